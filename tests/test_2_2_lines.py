@@ -1,0 +1,146 @@
+"""Lines, keys and values (RFC 9309 section 2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from asking import allows, parse
+
+SPELLED: list[Callable[[str], str]] = [str.lower, str.upper, str.title, str.swapcase]
+LINE_ENDS = [
+    pytest.param("\n", id="2.2-NL-lf"),
+    pytest.param("\r", id="2.2-NL-cr"),
+    pytest.param("\r\n", id="2.2-NL-crlf"),
+]
+# What str.splitlines() takes for a line's end, and the standard does not.
+NO_LINE_ENDS = [
+    pytest.param("\v", id="2.2-NL-not-vt"),
+    pytest.param("\f", id="2.2-NL-not-ff"),
+    pytest.param("\x1c", id="2.2-NL-not-fs"),
+    pytest.param("\x1d", id="2.2-NL-not-gs"),
+    pytest.param("\x1e", id="2.2-NL-not-rs"),
+    pytest.param("\0", id="2.2-NL-not-nul"),
+    pytest.param("\x85", id="2.2-NL-not-nel"),
+    pytest.param("\u2028", id="2.2-NL-not-line-separator"),
+    pytest.param("\u2029", id="2.2-NL-not-paragraph-separator"),
+]
+NO_WHITE_SPACE = [
+    pytest.param("\v", id="2.2-WS-not-vt"),
+    pytest.param("\f", id="2.2-WS-not-ff"),
+    pytest.param("\0", id="2.2-WS-not-nul"),
+    pytest.param("\xa0", id="2.2-WS-not-nbsp"),
+    pytest.param("\u3000", id="2.2-WS-not-ideographic-space"),
+    pytest.param("\ufeff", id="2.2-WS-not-a-second-byte-order-mark"),
+]
+
+
+@pytest.mark.parametrize("end", LINE_ENDS)
+def test_a_line_ends(end: str) -> None:
+    robots = parse(end.join(["User-agent: *", "", "Disallow: /a", "Disallow: /b", ""]))
+    assert [(rule.line, rule.pattern) for rule in robots.groups[0].rules] == [(3, "/a"), (4, "/b")]
+
+
+def test_line_ends_may_be_mixed() -> None:
+    robots = parse("User-agent: *\rDisallow: /a\r\nDisallow: /b\n\rDisallow: /c")
+    assert [(rule.line, rule.pattern) for rule in robots.groups[0].rules] == [(2, "/a"), (3, "/b"), (5, "/c")]
+
+
+@pytest.mark.parametrize("character", NO_LINE_ENDS)
+def test_nothing_else_ends_a_line(character: str) -> None:
+    assert allows(f"User-agent: *\n#{character}Disallow: /\n", "/")
+    assert allows(f"User-agent: *\nDisallow: /a{character}Disallow: /\n", "/")
+
+
+def test_the_last_line_needs_no_end() -> None:
+    assert not allows("User-agent: *\nDisallow: /", "/")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("Disallow:/a", id="2.2-WS-none"),
+        pytest.param(" \tDisallow: /a", id="2.2-WS-before-the-key"),
+        pytest.param("Disallow \t: /a", id="2.2-WS-before-the-colon"),
+        pytest.param("Disallow:\t \t/a", id="2.2-WS-before-the-value"),
+        pytest.param("Disallow: /a \t ", id="2.2-WS-after-the-value"),
+        pytest.param("Disallow: /a#c", id="2.2-comment-without-space"),
+        pytest.param("Disallow: /a \t# c # d", id="2.2-comment-after-space"),
+    ],
+)
+def test_white_space_and_comments_around(line: str) -> None:
+    (group,) = parse(f"User-agent: *\n{line}\n").groups
+    assert [rule.octets for rule in group.rules] == [b"/a"]
+
+
+@pytest.mark.parametrize(
+    ("line", "token"),
+    [
+        pytest.param(" \tUser-agent\t: \tfoobot \t", "foobot", id="2.2-startgroupline-WS"),
+        pytest.param("User-agent:foobot#c", "foobot", id="2.2-startgroupline-comment"),
+        pytest.param("User-agent: *#c", "*", id="2.2-startgroupline-everyone-comment"),
+    ],
+)
+def test_white_space_and_comments_around_a_token(line: str, token: str) -> None:
+    (group,) = parse(f"{line}\nDisallow: /\n").groups
+    assert group.product_tokens == (token,)
+
+
+@pytest.mark.parametrize("character", NO_WHITE_SPACE)
+def test_nothing_else_is_white_space(character: str) -> None:
+    text = f"User-agent: *\n{character}Disallow: /\nDisallow{character}: /\n"
+    assert [ignored.reason for ignored in parse(text).ignored] == ["unknown key", "unknown key"]
+
+
+def test_a_comment_hides_a_record() -> None:
+    assert allows("User-agent: *\n# Disallow: /\n#Disallow: /\n", "/")
+
+
+@pytest.mark.parametrize("spelled", [pytest.param(spell, id=f"2.2-{spell.__name__}") for spell in SPELLED])
+def test_keys_have_no_case(spelled: Callable[[str], str]) -> None:
+    lines = ("user-agent: *", "allow: /a", "disallow: /b", "crawl-delay: 2", "sitemap: https://www.example.com/s.xml")
+    keys_and_values = [line.split(": ") for line in lines]
+    robots = parse("\n".join(f"{spelled(key)}: {value}" for key, value in keys_and_values))
+    assert robots.groups == parse("\n".join(lines)).groups
+    assert [(len(group.rules), group.crawl_delay) for group in robots.groups] == [(2, 2.0)]
+    assert robots.sitemaps == ("https://www.example.com/s.xml",)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        pytest.param("disallowed", id="2.2-longer"),
+        pytest.param("dis", id="2.2-shorter"),
+        pytest.param("x-disallow", id="2.2-prefixed"),
+        pytest.param("disallow disallow", id="2.2-twice"),
+        pytest.param("dis allow", id="2.2-split"),
+        pytest.param("", id="2.2-empty"),
+    ],
+)
+def test_keys_match_whole(key: str) -> None:
+    text = f"User-agent: *\n{key}: /\n"
+    assert allows(text, "/")
+    assert [ignored.reason for ignored in parse(text).ignored] == ["unknown key"]
+
+
+@pytest.mark.parametrize("key", ["user-agents", "user-agent-x", "agent"])
+def test_a_user_agent_key_matches_whole(key: str) -> None:
+    assert parse(f"{key}: *\nDisallow: /\n").groups == ()
+
+
+def test_what_follows_the_first_colon_is_the_value() -> None:
+    (group,) = parse("User-agent: *\nDisallow: /a:b: c\n").groups
+    assert group.rules[0].octets == b"/a:b: c"
+
+
+def test_nul_is_an_octet_like_others() -> None:
+    (group,) = parse(b"User-agent: *\nDisallow: /a\0b\n").groups
+    assert group.rules[0].octets == b"/a\0b"
+    assert not allows(b"User-agent: *\nDisallow: /a\0b\n", "/a%00b")
+
+
+def test_a_line_has_no_longest_length() -> None:
+    path = "/" + "a" * 100_000
+    text = f"User-agent: *\nDisallow: {path}\n"
+    assert not allows(text, path)
+    assert allows(text, path[:-1])
