@@ -1,0 +1,69 @@
+"""Robots.txt files and questions, made up from a seed: all that a parser may trip over, close together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+ATOMS = ["/", "a", "b", "A", "*", "$", "?", "=", "é", " ", "[", "%", "%61", "%2f", "%2F", "%3a", "%3A", ":", "%c3"]
+ATOMS += ["%C3%A9", "%24", "%2A", "%25", "3", "F", "~", "%7E", "+", "@", "%40", "%3F", "|", "\0", "\x0b", "\xa0", "\t"]
+KEYS = ["User-agent", "Disallow", "Allow", "DISALLOW", "allow", "useragent", "user agent", "Disalow", "diasllow"]
+OTHER_KEYS = ["Crawl-delay", "crawl delay", "Sitemap", "Noindex", "", "x", "User-agents", "disallowed", "user\tagent"]
+SEPARATORS = [": ", ":"] * 4 + [" : ", "\t:", " ", "  ", "\t", "", "::"]
+AGENTS = [
+    "*",
+    "a",
+    "b",
+    "B",
+    "a/1",
+    "* x",
+    "*x",
+    "",
+    "/x",
+    "a b",
+    "b#c",
+    "*#",
+    "a.b",
+    "-",
+    "aé",
+    "a disallow: /a",
+    "* allow:/",
+]
+ENDS = ["\n"] * 8 + ["\r\n", "\r", "\n\n", "\r\r\n", "\x0b", "\x85"]
+TAILS = [""] * 8 + [" # c", "#", "  ", "\t", "\t #x: y"]
+TOKENS: list[tuple[str, ...]] = [("a",), ("b",), ("A",), ("*",), ("",), ("z",), ("z", "b"), ("b", "a"), ()]
+
+
+Question = tuple[str, tuple[str, ...]]
+"""A URL, and the product tokens in order of preference."""
+
+
+def bodies_and_questions(seed: int, files: int, questions: int) -> Iterator[tuple[bytes, list[Question]]]:
+    """So many files, each with so many URLs and tokens to ask about."""
+    random = Random(seed)
+    for _ in range(files):
+        # Few rules and many take different ways through the matcher.
+        lines = random.choice([3, 8, 14, 14, 150])
+        body = "".join(line(random) + random.choice(ENDS) for _ in range(random.randrange(lines)))
+        mark = random.choice([b""] * 5 + [b"\xef\xbb\xbf"])
+        yield mark + body.encode(random.choice(["utf-8", "latin-1"])), [question(random) for _ in range(questions)]
+
+
+def line(random: Random) -> str:
+    key = random.choice(KEYS if random.random() < 0.85 else OTHER_KEYS)
+    if key.lower().startswith("user") and random.random() < 0.9:
+        value = random.choice(AGENTS)
+    else:
+        value = random.choice(["/", "/", "/", "*", "/a", ""]) + text(random, 6)
+    indent = random.choice([""] * 8 + [" ", "\t ", "#"])
+    return indent + key + random.choice(SEPARATORS) + value + random.choice(TAILS)
+
+
+def text(random: Random, most: int) -> str:
+    return "".join(random.choices(ATOMS, k=random.randrange(most)))
+
+
+def question(random: Random) -> Question:
+    before = random.choice(["https://h.example"] * 6 + ["http://u@h:1", "//h", "HTTPS://h", "", "h"])
+    fragment = random.choice([""] * 6 + ["#x", "é#/?"])
+    return before + random.choice(["/"] * 4 + ["", "?"]) + text(random, 9) + fragment, random.choice(TOKENS)

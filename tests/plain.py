@@ -1,0 +1,200 @@
+"""RFC 9309's matcher written down sentence by sentence: plain, slow, and nothing of the package's own in it.
+
+What the standard leaves open is decided as in `data/decided.jsonl`. Of UTF-16 and of a limit it knows nothing.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+KEYS = {
+    "user-agent": ("user-agent", "useragent", "user agent"),
+    "allow": ("allow",),
+    "disallow": ("disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"),
+}
+OTHER_KEYS = ("crawl-delay", "crawl delay", "crawldelay", "sitemap", "site-map", "sitemaps")
+UNRESERVED = string.ascii_letters + string.digits + "-._~"  # RFC 3986 2.3
+RESERVED = ":/?#@!$&'()*+,;="  # RFC 3986 2.2, less the brackets
+IN_A_TOKEN = string.ascii_letters + string.digits + "-_."
+
+
+@dataclass
+class Line:
+    """An allow or disallow line of a group."""
+
+    number: int
+    allow: bool
+    value: str
+
+
+@dataclass
+class PlainGroup:
+    tokens: list[str] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    has_rules: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    allowed: bool
+    line: int | None = None
+    """The line that decides; None where none matches."""
+    product_token: str | None = None
+
+
+# 2.2 and 2.2.4: lines and records. Octets are characters of the same number.
+
+
+def lines_of(body: bytes) -> list[str]:
+    """A line ends at CR, LF or CRLF, and at nothing else."""
+    text = body.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def record_of(line: str) -> tuple[str, str] | None:
+    """The kind of record that the line is, and its value."""
+    line = line.split("#", maxsplit=1)[0].strip(" \t")
+    before, colon, after = line.partition(":")
+    if colon and (kind := kind_of(before.rstrip(" \t"))):
+        return kind, after.strip(" \t")
+    words = line.replace("\t", " ").split(" ")
+    words = [word for word in words if word]
+    if len(words) == 2 and " " not in words[0] and (kind := kind_of(words[0])):
+        return kind, words[1]
+    return None
+
+
+def kind_of(key: str) -> str | None:
+    lower = "".join(character.lower() if character in string.ascii_letters else character for character in key)
+    for kind, spellings in KEYS.items():
+        if lower in spellings:
+            return kind
+    return "other" if lower in OTHER_KEYS else None
+
+
+# 2.1 and 2.2.1: groups.
+
+
+def groups_of(body: bytes) -> list[PlainGroup]:
+    groups: list[PlainGroup] = []
+    for number, line in enumerate(lines_of(body), start=1):
+        kind, value = record_of(line) or ("other", "")
+        if kind == "user-agent":
+            if not groups or groups[-1].has_rules:
+                groups.append(PlainGroup())
+            groups[-1].tokens.append(token_of(value))
+        elif kind in {"allow", "disallow"} and groups:
+            groups[-1].has_rules = True
+            groups[-1].lines.append(Line(number, kind == "allow", value))
+    return groups
+
+
+def token_of(value: str) -> str:
+    """The product token that a user-agent line names, in lower case; empty where it names nobody."""
+    if value == "*" or value.startswith(("* ", "*\t")):
+        return "*"
+    token = ""
+    for character in value:
+        if character not in IN_A_TOKEN:
+            break
+        token += character
+    return token.lower()
+
+
+def obeyed(groups: Sequence[PlainGroup], product_tokens: Sequence[str]) -> tuple[str | None, list[Line]]:
+    """The first of the crawler's tokens that any group names, else `*`, and the lines of all its groups."""
+    for token in (*product_tokens, "*"):
+        mine = [group for group in groups if token and token.lower() in group.tokens]
+        if mine:
+            return token, [line for group in mine for line in group.lines]
+    return None, []
+
+
+# 2.2.2 and 2.2.3: octets made comparable.
+
+
+def octets_of(text: str) -> Iterator[str]:
+    """Each octet as it is compared: as a character, or as an escape in capitals."""
+    place = 0
+    while place < len(text):
+        escape = text[place : place + 3]
+        is_escape = len(escape) == 3 and escape[0] == "%" and all(digit in string.hexdigits for digit in escape[1:])
+        octet = chr(int(escape[1:], 16)) if is_escape else text[place]
+        stays = octet in UNRESERVED or (not is_escape and octet in RESERVED)
+        yield octet if stays else f"%{ord(octet):02X}"
+        place += 3 if is_escape else 1
+
+
+def with_query_decoded(octets: Sequence[str]) -> list[str]:
+    """Figure 4, second row: these four mean the same in a query, raw or encoded."""
+    raw = {"%3A": ":", "%2F": "/", "%3F": "?", "%40": "@"}
+    query = octets.index("?") if "?" in octets else len(octets)
+    return [*octets[:query], *(raw.get(octet, octet) for octet in octets[query:])]
+
+
+def paths_of(url: str) -> list[str]:
+    """Path and query of the URL, in both spellings; in a URL neither `*` nor `$` is special."""
+    rest = url.split("#", maxsplit=1)[0]
+    scheme, colon, after = rest.partition(":")
+    if colon and after.startswith("//") and is_scheme(scheme):
+        rest = after
+    if rest.startswith("//"):
+        authority = rest[2:].split("/")[0].split("?")[0]
+        rest = rest[2 + len(authority) :]
+    if not rest.startswith("/"):
+        rest = "/" + rest
+    text = rest.encode("utf-8", "surrogatepass").decode("latin-1")
+    octets = [{"*": "%2A", "$": "%24"}.get(octet, octet) for octet in octets_of(text)]
+    return ["".join(octets), "".join(with_query_decoded(octets))]
+
+
+def is_scheme(text: str) -> bool:
+    return text[:1] in [*string.ascii_letters] and all(c in string.ascii_letters + string.digits + "+.-" for c in text)
+
+
+def rule_of(value: str) -> str:
+    """A rule as it is compared; a `$` at its end stays one, any other is a character."""
+    body, end = (value[:-1], "$") if value.endswith("$") else (value, "")
+    return "".join(with_query_decoded(["%24" if octet == "$" else octet for octet in octets_of(body)])) + end
+
+
+def does_match(rule: str, path: str) -> bool:
+    """Whether a rule matches from the first octet of the path: after each octet, where in the path it may be."""
+    places = {0}
+    for octet in rule:
+        if octet == "*":
+            places = set(range(min(places), len(path) + 1)) if places else places
+        elif octet == "$":
+            places = places & {len(path)}
+        else:
+            places = {place + 1 for place in places if place < len(path) and path[place] == octet}
+    return bool(places)
+
+
+# 2.2.2: the longest match.
+
+
+def outcome(body: bytes, url: str, product_tokens: Sequence[str]) -> Outcome:
+    return outcome_of_groups(groups_of(body), url, product_tokens)
+
+
+def outcome_of_groups(groups: Sequence[PlainGroup], url: str, product_tokens: Sequence[str]) -> Outcome:
+    token, lines = obeyed(groups, product_tokens)
+    paths = paths_of(url)
+    if paths[0] == "/robots.txt":
+        return Outcome(True, None, token)
+    best: Line | None = None
+    for line in lines:
+        if not line.value.startswith(("/", "*")):
+            continue
+        if any(does_match(rule_of(line.value), path) for path in paths) and (best is None or is_above(line, best)):
+            best = line
+    return Outcome(best is None or best.allow, best.number if best else None, token)
+
+
+def is_above(line: Line, other: Line) -> bool:
+    """The most octets; of equals, the one that allows; of those, whichever comes first."""
+    octets, other_octets = len(rule_of(line.value)), len(rule_of(other.value))
+    return octets > other_octets or (octets == other_octets and line.allow and not other.allow)
