@@ -1,0 +1,272 @@
+"""What is known of an origin x what just happened -> what to keep, what to do (RFC 9309 2.3.1.4, 2.4; RFC 9111 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from .access import AccessResult, is_robots_txt
+from .entry import Copy, Entry, Outage
+from .freshness import LONGEST, refresh_from
+from .parser import RobotsTxt
+from .rules import Verdict
+
+DAY = 24 * 3600.0  # seconds
+BACKOFF_FIRST = 5.0  # seconds
+BACKOFF_LONGEST = 3600.0  # seconds
+CLOCK_SKEW = 300.0  # seconds by which the clocks of a fleet, or of a machine before and after, may differ
+
+
+class State(Enum):
+    """What is known of an origin, at a moment."""
+
+    UNKNOWN = "nothing is known"
+    FRESH = "the answer is within its lifetime"
+    AGEING = "the answer is in the last tenth of its lifetime"
+    STALE = "the answer is past its lifetime, and nobody has asked since"
+    UNREACHABLE = "robots.txt is unreachable, and no rules are held"
+    UNREACHABLE_HELD = "robots.txt is unreachable, and rules are held that must not be obeyed past their time"
+    UNREACHABLE_STALE = "robots.txt is unreachable, and the rules that are held go on being obeyed"
+    LONG_UNREACHABLE = "robots.txt has been unreachable for too long, and no rules are held"
+
+
+class Obey(Enum):
+    """What decides about a request meanwhile."""
+
+    NOTHING_ALLOWED = "nothing is allowed"
+    COPY = "the answer that is held"
+    EVERYTHING_ALLOWED = "everything is allowed"
+
+
+class Ask(Enum):
+    """Whether robots.txt is asked for."""
+
+    FIRST = "before the request is decided"
+    MEANWHILE = "while the request goes on"
+    AFTER_BACKOFF = "while the request goes on, once the backoff is over"
+    NOT = "not yet"
+
+
+# Before a request is decided: each row with its source.
+TO_DO: Mapping[State, tuple[Obey, Ask, str]] = {
+    State.UNKNOWN: (Obey.NOTHING_ALLOWED, Ask.FIRST, "RFC 9309 2.3"),
+    State.FRESH: (Obey.COPY, Ask.NOT, "RFC 9309 2.4; RFC 9111 4.2"),
+    State.AGEING: (Obey.COPY, Ask.MEANWHILE, "so that nobody waits; RFC 9111 4.2 allows to ask at any time"),
+    State.STALE: (Obey.NOTHING_ALLOWED, Ask.FIRST, "RFC 9111 4.2.4; RFC 9309 2.4"),
+    State.UNREACHABLE: (Obey.NOTHING_ALLOWED, Ask.AFTER_BACKOFF, "RFC 9309 2.3.1.4: complete disallow"),
+    State.UNREACHABLE_HELD: (Obey.NOTHING_ALLOWED, Ask.AFTER_BACKOFF, "RFC 9111 4.2.4; RFC 9309 2.3.1.4"),
+    State.UNREACHABLE_STALE: (Obey.COPY, Ask.AFTER_BACKOFF, "RFC 9309 2.4: 'unless ... unreachable'; 2.3.1.4"),
+    State.LONG_UNREACHABLE: (Obey.EVERYTHING_ALLOWED, Ask.AFTER_BACKOFF, "RFC 9309 2.3.1.4: 'MAY assume'"),
+}
+
+
+class Outcome(Enum):
+    """What asking came to."""
+
+    SUCCESS = "success"
+    NOT_MODIFIED = "not modified"
+    """A 304 to a conditional request of ours. One that nobody asked for is UNREACHABLE: the server's fault."""
+    UNAVAILABLE = "unavailable"
+    RESTRICTED = "restricted"
+    UNREACHABLE = "unreachable"
+    DROPPED = "dropped"
+    """Another component of the crawl refused the request: it would only be refused again soon."""
+
+
+class Keep(Enum):
+    """What is known from then on, and when robots.txt is asked for again."""
+
+    ANSWER = "what came, and nothing of before, for its lifetime"
+    FRESHENED = "what was held, for a lifetime more"
+    OUTAGE = "what was held, and that it is unreachable, for the backoff"
+    LONG_OUTAGE = "what was held, and that it is unreachable, for the backoff's longest step"
+
+
+_A, _F, _O, _L = Keep.ANSWER, Keep.FRESHENED, Keep.OUTAGE, Keep.LONG_OUTAGE
+
+# Once robots.txt was asked for; the columns are the outcomes, in their order. A 304 freshens rules alone (RFC 9111
+# 4.3.4), so where none are held nobody can have asked for it.
+_GRID: Mapping[State, tuple[Keep, ...]] = {
+    # after                 SUCCESS, NOT_MODIFIED, UNAVAILABLE, RESTRICTED, UNREACHABLE, DROPPED
+    State.UNKNOWN:           (_A, _O, _A, _A, _O, _L),
+    State.FRESH:             (_A, _F, _A, _A, _O, _L),
+    State.AGEING:            (_A, _F, _A, _A, _O, _L),
+    State.STALE:             (_A, _F, _A, _A, _O, _L),
+    State.UNREACHABLE:       (_A, _O, _A, _A, _O, _L),
+    State.UNREACHABLE_HELD:  (_A, _F, _A, _A, _O, _L),
+    State.UNREACHABLE_STALE: (_A, _F, _A, _A, _O, _L),
+    State.LONG_UNREACHABLE:  (_A, _O, _A, _A, _O, _L),
+}  # fmt: skip
+AFTER_FETCH: Mapping[tuple[State, Outcome], Keep] = {
+    (state, outcome): keep
+    for state, row in _GRID.items()
+    for outcome, keep in zip(Outcome, row, strict=True)
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What an entry comes to, from a moment on and until another."""
+
+    entry: Entry
+    state: State
+    obey: Obey
+    ask: Ask
+    """FIRST, MEANWHILE or NOT: the backoff is already reckoned in."""
+    until: float
+    """Seconds since the epoch until which all of this holds."""
+
+    # Worked out once: they are looked at with each request.
+    robots: RobotsTxt | None = field(init=False, repr=False, compare=False)
+    """The rules that are obeyed; None where there are none."""
+    is_settled: bool = field(init=False, repr=False, compare=False)
+    """Nothing is to be asked for."""
+    is_stale: bool = field(init=False, repr=False, compare=False)
+    """Rules past their time are obeyed."""
+
+    def __post_init__(self) -> None:
+        copy = self.entry.copy if self.obey is Obey.COPY else None
+        object.__setattr__(self, "robots", copy.robots if copy is not None else None)
+        object.__setattr__(self, "is_settled", self.ask is Ask.NOT)
+        object.__setattr__(self, "is_stale", self.state is State.UNREACHABLE_STALE)
+
+    @property
+    def is_current(self) -> bool:
+        """Whoever comes by anew need not ask: what is known is fresh, or was found unreachable just now."""
+        return self.is_settled or self.state is State.AGEING
+
+    @property
+    def access(self) -> AccessResult:
+        """What the origin's robots.txt is taken for."""
+        if self.obey is Obey.COPY and self.entry.copy is not None:
+            return self.entry.copy.access
+        return AccessResult.UNAVAILABLE if self.obey is Obey.EVERYTHING_ALLOWED else AccessResult.UNREACHABLE
+
+    def verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
+        """Whether a crawler with that product token, or those in order of preference, may fetch the absolute URL."""
+        robots = self.robots
+        if robots is not None:
+            return replace(robots.verdict(url, product_token), robots_url=self.entry.robots_url)
+        return Verdict(self._allows_without_rules(url), access=self.access, robots_url=self.entry.robots_url)
+
+    def allows(self, url: str, product_token: str | Sequence[str]) -> bool:
+        """Whether `verdict` allows it."""
+        robots = self.robots
+        return self._allows_without_rules(url) if robots is None else robots.allows(url, product_token)
+
+    def _allows_without_rules(self, url: str) -> bool:
+        return self.access is AccessResult.UNAVAILABLE or is_robots_txt(url)
+
+
+def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
+    """The state at `now`; `unreachable_for`: seconds of an outage after which it has been too long."""
+    if entry is None:
+        return State.UNKNOWN
+    copy, outage = entry.copy, entry.outage
+    # A copy from the future is none: the clock was set back since.
+    if copy is not None and now < copy.fresh_until <= now + LONGEST + CLOCK_SKEW:
+        return State.AGEING if now >= refresh_from(copy.received_at, copy.fresh_until) else State.FRESH
+    if outage is None:
+        return State.UNKNOWN if copy is None else State.STALE
+    too_long = now - outage.since >= unreachable_for
+    if copy is None or copy.robots is None:
+        return State.LONG_UNREACHABLE if too_long else State.UNREACHABLE
+    # 2.3.1.4: after a long time "continue to use a cached copy", whatever forbade it before: the other choice is none.
+    return State.UNREACHABLE_HELD if copy.forbids_stale and not too_long else State.UNREACHABLE_STALE
+
+
+def standing_of(entry: Entry, now: float, unreachable_for: float) -> Standing:
+    """What the entry comes to at `now`."""
+    state = state_of(entry, now, unreachable_for)
+    obey, ask, _source = TO_DO[state]
+    if ask is Ask.AFTER_BACKOFF:
+        ask = Ask.NOT if _is_backing_off(entry.outage, now) else Ask.MEANWHILE
+    elif ask is Ask.MEANWHILE and _is_backing_off(entry.outage, now):
+        ask = Ask.NOT
+    return Standing(entry, state, obey, ask, min(_turns(entry, now, unreachable_for), default=now))
+
+
+def just_answered(entry: Entry, now: float, unreachable_for: float) -> Standing:
+    """The same for those who waited for the answer: it decides about them, however short its lifetime (RFC 9111 4)."""
+    standing = standing_of(entry, now, unreachable_for)
+    if standing.ask is Ask.FIRST and entry.copy is not None and entry.outage is None:
+        return Standing(entry, State.FRESH, Obey.COPY, Ask.NOT, until=now)
+    return standing
+
+
+def _is_backing_off(outage: Outage | None, now: float) -> bool:
+    return outage is not None and now < outage.ask_again_at <= now + BACKOFF_LONGEST + CLOCK_SKEW
+
+
+def _turns(entry: Entry, now: float, unreachable_for: float) -> Iterable[float]:
+    """The moments to come at which the entry may come to something else."""
+    moments: list[float] = []
+    if entry.copy is not None:
+        moments += [entry.copy.fresh_until, refresh_from(entry.copy.received_at, entry.copy.fresh_until)]
+    if entry.outage is not None:
+        moments += [entry.outage.ask_again_at, entry.outage.since + unreachable_for]
+    return (moment for moment in moments if moment > now)
+
+
+def backoff(failures: int) -> float:
+    """Seconds before robots.txt is asked for again after so many failures in a row: doubling, at most an hour."""
+    # The exponent is bounded before it is used: a float has no 2 ** 1100.
+    return min(BACKOFF_FIRST * 2.0 ** min(failures - 1, 64), BACKOFF_LONGEST)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What asking for a robots.txt came to."""
+
+    outcome: Outcome
+    copy: Copy | None = None
+    """The answer, of SUCCESS, UNAVAILABLE and RESTRICTED; the copy freshened, of NOT_MODIFIED."""
+    cause: str = ""
+    """Of the others, in words."""
+    status: int | None = None
+    retry_after: float = 0.0
+    """Seconds from now before which the server does not want to be asked again; at most an hour of them count."""
+    failed_at: float | None = None
+    """When the first request of this fetch failed, if that was before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """With an origin that is unreachable."""
+
+    unreachable_for: float
+    """Seconds of an outage after which it has been too long (2.3.1.4)."""
+    budget: float = 0.0
+    """Seconds from its beginning for which requests wait."""
+
+
+def after_fetch(known: Entry | None, robots_url: str, fetched: Fetched, now: float, patience: Patience) -> Entry:
+    """What is remembered from now on, robots.txt having been asked for until `now`."""
+    keep = AFTER_FETCH[state_of(known, now, patience.unreachable_for), fetched.outcome]
+    if keep is Keep.ANSWER or keep is Keep.FRESHENED:
+        return Entry(robots_url, fetched.copy)
+    before = known.outage if known is not None else None
+    failures = before.failures + 1 if before is not None else 1
+    since = before.since if before is not None else now if fetched.failed_at is None else fetched.failed_at
+    wait = backoff(failures)
+    if now < since + patience.budget < now + wait:
+        # Whoever waits is not sent away without a last try.
+        wait = since + patience.budget - now
+    not_before = BACKOFF_LONGEST if keep is Keep.LONG_OUTAGE else min(fetched.retry_after, BACKOFF_LONGEST)
+    outage = Outage(since, failures, fetched.cause, now, now + max(wait, not_before), fetched.status)
+    return Entry(robots_url, known.copy if known is not None else None, outage)
+
+
+def pause_before_asking(standing: Standing, now: float, budget: float) -> float | None:
+    """Seconds that an origin's requests wait before robots.txt is asked for again; None where they wait no longer.
+
+    They wait for `budget` seconds after the first failure, unless something may be obeyed meanwhile; and not in vain:
+    only where robots.txt is asked for by then.
+    """
+    outage = standing.entry.outage
+    if outage is None or standing.obey is not Obey.NOTHING_ALLOWED:
+        return None
+    if budget <= 0 or outage.ask_again_at > outage.since + budget:
+        return None
+    return max(outage.ask_again_at - now, 0.0)
