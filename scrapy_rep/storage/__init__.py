@@ -1,0 +1,84 @@
+"""Where entries live between crawls and across a fleet; chosen by the scheme of REP_STORAGE, as FEEDS chooses."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scrapy.crawler import Crawler
+from scrapy.utils.misc import build_from_crawler, load_object
+
+from scrapy_rep.protocol.access import Origin
+from scrapy_rep.protocol.entry import Entry, decoded
+from scrapy_rep.settings import RepSettings
+
+from .base import Storage, without_password
+
+__all__ = ["STORAGES", "Storage", "Stored", "forget", "storage_of", "stored"]
+
+# Loaded on first use: an extra may be missing.
+STORAGES: Mapping[str, Any] = {
+    "memory": "scrapy_rep.storage.memory.MemoryStorage",
+    "sqlite": "scrapy_rep.storage.sqlite.SqliteStorage",
+    "redis": "scrapy_rep.storage.redis.RedisStorage",
+    "rediss": "scrapy_rep.storage.redis.RedisStorage",
+}
+
+
+def storage_of(crawler: Crawler) -> Storage:
+    """The store that REP_STORAGE names. Raises ValueError for a wrong address, naming the setting and the cure."""
+    settings = RepSettings.read(crawler.settings)
+    address = settings.storage
+    scheme = address.partition(":")[0]
+    classes = {name: cls for name, cls in {**STORAGES, **settings.storages}.items() if cls is not None}
+    if scheme not in classes:
+        raise ValueError(
+            f"REP_STORAGE is {without_password(address)!r}; set it to an address that begins with one of"
+            f" {', '.join(f'{name}:' for name in classes)}, or add {scheme!r} to REP_STORAGES"
+        )
+    try:
+        storage_class = _storage_class(classes[scheme])
+    except (ImportError, NameError, AttributeError, ValueError, TypeError) as exc:
+        raise ValueError(
+            f"REP_STORAGES is {settings.storages!r} ({exc}); set it to a dict that has a subclass of"
+            f" scrapy_rep.storage.Storage for {scheme!r}, or the import path of one"
+        ) from exc
+    return build_from_crawler(storage_class, crawler, address)
+
+
+def _storage_class(path_or_class: Any) -> type[Storage]:
+    loaded = load_object(path_or_class)
+    if not isinstance(loaded, type) or not issubclass(loaded, Storage):
+        raise TypeError(f"{loaded!r} is no scrapy_rep.storage.Storage")
+    return loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a store holds of one origin."""
+
+    origin: str
+    octets: int
+    """As stored, compressed."""
+    entry: Entry | None
+    """None where its bytes are of another version of ours, or torn."""
+
+
+async def stored(storage: Storage) -> AsyncIterator[Stored]:
+    """Everything that the store holds, by origin."""
+    for origin in await storage.origins():
+        octets = await storage.get(origin)
+        if octets is not None:  # else it has gone meanwhile
+            yield Stored(origin, len(octets), decoded(octets, f"{origin}/robots.txt"))
+
+
+async def forget(storage: Storage, url: str) -> bool:
+    """Forget the origin of any of its URLs, so that its robots.txt is asked for again; whether it was known.
+
+    Raises ValueError for a URL that has no origin, such as `example.com` without its scheme.
+    """
+    origin = Origin.of(url)
+    if origin is None:
+        raise ValueError(f"{url!r} has no origin; name one such as 'https://example.com'")
+    return await storage.forget(str(origin))

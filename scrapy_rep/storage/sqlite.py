@@ -1,0 +1,191 @@
+"""`sqlite:`: entries in one file, which several crawl processes of a machine may share, now and later."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from scrapy.utils.project import data_path
+
+from .base import Storage
+from .threads import Threads
+
+logger = logging.getLogger("scrapy_rep")
+
+T = TypeVar("T")
+
+BUSY = 3.0  # seconds that another process may write before this one gives up
+PRUNE_EVERY = 1_000  # entries put
+
+# The version is in the names: an older or newer scrapy-rep finds nothing of ours, and loses nothing of its own.
+SCHEMA = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+CREATE TABLE IF NOT EXISTS entries_1 (origin TEXT PRIMARY KEY, octets BLOB NOT NULL, keep_until REAL NOT NULL);
+CREATE INDEX IF NOT EXISTS entries_1_keep_until ON entries_1 (keep_until);
+CREATE TABLE IF NOT EXISTS leases_1 (origin TEXT PRIMARY KEY, token TEXT NOT NULL, until REAL NOT NULL);
+"""
+
+
+class SqliteStorage(Storage):
+    """`sqlite:NAME`, a file in the project's `.scrapy`, or `sqlite:///absolute/path`; not on a network file system."""
+
+    def __init__(self, address: str) -> None:
+        self._file = _File(path_of(address))
+        self._threads = Threads(1)  # a connection belongs to a thread
+
+    async def get(self, origin: str) -> bytes | None:
+        return await self._threads.run(self._file.run, lambda db: _get(db, origin))
+
+    async def put(self, origin: str, octets: bytes, keep_for: float) -> None:
+        await self._threads.run(self._file.put, origin, octets, time.time() + keep_for)
+
+    async def forget(self, origin: str) -> bool:
+        statement = "DELETE FROM entries_1 WHERE origin = ?"
+        return await self._threads.run(self._file.run, lambda db: db.execute(statement, (origin,)).rowcount > 0)
+
+    async def origins(self) -> list[str]:
+        statement = "SELECT origin FROM entries_1 ORDER BY origin"
+        return await self._threads.run(self._file.run, lambda db: [row[0] for row in db.execute(statement)])
+
+    async def hold(self, origin: str, token: str, seconds: float) -> bool:
+        now = time.time()
+        row = {"origin": origin, "token": token, "until": now + seconds, "now": now}
+        return await self._threads.run(self._file.run, lambda db: db.execute(HOLD, row).rowcount > 0)
+
+    async def release(self, origin: str, token: str) -> None:
+        statement = "DELETE FROM leases_1 WHERE origin = ? AND token = ?"
+        await self._threads.run(self._file.run, lambda db: db.execute(statement, (origin, token)))
+
+    async def close(self) -> None:
+        await self._threads.run(self._file.close)
+        self._threads.close()
+
+
+HOLD = """
+INSERT INTO leases_1 (origin, token, until) VALUES (:origin, :token, :until)
+ON CONFLICT (origin) DO UPDATE SET token = :token, until = :until WHERE token = :token OR until <= :now
+"""
+
+
+def path_of(address: str) -> Path:
+    """Where the file of an address is. Raises ValueError where it names none."""
+    name = address.partition(":")[2]
+    if name.startswith("///"):
+        path = name[2:]
+        return Path(path[1:] if re.match(r"/[A-Za-z]:", path) else path)
+    if not name or name.startswith("/") or name in {".", ".."}:
+        raise ValueError(
+            f"REP_STORAGE is {address!r}, which names no file; set it to 'sqlite:NAME', a file in the project's"
+            " .scrapy directory, or to 'sqlite:///absolute/path'"
+        )
+    return Path(data_path(name))
+
+
+def _get(db: sqlite3.Connection, origin: str) -> bytes | None:
+    row = db.execute("SELECT octets FROM entries_1 WHERE origin = ?", (origin,)).fetchone()
+    return bytes(row[0]) if row is not None else None
+
+
+class _File:
+    """The file, opened when it is first needed; set aside where it is damaged. To be used in one thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._db: sqlite3.Connection | None = None
+        self._inode = 0
+        self._puts = 0
+
+    def run(self, operation: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return operation(self._opened())
+        except sqlite3.DatabaseError as exc:
+            # Its subclasses tell of a file that is locked, read-only, on a full disk: that may pass.
+            if type(exc) is not sqlite3.DatabaseError:
+                raise
+            self._recover(exc)
+            return operation(self._opened())
+
+    def put(self, origin: str, octets: bytes, keep_until: float) -> None:
+        statement = "INSERT OR REPLACE INTO entries_1 (origin, octets, keep_until) VALUES (?, ?, ?)"
+        self.run(lambda db: db.execute(statement, (origin, octets, keep_until)))
+        self._puts += 1
+        if self._puts % PRUNE_EVERY == 0:
+            self.run(_prune)
+
+    def close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._db is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._inode = _inode(self._path)
+            self._db = _connected(self._path)
+            self._inode = _inode(self._path)
+        return self._db
+
+    def _recover(self, exc: sqlite3.DatabaseError) -> None:
+        """Set the damaged file aside, unless another process has done so since it was opened."""
+        self.close()
+        if _inode(self._path) != self._inode:
+            return
+        aside = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
+        # The log goes first: beside a new file it would be taken for that one's.
+        for suffix in ("-wal", "-shm", ""):
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(f"{self._path}{suffix}", f"{aside}{suffix}")
+        logger.warning(
+            "REP_STORAGE: %s is damaged (%s); it was set aside as %s, and the crawl goes on with a new one",
+            self._path,
+            exc,
+            aside.name,
+        )
+
+
+def _inode(path: Path) -> int:
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return 0
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    # isolation_level None: each statement is a transaction of its own.
+    db = sqlite3.connect(path, timeout=BUSY, isolation_level=None)
+    try:
+        _set_up(db)
+        _prune(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _set_up(db: sqlite3.Connection) -> None:
+    give_up_at = time.monotonic() + BUSY
+    while True:
+        try:
+            db.executescript(SCHEMA)
+        except sqlite3.OperationalError:  # noqa: PERF203 - a loop of attempts
+            # Of processes that begin a new file at once, all but one are turned away without the wait of `timeout`.
+            if time.monotonic() > give_up_at:
+                raise
+            time.sleep(0.05)
+        else:
+            return
+
+
+def _prune(db: sqlite3.Connection) -> None:
+    """Drop what is past its use."""
+    now = time.time()
+    db.execute("DELETE FROM entries_1 WHERE keep_until < ?", (now,))
+    db.execute("DELETE FROM leases_1 WHERE until < ?", (now,))

@@ -1,0 +1,19 @@
+"""Tests that await what only asyncio knows, as Scrapy's own coroutines may under its default reactor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any
+
+from pytest_twisted import ensureDeferred
+from scrapy.utils.defer import deferred_from_coro
+
+
+def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Any:
+    @ensureDeferred
+    @wraps(test)
+    async def run(*args: Any, **kwargs: Any) -> None:
+        await deferred_from_coro(test(*args, **kwargs))
+
+    return run
