@@ -1,0 +1,48 @@
+"""A real FTP server on loopback, in a process of its own: a folder for anyone, and one in it for alice.
+
+Prints its port, and ends when its standard input does. With `hang` it accepts connections and says nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from twisted.cred.checkers import AllowAnonymousAccess, InMemoryUsernamePasswordDatabaseDontUse
+from twisted.cred.portal import Portal
+from twisted.internet import reactor
+from twisted.internet.protocol import Factory, Protocol
+from twisted.protocols.ftp import FTPFactory, FTPRealm
+from twisted.python.filepath import FilePath
+
+
+class Realm(FTPRealm):
+    """Alice has a folder of her own."""
+
+    def getHomeDirectory(self, avatarId: object) -> FilePath[str]:  # noqa: N802, N803 - Twisted's names
+        return FilePath(str(Path(self.anonymousRoot.path) / "alice"))
+
+
+def main(folder: str, *modes: str) -> None:
+    users = InMemoryUsernamePasswordDatabaseDontUse(alice=b"secret")
+    realm: Any = Realm(folder)  # type: ignore[no-untyped-call]
+    checkers: list[Any] = [AllowAnonymousAccess(), users]
+    serves = FTPFactory(Portal(realm, checkers))  # type: ignore[no-untyped-call]
+    factory = Factory.forProtocol(Protocol) if "hang" in modes else serves
+    loop: Any = reactor
+    port = loop.listenTCP(0, factory, interface="127.0.0.1")
+    sys.stdout.write(f"{port.getHost().port}\n")
+    sys.stdout.flush()
+
+    def end_with_input() -> None:
+        sys.stdin.read()
+        loop.callFromThread(loop.stop)
+
+    threading.Thread(target=end_with_input, daemon=True).start()
+    loop.run()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

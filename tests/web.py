@@ -1,0 +1,120 @@
+"""The test web from a test's side: origins to crawl, and what was asked of them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+Route = dict[str, Any]
+
+
+def answer(
+    body: str | bytes = "", status: int = 200, headers: Mapping[str, str] | Iterable[tuple[str, str]] = (), **more: Any
+) -> Route:
+    """One answer. `kind`: "answer", "hang", "hold" (until `Web.release`), "reset", "garbage", "cut" (100 octets short),
+    "half-closed" (no octet of the body), "drip" (ten octets a second), "endless" (the body again and again, 64 MiB),
+    "headers" (64 MiB of them); `delay`: seconds before the body; `times`: how often in a row the body is in it;
+    `before`: seconds from the origin's first request, and the status until then."""
+    octets = body.encode() if isinstance(body, str) else body
+    fields = list(headers.items() if isinstance(headers, Mapping) else headers)
+    return {"status": status, "body": base64.b64encode(octets).decode(), "headers": fields, **more}
+
+
+def redirect(location: str, status: int = 301, headers: Mapping[str, str] | None = None) -> Route:
+    return answer(status=status, headers={"Location": location, **(headers or {})})
+
+
+@dataclass(frozen=True)
+class Site:
+    """One origin of the test web."""
+
+    web: Web
+    port: int
+    scheme: str = "http"
+    host: str = "127.0.0.1"
+
+    @property
+    def origin(self) -> str:
+        return f"{self.scheme}://{self.host}:{self.port}"
+
+    @property
+    def robots_url(self) -> str:
+        return f"{self.origin}/robots.txt"
+
+    def url(self, path: str = "/") -> str:
+        return self.origin + path
+
+    def change(self, path: str, route: Route) -> None:
+        """From now on."""
+        self.web.command({"change": self.port, "routes": {path: [route]}})
+
+    @property
+    def requests(self) -> list[dict[str, Any]]:
+        """What was asked of it, in its order: `target`, `headers`, `status`, `began`, `ended` (seconds; None while
+        under way), and `octets` of the body that were sent."""
+        return list(self.web.command({"requests": self.port}))
+
+    @property
+    def targets(self) -> list[str]:
+        return [request["target"] for request in self.requests]
+
+    @property
+    def robots_requests(self) -> list[dict[str, Any]]:
+        return [request for request in self.requests if request["target"] == "/robots.txt"]
+
+
+def most_at_once(requests: Iterable[Mapping[str, Any]]) -> int:
+    """How many of these requests were under way at the same time."""
+    never = float("inf")
+    # Of one that ends when another begins, the end comes first.
+    edges = sorted(
+        edge for r in requests for edge in ((r["began"], 1), (never if r["ended"] is None else r["ended"], -1))
+    )
+    return max(accumulate(step for _, step in edges), default=0)
+
+
+class Web:
+    """The server process; `site` opens origins in it."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("server.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def site(self, routes: Mapping[str, Route | list[Route]] | None = None, *, tls: bool = False) -> Site:
+        """An origin: path and query -> an answer, or several in a row of which the last one stays; `*` for all others.
+
+        Without a route a page is "page", and robots.txt is a 404.
+        """
+        sequences = {path: [route] if isinstance(route, dict) else route for path, route in (routes or {}).items()}
+        return Site(self, self.command({"open": sequences, "tls": tls}), "https" if tls else "http")
+
+    def robots(self, text: str | bytes | Route | list[Route], *, tls: bool = False) -> Site:
+        """An origin by its robots.txt: its text, its answer, or its answers in a row."""
+        return self.site({"/robots.txt": answer(text) if isinstance(text, (str, bytes)) else text}, tls=tls)
+
+    def release(self, *sites: Site) -> None:
+        """What these origins hold goes on."""
+        self.command({"release": [site.port for site in sites]})
+
+    def command(self, command: Mapping[str, Any]) -> Any:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=10)
