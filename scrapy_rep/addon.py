@@ -1,0 +1,28 @@
+"""One line in the settings: ours on, the built-in off."""
+
+from __future__ import annotations
+
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+from scrapy.settings import BaseSettings
+
+from .decoding import RepDecodingMiddleware
+from .middleware import RepMiddleware
+
+# The built-in's place, so that user middlewares see the same requests; and the one behind HttpCompressionMiddleware.
+ORDERS = {RepMiddleware: 100, RepDecodingMiddleware: 595}
+
+
+class Addon:
+    """`ADDONS = {"scrapy_rep.Addon": 500}`"""
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        """Settings of the project's and the spider's own stay as they are, all but the built-in's place."""
+        name = "DOWNLOADER_MIDDLEWARES"
+        settings.set_in_component_priority_dict(name, RobotsTxtMiddleware, None)
+        for middleware, order in ORDERS.items():
+            settings.setdefault_in_component_priority_dict(name, middleware, order)
+        settings.set("ROBOTSTXT_OBEY", True, priority="addon")
+        handlers = settings.getdict("DOWNLOAD_HANDLERS")
+        if "ftp" not in handlers:
+            handlers["ftp"] = "scrapy_rep.ftp.RepFTPDownloadHandler"
+            settings.set("DOWNLOAD_HANDLERS", handlers, settings.getpriority("DOWNLOAD_HANDLERS") or 0)

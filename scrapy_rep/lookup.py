@@ -1,0 +1,124 @@
+"""Looking robots.txt up for the command: by a crawl of nothing else, or in a file."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from scrapy import Request, Spider
+from scrapy.exceptions import IgnoreRequest
+from scrapy.settings import BaseSettings
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import DeferredList
+
+from .agent import SPIDER_ATTRIBUTE, Agent
+from .explain import Finding, Findings, Hop
+from .facts import facts_of
+from .middleware import RepMiddleware
+from .observers import Observer
+from .protocol.access import Answer
+from .protocol.lifecycle import Standing
+from .protocol.parser import RobotsTxt
+from .settings import RepSettings
+
+# What a request takes over from the spider that makes it.
+_OF_THE_SPIDER = ("name", "custom_settings", "user_agent", SPIDER_ATTRIBUTE)
+_INSTEAD = "no answer"
+
+
+class Trace(Observer):
+    """The hops to each robots.txt, by the request that caused them."""
+
+    def __init__(self) -> None:
+        self.hops: defaultdict[Request, list[Hop]] = defaultdict(list)
+
+    def answered(self, url: str, answer: Answer, cause: Request) -> None:
+        words = f"HTTP {answer.status}" if answer.status is not None else answer.cause or _INSTEAD
+        self.hops[cause].append(Hop(url, words, answer.location))
+
+
+class LookupSpider(Spider):
+    """Asks the gate about each URL, and fetches none."""
+
+    name = "robots"
+
+    def __init__(self, urls: list[str], findings: Findings) -> None:
+        super().__init__()
+        self.urls = urls
+        self._findings = findings
+
+    async def start(self) -> AsyncIterator[Any]:
+        gate = self.crawler.get_downloader_middleware(RepMiddleware)
+        if gate is None:
+            raise ValueError("scrapy_rep.RepMiddleware is off by this project's ADDONS or DOWNLOADER_MIDDLEWARES")
+        self._findings += await self.look(gate)
+        self._findings.are_complete = True
+        return
+        yield  # what makes it a generator
+
+    async def look(self, gate: RepMiddleware) -> list[Finding]:
+        """All at once: an origin that hangs holds up no other."""
+        trace = Trace()
+        gate.observers.append(trace)
+        looking: Any = DeferredList([deferred_from_coro(self._look(gate, trace, url)) for url in self.urls])
+        return [finding for _success, finding in await maybe_deferred_to_future(looking)]
+
+    async def _look(self, gate: RepMiddleware, trace: Trace, url: str) -> Finding:
+        try:
+            request = Request(url)
+            standing = await gate.standing(request)
+        except ValueError as exc:
+            near = "" if ":" in url.partition("/")[0] else f"; did you mean https://{url}?"
+            return Finding(url, error=f"{exc}{near}")
+        except IgnoreRequest as exc:
+            return Finding(url, error=str(exc))
+        if standing is None:
+            return Finding(url, passes=True)
+        return self.finding(gate, request, url, standing, tuple(trace.hops[request]))
+
+    def finding(
+        self, gate: RepMiddleware, request: Request, url: str, standing: Standing, hops: tuple[Hop, ...] = ()
+    ) -> Finding:
+        """By what is known of the URL's origin."""
+        tokens, settings = gate.tokens(request), RepSettings.read(self.crawler.settings)
+        return Finding(
+            url,
+            tokens=tokens,
+            verdict=standing.verdict(request.url, tokens),
+            facts=facts_of(standing),
+            hops=hops,
+            now=gate.now(),
+            policy=settings.status_policy,
+            crawl_delay_max=settings.crawl_delay_max,
+        )
+
+
+def lookup_spider(model: type[Spider] | None, kind: type[LookupSpider]) -> type[LookupSpider]:
+    """One of that kind that goes by the name and the settings of the model."""
+    taken_over = {name: getattr(model, name) for name in _OF_THE_SPIDER if hasattr(model, name)}
+    return type(kind.__name__, (kind,), taken_over)
+
+
+def judged_by_file(urls: list[str], file: str, settings: BaseSettings) -> Findings:
+    """By a robots.txt at hand, `-` for standard input. Of a URL, the path alone may be given."""
+    rep_settings = RepSettings.read(settings)
+    tokens = Agent(settings, None).product_tokens
+    try:
+        body = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as exc:
+        return Findings.of(Finding(url, error=str(exc)) for url in urls)
+    robots = RobotsTxt.parse(body, rep_settings.body_limit)
+    return Findings.of(
+        Finding(
+            url,
+            tokens=tokens,
+            verdict=robots.verdict(url, tokens),
+            file=robots,
+            file_name="standard input" if file == "-" else file,
+            crawl_delay_max=rep_settings.crawl_delay_max,
+        )
+        for url in urls
+    )

@@ -1,0 +1,40 @@
+"""Our parser and matcher behind Scrapy's RobotParser interface."""
+
+from __future__ import annotations
+
+from scrapy.crawler import Crawler
+from scrapy.robotstxt import RobotParser
+from scrapy.utils.python import to_unicode
+
+from .agent import ProductTokens, tokens_of_header
+from .protocol.agents import is_product_token
+from .protocol.parser import RobotsTxt
+
+
+class RepRobotParser(RobotParser):
+    """What `robots_parsed` hands out; as `ROBOTSTXT_PARSER`, our matching behind the built-in middleware."""
+
+    def __init__(self, robots: RobotsTxt) -> None:
+        self.robots = robots
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, robotstxt_body: bytes) -> RepRobotParser:  # noqa: ARG003 - Scrapy's interface
+        return cls(RobotsTxt.parse(robotstxt_body))
+
+    def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
+        """Whether the absolute URL may be fetched; `user_agent` is a product token or a whole User-Agent."""
+        return self.robots.allows(to_unicode(url, errors="replace"), _tokens(user_agent))
+
+    def crawl_delay(self, user_agent: str | bytes) -> float | None:
+        """Seconds, or None where no group of the agent's names any."""
+        return self.robots.crawl_delay(_tokens(user_agent))
+
+    @property
+    def sitemaps(self) -> tuple[str, ...]:
+        """The sitemaps' addresses as written."""
+        return self.robots.sitemaps
+
+
+def _tokens(user_agent: str | bytes) -> ProductTokens:
+    text = to_unicode(user_agent, "latin-1")
+    return (text,) if is_product_token(text) else tokens_of_header(text.encode("utf-8"))

@@ -1,0 +1,310 @@
+"""How waiting requests and robots.txt fetches cost the downloader no place, and what becomes of them when it closes.
+
+The one file that touches Scrapy's insides. Where they look different, requests wait in place, as in any middleware.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+from weakref import WeakSet
+
+from scrapy import Request, signals
+from scrapy.core.downloader import Downloader, Slot
+from scrapy.core.scheduler import Scheduler
+from scrapy.crawler import Crawler
+from scrapy.dupefilters import BaseDupeFilter
+from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.asyncio import call_later, create_looping_call
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+
+_ELSEWHERE = object()
+_SLOT_NEEDS = ("active", "concurrency")
+LOOK_EVERY = 0.5  # seconds, while anything waits: no signal tells that the crawl begins to close
+
+
+class StoppingError(Exception):
+    """The crawl is closing: nothing waits any longer."""
+
+
+class Place:
+    """Where one request waits: beside the downloader, known by its download slot, or in it (None)."""
+
+    __slots__ = ("request", "slot")
+
+    def __init__(self, request: Request, slot: Slot | None) -> None:
+        self.request = request
+        self.slot = slot
+
+
+class _Turn(NamedTuple):
+    place: Place
+    go: Deferred[None]
+
+
+class WaitingRoom:
+    """Beside the downloader: requests that wait for a robots.txt or then for room, and robots.txt fetches.
+
+    All of them are in `Downloader.active`, which keeps the spider from being taken for idle. The downloader's total
+    concurrency is raised by one for each, so that it costs no other request its place.
+    """
+
+    def __init__(self, crawler: Crawler, most: int, closing: Callable[[], None]) -> None:
+        """`most` requests wait beside the downloader, more of them in it; `closing` is called when the crawl closes."""
+        self._crawler = crawler
+        self._most = most
+        self._closing = closing
+        self._waiting = 0
+        # Those of them beside the downloader, by download slot.
+        self._beside: Counter[int] = Counter()
+        self._fetches: set[Request] = set()
+        # Those that may go on but have no room yet, by download slot, in their order.
+        self._turns: dict[int, deque[_Turn]] = {}
+        # Those that were told to go on and are on their way to their slot.
+        self._entering: list[Place] = []
+        self._scheduled: WeakSet[Request] = WeakSet()
+        self._watch: Any = None
+        # How requests leave, besides by an exception, which no signal tells of.
+        self._ways_out = (
+            (signals.request_left_downloader, self._left_slot),
+            (signals.response_received, self._left),
+            (signals.request_scheduled, self._left),  # in the place of one that was redirected, say
+        )
+
+    # Who waits.
+
+    @contextmanager
+    def wait(self, request: Request) -> Iterator[Place]:
+        """A place for a request, for as long as it waits. Raises StoppingError where the crawl is closing."""
+        if self._is_closing():
+            raise StoppingError
+        place = Place(request, self._slot_beside(request))
+        self._waiting += 1
+        if place.slot is not None:
+            # The priority queue that is aware of the downloader would take the origin for idle, and feed it first.
+            place.slot.active.add(request)
+            self._beside[id(place.slot)] += 1
+            self._raise_concurrency(1)
+        self._look_on()
+        try:
+            yield place
+        finally:
+            self._leave(place)
+            self._waiting -= 1
+            self._look_off()
+
+    @contextmanager
+    def fetch(self, request: Request) -> Iterator[None]:
+        """While a robots.txt request is under way. Raises StoppingError where the crawl is closing."""
+        if self._is_closing():
+            raise StoppingError
+        self._fetches.add(request)
+        self._raise_concurrency(1)
+        self._look_on()
+        try:
+            yield
+        finally:
+            self._fetched(request)
+            self._unqueue(request)
+            self._look_off()
+
+    def is_on_wire(self, request: Request) -> bool:
+        """Whether a download handler is at work on it; it is no longer waiting in its download slot's queue."""
+        slots = getattr(self._downloader, "slots", {}).values()
+        return any(request in getattr(slot, "transferring", (request,)) for slot in slots)
+
+    async def room(self, place: Place) -> None:
+        """Wait for room in the downloader and in the request's slot, after those of the slot who waited longer.
+
+        Raises StoppingError.
+        """
+        if place.slot is None:
+            return
+        turns = self._turns.get(id(place.slot))
+        if not turns and self._has_room(place.slot):
+            self._enter(place)
+            return
+        turn = _Turn(place, Deferred())
+        self._turns.setdefault(id(place.slot), deque()).append(turn)
+        await maybe_deferred_to_future(turn.go)
+
+    # Who goes on.
+
+    def _admit(self) -> None:
+        """Let those go on for whom there is room."""
+        for key, turns in list(self._turns.items()):
+            while turns:
+                place, go = turns[0]
+                slot = None if go.called else place.slot  # None: it was cancelled
+                if slot is not None and not self._has_room(slot):
+                    break
+                # First: whoever goes on may come to an end at once, and lead here again.
+                turns.popleft()
+                if slot is not None:
+                    self._enter(place)
+                    go.callback(None)
+            if not turns and self._turns.get(key) is turns:
+                del self._turns[key]
+
+    def leaves(self, request: Request) -> None:
+        """It is about to leave the downloader, by an exception."""
+        self._fetched(request)
+        self._left_slot()
+
+    def _left_slot(self) -> None:
+        # It is still counted in the downloader.
+        if self._turns:
+            call_later(0, self._admit)
+
+    def _left(self, request: Request) -> None:
+        self._fetched(request)
+        self._admit()
+
+    def _fetched(self, request: Request) -> None:
+        # At once: whoever awaits it goes on only later, and meanwhile its place would be filled as if it were another.
+        if request in self._fetches:
+            self._fetches.remove(request)
+            self._raise_concurrency(-1)
+
+    def _has_room(self, slot: Slot) -> bool:
+        downloader = self._downloader
+        if downloader.needs_backout():
+            return False
+        self._entering = [
+            place
+            for place in self._entering
+            if place.request in downloader.active and place.slot is not None and place.request not in place.slot.active
+        ]
+        entering = sum(place.slot is slot for place in self._entering)
+        # Neither the queue nor those transferring: who goes from one to the other is in none for a moment.
+        return len(slot.active) - self._beside[id(slot)] + entering < slot.concurrency
+
+    def _enter(self, place: Place) -> None:
+        self._entering.append(Place(place.request, place.slot))
+        self._leave(place)
+
+    def _leave(self, place: Place) -> None:
+        if place.slot is not None:
+            place.slot.active.discard(place.request)
+            self._beside -= Counter([id(place.slot)])
+            place.slot = None
+            self._raise_concurrency(-1)
+
+    # When the crawl closes.
+
+    def _look_on(self) -> None:
+        if self._watch is None:
+            self._watch = create_looping_call(self._look)
+            self._watch.start(LOOK_EVERY, now=False)
+            for signal, receiver in self._ways_out:
+                self._crawler.signals.connect(receiver, signal=signal)
+
+    def _look_off(self) -> None:
+        if not self._waiting and not self._fetches:
+            # Not at once: this may be within one of those signals, and its next receiver would be passed over.
+            call_later(0, self._stop_looking)
+
+    def _stop_looking(self) -> None:
+        if self._watch is not None and not self._waiting and not self._fetches:
+            self._watch.stop()
+            self._watch = None
+            for signal, receiver in self._ways_out:
+                self._crawler.signals.disconnect(receiver, signal=signal)
+
+    def _look(self) -> None:
+        if not self._is_closing():
+            self._admit()
+            return
+        waiting, self._turns = self._turns, {}
+        for turns in waiting.values():
+            for _, go in turns:
+                if not go.called:
+                    go.errback(StoppingError())
+        self._closing()
+
+    def remember_the_scheduled(self) -> None:
+        """From here on know which requests came from the queue, where it is one that outlives the crawl."""
+        scheduler = self._scheduler
+        if scheduler is None or not _is_durable(scheduler):
+            return
+        next_request = scheduler.next_request
+
+        def remembered() -> Request | None:
+            request: Request | None = next_request()
+            if request is not None:
+                self._scheduled.add(request)
+            return request
+
+        scheduler.next_request = remembered
+
+    def put_back(self, request: Request) -> IgnoreRequest:
+        """What a request that waited is to end with when the crawl closes. If it came from a queue that outlives the
+        crawl it is there again, as it was, and its errback is not called: it did not fail."""
+        if request in self._scheduled and self._requeue(request):
+            request.errback = None
+            return IgnoreRequest("Put back into the queue: the crawl closed while it waited for robots.txt")
+        return IgnoreRequest("The crawl closed while the request waited for robots.txt")
+
+    def _requeue(self, request: Request) -> bool:
+        scheduler = self._scheduler
+        if scheduler is None:
+            return False
+        seen, on_disk = scheduler.df, getattr(scheduler, "dqs", None)
+        before = len(on_disk) if on_disk is not None else -1
+        # It was seen, and `dont_filter` would also lead it past the offsite middleware later.
+        scheduler.df = BaseDupeFilter()
+        try:
+            queued = bool(scheduler.enqueue_request(request))
+        finally:
+            scheduler.df = seen
+        # One that can't be written to disk is only in memory, which ends with the crawl.
+        return queued and (on_disk is None or len(on_disk) > before)
+
+    # Scrapy's insides.
+
+    @property
+    def _downloader(self) -> Downloader:
+        return self._crawler.engine.downloader
+
+    @property
+    def _scheduler(self) -> Any:
+        slot = getattr(self._crawler.engine, "_slot", None)
+        scheduler = getattr(slot, "scheduler", None)
+        return scheduler if hasattr(scheduler, "df") else None
+
+    def _is_closing(self) -> bool:
+        slot = getattr(self._crawler.engine, "_slot", _ELSEWHERE)
+        return slot is None or getattr(slot, "closing", None) is not None
+
+    def _slot_beside(self, request: Request) -> Slot | None:
+        """The download slot of a request that may wait beside the downloader."""
+        downloader = self._downloader
+        # A total concurrency of 0 is no limit: there is nothing to be beside of.
+        if self._beside.total() >= self._most or not getattr(downloader, "total_concurrency", 0):
+            return None
+        get_slot = getattr(downloader, "_get_slot", None)
+        slot = get_slot(request)[1] if get_slot is not None else None
+        return slot if isinstance(slot, Slot) and all(hasattr(slot, name) for name in _SLOT_NEEDS) else None
+
+    def _unqueue(self, request: Request) -> None:
+        """A request that was cancelled in its slot's queue would still be sent."""
+        slot = getattr(self._downloader, "slots", {}).get(request.meta.get(Downloader.DOWNLOAD_SLOT))
+        queue: Any = getattr(slot, "queue", ())
+        for queued in [queued for queued in queue if queued[0] is request]:
+            queue.remove(queued)
+
+    def _raise_concurrency(self, by: int) -> None:
+        downloader = self._downloader
+        if getattr(downloader, "total_concurrency", 0):
+            downloader.total_concurrency += by
+            nextcall = getattr(getattr(self._crawler.engine, "_slot", None), "nextcall", None)
+            if by > 0 and nextcall is not None:
+                nextcall.schedule()  # else the engine looks again only when a request ends
+
+
+def _is_durable(scheduler: Any) -> bool:
+    """Whether its queue outlives the crawl: Scrapy's with a JOBDIR, and those of other packages (scrapy-redis)."""
+    return not isinstance(scheduler, Scheduler) or scheduler.dqs is not None

@@ -1,0 +1,81 @@
+"""A crawl in a process of its own: what it is to do as JSON in the first argument, what came of it as the last line.
+
+`settings`; `urls`, or requests as dicts; `ready_after`: seconds before it says that it is ready; `stop`: what it then
+does to itself. The log goes to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+from scrapy import Request, Spider
+from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
+from scrapy.exceptions import CloseSpider
+from scrapy.http import Response
+from scrapy.utils.asyncio import call_later, sleep
+from scrapy.utils.defer import deferred_from_coro
+
+
+def told(what: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+class TellsAll(Spider):
+    name = "tells-all"
+
+    def __init__(self, task: dict[str, Any], **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.task = task
+        self.ends: list[dict[str, Any]] = []
+
+    async def start(self) -> AsyncIterator[Request]:
+        for request in self.task["urls"]:
+            details = {"url": request} if isinstance(request, str) else request
+            yield Request(**details, callback=self.parse, errback=self.failed)
+        if self.task.get("ready_after"):
+            call_later(self.task["ready_after"], self.ready)
+            if self.task.get("stop") == "CloseSpider":
+                await sleep(self.task["ready_after"])
+                raise CloseSpider("enough")
+
+    def ready(self) -> None:
+        told({"ready": True})
+        engine = self.crawler.engine
+        assert engine is not None
+        if self.task.get("stop") == "engine.close":
+            deferred_from_coro(engine.close_async())
+        elif self.task.get("stop") == "crawler.stop":
+            deferred_from_coro(self.crawler.stop_async())
+
+    def parse(self, response: Response, **arguments: Any) -> None:
+        assert response.request is not None
+        self.end(response.request, f"HTTP {response.status}", arguments)
+
+    def failed(self, failure: Any) -> None:
+        self.end(failure.request, type(failure.value).__name__, {}, str(failure.value))
+
+    def end(self, request: Request, end: str, arguments: dict[str, Any], why: str = "") -> None:
+        as_it_was = {"dont_filter": request.dont_filter, "priority": request.priority, "mark": request.meta.get("mark")}
+        self.ends.append({"url": request.url, "end": end, "why": why, **as_it_was, **arguments})
+
+
+def main() -> None:
+    task = json.loads(sys.argv[1])
+    settings = {"TELNETCONSOLE_ENABLED": False, "RETRY_ENABLED": False, **task["settings"]}
+    kind = CrawlerProcess if settings.get("TWISTED_REACTOR_ENABLED", True) else AsyncCrawlerProcess
+    process = kind(settings)
+    crawler = process.create_crawler(TellsAll)
+    process.crawl(crawler, task=task)
+    process.start()
+    spider, stats = crawler.spider, crawler.stats
+    assert isinstance(spider, TellsAll)
+    assert stats is not None
+    told({"ends": spider.ends, "stats": {k: v for k, v in stats.get_stats().items() if isinstance(v, int | str)}})
+
+
+if __name__ == "__main__":
+    main()

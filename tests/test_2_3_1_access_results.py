@@ -1,0 +1,388 @@
+"""RFC 9309 section 2.3.1 (access results) and 2.3.1.2 (redirects), row by row, against a live server."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+from typing import Any
+
+import pytest
+from crawling import Crawl, Time, crawl, with_clock
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.exceptions import IgnoreRequest
+from web import Site, Web, answer, redirect
+
+from scrapy_rep import AccessResult, RobotsUnreachable
+
+RULES = "user-agent: *\ndisallow: /private\n"
+
+
+async def outcome(site: Site, **more: Any) -> tuple[Crawl, AccessResult]:
+    """A crawl of one page that RULES allow and one that they forbid, and the access result that shows in it."""
+    result = await crawl(site.url("/"), site.url("/private"), **more)
+    assert result.tracebacks == []
+    (access,) = (a for a in AccessResult if f"rep/access/{a.value}" in result.stats)
+    fetched = {url.removeprefix(site.origin) for url in result.pages}
+    expected = {
+        AccessResult.SUCCESS: {"/"},
+        AccessResult.UNAVAILABLE: {"/", "/private"},
+        AccessResult.RESTRICTED: set(),
+        AccessResult.UNREACHABLE: set(),
+    }
+    assert fetched == expected[access]
+    assert len(result.pages) + len(result.refused) == 2
+    return result, access
+
+
+@pytest.mark.parametrize(
+    ("status", "access"),
+    [
+        *(pytest.param(s, AccessResult.SUCCESS, id=f"2.3.1.1-{s}") for s in (200, 203, 299)),
+        *(
+            pytest.param(s, AccessResult.UNAVAILABLE, id=f"2.3.1.3-{s}")
+            for s in (400, 401, 403, 404, 410, 429, 451, 499)
+        ),
+        *(pytest.param(s, AccessResult.UNREACHABLE, id=f"2.3.1.4-{s}") for s in (500, 502, 503, 504, 599)),
+        pytest.param(407, AccessResult.UNREACHABLE, id="2.3.1.4-407-of-the-proxy"),
+        *(pytest.param(s, AccessResult.UNREACHABLE, id=f"2.3.1.4-other-{s}") for s in (300, 304, 305, 306, 600, 999)),
+    ],
+)
+@ensureDeferred
+async def test_status(web: Web, status: int, access: AccessResult) -> None:
+    # The same body with each status: that of anything but a success is never read as rules.
+    site = web.robots(answer(RULES, status=status))
+    result, found = await outcome(site)
+    assert found is access
+    assert len(site.robots_requests) == 1
+    if access is AccessResult.UNREACHABLE:
+        assert all(isinstance(error, RobotsUnreachable) for error in result.refused.values())
+        assert {error.cause for error in result.refused.values() if isinstance(error, RobotsUnreachable)} == {
+            f"HTTP {status}"
+        }
+
+
+@ensureDeferred
+async def test_an_error_page_is_no_file_of_rules(web: Web) -> None:
+    site = web.robots(answer("user-agent: *\ndisallow: /\n", status=404))
+    _, access = await outcome(site)
+    assert access is AccessResult.UNAVAILABLE
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@ensureDeferred
+async def test_redirects_are_followed_across_authorities(web: Web, status: int) -> None:
+    elsewhere = web.robots(RULES)
+    site = web.robots(redirect(elsewhere.robots_url, status))
+    result, access = await outcome(site)
+    assert access is AccessResult.SUCCESS
+    # Its rules hold for the initial authority, which is the one that the refusal names.
+    verdict = result.refused[site.url("/private")].verdict
+    assert verdict.robots_url == site.robots_url
+    assert elsewhere.targets == ["/robots.txt"]
+
+
+@pytest.mark.parametrize(
+    "location", ["/elsewhere", "elsewhere?x=1", "//{authority}/elsewhere", "HTTP://{authority}/elsewhere"]
+)
+@ensureDeferred
+async def test_a_location_is_resolved_against_the_address_asked_for(web: Web, location: str) -> None:
+    elsewhere = web.site({"/elsewhere": answer(RULES)})
+    routes = {"/robots.txt": redirect(location.format(authority=f"127.0.0.1:{elsewhere.port}"))}
+    site = web.site({**routes, "/elsewhere": answer(RULES), "/elsewhere?x=1": answer(RULES)})
+    _, access = await outcome(site)
+    assert access is AccessResult.SUCCESS
+    assert len(elsewhere.requests) == location.count("authority")
+
+
+@pytest.mark.parametrize(
+    ("redirects", "access"),
+    [
+        pytest.param(5, AccessResult.SUCCESS, id="2.3.1.2-five"),
+        pytest.param(6, AccessResult.UNAVAILABLE, id="2.3.1.2-six"),
+    ],
+)
+@ensureDeferred
+async def test_five_redirects_in_a_row_are_followed(web: Web, redirects: int, access: AccessResult) -> None:
+    hops = {f"/{n}": redirect(f"/{n + 1}") for n in range(1, redirects)}
+    site = web.site({"/robots.txt": redirect("/1"), **hops, f"/{redirects}": answer(RULES)})
+    _, found = await outcome(site)
+    assert found is access
+    asked = [target for target in site.targets if target not in {"/", "/private"}]
+    assert asked == ["/robots.txt", *(f"/{n}" for n in range(1, 6))]
+
+
+@ensureDeferred
+async def test_a_loop_ends_at_the_sixth_redirect(web: Web) -> None:
+    site = web.robots(redirect("/robots.txt"))
+    _, access = await outcome(site)
+    assert access is AccessResult.UNAVAILABLE
+    assert len(site.robots_requests) == 6
+
+
+@ensureDeferred
+async def test_more_redirects_where_the_setting_says_so(web: Web) -> None:
+    hops = {f"/{n}": redirect(f"/{n + 1}") for n in range(1, 8)}
+    site = web.site({"/robots.txt": redirect("/1"), **hops, "/8": answer(RULES)})
+    _, access = await outcome(site, settings={"REP_MAX_REDIRECTS": 8})
+    assert access is AccessResult.SUCCESS
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "",
+        " ",
+        "http://",
+        "http://[::1/",
+        "http://127.0.0.1:99999/",
+        "http://127.0.0.1:port/",
+        "file:///etc/passwd",
+        "data:text/plain,user-agent:*",
+        "ftp://127.0.0.1/robots.txt",
+        "javascript:0",
+        "s3://b/r",
+    ],
+)
+@ensureDeferred
+async def test_a_location_that_can_not_be_followed_is_unreachable(web: Web, location: str) -> None:
+    site = web.robots(redirect(location))
+    result, access = await outcome(site)
+    assert access is AccessResult.UNREACHABLE
+    assert result.stats["robotstxt/request_count"] == 1
+
+
+@ensureDeferred
+async def test_a_redirect_without_a_location_is_unreachable(web: Web) -> None:
+    site = web.robots(answer(RULES, status=302))
+    _, access = await outcome(site)
+    assert access is AccessResult.UNREACHABLE
+
+
+@ensureDeferred
+async def test_redirects_pass_the_offsite_middleware(web: Web) -> None:
+    # The built-in's request for the target is dropped there, and the pages are fetched.
+    elsewhere = web.robots("user-agent: *\ndisallow: /\n")
+    target = elsewhere.robots_url.replace("127.0.0.1", "localhost")
+    site = web.robots(redirect(target))
+    page = Request(site.url("/"))
+    result = await crawl(page, allowed_domains=["127.0.0.1"])
+    assert list(result.refused) == [site.url("/")]
+
+
+@ensureDeferred
+async def test_redirects_are_followed_without_scrapys_redirect_middleware(web: Web) -> None:
+    elsewhere = web.robots(RULES)
+    site = web.robots(redirect(elsewhere.robots_url))
+    _, access = await outcome(site, settings={"REDIRECT_ENABLED": False})
+    assert access is AccessResult.SUCCESS
+
+
+@ensureDeferred
+async def test_cookies_live_within_one_chain_of_redirects(web: Web) -> None:
+    site = web.robots([redirect("/robots.txt", 302, {"Set-Cookie": "seen=1; Path=/"}), answer(RULES)])
+    other = web.robots(RULES)
+    result = await crawl(Request(site.url("/"), cookies={"mine": "1"}), other.url("/"))
+    assert len(result.pages) == 2
+    cookies = [(r["target"], r["headers"].get("Cookie")) for r in site.requests]
+    # None of the crawl's cookies goes out with robots.txt, none of its own into the crawl.
+    assert cookies == [("/robots.txt", None), ("/robots.txt", "seen=1"), ("/", "mine=1")]
+    assert [r["headers"].get("Cookie") for r in other.robots_requests] == [None]
+
+
+@ensureDeferred
+async def test_a_meta_refresh_is_not_followed(web: Web) -> None:
+    elsewhere = web.robots("user-agent: *\ndisallow: /\n")
+    html = f'<html><head><meta http-equiv="refresh" content="0; url={elsewhere.robots_url}"></head></html>'
+    site = web.robots(answer(html, headers={"Content-Type": "text/html"}))
+    result = await crawl(site.url("/"))
+    assert list(result.pages) == [site.url("/")]
+    assert elsewhere.requests == []
+
+
+@ensureDeferred
+async def test_http_and_https_of_one_host_have_rules_of_their_own(web: Web) -> None:
+    plain, secure = web.robots("user-agent: *\ndisallow: /a\n"), web.robots("user-agent: *\ndisallow: /b\n", tls=True)
+    urls = [site.url(path) for site in (plain, secure) for path in ("/a", "/b")]
+    result = await crawl(*urls)
+    assert sorted(result.refused) == sorted([plain.url("/a"), secure.url("/b")])
+
+
+# No answer -> unreachable.
+
+
+@pytest.mark.parametrize(
+    "route",
+    [
+        pytest.param(answer(kind="reset"), id="reset"),
+        pytest.param(answer(kind="garbage"), id="no-http"),
+        pytest.param(answer(RULES, kind="cut"), id="cut-off"),
+        pytest.param(answer(RULES, headers={"Content-Encoding": "gzip"}), id="undecodable-gzip"),
+        pytest.param(answer(RULES, headers={"Content-Encoding": "secret"}), id="undecodable-coding"),
+        pytest.param(answer(b"", headers={"Content-Encoding": "gzip," * 9}), id="undecodable-too-many-codings"),
+    ],
+)
+@ensureDeferred
+async def test_no_answer_is_unreachable(web: Web, route: dict[str, Any]) -> None:
+    site = web.robots(route)
+    result, access = await outcome(site)
+    assert access is AccessResult.UNREACHABLE
+    assert len(result.messages()) == 2, "one WARNING for the origin and the summary"
+
+
+@ensureDeferred
+async def test_a_cut_body_is_unreachable_whatever_the_crawl_does_with_cut_pages(web: Web) -> None:
+    site = web.robots(answer(RULES, kind="cut"))
+    _, access = await outcome(site, settings={"DOWNLOAD_FAIL_ON_DATALOSS": False})
+    assert access is AccessResult.UNREACHABLE
+
+
+@ensureDeferred
+async def test_a_refused_connection_is_unreachable() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/"
+        result = await crawl(url)
+    (error,) = result.refused.values()
+    assert isinstance(error, RobotsUnreachable)
+    assert "ConnectionRefused" in error.cause
+    assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_a_tls_failure_is_unreachable(web: Web) -> None:
+    result = await crawl(web.robots(RULES).url("/").replace("http:", "https:"))
+    (error,) = result.refused.values()
+    assert isinstance(error, RobotsUnreachable)
+    assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_a_server_that_hangs_is_unreachable_after_the_timeout(web: Web) -> None:
+    site = web.robots(answer(kind="hang"))
+    result, access = await outcome(site, settings={"REP_FETCH_TIMEOUT": 0.3})
+    assert access is AccessResult.UNREACHABLE
+    assert "0.3 seconds" in str(next(iter(result.refused.values())))
+
+
+@ensureDeferred
+async def test_a_fetch_that_another_middleware_drops_is_unreachable(web: Web) -> None:
+    site = web.robots(RULES)
+    result, access = await outcome(
+        site, settings={"DOWNLOADER_MIDDLEWARES": {DropsRobotsTxt: 200}, "REP_FETCH_RETRIES": 3}
+    )
+    assert access is AccessResult.UNREACHABLE
+    assert site.requests == []
+    assert result.stats["robotstxt/request_count"] == 1, "asking again would only be refused again"
+    assert any("not today" in message for message in result.messages())
+
+
+class DropsRobotsTxt:
+    def process_request(self, request: Request) -> None:
+        if request.url.endswith("/robots.txt"):
+            raise IgnoreRequest("not today")
+
+
+@ensureDeferred
+async def test_whatever_another_middleware_raises_is_unreachable(web: Web) -> None:
+    result, access = await outcome(web.robots(RULES), settings={"DOWNLOADER_MIDDLEWARES": {RaisesForRobotsTxt: 200}})
+    assert access is AccessResult.UNREACHABLE
+    assert result.stats["robotstxt/exception_count/<class 'ZeroDivisionError'>"] == 1
+
+
+class RaisesForRobotsTxt:
+    def process_request(self, request: Request) -> None:
+        if request.url.endswith("/robots.txt"):
+            raise ZeroDivisionError
+
+
+# Policies.
+
+
+@pytest.mark.parametrize(
+    ("status", "access"),
+    [
+        (401, AccessResult.RESTRICTED),
+        (403, AccessResult.RESTRICTED),
+        (404, AccessResult.UNAVAILABLE),
+        (429, AccessResult.UNREACHABLE),
+        (503, AccessResult.UNREACHABLE),
+    ],
+)
+@ensureDeferred
+async def test_the_cautious_policy(web: Web, status: int, access: AccessResult) -> None:
+    _, found = await outcome(web.robots(answer(status=status)), settings={"REP_STATUS_POLICY": "cautious"})
+    assert found is access
+
+
+@ensureDeferred
+async def test_overrides_by_status_and_range(web: Web) -> None:
+    policy = {range(400, 500): "restricted", 404: "unavailable", "500-599": "unavailable"}
+    expected = {403: "restricted", 404: "unavailable", 503: "unavailable", 407: "restricted"}
+    for status, access in expected.items():
+        _, found = await outcome(web.robots(answer(status=status)), settings={"REP_STATUS_POLICY": policy})
+        assert found.value == access
+
+
+# Retries and limits.
+
+
+@ensureDeferred
+async def test_a_server_error_is_asked_again_once(web: Web) -> None:
+    site = web.robots([answer(status=503), answer(RULES)])
+    result, access = await outcome(site, settings={"REP_FETCH_RETRIES": 1}, robots=with_clock(Time()))
+    assert access is AccessResult.SUCCESS
+    assert len(site.robots_requests) == 2
+    assert result.stats["rep/retries"] == 1
+
+
+@pytest.mark.parametrize("status", [404, 407, 429, 304])
+@ensureDeferred
+async def test_what_would_not_change_is_not_asked_again(web: Web, status: int) -> None:
+    site = web.robots(answer(status=status))
+    settings = {"REP_FETCH_RETRIES": 3, "REP_STATUS_POLICY": "cautious"}
+    await outcome(site, settings=settings, robots=with_clock(Time()))
+    assert len(site.robots_requests) == 1
+
+
+@ensureDeferred
+async def test_scrapys_own_retries_keep_off(web: Web) -> None:
+    site = web.robots(answer(status=503))
+    await outcome(site, settings={"RETRY_ENABLED": True})
+    assert len(site.robots_requests) == 1
+
+
+@ensureDeferred
+async def test_a_body_is_read_up_to_the_limit(web: Web) -> None:
+    line = "disallow: /x\n"
+    head = "user-agent: *\ndisallow: /private\n"
+    body = head + line * (512_000 // len(line)) + "disallow: /late\n"
+    site = web.robots(answer(body))
+    result = await crawl(site.url("/private"), site.url("/late"))
+    assert list(result.refused) == [site.url("/private")]
+
+
+@ensureDeferred
+async def test_an_endless_body_is_left_at_the_limit(web: Web) -> None:
+    site = web.robots(answer((RULES + "#" * 65_000).encode(), kind="endless"))
+    result, access = await outcome(site)
+    assert access is AccessResult.SUCCESS
+    assert result.stats["downloader/response_bytes"] < 2 * 512_000
+
+
+@pytest.mark.parametrize("coding", ["gzip", "x-gzip"])
+@ensureDeferred
+async def test_a_compressed_body_is_decoded_up_to_the_limit(web: Web, coding: str) -> None:
+    bomb = gzip.compress(RULES.encode() + b"#" * 100_000_000)
+    site = web.robots(answer(bomb, headers={"Content-Encoding": coding}))
+    result, access = await outcome(site)
+    assert access is AccessResult.SUCCESS
+    assert result.stats.get("httpcompression/response_bytes", 0) == 0, "not decoded by Scrapy, unbounded"
+
+
+@ensureDeferred
+async def test_a_limit_above_the_least(web: Web) -> None:
+    filler = "#" * 512_000 + "\n"
+    site = web.robots("user-agent: *\n" + filler + "disallow: /private\n")
+    _, access = await outcome(site, settings={"REP_BODY_LIMIT": 600_000})
+    assert access is AccessResult.SUCCESS

@@ -1,0 +1,99 @@
+"""How to add a directive, and a status policy: both as a user would, from outside (README, Adding)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from crawling import CrawlSpider, crawl
+from pytest_twisted import ensureDeferred
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import DropItem
+from scrapy.http import Response
+from web import Web, answer
+
+from scrapy_rep import RobotsTxt
+
+# A directive.
+
+
+def noindex_of(robots: RobotsTxt) -> RobotsTxt:
+    """The same groups, with their Noindex lines for rules."""
+    # An empty rule stays where a rule was: it ends a run of user-agent lines.
+    without_rules = re.sub(rb"(?im)^[ \t]*(?:dis)?allow[ \t]*:[^\r\n]*", b"disallow:", robots.octets)
+    return RobotsTxt.parse(re.sub(rb"(?im)^[ \t]*noindex[ \t]*:", b"disallow:", without_rules))
+
+
+@pytest.mark.parametrize(
+    ("path", "agent", "indexed"),
+    [("/drafts/a", "anybot", False), ("/private/a", "anybot", True), ("/drafts/a", "ownbot", True)],
+)
+def test_a_directive_of_ones_own_has_groups_and_patterns_as_any(path: str, agent: str, indexed: bool) -> None:
+    text = b"user-agent: *\ndisallow: /private\nnoindex: /draf*s/\n\nuser-agent: ownbot\ndisallow: /x\n"
+    assert noindex_of(RobotsTxt.parse(text)).allows(path, agent) is indexed
+
+
+class Indexes(CrawlSpider):
+    """Yields an item for each page, and drops those that Noindex names."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.noindex: dict[str, RobotsTxt] = {}
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Indexes:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.parsed, signal=signals.robots_parsed)
+        return spider
+
+    def parsed(self, robotparser: Any, request: Request) -> None:
+        self.noindex[request.url.split("/")[2]] = noindex_of(robotparser.robots)
+
+    def parse(self, response: Response, **_: Any) -> Any:
+        super().parse(response)
+        yield {"url": response.url}
+
+
+class ObeysNoindex:
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> ObeysNoindex:
+        return cls(crawler)
+
+    def process_item(self, item: dict[str, str]) -> dict[str, str]:
+        spider = self.crawler.spider
+        assert isinstance(spider, Indexes)
+        if not spider.noindex[item["url"].split("/")[2]].allows(item["url"], "Scrapy"):
+            raise DropItem("Noindex")
+        return item
+
+
+@ensureDeferred
+async def test_a_directive_in_a_crawl(web: Web) -> None:
+    site = web.robots("user-agent: *\nnoindex: /drafts\ndisallow: /private\n")
+    urls = [site.url(path) for path in ("/a", "/drafts/b", "/private/c")]
+    result = await crawl(*urls, spider=Indexes, settings={"ITEM_PIPELINES": {ObeysNoindex: 100}})
+    assert sorted(result.pages) == urls[:2]
+    assert list(result.refused) == urls[2:]
+    assert (result.stats["item_scraped_count"], result.stats["item_dropped_count"]) == (1, 1)
+
+
+# A status policy.
+
+
+@pytest.mark.parametrize(
+    ("status", "access", "fetched"),
+    [(503, "unavailable", True), (403, "restricted", False), (429, "unreachable", False), (404, "unavailable", True)],
+)
+@ensureDeferred
+async def test_a_policy_of_ones_own(web: Web, status: int, access: str, fetched: bool) -> None:
+    # A host whose CDN answers 503 for a robots.txt that is missing, and means it when it says 403.
+    policy = {503: "unavailable", 403: "restricted", range(420, 430): "unreachable"}
+    site = web.robots(answer(status=status))
+    result = await crawl(site.url("/"), settings={"REP_STATUS_POLICY": policy})
+    assert bool(result.pages) is fetched
+    assert result.stats[f"rep/access/{access}"] == 1

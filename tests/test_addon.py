@@ -1,0 +1,237 @@
+"""One line in the settings, and what else may stand in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from crawling import CrawlSpider, crawl
+from pytest_twisted import ensureDeferred
+from scrapy.crawler import CrawlerRunner
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+from web import Web, answer
+
+import scrapy_rep
+from scrapy_rep import RepMiddleware, RepRobotParser
+from scrapy_rep.settings import SETTINGS, setting_name
+
+BUILTIN = "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware"
+NOTHING = "user-agent: *\ndisallow: /\n"
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [{}, {BUILTIN: 100}, {BUILTIN: 543}, {BUILTIN: None}, {RobotsTxtMiddleware: 100}, {RobotsTxtMiddleware: 900}],
+    ids=str,
+)
+@ensureDeferred
+async def test_ours_on_and_the_builtin_off_however_it_was_listed(web: Web, listed: dict[Any, Any]) -> None:
+    site = web.robots(answer(status=503))
+    result = await crawl(site.url("/"), settings={"DOWNLOADER_MIDDLEWARES": listed})
+    assert list(result.refused) == [site.url("/")]
+    assert result.crawler is not None
+    assert result.crawler.get_downloader_middleware(RobotsTxtMiddleware) is None
+    assert result.crawler.get_downloader_middleware(RepMiddleware) is not None
+    assert len(result.messages()) == 2, "the outage and its summary, nothing else"
+
+
+@ensureDeferred
+async def test_a_spiders_own_list_is_kept(web: Web) -> None:
+    class Own(CrawlSpider):
+        custom_settings = {"DOWNLOADER_MIDDLEWARES": {"scrapy_rep.RepMiddleware": 120, BUILTIN: 100}}
+
+    site = web.robots(NOTHING)
+    result = await crawl(site.url("/"), spider=Own)
+    assert result.crawler is not None
+    listed = result.crawler.settings.getdict("DOWNLOADER_MIDDLEWARES")
+    assert listed["scrapy_rep.RepMiddleware"] == 120
+    assert list(result.refused) == [site.url("/")]
+
+
+@pytest.mark.parametrize("where", ["project", "spider"])
+@ensureDeferred
+async def test_obeying_may_be_switched_off(web: Web, where: str) -> None:
+    site, off = web.robots(NOTHING), {"ROBOTSTXT_OBEY": False}
+    spider = type("Off", (CrawlSpider,), {"custom_settings": off if where == "spider" else None})
+    result = await crawl(site.url("/"), spider=spider, settings=off if where == "project" else {})
+    assert list(result.pages) == [site.url("/")]
+
+
+@ensureDeferred
+async def test_by_hand(web: Web) -> None:
+    site = web.robots(NOTHING)
+    by_hand = {
+        "ROBOTSTXT_OBEY": True,
+        "DOWNLOADER_MIDDLEWARES": {
+            BUILTIN: None,
+            "scrapy_rep.RepMiddleware": 100,
+            "scrapy_rep.RepDecodingMiddleware": 595,
+        },
+    }
+    result = await crawl(site.url("/"), robots=by_hand)
+    assert list(result.refused) == [site.url("/")]
+    assert result.messages() == []
+    # The add-on is no more than these lines.
+    by_addon = await crawl(site.url("/"))
+    assert [enabled(result), enabled(by_addon)] == [enabled(by_addon)] * 2
+
+
+def enabled(result: Any) -> list[type]:
+    return [type(middleware) for middleware in result.crawler.engine.downloader.middleware.middlewares]
+
+
+@ensureDeferred
+async def test_without_the_decoding_middleware_a_warning_names_the_cure(web: Web) -> None:
+    by_hand = {"ROBOTSTXT_OBEY": True, "DOWNLOADER_MIDDLEWARES": {BUILTIN: None, "scrapy_rep.RepMiddleware": 100}}
+    site = web.robots(NOTHING)
+    result = await crawl(site.url("/"), robots=by_hand)
+    assert list(result.refused) == [site.url("/")]
+    (warning,) = result.messages()
+    assert "'scrapy_rep.RepDecodingMiddleware': 595" in warning
+
+
+@ensureDeferred
+async def test_the_builtin_beside_ours_is_warned_of(web: Web) -> None:
+    class OwnMiddleware(RobotsTxtMiddleware):
+        pass
+
+    site = web.robots(NOTHING)
+    result = await crawl(site.url("/"), settings={"DOWNLOADER_MIDDLEWARES": {OwnMiddleware: 90}})
+    (warning,) = result.messages()
+    assert "OwnMiddleware" in warning
+    assert "None" in warning
+
+
+@pytest.mark.parametrize(
+    ("parser", "warnings"),
+    [("scrapy.robotstxt.PythonRobotParser", 1), ("scrapy.robotstxt.ProtegoRobotParser", 0), (RepRobotParser, 0)],
+)
+@ensureDeferred
+async def test_a_parser_that_will_not_be_used_is_warned_of(parser: Any, warnings: int) -> None:
+    result = await crawl(settings={"ROBOTSTXT_PARSER": parser})
+    assert len(result.messages()) == warnings
+    assert all("ROBOTSTXT_PARSER" in message and "remove" in message for message in result.messages())
+
+
+@ensureDeferred
+async def test_our_parser_behind_the_builtin_middleware(web: Web) -> None:
+    # `like Googlebot` is no Googlebot: Protego matches it as a substring.
+    site = web.robots("user-agent: googlebot\ndisallow: /\n\nuser-agent: *\ndisallow: /private\n")
+    settings = {"ROBOTSTXT_PARSER": "scrapy_rep.RepRobotParser", "USER_AGENT": "Mybot/1.0 (like Googlebot)"}
+    result = await crawl(site.url("/"), site.url("/private"), robots={"ROBOTSTXT_OBEY": True}, settings=settings)
+    assert list(result.pages) == [site.url("/")]
+    protego = await crawl(
+        site.url("/"),
+        robots={"ROBOTSTXT_OBEY": True},
+        settings={**settings, "ROBOTSTXT_PARSER": "scrapy.robotstxt.ProtegoRobotParser"},
+    )
+    assert protego.pages == {}
+
+
+# Settings.
+
+WRONG: dict[str, list[Any]] = {
+    "REP_STATUS_POLICY": [
+        "rfc",
+        7,
+        {404: "success"},
+        {404: "no"},
+        {42: "unavailable"},
+        {"4xx": "unavailable"},
+        {range(0): "unavailable"},
+        {True: "unavailable"},
+        "[1]",
+    ],
+    "REP_MEMORY_ORIGINS": [0, -1, "many", 1.5, True, float("inf")],
+    "REP_STORAGE": [7, "redis", "robots.db", "ftp://example.com/", "memory:x", "sqlite:", "sqlite:/x", "redis:"],
+    "REP_STORAGES": [
+        "no JSON",
+        7,
+        {1: "x"},
+        {"memory": "no.such.Class"},
+        {"memory": 7},
+        {"memory": "scrapy.Spider"},
+        {"x:": "scrapy.Spider"},
+    ],
+    "REP_MEMORY_OCTETS": [2**20 - 1, "a few"],
+    "REP_LIFETIME_MIN": [-1, 86_401, "an hour"],
+    "REP_UNREACHABLE_DAYS": [0, "many", float("inf")],
+    "REP_BODY_LIMIT": [511_999, 0, "500 KiB"],
+    "REP_MAX_REDIRECTS": [4, "none"],
+    "REP_FETCH_TIMEOUT": [0, -1, "soon", float("nan"), float("inf"), True],
+    "REP_FETCH_RETRIES": [-1, "a few", 0.5],
+    "REP_FETCH_CONCURRENCY": [0, "many"],
+    "REP_WAITING_MAX": [-1, 0.5],
+    "REP_UNREACHABLE_WAIT": [-1, "a while", float("nan")],
+    "REP_REDIRECT_PRIVATE": ["perhaps", 2, []],
+    "REP_SHADOW": ["perhaps", 2],
+    "REP_EXEMPT": [
+        7,
+        ["https://example.com/path"],
+        ["example.com:8443"],
+        ["*.example.com"],
+        "https://user@example.com",
+        ["https://example.com?x"],
+        ["data:,x"],
+        [7],
+        {"example.com": True},
+    ],
+    "REP_CRAWL_DELAY_MAX": [-1, "long", True, float("inf")],
+    "REP_DROP_EARLY": ["perhaps"],
+    "REP_REPORT": [True, "report.txt", "report", "%(nothing)s.html", "100%.html"],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
+@ensureDeferred
+async def test_a_wrong_value_stops_the_start_and_names_the_cure(name: str, value: Any) -> None:
+    runner = CrawlerRunner({"ADDONS": {"scrapy_rep.Addon": 500}, name: value})
+    with pytest.raises(ValueError, match=f"^{name} is ") as error:
+        await runner.crawl(CrawlSpider)
+    assert repr(value) in str(error.value)
+    assert "; set it to " in str(error.value)
+    assert "None" not in str(error.value).partition("; ")[2]
+
+
+def test_every_setting_is_checked() -> None:
+    assert set(WRONG) == {setting_name(field) for field in SETTINGS}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("REP_STATUS_POLICY", '{"401": "restricted", "520-529": "unavailable"}'),
+        ("REP_STATUS_POLICY", {range(500, 600): "unavailable"}),
+        ("REP_MEMORY_ORIGINS", "1"),
+        ("REP_FETCH_TIMEOUT", "0.5"),
+        ("REP_BODY_LIMIT", 512_000.0),
+        ("REP_STORAGES", '{"elsewhere": "scrapy_rep.storage.memory.MemoryStorage"}'),
+        ("REP_LIFETIME_MIN", "60"),
+        ("REP_SHADOW", "0"),
+        ("REP_EXEMPT", ""),
+        ("REP_CRAWL_DELAY_MAX", "2.5"),
+        ("REP_REPORT", ""),
+    ],
+)
+@ensureDeferred
+async def test_values_as_the_command_line_gives_them(name: str, value: Any) -> None:
+    result = await crawl(settings={name: value})
+    assert result.stats["finish_reason"] == "finished"
+    assert result.messages() == []
+
+
+@ensureDeferred
+async def test_a_misspelt_name_is_warned_of(web: Web) -> None:
+    result = await crawl(settings={"REP_FETCH_TIMEOUTS": 3})
+    (warning,) = result.messages()
+    assert "REP_FETCH_TIMEOUTS" in warning
+    assert "did you mean REP_FETCH_TIMEOUT?" in warning
+
+
+def test_the_public_names_are_there() -> None:
+    assert {name: getattr(scrapy_rep, name).__name__ for name in scrapy_rep.__all__} == {
+        name: name for name in scrapy_rep.__all__
+    }
+    assert set(scrapy_rep.__all__) <= set(dir(scrapy_rep))
+    with pytest.raises(AttributeError):
+        scrapy_rep.nothing  # noqa: B018

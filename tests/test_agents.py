@@ -1,0 +1,155 @@
+"""Whose groups a request is held to, highest first (RFC 9309 section 2.2.1)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from crawling import CrawlSpider, crawl
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.crawler import CrawlerRunner
+from web import Site, Web
+
+AGENTS = ("meta", "cmdline", "attribute", "project", "header", "default-headers", "user-agent-attribute", "setting")
+
+
+def site_for(web: Web) -> Site:
+    """Each agent has a page of its own that only its group forbids; everyone else is forbidden /everyone."""
+    groups = [f"user-agent: {agent}\ndisallow: /{agent}\n" for agent in AGENTS]
+    return web.robots("\n".join([*groups, "user-agent: *\ndisallow: /everyone\n"]))
+
+
+async def obeyed(site: Site, **more: Any) -> str:
+    """The agent whose group forbids its page."""
+    meta, headers = more.pop("meta", {}), more.pop("headers", {})
+    urls = [Request(site.url(f"/{agent}"), meta=meta, headers=headers) for agent in (*AGENTS, "everyone")]
+    result = await crawl(*urls, **more)
+    (url,) = result.refused
+    return url.rpartition("/")[2]
+
+
+class WithAttribute(CrawlSpider):
+    robotstxt_user_agent = "attribute"
+    user_agent = "user-agent-attribute/1.0"
+
+
+# Each way to name the agent, with all those below it: the highest is obeyed.
+WAYS: list[dict[str, Any]] = [
+    {"settings": {"USER_AGENT": "setting/1.0"}},
+    {"spider": type("S", (CrawlSpider,), {"user_agent": "user-agent-attribute/1.0"})},
+    {"settings": {"DEFAULT_REQUEST_HEADERS": {"user-agent": "default-headers/1.0"}}},
+    {"headers": {"User-Agent": "header/1.0"}},
+    {"settings": {"ROBOTSTXT_USER_AGENT": "project"}},
+    {"spider": WithAttribute},
+]
+NAMES = ["setting", "user-agent-attribute", "default-headers", "header", "project", "attribute"]
+
+
+@pytest.mark.parametrize("height", range(1, len(WAYS) + 1), ids=NAMES)
+@ensureDeferred
+async def test_the_highest_is_obeyed(web: Web, height: int) -> None:
+    arguments: dict[str, Any] = {"settings": {}}
+    for way in WAYS[:height]:
+        arguments["settings"].update(way.get("settings", {}))
+        arguments.update({key: value for key, value in way.items() if key != "settings"})
+    assert await obeyed(site_for(web), **arguments) == NAMES[height - 1]
+
+
+@ensureDeferred
+async def test_the_command_line_stands_above_the_spider(web: Web) -> None:
+    class Both(WithAttribute):
+        @classmethod
+        def update_settings(cls, settings: Any) -> None:
+            settings.set("ROBOTSTXT_USER_AGENT", "cmdline", priority="cmdline")
+
+    assert await obeyed(site_for(web), spider=Both) == "cmdline"
+
+
+@ensureDeferred
+async def test_custom_settings_stand_below_the_spiders_attribute(web: Web) -> None:
+    class Both(WithAttribute):
+        custom_settings = {"ROBOTSTXT_USER_AGENT": "project"}
+
+    assert await obeyed(site_for(web), spider=Both) == "attribute"
+    only = type("S", (CrawlSpider,), {"custom_settings": {"ROBOTSTXT_USER_AGENT": "project"}})
+    assert await obeyed(site_for(web), spider=only) == "project"
+
+
+@ensureDeferred
+async def test_the_requests_meta_stands_above_all(web: Web) -> None:
+    meta = {"robotstxt_user_agent": "meta"}
+    assert await obeyed(site_for(web), spider=WithAttribute, meta=meta) == "meta"
+
+
+@ensureDeferred
+async def test_several_in_order_of_preference(web: Web) -> None:
+    settings = {"ROBOTSTXT_USER_AGENT": ["nobody", "project", "meta"]}
+    assert await obeyed(site_for(web), settings=settings) == "project"
+    assert await obeyed(site_for(web), meta={"robotstxt_user_agent": ("nobody",)}) == "everyone"
+
+
+@ensureDeferred
+async def test_a_string_is_one_value(web: Web) -> None:
+    # As Scrapy's getlist would not have it.
+    assert await obeyed(site_for(web), settings={"ROBOTSTXT_USER_AGENT": "nobody,project"}) == "everyone"
+
+
+@ensureDeferred
+async def test_a_spider_without_a_name_of_its_own_obeys_everyones_group(web: Web) -> None:
+    browser = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0 Safari/537.36"
+    site = site_for(web)
+    result = await crawl(site.url("/everyone"), site.url("/setting"), settings={"USER_AGENT": browser})
+    assert list(result.refused) == [site.url("/everyone")]
+    (warning,) = result.messages()
+    assert "names no crawler" in warning
+    assert "USER_AGENT" in warning
+
+
+@pytest.mark.parametrize("configured", ["setting", "Setting/1.0", "*"])
+@ensureDeferred
+async def test_at_the_start_one_line_says_who_is_obeyed(web: Web, configured: str) -> None:
+    result = await crawl(settings={"USER_AGENT": "Setting/1.0", "ROBOTSTXT_USER_AGENT": configured})
+    (info,) = [r.getMessage() for r in result.log if r.name == "scrapy_rep" and r.levelno == logging.INFO]
+    assert repr(configured.removesuffix("/1.0")) in info
+    assert "ROBOTSTXT_USER_AGENT" in info
+    # A whole User-Agent is reduced to its token, and told.
+    warnings = result.messages()
+    assert len(warnings) == ("/" in configured)
+    assert all("'Setting/1.0'" in warning and "token" in warning for warning in warnings)
+
+
+@ensureDeferred
+async def test_a_token_that_site_owners_can_not_see_is_warned_of(web: Web) -> None:
+    result = await crawl(settings={"USER_AGENT": "Setting/1.0", "ROBOTSTXT_USER_AGENT": "Otherbot"})
+    (warning,) = result.messages()
+    assert "'Setting/1.0'" in warning
+    assert "'Otherbot'" in warning
+    assert "2.2.1" in warning
+
+
+@pytest.mark.parametrize("value", [7, {"a": 1}, ["a", 7], [""], [["a"]], b"a"])
+@ensureDeferred
+async def test_a_wrong_value_stops_the_start(value: Any) -> None:
+    for settings, spider, source in (
+        ({"ROBOTSTXT_USER_AGENT": value}, CrawlSpider, "ROBOTSTXT_USER_AGENT"),
+        ({}, type("S", (CrawlSpider,), {"robotstxt_user_agent": value}), "the spider's robotstxt_user_agent"),
+    ):
+        runner = CrawlerRunner({"ADDONS": {"scrapy_rep.Addon": 500}, **settings})
+        with pytest.raises(ValueError, match=source) as error:
+            await runner.crawl(spider)
+        assert repr(value) in str(error.value)
+
+
+@ensureDeferred
+async def test_a_wrong_value_in_meta_fails_its_request_alone(web: Web) -> None:
+    site = site_for(web)
+    result = await crawl(Request(site.url("/a"), meta={"robotstxt_user_agent": 7}), site.url("/b"))
+    assert [type(error) for error in result.failed.values()] == [ValueError]
+    assert list(result.pages) == [site.url("/b")]
+
+
+@ensureDeferred
+async def test_a_request_that_sends_no_user_agent_obeys_everyones_group(web: Web) -> None:
+    assert await obeyed(site_for(web), headers={"User-Agent": None}) == "everyone"

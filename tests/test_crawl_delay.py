@@ -1,0 +1,210 @@
+"""Crawl-delay: no gap between the requests that an origin receives is shorter (REP_CRAWL_DELAY_MAX)."""
+
+from __future__ import annotations
+
+import logging
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from crawling import Crawl, CrawlSpider, crawl
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.core.downloader import Downloader
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.utils.asyncio import sleep
+from web import Site, Web, answer
+
+DELAY = 0.2
+AUTOTHROTTLE = {"AUTOTHROTTLE_ENABLED": True, "AUTOTHROTTLE_START_DELAY": 0.01, "AUTOTHROTTLE_MAX_DELAY": 0.05}
+OBEYED = {"REP_CRAWL_DELAY_MAX": 60, "CONCURRENT_REQUESTS_PER_DOMAIN": 8}
+
+
+def robots(delay: float) -> str:
+    return f"user-agent: *\ncrawl-delay: {delay}\ndisallow: /private\n"
+
+
+def gaps(*sites: Site) -> list[float]:
+    """Seconds between requests to them, robots.txt's own among them."""
+    began = sorted(request["began"] for site in sites for request in site.requests)
+    return [later - earlier for earlier, later in pairwise(began)]
+
+
+class Slots(CrawlSpider):
+    """Tells what the download slots were at the end."""
+
+    def closed(self, _reason: str) -> None:
+        self.crawl.slots = self.crawler.engine.downloader.slots  # type: ignore[attr-defined]
+
+
+def slot_of(result: Crawl) -> Any:
+    (slot,) = result.slots.values()  # type: ignore[attr-defined]
+    return slot
+
+
+def hints(result: Crawl) -> list[str]:
+    return [m for m in result.messages(logging.INFO, "scrapy_rep") if "REP_CRAWL_DELAY_MAX" in m]
+
+
+@pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
+@pytest.mark.parametrize("jitter", [True, False], ids=["jitter", "no-jitter"])
+@pytest.mark.parametrize("throttle", [AUTOTHROTTLE, {}], ids=["autothrottle", "no-autothrottle"])
+@ensureDeferred
+async def test_no_gap_is_shorter(web: Web, jitter: bool, throttle: dict[str, Any]) -> None:
+    site = web.site({"/robots.txt": answer(robots(DELAY)), "/slow": answer("page", delay=DELAY + 0.1)})
+    # At 0.15 s and jitter, Scrapy alone would leave 0.075 s to 0.225 s.
+    settings = {**OBEYED, **throttle, "RANDOMIZE_DOWNLOAD_DELAY": jitter, "DOWNLOAD_DELAY": 0.15}
+
+    class Follows(CrawlSpider):
+        """Some wait for robots.txt; the others come when it is known, and queue in the slot."""
+
+        def parse(self, response: Response, **_: Any) -> Any:
+            super().parse(response)
+            if response.url.endswith("/start"):
+                yield from (self.prepared(site.url(path)) for path in ("/a", "/slow", "/b", "/c", "/private"))
+
+    result = await crawl(site.url("/start"), site.url("/next"), spider=Follows, settings=settings)
+    assert len(result.pages) == 6
+    assert len(gaps(site)) == 6
+    assert min(gaps(site)) >= DELAY
+    assert result.stats["rep/crawl_delay/obeyed"] == 1
+    assert hints(result) == []
+
+
+class Far(HTTP11DownloadHandler):
+    """What it sends for `/far` is long on its way."""
+
+    async def download_request(self, request: Request) -> Response:
+        if request.url.endswith("/far"):
+            await sleep(1.5 * DELAY)
+        return await super().download_request(request)
+
+
+@ensureDeferred
+async def test_no_gap_is_shorter_where_the_requests_arrive(web: Web) -> None:
+    site = web.robots(robots(DELAY))
+
+    class Follows(CrawlSpider):
+        def parse(self, response: Response, **_: Any) -> Any:
+            super().parse(response)
+            if response.url.endswith("/start"):
+                yield from (self.prepared(site.url(path)) for path in ("/near", "/far"))  # last in, first out
+
+    settings = {**OBEYED, "DOWNLOAD_HANDLERS": {"http": Far}}
+    await crawl(site.url("/start"), spider=Follows, settings=settings)
+    assert site.targets == ["/robots.txt", "/start", "/far", "/near"]
+    assert min(gaps(site)) >= DELAY
+
+
+@ensureDeferred
+async def test_it_is_not_obeyed_unless_asked_to_and_said_once(web: Web) -> None:
+    sites = [web.robots(robots(100)) for _ in range(2)]
+    result = await crawl(*(site.url("/") for site in sites))
+    assert len(result.pages) == 2
+    assert result.stats["rep/crawl_delay/ignored"] == 2
+    (hint,) = hints(result)
+    assert "asks for a Crawl-delay of 100 s, which is not obeyed" in hint
+
+
+@ensureDeferred
+async def test_no_hint_where_the_users_own_delay_is_enough(web: Web) -> None:
+    result = await crawl(web.robots(robots(0.05)).url("/"), settings={"DOWNLOAD_DELAY": 0.1})
+    assert hints(result) == []
+
+
+@ensureDeferred
+async def test_it_is_capped(web: Web) -> None:
+    site = web.robots(robots(100))
+    result = await crawl(site.url("/"), spider=Slots, settings={"REP_CRAWL_DELAY_MAX": DELAY})
+    assert slot_of(result).delay == DELAY
+    assert result.stats["rep/crawl_delay/capped"] == 1
+    (hint,) = hints(result)
+    assert "asks for a Crawl-delay of 100 s, which is capped (REP_CRAWL_DELAY_MAX = 0.2)" in hint
+
+
+@ensureDeferred
+async def test_what_the_user_set_is_never_lowered(web: Web) -> None:
+    # Less than the user's delay, more than that less its jitter.
+    site = web.robots(robots(0.3))
+    result = await crawl(site.url("/"), spider=Slots, settings={**OBEYED, "DOWNLOAD_DELAY": 0.4})
+    assert slot_of(result).delay == 0.4
+
+
+@pytest.mark.parametrize("throttle", [AUTOTHROTTLE, {}], ids=["autothrottle", "no-autothrottle"])
+@ensureDeferred
+async def test_origins_that_share_a_slot_share_the_largest(web: Web, throttle: dict[str, Any]) -> None:
+    sites = [web.robots(robots(delay)) for delay in (0.05, DELAY, 0.1)]
+    urls = [site.url(f"/{n}") for n in range(2) for site in sites]
+    result = await crawl(*urls, spider=Slots, settings={**OBEYED, **throttle})
+    assert slot_of(result).delay == DELAY
+    pages = [[r for r in site.requests if r["target"] != "/robots.txt"] for site in sites]
+    assert [len(asked) for asked in pages] == [2, 2, 2]
+    # Of the origin that asks for the most, whatever the others do.
+    assert min(gaps(sites[1])) >= DELAY
+
+
+@ensureDeferred
+async def test_of_the_groups_of_the_crawlers_own_token(web: Web) -> None:
+    text = "user-agent: *\ncrawl-delay: 100\ndisallow:\n\nuser-agent: quickbot\ncrawl-delay: 0.05\ndisallow:\n"
+    site = web.robots(text)
+    settings = {**OBEYED, "ROBOTSTXT_USER_AGENT": "QuickBot", "USER_AGENT": "QuickBot/1.0"}
+    result = await crawl(site.url("/"), spider=Slots, settings=settings)
+    assert slot_of(result).delay == 0.05
+
+
+@ensureDeferred
+async def test_it_survives_the_slots_disposal(web: Web) -> None:
+    site = web.robots(robots(DELAY))
+    delays: list[float] = []
+
+    class Disposes(CrawlSpider):
+        def parse(self, response: Response, **_: Any) -> Any:
+            super().parse(response)
+            if response.url.endswith("/start"):
+                downloader: Downloader = self.crawler.engine.downloader
+                downloader._slot_gc(age=-3600)
+                assert downloader.slots == {}
+                for n in range(3):
+                    yield self.prepared(site.url(f"/{n}"))
+            else:
+                delays.append(next(iter(self.crawler.engine.downloader.slots.values())).delay)
+
+    await crawl(site.url("/start"), spider=Disposes, settings=OBEYED)
+    assert delays == [DELAY] * 3
+    assert min(gaps(site)[2:]) >= DELAY, "but for the first after it, of which Scrapy no longer knows when the last was"
+
+
+@ensureDeferred
+async def test_requests_that_need_not_obey_are_spaced_with_the_others(web: Web) -> None:
+    site = web.robots(robots(DELAY))
+    free = [Request(site.url(f"/free{n}"), meta={"dont_obey_robotstxt": True}, dont_filter=True) for n in range(2)]
+
+    class Then(CrawlSpider):
+        def parse(self, response: Response, **_: Any) -> Any:
+            super().parse(response)
+            if response.url.endswith("/start"):
+                yield from map(self.prepared, free)
+
+    await crawl(site.url("/start"), spider=Then, settings=OBEYED)
+    assert len(gaps(site)) == 3
+    assert min(gaps(site)) >= DELAY
+
+
+@ensureDeferred
+async def test_a_downloader_without_slots_is_warned_of_once(web: Web) -> None:
+    class Hidden(dict[str, Any]):
+        def get(self, key: str, default: Any = None) -> Any:
+            return None
+
+    class Slotless(Downloader):
+        def __init__(self, crawler: Crawler) -> None:
+            super().__init__(crawler)
+            self.slots = Hidden()
+
+    site = web.robots(robots(100))
+    result = await crawl(site.url("/a"), site.url("/b"), settings={**OBEYED, "DOWNLOADER": Slotless})
+    assert len(result.pages) == 2
+    (warning,) = result.messages()
+    assert "REP_CRAWL_DELAY_MAX has no effect" in warning

@@ -1,0 +1,335 @@
+"""The gate: what passes, who waits, what is remembered, what is told (RFC 9309 sections 2.2.2, 2.3 and 2.4)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from crawling import CrawlSpider, Time, crawl, in_turn, with_clock
+from pytest_twisted import ensureDeferred
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import CloseSpider
+from scrapy.http import Response
+from scrapy.utils.asyncio import sleep
+from web import Web, answer, redirect
+
+from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware, RobotsUnreachable
+
+NOTHING = "user-agent: *\ndisallow: /\n"
+RULES = "user-agent: *\ndisallow: /private\n"
+
+
+# What passes.
+
+
+@ensureDeferred
+async def test_robots_txt_itself_is_always_allowed(web: Web) -> None:
+    site = web.robots(NOTHING)
+    result = await crawl(site.url("/robots.txt"), site.url("/robots.txt#x"))
+    assert len(result.pages) == 2
+    assert result.stats.get("robotstxt/request_count") is None, "it waits for nothing"
+
+
+@ensureDeferred
+async def test_robots_txt_with_a_query_is_a_page_like_others(web: Web) -> None:
+    site = web.robots(NOTHING)
+    result = await crawl(site.url("/robots.txt?x"), site.url("/a/robots.txt"))
+    assert len(result.refused) == 2
+
+
+@ensureDeferred
+async def test_a_request_may_be_exempt_by_its_meta(web: Web) -> None:
+    site = web.robots(NOTHING)
+    result = await crawl(Request(site.url("/"), meta={"dont_obey_robotstxt": True}))
+    assert list(result.pages) == [site.url("/")]
+    assert site.robots_requests == []
+
+
+@ensureDeferred
+async def test_what_can_have_no_robots_txt_passes(tmp_path: Any) -> None:
+    file = tmp_path / "page.html"
+    file.write_text("page")
+    result = await crawl(file.as_uri(), "data:text/plain,page")
+    assert [response.text for response in result.pages.values()] == ["page", "page"]
+    assert "rep/waited" not in result.stats
+
+
+@ensureDeferred
+async def test_with_obeying_off_nothing_is_asked(web: Web) -> None:
+    site = web.robots(NOTHING)
+    result = await crawl(site.url("/"), settings={"ROBOTSTXT_OBEY": False})
+    assert list(result.pages) == [site.url("/")]
+    assert site.robots_requests == []
+    assert result.crawler is not None
+    assert result.crawler.get_downloader_middleware(RepMiddleware) is None
+
+
+# Who waits.
+
+
+@ensureDeferred
+async def test_one_fetch_however_many_wait(web: Web) -> None:
+    site = web.robots(answer(RULES, delay=0.2))
+    urls = [site.url(f"/{n}") for n in range(20)]
+    result = await crawl(*urls, site.url("/private"), settings={"CONCURRENT_REQUESTS_PER_DOMAIN": 20})
+    assert len(result.pages) == 20
+    assert len(site.robots_requests) == 1
+    assert result.stats["rep/cache/miss"] == 1
+    assert result.stats["rep/waited"] == 21, "more than CONCURRENT_REQUESTS: they wait beside the downloader"
+
+
+@ensureDeferred
+async def test_known_origins_are_decided_without_an_await(web: Web) -> None:
+    site = web.robots(RULES)
+    decided: list[Any] = []
+
+    class Asks(CrawlSpider):
+        def parse(self, response: Response, **_: Any) -> None:
+            middleware = self.crawler.get_downloader_middleware(RepMiddleware)
+            assert middleware is not None
+            decided.append(middleware.process_request(Request(site.url("/other"))))
+            with pytest.raises(ForbiddenByRobots):
+                middleware.process_request(Request(site.url("/private")))
+
+    await crawl(site.url("/"), spider=Asks)
+    assert decided == [None]
+
+
+@ensureDeferred
+async def test_every_spelling_of_an_origin_is_one_origin(web: Web) -> None:
+    site = web.robots(RULES)
+    local = f"localhost:{site.port}"
+    urls = [
+        f"http://{authority}/"
+        for authority in (local, local.upper(), f"user:password@{local}", f"localhost.:{site.port}")
+    ]
+    result = await crawl(*urls)
+    assert result.refused == {}
+    assert result.stats["rep/cache/miss"] == len(site.robots_requests) == 1
+
+
+@pytest.mark.parametrize("concurrency", [1, 16])
+@ensureDeferred
+async def test_media_pipelines_and_the_like_wait_as_well(web: Web, concurrency: int) -> None:
+    site, media = web.robots(RULES), web.robots(RULES)
+    seen: dict[str, str] = {}
+
+    class Downloads(CrawlSpider):
+        async def parse(self, response: Response, **_: Any) -> None:
+            for path in ("/image", "/private"):
+                try:
+                    seen[path] = (await self.crawler.engine.download_async(Request(media.url(path)))).text
+                except ForbiddenByRobots as error:
+                    seen[path] = str(error.verdict.rule)
+
+    await crawl(site.url("/"), spider=Downloads, settings={"CONCURRENT_REQUESTS": concurrency})
+    assert seen == {"/image": "page", "/private": "Disallow: /private"}
+
+
+@ensureDeferred
+async def test_nobody_is_lost_when_the_fetch_ends_in_the_unforeseen(web: Web) -> None:
+    class Broken(RepMiddleware):
+        async def _introduced(self, *_: Any) -> None:
+            raise ZeroDivisionError
+
+    site = web.robots(answer(RULES, delay=0.1))
+    broken = {"DOWNLOADER_MIDDLEWARES": {RepMiddleware: None, Broken: 100}}
+    result = await crawl(site.url("/a"), site.url("/b"), settings=broken)
+    assert len(result.refused) == 2
+    assert all(isinstance(error, RobotsUnreachable) for error in result.refused.values())
+    assert result.tracebacks == [f"Unforeseen while asking for {site.robots_url}"], "a defect of ours shows"
+
+
+@ensureDeferred
+async def test_nobody_is_lost_when_the_fetch_is_cancelled(web: Web) -> None:
+    class Cancels:
+        def process_request(self, request: Request) -> None:
+            if request.url.endswith("/robots.txt"):
+                raise asyncio.CancelledError
+
+    site = web.robots(RULES)
+    result = await crawl(site.url("/a"), site.url("/b"), settings={"DOWNLOADER_MIDDLEWARES": {Cancels: 200}})
+    assert len(result.refused) == 2
+
+
+@ensureDeferred
+async def test_the_others_go_on_when_whoever_began_the_fetch_is_cancelled(web: Web) -> None:
+    site, start = web.robots(answer(RULES, delay=0.2)), web.site()
+    ends: list[str] = []
+
+    class Cancels(CrawlSpider):
+        async def parse(self, response: Response, **_: Any) -> None:
+            engine = self.crawler.engine
+            first, second = (
+                asyncio.ensure_future(engine.download_async(Request(site.url(path)))) for path in ("/a", "/b")
+            )
+            await asyncio.sleep(0.05)
+            first.cancel()
+            for download in (first, second):
+                try:
+                    ends.append((await download).text)
+                except asyncio.CancelledError:
+                    ends.append("cancelled")
+
+    await crawl(start.url("/"), spider=Cancels)
+    assert ends == ["cancelled", "page"]
+
+
+@ensureDeferred
+async def test_a_spider_that_closes_while_requests_wait_loses_none(web: Web) -> None:
+    site = web.robots(answer(RULES, delay=0.3))
+
+    class Closes(CrawlSpider):
+        async def start(self) -> Any:
+            for request in self.requests:
+                yield self.prepared(request)
+            await sleep(0.1)
+            raise CloseSpider("test")
+
+    result = await crawl(site.url("/a"), site.url("/private"), spider=Closes)
+    assert len(result.pages) + len(result.refused) + len(result.failed) == 2
+    assert result.stats["finish_reason"] == "test"
+    assert result.tracebacks == []
+
+
+# What is remembered.
+
+
+@ensureDeferred
+async def test_2_4_rules_are_used_for_24_hours_and_no_longer(web: Web) -> None:
+    site, time = web.robots(RULES), Time()
+    hours = 3600.0
+    result = await crawl(site.url("/"), spider=in_turn(time, 23.9 * hours, 0.1 * hours), robots=with_clock(time))
+    assert result.ends == ["page"] * 3  # type: ignore[attr-defined]
+    assert site.targets == ["/robots.txt", "/", "/", "/robots.txt", "/"]
+
+
+@ensureDeferred
+async def test_2_3_1_4_unreachable_is_asked_again_with_backoff(web: Web) -> None:
+    site, time = web.robots([answer(status=503)] * 3 + [answer(RULES)]), Time()
+    # 5 s after the first failure, 10 s after the second, 20 s after the third; not once a request.
+    steps = [4.9, 0.1, 9.9, 0.1, 19.9, 0.1, 0.0]
+    result = await crawl(site.url("/"), spider=in_turn(time, *steps), robots=with_clock(time))
+    # Nobody waits for what was unreachable: that it is back shows in the request after the one that asked.
+    assert result.ends == ["RobotsUnreachable"] * 7 + ["page"]  # type: ignore[attr-defined]
+    assert len(site.robots_requests) == 4
+    assert len(result.messages(logger="scrapy_rep")) == 2, "one WARNING for the outage, and the summary"
+
+
+@ensureDeferred
+async def test_the_least_recently_used_origins_are_forgotten_first(web: Web) -> None:
+    a, b, c = (web.robots(RULES) for _ in range(3))
+    order = [a, b, a, c, a, b]
+
+    class OneByOne(CrawlSpider):
+        def parse(self, response: Response, **_: Any) -> Iterator[Request]:
+            if order:
+                yield self.prepared(order.pop(0).url("/"))
+
+    await crawl(order.pop(0).url("/"), spider=OneByOne, settings={"REP_MEMORY_ORIGINS": 2})
+    assert [len(site.robots_requests) for site in (a, b, c)] == [1, 2, 1]
+
+
+# What is told.
+
+
+@ensureDeferred
+async def test_a_refusal_names_address_line_and_rule(web: Web) -> None:
+    site = web.robots("# who may\nuser-agent: *\ndisallow: /private # not this\n")
+    result = await crawl(site.url("/private/a"))
+    (error,) = result.refused.values()
+    verdict = error.verdict
+    assert verdict.rule is not None
+    assert (verdict.rule.line, verdict.rule.allow, verdict.rule.pattern) == (3, False, "/private")
+    assert (verdict.allowed, verdict.product_token, verdict.access) == (False, "*", AccessResult.SUCCESS)
+    assert verdict.robots_url == site.robots_url
+    lines = [r.getMessage() for r in result.log if r.name == "scrapy_rep" and r.levelno == logging.DEBUG]
+    why = f"Forbidden by robots.txt ({site.robots_url}, line 3, group of '*': Disallow: /private)"
+    assert lines == [f"{why}: <GET {site.url('/private/a')}>"]
+
+
+@ensureDeferred
+async def test_log_lines_can_not_be_forged(web: Web) -> None:
+    site = web.robots(b"user-agent: *\ndisallow: /\x1b[2J\xe2\x80\xaeforged\x0b\xff\n")
+    result = await crawl(site.url("/%1B%5B2J%E2%80%AEforged%0B%FF"))
+    assert len(result.refused) == 1
+    for message in result.messages(logging.DEBUG, "scrapy_rep"):
+        assert message.isprintable()
+
+
+@ensureDeferred
+async def test_stats_of_a_refusal(web: Web) -> None:
+    site, down = web.robots(RULES), web.robots(answer(status=503))
+    result = await crawl(site.url("/private"), down.url("/"), site.url("/"))
+    expected = {
+        "robotstxt/request_count": 2,
+        "robotstxt/response_count": 2,
+        "robotstxt/response_status_count/200": 1,
+        "robotstxt/response_status_count/503": 1,
+        "robotstxt/forbidden": 2,
+        "rep/access/success": 1,
+        "rep/access/unreachable": 1,
+        "rep/dropped/rule": 1,
+        "rep/dropped/unreachable": 1,
+        "rep/cache/miss": 2,
+    }
+    assert {key: result.stats.get(key) for key in expected} == expected
+
+
+@ensureDeferred
+async def test_ten_origins_are_warned_of_and_the_rest_summed_up(web: Web) -> None:
+    sites = [web.robots(answer(status=500)) for _ in range(12)]
+    result = await crawl(*(site.url("/") for site in sites))
+    *warnings, summary = result.messages(logger="scrapy_rep")
+    assert len(warnings) == 10
+    assert "at 12 origin(s)" in summary
+    assert "12 request(s)" in summary
+
+
+@ensureDeferred
+async def test_robots_parsed_is_sent_once_an_origin(web: Web) -> None:
+    time = Time()
+    site = web.robots("user-agent: *\ncrawl-delay: 3\ndisallow: /private\n")
+    gone = web.robots(answer(status=404))
+    moved = web.robots(redirect(site.robots_url))
+    sent: list[tuple[str, bool, bool, float | None]] = []
+
+    def parsed(robotparser: Any, request: Request) -> None:
+        allowed = [robotparser.allowed(site.url(path), "Bot/1") for path in ("/", "/private")]
+        sent.append((request.url, allowed[0], allowed[1], robotparser.crawl_delay("Bot/1")))
+
+    def prepare(crawler: Crawler) -> None:
+        crawler.signals.connect(parsed, signals.robots_parsed)
+
+    spider = in_turn(time, 90_000.0, 90_000.0)
+    await crawl(site.url("/"), spider=spider, prepare=prepare, robots=with_clock(time))
+    assert sent == [(site.url("/"), True, False, 3.0)]
+    await crawl(gone.url("/"), moved.url("/"), moved.url("/x"), prepare=prepare)
+    assert sent[1:] == [(moved.url("/"), True, False, 3.0)], "with the rules that a redirect led to, and not for a 404"
+
+
+@ensureDeferred
+async def test_robots_txt_goes_the_way_of_the_request_that_caused_it(web: Web) -> None:
+    proxy = web.site({"*": answer(RULES)})
+    page = "http://origin.example/page"
+    result = await crawl(Request(page, headers={"User-Agent": "Ownbot/1.0"}, meta={"proxy": proxy.origin}))
+    assert list(result.pages) == [page]
+    assert proxy.targets == ["http://origin.example/robots.txt", page]
+    headers = proxy.requests[0]["headers"]
+    assert headers["User-Agent"] == "Ownbot/1.0"
+    assert headers["Accept-Encoding"] == "identity"
+    assert "Referer" not in headers
+    assert "Cookie" not in headers
+
+
+@ensureDeferred
+async def test_a_cache_does_not_replay_an_outage(web: Web, tmp_path: Any) -> None:
+    site, time = web.robots([answer(status=503), answer(RULES)]), Time()
+    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path)}
+    spider = in_turn(time, 5.0, 0.0)
+    result = await crawl(site.url("/"), spider=spider, robots=with_clock(time), settings=settings)
+    assert result.ends == ["RobotsUnreachable", "RobotsUnreachable", "page"]  # type: ignore[attr-defined]

@@ -1,0 +1,202 @@
+"""A brief outage loses no page, a long one is asked after ever more seldom (RFC 9309 2.3.1.4; REP_UNREACHABLE_WAIT)."""
+
+from __future__ import annotations
+
+import time
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+from crawling import Time, crawl, in_turn, with_clock
+from pytest_twisted import ensureDeferred
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.utils.asyncio import sleep
+from web import Route, Site, Web, answer
+
+from scrapy_rep import RobotsUnreachable
+
+RULES = "user-agent: *\ndisallow: /private\n"
+DOWN = answer(status=503)
+WAIT = {"REP_UNREACHABLE_WAIT": 30}
+
+
+class Watched(Time):
+    """Time that writes down when each robots.txt was asked for, in seconds from the beginning."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began = self.now
+        self.asked: list[float] = []
+        self.idle = 0
+
+    def prepare(self, crawler: Crawler) -> None:
+        crawler.signals.connect(self._asked, signals.request_reached_downloader)
+        crawler.signals.connect(self._idle, signals.spider_idle)
+
+    def _asked(self, request: Request) -> None:
+        if request.url.endswith("/robots.txt"):
+            self.asked.append(round(self.now - self.began, 1))
+
+    def _idle(self) -> None:
+        self.idle += 1
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds)
+        await sleep(0.02)  # as others get their turn while one really sleeps
+
+
+async def outage(site: Site, *paths: str, settings: dict[str, Any] | None = None) -> tuple[Any, Watched]:
+    watched = Watched()
+    result = await crawl(
+        *(site.url(path) for path in paths or ("/", "/private")),
+        robots=with_clock(watched),
+        settings={**WAIT, **(settings or {})},
+        prepare=watched.prepare,
+    )
+    assert result.tracebacks == []
+    assert watched.idle == 1, "at the end alone"
+    return result, watched
+
+
+@pytest.mark.parametrize(("failures", "asked"), [(1, [0.0, 5.0]), (2, [0.0, 5.0, 15.0]), (3, [0.0, 5.0, 15.0, 30.0])])
+@ensureDeferred
+async def test_a_brief_outage_loses_no_page(web: Web, failures: int, asked: list[float]) -> None:
+    site = web.robots([DOWN] * failures + [answer(RULES)])
+    pages = [f"/{n}" for n in range(30)]
+    result, watched = await outage(site, *pages, "/private")
+    assert watched.asked == asked
+    assert len(result.pages) == 30
+    assert list(result.refused) == [site.url("/private")]
+    assert "rep/dropped/unreachable" not in result.stats
+
+
+@pytest.mark.parametrize("down", [answer(kind="reset"), answer(kind="garbage"), answer(status=500)])
+@ensureDeferred
+async def test_whatever_the_outage_is(web: Web, down: Route) -> None:
+    result, _ = await outage(web.robots([down, answer(RULES)]))
+    assert len(result.pages) == 1
+
+
+@ensureDeferred
+async def test_a_retry_is_part_of_the_outage(web: Web) -> None:
+    site = web.robots([DOWN] * 5 + [answer(RULES)])
+    result, watched = await outage(site, settings={"REP_FETCH_RETRIES": 1})
+    # A second after each first failure; the budget begins with the very first.
+    assert watched.asked == [0.0, 1.0, 6.0, 7.0, 17.0, 18.0]
+    assert len(result.pages) == 1
+
+
+@ensureDeferred
+async def test_once_the_budget_is_over_they_are_dropped(web: Web) -> None:
+    site = web.robots(DOWN)
+    result, watched = await outage(site)
+    assert watched.asked == [0.0, 5.0, 15.0, 30.0]
+    assert result.pages == {}
+    assert result.stats["rep/dropped/unreachable"] == 2
+    assert all(isinstance(error, RobotsUnreachable) for error in result.refused.values())
+
+
+@pytest.mark.parametrize("budget", [0, 3, 5, 12, 20])
+@ensureDeferred
+async def test_the_budget_is_kept_whatever_it_is(web: Web, budget: int) -> None:
+    _, watched = await outage(web.robots(DOWN), settings={"REP_UNREACHABLE_WAIT": budget})
+    assert watched.asked == [at for at in (0.0, 5.0, 15.0) if at < budget or not at] + (
+        [float(budget)] if budget else []
+    )
+
+
+@ensureDeferred
+async def test_after_the_budget_nobody_waits_until_a_fetch_succeeds(web: Web) -> None:
+    site, watched = web.robots([DOWN] * 5 + [answer(RULES)]), Watched()
+    # Asked again 40 s after the fourth failure, then 80 s after the fifth.
+    steps = [1.0, 38.9, 0.2, 79.9, 0.1, 0.0]
+
+    def note(end: str) -> tuple[float, str, int]:
+        return round(watched.now - watched.began, 1), end, len(watched.slept)
+
+    result = await crawl(
+        site.url("/"),
+        spider=in_turn(watched, *steps, note=note),
+        robots=with_clock(watched),
+        settings=WAIT,
+        prepare=watched.prepare,
+    )
+    assert watched.asked == [0.0, 5.0, 15.0, 30.0, 70.1, 150.1]
+    told: list[tuple[float, str, int]] = result.ends  # type: ignore[attr-defined]
+    assert [end for _, end, _ in told] == ["RobotsUnreachable"] * 6 + ["page"]
+    assert {slept for *_, slept in told} == {3}, "nobody slept after the budget was over"
+    assert result.stats["rep/dropped/unreachable"] == 6
+
+
+@ensureDeferred
+async def test_the_next_outage_has_a_budget_of_its_own(web: Web) -> None:
+    # Rules that may be obeyed past their time would be, and nobody would wait.
+    rules = answer(RULES, headers={"Cache-Control": "must-revalidate"})
+    site, watched = web.robots([DOWN, rules, DOWN, DOWN, rules]), Watched()
+    result = await crawl(
+        site.url("/"),
+        spider=in_turn(watched, 90_000.0),
+        robots=with_clock(watched),
+        settings=WAIT,
+        prepare=watched.prepare,
+    )
+    assert watched.asked == [0.0, 5.0, 90_005.0, 90_010.0, 90_020.0]
+    assert result.ends == ["page"] * 2  # type: ignore[attr-defined]
+
+
+# Retry-After.
+
+
+@pytest.mark.parametrize(
+    ("value", "asked"),
+    [
+        ("20", [0.0, 20.0]),
+        ("29", [0.0, 29.0]),
+        ("1", [0.0, 5.0]),
+        ("0", [0.0, 5.0]),
+        ("-5", [0.0, 5.0]),
+        ("", [0.0, 5.0]),
+        ("soon", [0.0, 5.0]),
+        ("1e3", [0.0, 5.0]),
+        ("\u0662\u0660".encode().decode("latin-1"), [0.0, 5.0]),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", [0.0, 5.0]),
+        ("Thu, 99 Foo 99999 99:99:99 GMT", [0.0, 5.0]),
+    ],
+)
+@pytest.mark.parametrize("retries", [0, 1])
+@ensureDeferred
+async def test_retry_after_is_honoured(web: Web, value: str, asked: list[float], retries: int) -> None:
+    site = web.robots([answer(status=503, headers={"Retry-After": value}), answer(RULES)])
+    result, watched = await outage(site, settings={"REP_FETCH_RETRIES": retries})
+    if retries and asked == [0.0, 5.0] and value != "1":
+        asked = [0.0, 1.0]  # nothing that can be read: the usual retry
+    assert watched.asked == asked
+    assert len(result.pages) == 1
+
+
+@ensureDeferred
+async def test_retry_after_as_a_date(web: Web) -> None:
+    date = formatdate(time.time() + 20, usegmt=True)
+    site = web.robots([answer(status=503, headers={"Retry-After": date}), answer(RULES)])
+    result, watched = await outage(site)
+    assert len(watched.asked) == 2
+    assert 15 <= watched.asked[1] <= 20
+    assert len(result.pages) == 1
+
+
+@pytest.mark.parametrize("value", ["31", "3600", "99999", "9" * 40, "Fri, 31 Dec 9999 23:59:59 GMT"])
+@ensureDeferred
+async def test_nobody_waits_in_vain_and_an_hour_is_the_most(web: Web, value: str) -> None:
+    site, watched = web.robots([answer(status=503, headers={"Retry-After": value}), answer(RULES)]), Watched()
+    wait = min(float(value), 3600.0) if value.isdigit() else 3600.0
+    result = await crawl(
+        site.url("/"),
+        spider=in_turn(watched, wait - 0.5, 0.5, 0.0),
+        robots=with_clock(watched),
+        settings=WAIT,
+        prepare=watched.prepare,
+    )
+    assert watched.asked == [0.0, wait]
+    assert result.ends == ["RobotsUnreachable"] * 3 + ["page"]  # type: ignore[attr-defined]
+    assert watched.slept == []

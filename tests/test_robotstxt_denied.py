@@ -1,0 +1,120 @@
+"""A crawl that robots.txt refused from the start: its close reason, and what it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from crawling import CrawlSpider, crawl
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from web import Web, answer
+
+NOTHING = "user-agent: *\ndisallow: /\n"
+RULES = "user-agent: *\ndisallow: /private\n"
+
+
+def instead(url: str) -> type[CrawlSpider]:
+    """A spider that asks for this where it was refused."""
+
+    class Instead(CrawlSpider):
+        def failed(self, failure: Any) -> Any:
+            super().failed(failure)
+            yield self.prepared(url)
+
+    return Instead
+
+
+@ensureDeferred
+async def test_every_start_request_was_refused(web: Web) -> None:
+    site, down = web.robots(NOTHING), web.robots(answer(status=503))
+    result = await crawl(site.url("/a"), site.url("/b"), down.url("/"))
+    assert result.stats["finish_reason"] == "robotstxt_denied"
+    (warning,) = result.denied
+    assert "every start request (3) was refused" in warning
+    # Whichever answered first.
+    assert any(f"the first: {error}." in warning for error in result.refused.values())
+    for cure in ("scrapy robots", "ROBOTSTXT_USER_AGENT", "REP_EXEMPT"):
+        assert cure in warning
+
+
+@ensureDeferred
+async def test_one_of_them_was_let_by(web: Web) -> None:
+    site = web.robots(RULES)
+    result = await crawl(site.url("/private"), site.url("/"))
+    assert (result.stats["finish_reason"], result.denied) == ("finished", [])
+
+
+@ensureDeferred
+async def test_later_requests_are_no_start_requests(web: Web) -> None:
+    site = web.robots(RULES)
+
+    class Follows(CrawlSpider):
+        def parse(self, response: Response, **_: Any) -> Any:
+            yield self.prepared(site.url("/private"))
+
+    result = await crawl(site.url("/"), spider=Follows)
+    assert (len(result.refused), result.stats["finish_reason"]) == (1, "finished")
+
+
+@ensureDeferred
+async def test_a_refused_one_that_is_followed_by_another_page(web: Web) -> None:
+    site = web.robots(RULES)
+
+    result = await crawl(site.url("/private"), spider=instead(site.url("/instead")))
+    assert (list(result.pages), result.stats["finish_reason"]) == ([site.url("/instead")], "finished")
+
+
+@ensureDeferred
+async def test_a_start_request_that_fails_otherwise_was_not_refused(web: Web) -> None:
+    site = web.robots(RULES)
+
+    class Drops:
+        def process_request(self, request: Request) -> None:
+            if request.url.endswith("/dropped"):
+                raise IgnoreRequest
+
+    settings = {"DOWNLOADER_MIDDLEWARES": {Drops: 50}}
+    result = await crawl(site.url("/private"), site.url("/dropped"), settings=settings)
+    assert result.stats["finish_reason"] == "finished"
+    gone = Request("http://127.0.0.1:1/", meta={"dont_obey_robotstxt": True})
+    result = await crawl(site.url("/private"), gone)
+    assert result.stats["finish_reason"] == "finished"
+
+
+@ensureDeferred
+async def test_a_duplicate_start_request_is_no_other(web: Web) -> None:
+    site = web.robots(NOTHING)
+    result = await crawl(Request(site.url("/")), Request(site.url("/")))
+    assert result.stats["finish_reason"] == "robotstxt_denied"
+
+
+@ensureDeferred
+async def test_a_page_from_the_cache_was_let_by(web: Web, tmp_path: Any) -> None:
+    site = web.robots(RULES)
+    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path)}
+    for _ in range(2):
+        result = await crawl(site.url("/private"), spider=instead(site.url("/instead")), settings=settings)
+        assert result.stats["finish_reason"] == "finished"
+    assert site.targets.count("/instead") == 1
+
+
+@ensureDeferred
+async def test_the_spiders_own_error_is_the_reason(web: Web) -> None:
+    site = web.robots(NOTHING)
+
+    class Fails(CrawlSpider):
+        async def start(self) -> Any:
+            yield self.prepared(site.url("/"))
+            raise ZeroDivisionError
+
+    assert (await crawl(spider=Fails)).stats["finish_reason"] == "start_error"
+
+
+@pytest.mark.parametrize("requests", [0, 1])
+@ensureDeferred
+async def test_a_crawl_without_refusals_ends_as_ever(web: Web, requests: int) -> None:
+    result = await crawl(*[web.robots(RULES).url("/")] * requests)
+    assert result.stats["finish_reason"] == "finished"

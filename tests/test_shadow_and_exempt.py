@@ -1,0 +1,128 @@
+"""What is not refused although robots.txt says so: in shadow mode nothing, else what one has leave to crawl."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from crawling import CrawlSpider, Time, crawl, with_clock
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.http import Response
+from web import Web, answer
+
+from scrapy_rep import RepMiddleware
+
+NOTHING = "user-agent: *\ndisallow: /\n"
+RULES = "user-agent: *\ndisallow: /private\n"
+
+
+# REP_SHADOW.
+
+
+@ensureDeferred
+async def test_shadow_mode_counts_what_the_other_refuses_and_refuses_nothing(web: Web) -> None:
+    site, down = web.robots(RULES), web.robots(answer(status=503))
+    closed = web.robots(answer(status=403))
+    urls = [site.url("/"), site.url("/private/a"), site.url("/private/b"), down.url("/"), closed.url("/")]
+    policy = {"REP_STATUS_POLICY": "cautious"}
+    real = await crawl(*urls, settings=policy)
+    shadow = await crawl(*urls, settings={**policy, "REP_SHADOW": True})
+    assert len(real.refused) == 4
+    assert (len(shadow.pages), shadow.refused, shadow.failed) == (5, {}, {})
+    for kind, count in {"rule": 2, "unreachable": 1, "restricted": 1}.items():
+        assert shadow.stats[f"rep/shadow/{kind}"] == real.stats[f"rep/dropped/{kind}"] == count
+    assert shadow.stats["rep/shadow/forbidden"] == real.stats["robotstxt/forbidden"] == 4
+    assert not [key for key in shadow.stats if key.startswith(("rep/dropped", "robotstxt/forbidden"))]
+    assert not [key for key in real.stats if key.startswith("rep/shadow")]
+
+
+@ensureDeferred
+async def test_shadow_mode_says_what_would_be_refused_and_why(web: Web) -> None:
+    site = web.robots(RULES)
+    result = await crawl(site.url("/private"), settings={"REP_SHADOW": "1"})
+    why = f"Forbidden by robots.txt ({site.robots_url}, line 2, group of '*': Disallow: /private)"
+    assert f"Would be refused: {why}: <GET {site.url('/private')}>" in result.messages(logging.DEBUG, "scrapy_rep")
+    (warning,) = result.messages()
+    assert warning.startswith("REP_SHADOW is on")
+    (_warning, summary) = (m for m in result.messages(logging.INFO, "scrapy_rep") if m.startswith("REP_SHADOW"))
+    assert "1 request(s) would have been refused" in summary
+    assert result.stats["finish_reason"] == "finished", "nothing was denied"
+
+
+@ensureDeferred
+async def test_shadow_mode_does_not_say_of_an_outage_that_anything_is_dropped(web: Web) -> None:
+    result = await crawl(web.robots(answer(status=503)).url("/"), settings={"REP_SHADOW": True})
+    _on, outage, summary = result.messages()
+    assert "would be fetched" in outage
+    assert "1 request(s) would have been dropped" in summary
+
+
+@ensureDeferred
+async def test_shadow_mode_drops_nothing_early(web: Web) -> None:
+    site = web.robots(RULES)
+
+    class Follows(CrawlSpider):
+        def parse(self, response: Response, **_: Any) -> Any:
+            super().parse(response)
+            if response.url.endswith("/"):
+                yield self.prepared(site.url("/private"))
+
+    settings = {"REP_SHADOW": True, "REP_DROP_EARLY": True}
+    result = await crawl(site.url("/"), spider=Follows, settings=settings)
+    assert len(result.pages) == 2
+
+
+# REP_EXEMPT.
+
+
+@ensureDeferred
+async def test_exempt_origins_are_neither_asked_nor_refused(web: Web) -> None:
+    mine, other = web.robots(NOTHING), web.robots(NOTHING)
+    result = await crawl(mine.url("/a"), mine.url("/b"), other.url("/"), settings={"REP_EXEMPT": [mine.origin]})
+    assert sorted(result.pages) == [mine.url("/a"), mine.url("/b")]
+    assert list(result.refused) == [other.url("/")], "the same host at another port is another origin"
+    assert mine.robots_requests == []
+    assert result.stats["rep/exempt"] == 2
+    (said,) = (m for m in result.messages(logging.INFO, "scrapy_rep") if m.startswith("REP_EXEMPT"))
+    assert said == f"REP_EXEMPT: robots.txt is neither asked for nor obeyed at {mine.origin}"
+
+
+@pytest.mark.parametrize("exempt", [["127.0.0.1"], "127.0.0.1, example.com", ["127.1"], ["HTTP://127.0.0.1:{port}/"]])
+@ensureDeferred
+async def test_exempt_hosts_and_spellings(web: Web, exempt: Any) -> None:
+    site = web.robots(NOTHING)
+    exempt = [text.format(port=site.port) for text in exempt] if isinstance(exempt, list) else exempt
+    result = await crawl(site.url("/"), settings={"REP_EXEMPT": exempt})
+    assert list(result.pages) == [site.url("/")]
+
+
+@ensureDeferred
+async def test_a_permanent_500_that_locks_a_site(web: Web) -> None:
+    site, time = web.robots(answer(status=500)), Time()
+    settings = {"REP_EXEMPT": [site.origin], "REP_UNREACHABLE_WAIT": 30}
+    result = await crawl(site.url("/"), robots=with_clock(time), settings=settings)
+    assert list(result.pages) == [site.url("/")]
+    assert time.slept == []
+
+
+@ensureDeferred
+async def test_the_verdict_on_what_no_robots_txt_holds_for(web: Web) -> None:
+    site, exempt = web.robots(NOTHING), "exempt.example"
+    seen: list[Any] = []
+
+    class Asks(CrawlSpider):
+        async def start(self) -> Any:
+            gate = self.crawler.get_downloader_middleware(RepMiddleware)
+            assert gate is not None
+            mine = Request(site.url("/"), meta={"dont_obey_robotstxt": True})
+            for request in (f"https://{exempt}/", "data:,x", site.robots_url, mine):
+                verdict = await gate.verdict(request)
+                seen.append((verdict.allowed, verdict.robots_url))
+            return
+            yield
+
+    await crawl(spider=Asks, settings={"REP_EXEMPT": [exempt]})
+    assert seen == [(True, None)] * 4
+    assert site.requests == []

@@ -1,0 +1,131 @@
+"""A crawl over many origins of all kinds at random: every request is accounted for, and nothing is left behind.
+
+`SOAK_ORIGINS=2000 pytest tests/test_soak.py` at full size.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import os
+import random
+import resource
+import sys
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from crawling import ADDON, CrawlSpider, SlotByOrigin, crawl
+from pytest_twisted import ensureDeferred
+from scrapy.crawler import Crawler
+from scrapy.utils.asyncio import sleep
+from scrapy.utils.defer import deferred_from_coro
+from web import Route, Site, Web, answer, redirect
+
+ORIGINS = int(os.environ.get("SOAK_ORIGINS", "200"))
+PAGES = 5  # an origin
+RULES = "user-agent: *\ndisallow: /private\n"
+DOWN = answer(status=503)
+BOMB = gzip.compress(RULES.encode() + b"#" * 20_000_000)
+
+Robots = Callable[[random.Random], Route | list[Route]]
+
+# Kind of origin -> its robots.txt, and whether its pages may be had: by its rules, all, none, or whatever comes first.
+KINDS: dict[str, tuple[Robots, str]] = {
+    "good": (lambda _: answer(RULES), "rules"),
+    "slow": (lambda rng: answer(RULES, delay=rng.random()), "rules"),
+    "gone": (lambda _: answer(status=404), "all"),
+    "dead": (lambda _: answer(kind="hang"), "none"),
+    "down": (lambda rng: answer(status=rng.choice([500, 502, 503])), "none"),
+    "heals": (lambda _: [DOWN, answer(kind="reset"), answer(RULES)], "rules"),
+    "loops": (lambda _: redirect("/robots.txt"), "all"),
+    "bomb": (lambda _: answer(BOMB, headers={"Content-Encoding": "gzip"}), "rules"),
+    "endless": (lambda _: answer(RULES + "#" * 65_000, kind="endless"), "rules"),
+    "drip": (lambda _: answer(RULES * 50, kind="drip"), "none"),
+    "headers": (lambda _: answer(kind="headers"), "none"),
+    "half-closed": (lambda _: answer(RULES, kind="half-closed"), "none"),
+    "cut": (lambda _: answer(RULES, kind="cut"), "none"),
+    "reset": (lambda _: answer(kind="reset"), "none"),
+    "garbage": (lambda _: answer(kind="garbage"), "none"),
+    "tls-failure": (lambda _: answer(RULES), "none"),
+    "https": (lambda _: answer(RULES), "rules"),
+}
+OFTEN = {"good": 12, "slow": 4, "dead": 2, "heals": 3, "endless": 0.5, "bomb": 0.5}
+
+
+def origin(web: Web, kind: str, rng: random.Random) -> Site:
+    robots = KINDS[kind][0](rng)
+    # Pages are of all kinds, too.
+    page = rng.choice([answer("page")] * 8 + [answer(status=500), answer(kind="reset"), answer("page", delay=0.1)])
+    site = web.site({"/robots.txt": robots, "*": page}, tls=kind == "https")
+    return Site(web, site.port, "https") if kind == "tls-failure" else site
+
+
+class Soak(CrawlSpider):
+    """Counts only: what it would keep is not what is measured."""
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.ends: Counter[str] = Counter()
+        self.crawl.ends = self.ends  # type: ignore[attr-defined]
+        self.crawl.by_url = {}  # type: ignore[attr-defined]
+
+    def parse(self, response: Any, **_: Any) -> None:
+        self.end(response.meta["asked"], "fetched")
+
+    def failed(self, failure: Any) -> None:
+        refused = "ForbiddenByRobots", "RobotsUnreachable"
+        self.end(failure.request.meta["asked"], "refused" if type(failure.value).__name__ in refused else "failed")
+
+    def end(self, url: str, end: str) -> None:
+        self.ends[end] += 1
+        self.crawl.by_url[url] = end  # type: ignore[attr-defined]
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts open files in /proc")
+@ensureDeferred
+async def test_every_request_is_accounted_for(web: Web) -> None:
+    rng = random.Random(9309)
+    kinds = rng.choices(list(KINDS), [OFTEN.get(kind, 1) for kind in KINDS], k=ORIGINS)
+    sites = [(kind, origin(web, kind, rng)) for kind in kinds]
+    paths = ["/private", *(f"/{n}" for n in range(PAGES - 1))]
+    asked = {site.url(path): (kind, path) for kind, site in sites for path in paths}
+    urls = rng.sample(list(asked), len(asked))
+    files = open_files()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    settings = {
+        "DOWNLOADER": SlotByOrigin,
+        "DOWNLOAD_TIMEOUT": 10,
+        "REP_FETCH_TIMEOUT": 3 if ORIGINS <= 300 else 6,  # as long as a machine may be busy with all of them
+        "REP_UNREACHABLE_WAIT": 6,
+        "REP_FETCH_RETRIES": 1,
+        "LOG_LEVEL": "WARNING",
+    }
+    inside: list[Crawler] = []
+    result = await crawl(*urls, spider=Soak, settings=settings, robots=ADDON, prepare=inside.append)
+    ends: Counter[str] = result.ends  # type: ignore[attr-defined]
+    by_url: dict[str, str] = result.by_url  # type: ignore[attr-defined]
+    assert set(by_url) == set(asked)
+    assert ends.total() == len(asked), "none came to an end twice"
+    may = {"rules": {"/private": "refused"}, "none": dict.fromkeys(paths, "refused"), "all": {}}
+    for url, (kind, path) in asked.items():
+        expected = may[KINDS[kind][1]].get(path, "let through")
+        assert (by_url[url] == "refused") is (expected == "refused"), (kind, path, by_url[url])
+    assert result.tracebacks == []
+    assert [m for m in result.messages() if "rror" in m and "robots.txt is unreachable" not in m] == []
+    downloader = inside[0].engine.downloader
+    assert (downloader.total_concurrency, downloader.active) == (16, set())
+    for _ in range(100):
+        if open_files() <= files:
+            break
+        await deferred_from_coro(sleep(0.1))
+    assert open_files() <= files
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak) / 1024
+    print(f"{dict(ends)} of {len(asked)}; {grown:.0f} MiB more at the peak; {dict(Counter(kinds))}")
+    assert grown < 100 + 0.05 * ORIGINS
+    assert not [task for task in asyncio.all_tasks() if "scrapy_rep" in repr(task)]

@@ -1,0 +1,191 @@
+"""Stopping while requests wait: within seconds, without another fetch, and nothing that a JOBDIR holds is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawling import CrawlSpider, Time, crawl
+from processes import REACTORS, crawl_process, crawled
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.exceptions import CloseSpider, IgnoreRequest
+from scrapy.http import Response
+from scrapy.utils.asyncio import sleep
+from scrapy.utils.defer import deferred_from_coro
+from web import Web, answer
+
+from scrapy_rep import RepMiddleware
+
+RULES = "user-agent: *\ndisallow: /private\n"
+HANGS = answer(kind="hang")
+# Those who wait have waited for longer than it takes to notice.
+WAITED = {"ready_after": 0.8}
+
+
+@pytest.mark.parametrize("reactor", REACTORS)
+def test_sigint_ends_the_crawl_while_requests_wait(web: Web, reactor: str) -> None:
+    sites = [web.robots(robots) for robots in (answer(status=503), answer(status=503), HANGS, HANGS, HANGS)]
+    urls = [site.url(f"/{n}") for site in sites for n in range(10)]
+    settings = {**REACTORS[reactor], "REP_FETCH_CONCURRENCY": 2, "REP_UNREACHABLE_WAIT": 600}
+    with crawl_process(urls, settings, **WAITED) as process:
+        process.until_ready()
+        asked = [len(site.requests) for site in sites]
+        process.interrupt()
+        ended = process.ended(15)
+    assert [len(site.requests) for site in sites] == asked, "no fetch begins after that"
+    assert ended.stats["finish_reason"] == "shutdown"
+    assert set(ended.by_url.values()) == {"IgnoreRequest"}
+    assert Counter(end["url"] for end in ended.ends) == Counter(urls)
+    assert ended.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("means", "reactor"), [("CloseSpider", "asyncio"), ("engine.close", "none"), ("crawler.stop", "select")]
+)
+def test_a_crawl_that_stops_itself_ends_while_requests_wait(web: Web, means: str, reactor: str) -> None:
+    site = web.robots(HANGS)
+    urls = [site.url(f"/{n}") for n in range(30)]
+    with crawl_process(urls, REACTORS[reactor], **WAITED, stop=means) as process:
+        process.until_ready()
+        ended = process.ended(15)
+    assert ended.stats["finish_reason"] == ("enough" if means == "CloseSpider" else "shutdown")
+    assert Counter(ended.by_url.values()) == {"IgnoreRequest": 30}
+    assert site.targets == ["/robots.txt"]
+    assert ended.complaints == []
+
+
+@pytest.mark.parametrize("reactor", REACTORS)
+def test_with_a_jobdir_those_who_waited_are_fetched_when_it_resumes(web: Web, tmp_path: Path, reactor: str) -> None:
+    good, dead = web.robots(RULES), web.robots([HANGS, answer(RULES)])
+    requests: list[dict[str, Any]] = [
+        {"url": site.url(f"/{n}"), "dont_filter": n % 2 == 0, "priority": n % 3, "meta": {"mark": n}}
+        for n in range(20)
+        for site in (good, dead)
+    ]
+    settings = {**REACTORS[reactor], "JOBDIR": str(tmp_path / "job"), "DOWNLOADER": "crawling.SlotByOrigin"}
+    with crawl_process(requests, settings, **WAITED) as process:
+        process.until_ready()
+        process.interrupt()
+        first = process.ended(15)
+    assert {end["url"] for end in first.ends} == {good.url(f"/{n}") for n in range(20)}, "no errback for the others"
+    assert dead.targets == ["/robots.txt"]
+    second = crawled([], settings)
+    assert second.stats["finish_reason"] == "finished"
+    for site, ended in (good, first), (dead, second):
+        assert Counter(site.targets) - Counter(["/robots.txt"] * 2) == Counter(f"/{n}" for n in range(20))
+        assert Counter(end["url"] for end in ended.ends) == Counter(site.url(f"/{n}") for n in range(20))
+    as_they_were = {r["url"]: (r["dont_filter"], r["priority"], r["meta"]) for r in requests}
+    for end in first.ends + second.ends:
+        assert (end["dont_filter"], end["priority"], {"mark": end["mark"]}) == as_they_were[end["url"]]
+    assert first.complaints == second.complaints == []
+
+
+def test_stopped_again_and_again_none_is_lost_and_none_comes_twice(web: Web, tmp_path: Path) -> None:
+    site = web.robots([HANGS, answer(status=503), answer(RULES)])
+    settings = {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 2, "REP_WAITING_MAX": 5}
+    urls = [site.url(f"/{n}") for n in range(12)]
+    for n in range(2):
+        again = {**settings, "REP_UNREACHABLE_WAIT": 600}
+        with crawl_process(urls if n == 0 else [], again, **WAITED) as process:
+            process.until_ready()
+            process.interrupt()
+            ended = process.ended(15)
+        assert ended.ends == []
+        assert ended.complaints == []
+    last = crawled([], settings)
+    assert Counter(end["url"] for end in last.ends) == Counter(urls)
+    assert Counter(site.targets) == Counter(["/robots.txt"] * 3 + [f"/{n}" for n in range(12)])
+
+
+@ensureDeferred
+async def test_what_never_went_through_the_scheduler_is_ignored(web: Web, tmp_path: Path) -> None:
+    site, dead = web.robots(RULES), web.robots(HANGS)
+    ends: list[str] = []
+
+    class Downloads(CrawlSpider):
+        async def parse(self, response: Response, **_: Any) -> None:
+            engine = self.crawler.engine
+            assert engine is not None
+            media = [asyncio.ensure_future(engine.download_async(Request(dead.url(f"/{n}")))) for n in range(5)]
+            asyncio.get_running_loop().call_later(0.7, self.stop)
+            ends.extend(type(end).__name__ for end in await asyncio.gather(*media, return_exceptions=True))
+            # One that comes when all is closing.
+            with pytest.raises(IgnoreRequest):
+                await engine.download_async(Request(dead.url("/late")))
+            ends.append("late")
+
+        def stop(self) -> None:
+            assert self.crawler.engine is not None
+            asyncio.ensure_future(self.crawler.engine.close_spider_async(reason="enough"))  # noqa: RUF006
+
+    settings = {"JOBDIR": str(tmp_path)}
+    result = await crawl(Request(site.url("/")), spider=Downloads, settings=settings)
+    assert ends == ["IgnoreRequest"] * 5 + ["late"]
+    assert dead.targets == ["/robots.txt"]
+    assert result.tracebacks == []
+
+
+@pytest.mark.parametrize(
+    ("queue", "seconds"),
+    [
+        # Those of one host share a slot, and this takes one at a time; those who wait have been told by then.
+        pytest.param({"CONCURRENT_REQUESTS_PER_DOMAIN": 1}, 1.0, id="in-the-slot"),
+        # Nobody has noticed yet that the crawl is closing.
+        pytest.param({"REP_FETCH_CONCURRENCY": 1}, 0.05, id="before-it"),
+    ],
+)
+@ensureDeferred
+async def test_a_fetch_that_was_queued_behind_another_never_begins(
+    web: Web, queue: dict[str, int], seconds: float
+) -> None:
+    slow, queued = web.robots(answer(RULES, kind="hold")), web.robots(RULES)
+    page = web.site({"/page": answer(kind="hold")})
+
+    class Stops(CrawlSpider):
+        async def start(self) -> Any:
+            for request in self.requests:
+                yield self.prepared(request)
+                await sleep(0.1)
+            asyncio.ensure_future(self.later())  # noqa: RUF006
+            raise CloseSpider("enough")
+
+        async def later(self) -> None:
+            await sleep(seconds)
+            web.release(slow)
+            await sleep(0.3)
+            web.release(page)
+
+    held = Request(page.url("/page"), meta={"dont_obey_robotstxt": True, "download_slot": "elsewhere"})
+    result = await crawl(held, slow.url("/"), queued.url("/"), spider=Stops, settings=queue)
+    assert page.url("/page") in result.pages
+    assert slow.targets[0] == "/robots.txt"
+    assert queued.targets == []
+    assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_what_is_asked_while_nobody_waits_does_not_outlive_the_crawl(web: Web) -> None:
+    site, time = web.robots(answer(status=503)), Time()
+
+    class Late(CrawlSpider):
+        def failed(self, failure: Any) -> Any:
+            time.now += 6  # it is due
+            if not self.crawl.failed:
+                self.crawl.failed["first"] = failure.value
+                yield failure.request.replace(dont_filter=True)
+
+    class Clocked(RepMiddleware):
+        clock = staticmethod(time)  # and sleeps as others do
+
+    middlewares = {RepMiddleware: None, Clocked: 100}
+    settings = {"REP_FETCH_RETRIES": 1, "DOWNLOADER_MIDDLEWARES": middlewares}
+    result = await crawl(site.url("/"), spider=Late, settings=settings)
+    # Twice for the one that waited; once, and not again after the crawl, while nobody did.
+    assert result.stats["robotstxt/request_count"] == 3
+    await deferred_from_coro(sleep(1.2))
+    assert len(site.requests) == 3
+    assert result.tracebacks == []
