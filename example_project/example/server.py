@@ -1,0 +1,69 @@
+"""The process that serves the sites, each at a port of its own on loopback, until its standard input ends.
+
+`python -m example.server` prints one JSON line, `{site: origin}`, once they can be reached.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingTCPServer
+from threading import Event, Thread
+
+from .sites import SITES, Site
+
+ORIGINS: dict[str, str] = {}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers for one site."""
+
+    site: Site
+
+    def do_GET(self) -> None:
+        if self.path == "/robots.txt":
+            self._answer_robots()
+        else:
+            links = "".join(f'<a href="{page}">{page}</a>' for page in self.site.pages)
+            self._answer(200, "text/html", links if self.path == "/" else "a page")
+
+    def _answer_robots(self) -> None:
+        if self.site.hangs:
+            Event().wait()  # no robots.txt, ever
+        location = f"{ORIGINS[self.site.location]}/robots.txt" if self.site.location else ""
+        self._answer(self.site.status, "text/plain", self.site.robots, location)
+
+    def _answer(self, status: int, media_type: str, body: str, location: str = "") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", media_type)
+        self.send_header("Content-Length", str(len(body)))
+        if location:
+            self.send_header("Location", location)
+        self.end_headers()
+        self.wfile.write(body.encode("ascii"))
+
+    def log_message(self, *_: object) -> None:
+        """Nothing: the crawl's log is enough."""
+
+
+class Server(ThreadingTCPServer):
+    """Without the name that HTTPServer looks up, which may take a network and its time."""
+
+    daemon_threads = True
+
+
+def serve(name: str, site: Site) -> None:
+    server = Server(("127.0.0.1", 0), type(name, (Handler,), {"site": site}))
+    ORIGINS[name] = f"http://127.0.0.1:{server.server_address[1]}"
+    Thread(target=server.serve_forever, daemon=True).start()
+
+
+if __name__ == "__main__":
+    # Ctrl-C reaches this process too, but it is the crawl that ends it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name, site in SITES.items():
+        serve(name, site)
+    print(json.dumps(ORIGINS), flush=True)
+    sys.stdin.read()

@@ -1,0 +1,40 @@
+"""The example's web as data: each site's robots.txt, or what comes in its place, and its pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Site:
+    """One origin: what its /robots.txt answers, and the pages that its home page links to."""
+
+    pages: tuple[str, ...]
+    robots: str = ""
+    status: int = 200
+    location: str = ""
+    """The site to whose robots.txt a redirect leads."""
+    hangs: bool = False
+    """robots.txt is never answered."""
+
+
+SITES = {
+    # TourBot is held to the group that names it and to no other, everyone else to the group of `*`.
+    "library": Site(
+        ("/archive/", "/desk/", "/members/"),
+        robots="User-agent: *\nDisallow: /archive/\nDisallow: /desk/\n\nUser-agent: TourBot\nDisallow: /members/\n",
+    ),
+    # The longest match decides, wherever it stands: 14 octets allow the catalogue, 7 forbid the other.
+    "gallery": Site(
+        ("/catalogue.pdf", "/prices.pdf"),
+        robots="User-agent: *\nDisallow: /*.pdf$\nAllow: /catalogue.pdf\n",
+    ),
+    "cafe": Site(("/menu",), status=404),
+    # The body of an error is no robots.txt, whatever it says.
+    "club": Site(("/events",), status=403, robots="User-agent: *\nDisallow: /\n"),
+    "harbour": Site(("/timetable",), status=503),
+    # The library's rules hold here as well.
+    "annex": Site(("/archive/", "/members/"), status=301, location="library"),
+    "maze": Site(("/exit",), status=302, location="maze"),
+    "tunnel": Site(("/lights",), hangs=True),
+}

@@ -1,0 +1,47 @@
+"""The example's spiders: each visits every site and follows its links, under a name of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from scrapy import Request, Spider
+from scrapy.http import Response
+from twisted.python.failure import Failure
+
+from scrapy_rep import ForbiddenByRobots
+
+
+class TourSpider(Spider):
+    """Obeys the groups of the product token in its User-Agent: TourBot, by the project's settings."""
+
+    name = "tour"
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.origins: dict[str, str] = {}
+        """Site -> origin, from when the spider is open."""
+        self.refusals: dict[str, ForbiddenByRobots] = {}
+        """By the URL that was refused."""
+
+    async def start(self) -> AsyncIterator[Request]:
+        for origin in self.origins.values():
+            yield Request(f"{origin}/", errback=self.refused)
+
+    def parse(self, response: Response, **_: Any) -> Iterator[Request]:
+        for page in response.css("a::attr(href)").getall():
+            yield response.follow(page, errback=self.refused)
+
+    def refused(self, failure: Failure) -> None:
+        if isinstance(failure.value, ForbiddenByRobots):
+            self.refusals[failure.request.url] = failure.value  # type: ignore[attr-defined] # Scrapy sets it
+        else:
+            self.logger.error("Neither fetched nor refused: %s", failure.value)
+
+
+class TourAsGuestSpider(TourSpider):
+    """Obeys the groups of a token of its own; its User-Agent contains it, as it should (RFC 9309 2.2.1)."""
+
+    name = "tour_as_guest"
+    robotstxt_user_agent = "GuestBot"
+    custom_settings = {"USER_AGENT": "GuestBot/1.0"}

@@ -1,0 +1,40 @@
+"""The example's web as an extension: its process begins with the crawl and ends with it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+from scrapy.crawler import Crawler
+
+if TYPE_CHECKING:
+    from .spiders import TourSpider
+
+
+class Web:
+    """Serves the sites while the spider is open, and tells it where they are."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Web:
+        web = cls()
+        crawler.signals.connect(web.start, signal=signals.spider_opened)
+        crawler.signals.connect(web.stop, signal=signals.spider_closed)
+        return web
+
+    def start(self, spider: TourSpider) -> None:
+        # Its standard input ends with this process, and it with that: so it does even where the crawl is killed.
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "example.server"],
+            cwd=Path(__file__).parents[1],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        spider.origins = json.loads(self._process.stdout.readline())  # type: ignore[union-attr] # a pipe, as asked for
+
+    def stop(self) -> None:
+        with self._process:  # closes the pipes, and waits
+            self._process.terminate()

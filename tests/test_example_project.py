@@ -1,0 +1,150 @@
+"""The example project: what it prints, what it leaves behind, and that the README shows it as it is."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+# A proxy that nobody is: the crawl needs no network, and what a machine says of its own may not break it.
+ENVIRONMENT = {**os.environ, "http_proxy": "http://127.0.0.1:9"}
+MOST = 30  # seconds for a crawl and all that it started
+
+Refusals = dict[str, str]
+"""Page -> what refused it."""
+
+NOT_IN_GROUPS_OF_ITS_OWN = {
+    "gallery": ("HTTP 200", "success", "/ /catalogue.pdf", {"/prices.pdf": "line 2, Disallow: /*.pdf$"}),
+    "cafe": ("HTTP 404", "unavailable", "/ /menu", {}),
+    "club": ("HTTP 403", "unavailable", "/ /events", {}),
+    "harbour": ("HTTP 503", "unreachable", "", {"/": "HTTP 503"}),
+    "maze": ("302 -> maze", "unavailable", "/ /exit", {}),
+    "tunnel": ("no answer", "unreachable", "", {"/": "DownloadTimeoutError"}),
+}
+TOUR = {
+    "library": ("HTTP 200", "success", "/ /archive/ /desk/", {"/members/": "line 6, Disallow: /members/"}),
+    "annex": ("301 -> library", "success", "/ /archive/", {"/members/": "line 6, Disallow: /members/"}),
+}
+TOUR_AS_GUEST = {
+    "library": (
+        "HTTP 200",
+        "success",
+        "/ /members/",
+        {"/archive/": "line 2, Disallow: /archive/", "/desk/": "line 3, Disallow: /desk/"},
+    ),
+    "annex": ("301 -> library", "success", "/ /members/", {"/archive/": "line 2, Disallow: /archive/"}),
+}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A crawl that is over, and with it whatever it started."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    @property
+    def table(self) -> dict[str, tuple[str, str, str, Refusals]]:
+        """Origin -> robots.txt's answer, access result, pages fetched, pages refused."""
+        header, *lines = self.stdout.split("\n\n")[1].splitlines()
+        starts = [match.start() for match in re.finditer(r"\S+", header)]
+        table: dict[str, tuple[str, str, str, Refusals]] = {}
+        refusals: Refusals = {}
+        for line in lines:
+            cells = [line[start:end].strip() for start, end in zip(starts, [*starts[1:], None], strict=True)]
+            origin, answer, access, fetched, page, by = cells
+            if origin:
+                refusals = {}
+                table[origin] = (answer, access, fetched, refusals)
+            refusals.update({page: by} if page else {})
+        return table
+
+
+@contextmanager
+def crawling(spider: str, *options: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "scrapy", "crawl", spider, *options],
+        cwd=ROOT / "example_project",
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+def ended(process: subprocess.Popen[str]) -> Ended:
+    """Whatever the crawl started holds its standard error, so that this ends when all of it has ended."""
+    stdout, stderr = process.communicate(timeout=MOST)
+    return Ended(process.returncode, stdout, stderr)
+
+
+@cache
+def crawled(spider: str) -> Ended:
+    with crawling(spider) as process:
+        return ended(process)
+
+
+@pytest.mark.parametrize(("spider", "by_name"), [("tour", TOUR), ("tour_as_guest", TOUR_AS_GUEST)])
+def test_the_table(spider: str, by_name: dict[str, tuple[str, str, str, Refusals]]) -> None:
+    crawl = crawled(spider)
+    assert crawl.status == 0
+    assert crawl.table == {**NOT_IN_GROUPS_OF_ITS_OWN, **by_name}
+
+
+@pytest.mark.parametrize("spider", ["tour", "tour_as_guest"])
+def test_the_log_is_three_warnings(spider: str) -> None:
+    lines = crawled(spider).stderr.splitlines()
+    assert [line.split("] ")[1][:8] for line in lines] == ["WARNING:"] * 3
+
+
+def test_the_readme_shows_what_it_prints() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert f"<!-- example-output -->\n```text\n{crawled('tour').stdout}```\n" in readme
+
+
+def test_a_policy_shows_in_the_table() -> None:
+    with crawling("tour", "-s", "REP_STATUS_POLICY=cautious") as process:
+        assert ended(process).table["club"] == ("HTTP 403", "restricted", "", {"/": "restricted"})
+
+
+def test_a_crawl_that_can_not_start_leaves_nothing_behind() -> None:
+    with crawling("tour", "-s", "REP_FETCH_TIMEOUT=0") as process:
+        crawl = ended(process)
+    assert crawl.status != 0
+    assert "REP_FETCH_TIMEOUT is '0'" in crawl.stderr
+
+
+def test_a_crawl_that_is_killed_leaves_nothing_behind() -> None:
+    with crawling("tour") as process:
+        assert process.stderr is not None
+        assert "HTTP 503" in process.stderr.readline(), "the web is there, and the crawl under way"
+        process.kill()
+        crawl = ended(process)
+    assert crawl.stdout == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its Ctrl-C can't be sent to one process group alone")
+def test_a_crawl_that_is_interrupted_ends_as_others_do() -> None:
+    with crawling("tour") as process:
+        assert process.stderr is not None
+        process.stderr.readline()
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the web as well
+        crawl = ended(process)
+    assert "Traceback" not in crawl.stderr
+    assert "harbour  HTTP 503" in crawl.stdout
