@@ -1,0 +1,104 @@
+"""Robots.txt bodies of a size: well-behaved ones, and every shape that makes some parser slow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+LIMIT = 512_000  # octets
+HEAD = b"User-agent: *\n"
+PLAIN_URL = "https://www.example.com/some/page.html"
+LONG_URL = "https://www.example.com/" + "abc" * 2730  # 8 KiB
+LONG_URL_OF_A = "https://www.example.com/" + "a" * 8190
+
+
+def filled(line: Callable[[int], str], octets: int) -> bytes:
+    """Whole lines up to so many octets."""
+    lines: list[bytes] = []
+    size = 0
+    for n in count():
+        text = line(n).encode("latin-1")
+        if size + len(text) > octets:
+            return b"".join(lines)
+        lines.append(text)
+        size += len(text)
+    raise AssertionError
+
+
+def group(line: Callable[[int], str]) -> Callable[[int], bytes]:
+    return lambda octets: HEAD + filled(line, octets - len(HEAD))
+
+
+def one_line(start: bytes, repeated: bytes, end: bytes = b"") -> Callable[[int], bytes]:
+    return lambda octets: HEAD + start + repeated * ((octets - len(HEAD + start + end)) // len(repeated)) + end
+
+
+def agents_and_rules(octets: int) -> bytes:
+    half = octets // 2
+    return (
+        filled(lambda n: f"user-agent: a{n}\n", half) + HEAD + filled(lambda n: f"disallow: /{n}\n", half - len(HEAD))
+    )
+
+
+one_huge_group = group(lambda n: f"Disallow: /section{n}/page\n")
+
+Shape = tuple[Callable[[int], bytes], str]
+"""A body of so many octets, and the URL to ask about."""
+
+HOSTILE: dict[str, Shape] = {
+    "one huge group": (one_huge_group, PLAIN_URL),
+    "many groups": (lambda octets: filled(lambda n: f"User-agent: b{n}\nDisallow: /{n}/\n\n", octets), PLAIN_URL),
+    "shortest rules": (group(lambda n: f"allow:/{n}\n"), PLAIN_URL),
+    "n agents, n rules": (agents_and_rules, PLAIN_URL),
+    "one agent again and again": (group(lambda n: "User-agent: foo\n"), PLAIN_URL),
+    "`user-agent:*` again and again": (group(lambda n: "user-agent:*\n"), PLAIN_URL),
+    "`*`, a rule, `*`, a rule": (group(lambda n: f"user-agent:*\nallow:/{n}\n"), PLAIN_URL),
+    "one line of a rule": (one_line(b"Disallow: /", b"a"), LONG_URL_OF_A),
+    "one line of nothing": (one_line(b"", b"a"), PLAIN_URL),
+    "line ends": (one_line(b"", b"\n"), PLAIN_URL),
+    "carriage returns": (one_line(b"", b"\r"), PLAIN_URL),
+    "spaces before a key": (one_line(b"", b" ", b"x"), PLAIN_URL),
+    "spaces behind a key": (one_line(b"Disallow", b" ", b"x y"), PLAIN_URL),
+    "spaces behind a value": (one_line(b"Disallow: /x", b" "), PLAIN_URL),
+    "lines of spaces": (one_line(b"", b" \n"), PLAIN_URL),
+    "comments behind rules": (group(lambda n: f"allow:/{n}#\n"), PLAIN_URL),
+    "sitemaps": (lambda octets: filled(lambda n: f"Sitemap: https://a.example/{n}\n", octets), PLAIN_URL),
+    "digits of a crawl delay": (one_line(b"Crawl-delay: ", b"9"), PLAIN_URL),
+    "`/*a*b*c$`, an 8 KiB URL": (group(lambda n: "Disallow: /*a*b*c$\n"), LONG_URL),
+    "`/*aN*b*c$`, an 8 KiB URL": (group(lambda n: f"Disallow: /*a{n}*b*c$\n"), LONG_URL),
+    "`/*a*b*cN$`, an 8 KiB URL": (group(lambda n: f"Disallow: /*a*b*c{n}$\n"), LONG_URL),
+    "`*N*b`": (group(lambda n: f"allow:*{n}*b\n"), PLAIN_URL),
+    "`*N*b`, an 8 KiB URL": (group(lambda n: f"allow:*{n}*b\n"), LONG_URL),
+    "`a*a*a*...b`, an 8 KiB URL": (one_line(b"Disallow: /", b"a*", b"b"), LONG_URL_OF_A),
+    "`a*a*b`, `a*a*a*b`, ..., an 8 KiB URL": (group(lambda n: "Disallow: /" + "a*" * n + "b\n"), LONG_URL_OF_A),
+    "stars": (one_line(b"Disallow: /", b"*"), PLAIN_URL),
+    "`/`, `/a`, `/aa`, ..., an 8 KiB URL": (group(lambda n: "Disallow: /" + "a" * n + "\n"), LONG_URL_OF_A),
+    "dollars": (one_line(b"Disallow: /", b"$"), PLAIN_URL),
+    "per cent signs": (one_line(b"Disallow: /", b"%"), PLAIN_URL),
+    "escapes to decode": (one_line(b"Disallow: /", b"%41"), PLAIN_URL),
+    "escapes to decode, apart": (one_line(b"Disallow: /", b"%41a"), PLAIN_URL),
+    "escapes in lower case, one a rule": (group(lambda n: "allow:/%e9\n"), PLAIN_URL),
+    "escapes in queries": (group(lambda n: "allow:/?%2F\n"), PLAIN_URL),
+    "octets to encode": (one_line(b"Disallow: /", b"\xe9"), PLAIN_URL),
+    "octets to encode, one a rule": (group(lambda n: "allow:/\xe9\n"), PLAIN_URL),
+    "NUL": (one_line(b"", b"\0"), PLAIN_URL),
+}
+
+
+def rules_of_a_site(number: int) -> bytes:
+    """A group of so many rules; a fifth of them say more than a prefix, as on the web."""
+    names = ("shop", "blog", "user", "admin", "search", "tag", "category")
+    kinds = ("/{}/",) * 7 + ("/{}/*", "/*?{}=", "/{}/*/print", "/{}-", "/*.{}$", "/{}/", "/{}.php", "/{}/")
+    lines = []
+    for n in range(number):
+        pattern = kinds[n % len(kinds)].format(f"{names[n % len(names)]}{n}")
+        lines.append(f"{'Allow' if n % 13 == 5 else 'Disallow'}: {pattern}\n")
+    return HEAD + "".join(lines).encode()
+
+
+URLS = {
+    "plain": "https://www.example.com/products/category/page-name-12.html",
+    "short query": "https://www.example.com/products/list?page=2&sort=price",
+    "escaped": "https://www.example.com/caf%C3%A9/men%C3%BC/%D7%9E%D7%93.html",
+    "long query": "https://www.example.com/products/list?" + "&".join(f"filter{n}=value{n}" for n in range(12)),
+}

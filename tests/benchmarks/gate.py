@@ -1,0 +1,84 @@
+"""What the middleware itself costs a request whose origin is known, beyond the verdict; beside the built-in's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from benchmarks.bodies import URLS, rules_of_a_site
+from benchmarks.matchers import OURS
+from benchmarks.measuring import ROUNDS, head, row, text_of
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+from scrapy.robotstxt import ProtegoRobotParser
+from scrapy.utils.test import get_crawler
+
+from scrapy_rep import AccessResult, RepMiddleware, RobotsTxt
+from scrapy_rep.protocol.access import Origin
+from scrapy_rep.protocol.entry import Copy, Entry
+
+AGENT = "ExampleBot/1.0"
+REQUESTS = 5_000
+
+Step = Callable[[list[Request]], None]
+
+
+def main() -> None:
+    print("\n## The gate: one request whose origin is known, of 20 rules\n")
+    head("URL", f"{OURS}: the step", "its verdict", "beyond it", "built-in: the step", "its verdict", "beyond it")
+    crawler = get_crawler(Spider, {"ROBOTSTXT_OBEY": True, "USER_AGENT": AGENT})
+    for kind, url in URLS.items():
+        found = measured(steps(crawler, rules_of_a_site(20), url), url)
+        cells = []
+        for who in (OURS, "built-in"):
+            step, verdict = found[who], found[f"{who}, verdict"]
+            cells += [text_of(step), text_of(verdict), text_of(step - verdict)]
+        row(kind, *cells)
+
+
+def steps(crawler: Crawler, body: bytes, url: str) -> dict[str, Step]:
+    origin = Origin.of(url)
+    assert origin is not None
+    robots = RobotsTxt.parse(body)
+    ours = RepMiddleware.from_crawler(crawler)
+    now = time.time()
+    copy = Copy(AccessResult.SUCCESS, "HTTP 200", robots, received_at=now, fresh_until=now + 86_400)
+    ours._resolver._memory.put(origin, Entry(origin.robots_url, copy), now)
+    builtin: Any = RobotsTxtMiddleware.from_crawler(crawler)
+    parser: Any = ProtegoRobotParser(body, None)
+    builtin._parsers[origin.host] = parser
+    return {
+        OURS: partial(for_each, ours.process_request),
+        f"{OURS}, verdict": partial(for_each, lambda request: robots.allows(request.url, ("ExampleBot",))),
+        "built-in": partial(for_each, lambda request: run(builtin.process_request(request))),
+        "built-in, verdict": partial(for_each, lambda request: parser.allowed(request.url, AGENT)),
+    }
+
+
+def for_each(step: Callable[[Request], object], requests: list[Request]) -> None:
+    for request in requests:
+        step(request)
+
+
+def run(coroutine: Any) -> None:
+    """As the engine does with one that never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        return
+    raise AssertionError("the origin is known, and yet it waits")
+
+
+def measured(steps: dict[str, Step], url: str) -> dict[str, float]:
+    """Seconds of one request, each of which is new: nothing of it has been looked at."""
+    best = dict.fromkeys(steps, float("inf"))
+    for _ in range(ROUNDS):
+        for name, step in steps.items():
+            requests = [Request(url) for _ in range(REQUESTS)]
+            began = time.process_time()
+            step(requests)
+            best[name] = min(best[name], (time.process_time() - began) / REQUESTS)
+    return best

@@ -1,0 +1,208 @@
+"""How fast and how small the matcher and the gate are: `python tests/benchmarks/speed.py [CORPUS_FOLDER] [PART ...]`.
+
+The folder holds real robots.txt files, an origin each. Parts: `corpus`, `agree`, `sizes`, `hostile`, `memory`, `gate`,
+`crawl`; all where none is named. Beside Protego, the built-in middleware, urllib.robotparser and robotspy where it is
+installed. CPU time, medians of interleaved rounds; `(4.0x)` is four times as long as ours.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from random import Random
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import plain
+from benchmarks import broad_crawl, gate
+from benchmarks.bodies import HOSTILE, LIMIT, PLAIN_URL, URLS, one_huge_group, rules_of_a_site
+from benchmarks.matchers import MATCHERS, OURS, first_verdict, later_verdict, versions
+from benchmarks.measuring import beside, compared, head, row, seconds, text_of
+from generated import bodies_and_questions
+
+from scrapy_rep import RobotsTxt
+
+Corpus = dict[str, bytes]
+OTHERS = [name for name in MATCHERS if name != OURS]
+ROUNDS_OF_FILES = 5
+GENERATED_FILES = 10_000
+
+
+def corpus_of(folder: Path | None) -> Corpus:
+    if folder is None or not folder.is_dir():
+        return {}
+    return {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()}
+
+
+def corpus(files: Corpus) -> None:
+    print(f"\n## {len(files)} real files: parsing and the first verdict\n")
+    best: dict[str, list[float]] = {name: [] for name in MATCHERS}
+    failed = dict.fromkeys(MATCHERS, 0)
+    for body in files.values():
+        taken: dict[str, list[float]] = {name: [] for name in MATCHERS}
+        for _ in range(ROUNDS_OF_FILES):
+            for name in MATCHERS:
+                try:
+                    taken[name].append(seconds(first_verdict(name, body, PLAIN_URL)))
+                except Exception:  # noqa: BLE001 - theirs to raise
+                    taken[name].append(0.0)
+                    failed[name] += 1
+        for name, sample in taken.items():
+            best[name].append(median(sample))
+    head("", OURS, *OTHERS)
+    for label, of in (
+        ("the median file", median),
+        ("the 99th percentile", lambda sample: sorted(sample)[len(sample) * 99 // 100]),
+        ("all", sum),
+    ):
+        row(label, *beside({name: of(sample) for name, sample in best.items()}, OURS))
+    row("files that raise", *(failed[name] // ROUNDS_OF_FILES for name in MATCHERS))
+
+
+def agree(files: Corpus) -> None:
+    print("\n## The matcher beside the plain one of the tests\n")
+    asked = differences = 0
+    for body, questions in chain_of_questions(files):
+        robots, groups = RobotsTxt.parse(body), plain.groups_of(body)
+        for url, tokens in questions:
+            verdict = robots.verdict(url, tokens)
+            outcome = plain.Outcome(verdict.allowed, verdict.rule.line if verdict.rule else None, verdict.product_token)
+            asked += 1
+            if plain.outcome_of_groups(groups, url, tokens) != outcome or robots.allows(url, tokens) != outcome.allowed:
+                differences += 1
+                print("differs:", url, tokens, body[:200])
+    print(f"{asked:,} questions, {differences} differences")
+
+
+def chain_of_questions(files: Corpus) -> Iterator[tuple[bytes, list[tuple[str, tuple[str, ...]]]]]:
+    random = Random(1)
+    for body in files.values():
+        # What UTF-16 and the limit do is tested elsewhere; the plain one knows nothing of them.
+        if len(body) <= LIMIT and not body.startswith((b"\xff\xfe", b"\xfe\xff")):
+            yield body, questions_about(body, random)
+    yield from bodies_and_questions(seed=1, files=GENERATED_FILES, questions=10)
+
+
+def questions_about(body: bytes, random: Random) -> list[tuple[str, tuple[str, ...]]]:
+    """Each of some tokens that the file names, and one that it does not, with URLs derived from its rules."""
+    groups = plain.groups_of(body)
+    named = sorted({token for group in groups for token in group.tokens if token})
+    values = [line.value for group in groups for line in group.lines]
+    urls = [PLAIN_URL, *(f"https://www.example.com{derived(value, random)}" for value in few(values, 12, random))]
+    return [(url, (token,)) for token in [*few(named, 4, random), "unheard-of"] for url in urls]
+
+
+def few(items: list[str], most: int, random: Random) -> list[str]:
+    return items if len(items) <= most else random.sample(items, most)
+
+
+def derived(value: str, random: Random) -> str:
+    text = value.replace("*", random.choice(["", "x", "/x/y"])).replace("$", random.choice(["", "x"]))
+    end = random.choice(["", "", "x", "/", "?a=b", "?u=http%3A%2F%2Fx"])
+    path = random.choice([text, text, text[:-1], text.upper()]) + end
+    return path if path.startswith("/") else f"/{path}"
+
+
+def sizes(_files: Corpus) -> None:
+    for label, verdict in (("Parsing and the first verdict", first_verdict), ("A later verdict", later_verdict)):
+        print(f"\n## {label}, by number of rules and kind of URL\n")
+        head("rules", "URL", OURS, *OTHERS)
+        for number in (20, 200, 5000):
+            body = rules_of_a_site(number)
+            for kind, url in URLS.items():
+                row(f"{number:,}", kind, *beside(compared({n: verdict(n, body, url) for n in MATCHERS}), OURS))
+    print(f"\n## {LIMIT:,} octets: parsing and the first verdict\n")
+    head("", OURS, *OTHERS)
+    for name in ("one huge group", "many groups"):
+        shape, url = HOSTILE[name]
+        works = {matcher: first_verdict(matcher, shape(LIMIT), url) for matcher in MATCHERS}
+        row(name, *beside(compared(works, rounds=3), OURS))
+
+
+def hostile(_files: Corpus) -> None:
+    print("\n## Hostile bodies: parsing and answering first, with the reason where it is no; growth with n octets\n")
+    quarter = LIMIT // 4
+    print(f"n is {quarter:,}. The last column is 4n beside Protego with one huge group of that size.\n")
+    head("", "n", "2n", "4n", "4n : n", "a later verdict, 4n", "of Protego's")
+    protego = first_verdict("Protego", one_huge_group(LIMIT), PLAIN_URL)
+    for name, (shape, url) in HOSTILE.items():
+        works: dict[str, Callable[[], object]] = {
+            str(times): partial(explained, shape(times * quarter), url) for times in (1, 2, 4)
+        }
+        works |= {"later": later_verdict(OURS, shape(LIMIT), url), "Protego": protego}
+        found = compared(works, rounds=3)
+        row(
+            name,
+            *(text_of(found[times]) for times in ("1", "2", "4")),
+            f"{found['4'] / found['1']:.1f}",
+            text_of(found["later"]),
+            f"{found['4'] / found['Protego']:.2f}",
+        )
+    print("\nThe same of Protego's own, n and 2n of 32 000 octets:\n")
+    head("", "n", "2n", OURS + ", 2n")
+    for name in ("n agents, n rules", "`/*aN*b*c$`, an 8 KiB URL", "one agent again and again"):
+        shape, url = HOSTILE[name]
+        theirs = [seconds(first_verdict("Protego", shape(octets), url)) for octets in (32_000, 64_000)]
+        row(name, *map(text_of, theirs), text_of(seconds(first_verdict(OURS, shape(64_000), url))))
+
+
+def explained(body: bytes, url: str) -> None:
+    robots = RobotsTxt.parse(body)
+    if not robots.allows(url, "examplebot"):
+        robots.verdict(url, "examplebot")
+
+
+def memory(files: Corpus) -> None:
+    some = list(islice(files.values(), 500)) or [rules_of_a_site(20)] * 500
+    print(f"\n## Memory of an origin, after a verdict: the mean of {len(some)}{'' if files else ' of 20 rules'}\n")
+    head("", *MATCHERS)
+    cells = []
+    for parse, allows in MATCHERS.values():
+        allows(parse(some[0]), PLAIN_URL)
+        tracemalloc.start()
+        kept = []
+        for body in some:
+            try:
+                robots = parse(bytes(bytearray(body)))  # as if it had just come
+                allows(robots, PLAIN_URL)
+            except Exception:  # noqa: BLE001 - theirs to raise
+                continue
+            kept.append(robots)
+        cells.append(f"{tracemalloc.get_traced_memory()[0] / len(kept) / 1024:.1f} KiB")
+        tracemalloc.stop()
+        del kept
+    row("", *cells)
+
+
+PARTS: dict[str, Callable[[Corpus], None]] = {
+    "corpus": corpus,
+    "agree": agree,
+    "sizes": sizes,
+    "hostile": hostile,
+    "memory": memory,
+    "gate": lambda _files: gate.main(),
+    "crawl": broad_crawl.main,
+}
+
+
+def main(arguments: list[str]) -> None:
+    names = [argument for argument in arguments if argument in PARTS]
+    folders = [Path(argument) for argument in arguments if argument not in PARTS]
+    files = corpus_of(folders[0] if folders else None)
+    print(f"Python {platform.python_version()}, {versions()}; {time.strftime('%Y-%m-%d')}")
+    for name in names or PARTS:
+        if name == "corpus" and not files:
+            print("\nNo corpus: name a folder of real robots.txt files to measure on them.")
+        else:
+            PARTS[name](files)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,226 @@
+"""What strangers' robots.txt cost a crawl, ours beside the built-in: `python tests/benchmarks/waiting.py [PART ...]`.
+
+Parts: `dead`, `outage`, `bodies`, `pages`; all of them where none is named. Each crawl is a process of its own, at
+Scrapy's and our default settings but for timeouts of 10 s (5 s for bodies); every origin has a download slot of its
+own, as different hosts have.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from crawling import ADDON, BUILTIN, CrawlSpider, SlotByOrigin
+from scrapy import Request
+from scrapy.crawler import CrawlerProcess
+from scrapy.http import Response
+from scrapy.utils.asyncio import call_later, sleep
+from web import Route, Site, Web, answer
+
+RULES = "user-agent: *\ndisallow: /private\n"
+ORIGINS, PAGES = 200, 3
+MOST_SECONDS = 240  # for one crawl
+WHO: dict[str, dict[str, Any]] = {"scrapy-rep": ADDON, "built-in": BUILTIN}
+TIMEOUTS = {"DOWNLOAD_TIMEOUT": 10, "REP_FETCH_TIMEOUT": 10}
+
+
+# In the crawl's process.
+
+
+class Measures(CrawlSpider):
+    """Seconds until the last of the awaited pages was there, and the event loop's longest stall."""
+
+    def __init__(self, awaited: list[str], keep: bool, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.awaited = set(awaited)
+        self.all_awaited = len(awaited)
+        self.began = self.ticked = time.monotonic()
+        self.done = 0.0
+        self.stall = 0.0
+        self.keep = keep
+
+    async def start(self) -> AsyncIterator[Request]:
+        await sleep(0)
+        self.began = self.ticked = time.monotonic()
+        self.tick()
+        async for request in super().start():
+            yield request
+
+    def tick(self) -> None:
+        now = time.monotonic()
+        self.stall, self.ticked = max(self.stall, now - self.ticked), now
+        call_later(0.01, self.tick)
+
+    def parse(self, response: Response, **_: Any) -> None:
+        self.awaited.discard(response.meta["asked"])
+        self.done = time.monotonic() - self.began
+        if not self.awaited and not self.keep:
+            # What the others wait for is no longer measured.
+            sys.stdout.write(json.dumps(self.measured()) + "\n")
+            sys.stdout.flush()
+            os._exit(0)
+
+    def measured(self) -> dict[str, Any]:
+        # Not getrusage's, which begins with what the parent process had.
+        peak = int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) / 1024
+        return {"seconds": self.done, "lost": len(self.awaited), "stall": self.stall, "peak": peak}
+
+
+def crawl_here(task: dict[str, Any]) -> None:
+    settings = {
+        **WHO[task["who"]],
+        **TIMEOUTS,
+        "DOWNLOADER": SlotByOrigin,
+        "LOG_LEVEL": "CRITICAL",
+        "TELNETCONSOLE_ENABLED": False,
+        **task["settings"],
+    }
+    process = CrawlerProcess(settings)
+    crawler = process.create_crawler(Measures)
+    process.crawl(crawler, requests=task["urls"], awaited=task["awaited"], keep=task["keep"])
+    process.start()
+    assert isinstance(crawler.spider, Measures)
+    sys.stdout.write(json.dumps(crawler.spider.measured()) + "\n")
+
+
+# From the benchmark's side.
+
+
+def measure(who: str, urls: list[str], awaited: list[str], *, keep: bool = False, **settings: Any) -> dict[str, Any]:
+    task = {"who": who, "urls": urls, "awaited": awaited, "keep": keep, "settings": settings}
+    command = [sys.executable, __file__, "--crawl"]
+    try:
+        run = subprocess.run(
+            command, input=json.dumps(task), stdout=subprocess.PIPE, text=True, timeout=MOST_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {"seconds": float("inf"), "lost": -1, "stall": float("inf"), "peak": float("inf")}
+    return dict(json.loads(run.stdout.splitlines()[-1]))
+
+
+def row(*cells: object) -> None:
+    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
+def dead(web: Web) -> None:
+    print(f"\nSeconds until the healthy of {ORIGINS} origins, {PAGES} pages each, were done.\n")
+    row("order", "dead", *WHO)
+    row(*["---"] * (2 + len(WHO)))
+
+    def round_robin(sites: list[Site]) -> list[str]:
+        return [site.url(f"/{n}") for n in range(PAGES) for site in sites]
+
+    def by_origin(sites: list[Site]) -> list[str]:
+        return [site.url(f"/{n}") for site in sites for n in range(PAGES)]
+
+    orders: list[tuple[str, Callable[[list[Site]], list[str]], tuple[int, ...]]] = [
+        ("round-robin", round_robin, (0, 10, 20, 40)),
+        ("origin by origin", by_origin, (0, 10, 20, 40)),
+        ("one dead origin first, 100 pages of it", by_origin, (1,)),
+    ]
+    for order, urls_of, numbers in orders:
+        for number in numbers:
+            cells = []
+            for who in WHO:
+                every = ORIGINS // number if number else ORIGINS + 1
+                kinds = ["dead" if n % every == 0 and number else "good" for n in range(ORIGINS)]
+                robots = {"dead": answer(kind="hang"), "good": answer(RULES, delay=0.05)}
+                sites = [
+                    web.site({"/robots.txt": robots[kind], "*": answer("page", delay=0.1)})  # as the internet's delay
+                    for kind in kinds
+                ]
+                urls = urls_of(sites)
+                if number == 1:
+                    urls = [sites[0].url(f"/more/{n}") for n in range(100)] + urls
+                healthy = {site.origin for site, kind in zip(sites, kinds, strict=True) if kind == "good"}
+                awaited = [url for url in urls if url[: url.index("/", 8)] in healthy]
+                cells.append(f"{measure(who, urls, awaited)['seconds']:.1f}")
+            row(order, number, *cells)
+
+
+def outage(web: Web) -> None:
+    print("\nA robots.txt that answers 503 for the first 10 s, then rules that allow all 50 pages.\n")
+    row("", "pages lost", "fetched before the rules were there", "seconds")
+    row(*["---"] * 4)
+    for who in WHO:
+        site = web.robots(answer(RULES, before=[10, 503]))
+        urls = [site.url(f"/{n}") for n in range(50)]
+        result = measure(who, urls, urls, keep=True)
+        requests = site.requests
+        ok = next((r["began"] for r in requests if r["target"] == "/robots.txt" and r["status"] == 200), float("inf"))
+        early = sum(r["began"] < ok for r in requests if r["target"] != "/robots.txt")
+        row(who, result["lost"], early, f"{result['seconds']:.1f}")
+
+
+def bodies(web: Web) -> None:
+    print("\nHostile bodies: peak memory, longest stall of the event loop, octets that the server got rid of.\n")
+    row("robots.txt", *(f"{who}: MiB, stall s, octets" for who in WHO))
+    row("---", *["---"] * len(WHO))
+    bomb = gzip.compress(RULES.encode() + b"#" * 1_000_000_000, 1)
+    agents = "".join(f"user-agent: a{n}\n" for n in range(3000)) + "".join(f"disallow: /{n}\n" for n in range(3000))
+    routes: dict[str, Route] = {
+        "ordinary": answer(RULES),
+        "50 MB": answer(RULES + "disallow: /x\n" * 77_000, times=50),
+        "endless, chunked (64 MiB)": answer(RULES + "#" * 65_000, kind="endless"),
+        "gzip bomb (1 GB)": answer(bomb, headers={"Content-Encoding": "gzip"}),
+        "3 000 agents, 3 000 rules": answer(agents),
+        "drip-fed": answer(RULES * 100, kind="drip"),
+        "headers without end (64 MiB)": answer(kind="headers"),
+    }
+    for name, route in routes.items():
+        cells = []
+        for who in WHO:
+            site = web.robots(route)
+            settings = {
+                "REP_FETCH_TIMEOUT": 5,
+                "DOWNLOAD_TIMEOUT": 5,
+                "REP_UNREACHABLE_WAIT": 0,
+                "REP_FETCH_RETRIES": 0,
+            }
+            urls = [site.url("/")]
+            result = measure(who, urls, urls, keep=True, RETRY_ENABLED=False, **settings)
+            octets = sum(request["octets"] for request in site.robots_requests)
+            cells.append(f"{result['peak']:.0f}, {result['stall']:.2f}, {octets:,}")
+        row(name, *cells)
+
+
+def pages(web: Web) -> None:
+    print("\nOrdinary pages: milliseconds a page of 100 000 octets, 1 000 of them of one origin; the best of three.\n")
+    row(*WHO, "scrapy-rep, not obeying")
+    row(*["---"] * (1 + len(WHO)))
+    crawls: list[tuple[str, dict[str, Any]]] = [*((who, {}) for who in WHO), ("scrapy-rep", {"ROBOTSTXT_OBEY": False})]
+    best = [float("inf")] * len(crawls)
+    for _ in range(3):
+        for n, (who, settings) in enumerate(crawls):
+            site = web.site({"/robots.txt": answer(RULES), "*": answer("x" * 100_000)})
+            urls = [site.url(f"/{n}") for n in range(1000)]
+            best[n] = min(best[n], measure(who, urls, urls, **settings)["seconds"])
+    row(*(f"{seconds:.2f}" for seconds in best))
+
+
+PARTS: dict[str, Callable[[Web], None]] = {"dead": dead, "outage": outage, "bodies": bodies, "pages": pages}
+
+
+def main(names: list[str]) -> None:
+    web = Web()
+    try:
+        for name in names or PARTS:
+            PARTS[name](web)
+    finally:
+        web.close()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--crawl"]:
+        crawl_here(json.load(sys.stdin))
+    else:
+        main(sys.argv[1:])
