@@ -71,14 +71,16 @@ def fleet(
     running = [start_crawl(sites, settings, chance) for _ in range(crawlers)]
     if meanwhile is not None:
         meanwhile()
-    killed = 0
+    killed, pace = 0, 1.0
     while killed < kills:
-        time.sleep(chance.uniform(*between))
+        time.sleep(chance.uniform(*between) * pace)
         victim = chance.randrange(crawlers)
         if running[victim].poll() is None:
             running[victim].kill()
             killed += 1
-        running[victim].communicate()
+        else:
+            pace /= 2  # by now they are done sooner than somebody would kill them
+        running[victim].communicate(timeout=300)
         running[victim] = start_crawl(sites, settings, chance)
     crawls = [json.loads(process.communicate(timeout=300)[0]) for process in running]
     asked = [len(site.robots_requests) for site in sites]
