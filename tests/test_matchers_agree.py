@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from itertools import chain
 
 import plain
@@ -16,14 +15,14 @@ from generated import bodies_and_questions
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scrapy_rep.protocol import longest_match
+from scrapy_rep.protocol import first_match, longest_match
 from scrapy_rep.protocol.parser import RobotsTxt
 
 FILES = int(os.environ.get("SCRAPY_REP_FILES", "1500"))
 QUESTIONS = 8
 TOKENS = st.sampled_from([("a",), ("b",), ("c", "b"), ("*",), ("",), ()])
 
-Tune = Callable[[str, int], None]
+LIMITS = [(first_match, "FEW_STARRED"), (longest_match, "FEW"), (longest_match, "FEW_OTHERS")]
 
 
 def fast(robots: RobotsTxt, url: str, tokens: tuple[str, ...]) -> plain.Outcome:
@@ -32,16 +31,11 @@ def fast(robots: RobotsTxt, url: str, tokens: tuple[str, ...]) -> plain.Outcome:
     return plain.Outcome(verdict.allowed, verdict.rule.line if verdict.rule else None, verdict.product_token)
 
 
-@pytest.fixture
-def tune(monkeypatch: pytest.MonkeyPatch) -> Tune:
-    return lambda name, value: monkeypatch.setattr(longest_match, name, value)
-
-
 @pytest.mark.parametrize("in_order", [pytest.param(False, id="as-it-is"), pytest.param(True, id="all-put-in-order")])
-def test_on_generated_files(in_order: bool, tune: Tune) -> None:
+def test_on_generated_files(in_order: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if in_order:  # what is else for many rules alone
-        for name in ("FEW", "FEW_OTHERS", "LONG"):
-            tune(name, 0)
+        for module, limit in LIMITS:
+            monkeypatch.setattr(module, limit, 0)
     for body, questions in bodies_and_questions(seed=in_order, files=FILES, questions=QUESTIONS):
         robots, groups = parse(body), plain.groups_of(body)
         for url, tokens in questions:

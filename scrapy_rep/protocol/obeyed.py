@@ -8,9 +8,10 @@ from itertools import islice
 
 from .access import ROBOTS_PATH
 from .agents import EVERYONE
-from .longest_match import LongestMatch
-from .patterns import patterns, spellings
-from .records import RECORDS, Directive, without_comments
+from .first_match import places_of_matches
+from .longest_match import LongestMatch, most_specific
+from .patterns import is_normal, patterns, spellings
+from .records import ALLOWS, RECORDS, RULE, Directive, without_comments
 from .rules import Rule
 
 # Looked up once: an enum member's hash costs as much as a search.
@@ -27,73 +28,106 @@ _LINE_OF_NONE = "\n#"
 class Obeyed:
     """All groups of one product token as one (2.2.1: MUST be combined), ready to match."""
 
-    __slots__ = ("_match", "_written", "product_token")
+    __slots__ = ("_allowing", "_lines", "_match", "_patterns", "_starred", "_was_asked", "_written", "product_token")
 
     def __init__(self, text: str, product_tokens: Sequence[str]) -> None:
         """Of the first token that any group names, else of `*`; without that there are no rules."""
         if _MANY_LINE_ENDS in text:  # each costs as much as a record
             text = _BLANK_LINES.sub("\n", text)
-        tokens, segments = _user_agents(text)
-        self.product_token = ""
-        for token in (*product_tokens, EVERYONE):
-            if token and token.lower() in tokens:
-                self.product_token = token
-                break
-        lines = _LINE_OF_NONE.join([segments[at] for at in _places(self.product_token, tokens, segments)])
-        allowed, disallowed = _ALLOW.findall(lines), _DISALLOW.findall(lines)
-        self._match = LongestMatch(patterns(without_comments(allowed + disallowed)), allowing=len(allowed))
-        self._written: dict[str, Rule] = {}
+        self.product_token, lines = _named_and_lines(text, product_tokens)
+        # Rules are known by their places among these.
+        values: list[str] = RULE.findall(lines)
+        joined = "\n".join(values)
+        if not is_normal(joined):
+            joined = patterns(without_comments(joined))
+            values = joined.split("\n")
+        self._patterns = values
+        self._starred = "*" in joined
+        # Which of them allow is asked for only where one matches, which is seldom.
+        self._lines = lines
+        self._allowing: bytes | None = None
+        self._match: LongestMatch | None = None
+        self._was_asked = False
+        self._written: dict[int, Rule] = {}
 
     def allows(self, url: str) -> bool:
         """Whether the absolute URL may be fetched."""
         targets = spellings(url)
-        pattern = self._match.most_specific(targets[0]) if len(targets) == 1 else self._most_specific(targets)
+        match = self._match
+        place = self._most_specific(targets) if match is None or len(targets) > 1 else match.most_specific(targets[0])
         # 2.2.2: "The /robots.txt URI is implicitly allowed."
-        return pattern is None or self._match.allows(pattern) or targets[0] == ROBOTS_PATH
+        return place is None or self._which_allow()[place] > 0 or targets[0] == ROBOTS_PATH
 
     def rule(self, url: str, text: str) -> Rule | None:
         """The rule that decides about the URL, as it stands in the text; None where none matches."""
         targets = spellings(url)
-        pattern = self._most_specific(targets)
-        if pattern is None or targets[0] == ROBOTS_PATH:
+        place = self._most_specific(targets)
+        if place is None or targets[0] == ROBOTS_PATH:
             return None
-        if pattern not in self._written:  # few rules ever refuse anything
-            self._written[pattern] = self._as_written(pattern, text)
-        return self._written[pattern]
+        if place not in self._written:  # few rules ever refuse anything
+            self._written[place] = self._as_written(place, text)
+        return self._written[place]
 
-    def _most_specific(self, targets: Sequence[str]) -> str | None:
-        found = [pattern for target in targets if (pattern := self._match.most_specific(target)) is not None]
-        return max(found, key=self._match.rank) if found else None
+    def _most_specific(self, targets: Sequence[str]) -> int | None:
+        if not self._was_asked:
+            self._was_asked = True
+            found = places_of_matches(self._patterns, targets, self._starred)
+        else:
+            if self._match is None:
+                self._match = LongestMatch(self._patterns, self._which_allow())
+            found = [place for target in targets if (place := self._match.most_specific(target)) is not None]
+        return most_specific(found, self._patterns, self._which_allow()) if found else None
 
-    def _as_written(self, pattern: str, text: str) -> Rule:
-        tokens, segments = _user_agents(text)
+    def _which_allow(self) -> bytes:
+        """Of each rule whether it allows, 1 or 0."""
+        if self._allowing is None:
+            self._allowing = bytes(map(bool, ALLOWS.findall(self._lines)))
+            self._lines = ""
+        return self._allowing
+
+    def _as_written(self, place: int, text: str) -> Rule:
+        before, tokens, segments = _user_agents(text)
         mine = set(_places(self.product_token, tokens, segments))
         # Lines of others are emptied, so that mine keep their numbers.
-        lines = _LINE_OF_NONE.join(part if at in mine else "\n" * part.count("\n") for at, part in enumerate(segments))
-        allow, place = self._match.allows(pattern), self._match.place(pattern)
-        records = _ALLOW.finditer(lines) if allow else _DISALLOW.finditer(lines)
-        record = next(islice(records, place if allow else place - self._match.allowing, None))
+        kept = [part if at in mine else "\n" * part.count("\n") for at, part in enumerate(segments)]
+        lines = _LINE_OF_NONE.join(["\n" * before.count("\n"), *kept])
+        record = next(islice(RULE.finditer(lines), place, None))
         number = lines.count("\n", 0, record.start() + 1)
-        return Rule(number, allow, without_comments([record[1]]).encode("latin-1"))
+        return Rule(number, self._which_allow()[place] > 0, without_comments(record[1]).encode("latin-1"))
 
 
-def _user_agents(text: str) -> tuple[list[str], list[str]]:
-    """The user-agent lines' tokens, in lower case, and what follows each of them up to the next; before the first an
-    empty token, and what precedes them all."""
+def _named_and_lines(text: str, product_tokens: Sequence[str]) -> tuple[str, str]:
+    """The token whose groups are obeyed, and their lines."""
+    _before, tokens, segments = _user_agents(text)
+    for token in product_tokens:
+        if token and token.lower() in tokens:
+            break
+    else:
+        if EVERYONE not in tokens:
+            return "", ""
+        token = EVERYONE
+    if len(tokens) == 1:
+        return token, segments[0]
+    return token, _LINE_OF_NONE.join([segments[at] for at in _places(token, tokens, segments)])
+
+
+def _user_agents(text: str) -> tuple[str, list[str], list[str]]:
+    """What precedes all user-agent lines, their tokens, in lower case, and what follows each of them up to the next."""
     parts = _USER_AGENT.split(text)
-    return ["", *map(str.lower, parts[1::2])], parts[::2]
+    if len(parts) == 3:  # as most have
+        return parts[0], [parts[1].lower()], [parts[2]]
+    return parts[0], [token.lower() for token in parts[1::2]], parts[2::2]
 
 
 def _places(product_token: str, tokens: Sequence[str], segments: Sequence[str]) -> list[int]:
     """Where the token's groups have their rules: rules follow a run of user-agent lines without any between (2.1)."""
     places: list[int] = []
     key = product_token.lower()
-    if key:
-        in_run = False
-        for at, token in enumerate(tokens):
-            in_run = token == key or (in_run and not _has_rule(segments[at - 1]))
-            if in_run:
-                places.append(at)
+    in_run = False
+    for at, token in enumerate(tokens):
+        in_run = token == key or (in_run and not _has_rule(segments[at - 1]))
+        if in_run:
+            places.append(at)
     return places
 
 

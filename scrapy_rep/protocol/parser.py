@@ -37,7 +37,7 @@ class RobotsTxt:
     """What was read of the body, within the limit: without a byte order mark, UTF-16 as UTF-8, each line end LF."""
     truncated: bool = False
     """The body went on beyond the limit."""
-    _ready: dict[tuple[str, ...], Obeyed] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _ready: dict[str | tuple[str, ...], Obeyed] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @classmethod
     def parse(cls, body: bytes, limit: int = PARSING_LIMIT) -> RobotsTxt:
@@ -71,7 +71,7 @@ class RobotsTxt:
     def sitemaps(self) -> tuple[str, ...]:
         """The sitemaps' addresses as written, each once, in their order; they belong to no group (2.2.4)."""
         values = RECORDS[Directive.SITEMAP].findall(searchable(self.octets))
-        addresses = dict.fromkeys(without_comments(values).split("\n"))
+        addresses = dict.fromkeys(without_comments("\n".join(values)).split("\n"))
         return tuple(text_of(address.encode("latin-1")) for address in addresses if address)
 
     @property
@@ -89,10 +89,10 @@ class RobotsTxt:
         return tuple(ignored)
 
     def _obeyed(self, product_token: str | Sequence[str]) -> Obeyed:
-        tokens = in_order_of_preference(product_token)
-        obeyed = self._ready.get(tokens)
+        key = product_token if isinstance(product_token, str) else tuple(product_token)
+        obeyed = self._ready.get(key)
         if obeyed is None:
             if len(self._ready) >= MOST_READY:
                 self._ready.clear()
-            obeyed = self._ready[tokens] = Obeyed(searchable(self.octets), tokens)
+            obeyed = self._ready[key] = Obeyed(searchable(self.octets), in_order_of_preference(product_token))
         return obeyed

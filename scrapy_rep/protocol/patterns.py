@@ -14,6 +14,7 @@ _RESERVED = ":/?#@!$&'()*+,;="
 _PLAIN = "".join(sorted({*_UNRESERVED, *_RESERVED} - set("#*$")))
 _MAY_STAND_IN_URL = f"%{_PLAIN}".encode()
 _MAY_STAND_IN_LINES = f"%{_UNRESERVED}{_RESERVED}\n".encode()
+_NORMAL_IN_LINES = "".join(sorted({*_UNRESERVED, *_RESERVED, "\n"} - set("#$"))).encode()
 
 _DIGITS = "0123456789ABCDEF"
 # Of each escape what it becomes: itself in capitals, or the unreserved character that it stands for.
@@ -104,6 +105,11 @@ def spellings(url: str) -> tuple[str, ...]:
         return (target,)
     decoded = _queries_decoded(target)
     return (target,) if decoded == target else (target, decoded)
+
+
+def is_normal(values: str) -> bool:
+    """Whether of rules' values, one a line, an octet a character, `patterns` would make the same; if not sure, no."""
+    return not values.encode("latin-1").translate(None, _NORMAL_IN_LINES)
 
 
 def patterns(values: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Sequence
+import sys
 from enum import Enum
 
 from .agents import NAME
@@ -48,32 +48,46 @@ class Directive(Enum):
     SITEMAP = "sitemap", "site-map", "sitemaps"
 
 
+_WS = f"[{WHITE_SPACE}]"
+# What follows never begins with white space: no need to try less of it. Python can be told so since 3.11.
+_ANY_WS = f"{_WS}*+" if sys.version_info >= (3, 11) else f"{_WS}*"
 # Of a user-agent line no more than the token, none where the value begins otherwise: `*foo` names nobody (2.2.1).
 _TOKEN = rf"({NAME}|\*(?=[\n#{WHITE_SPACE}]|\Z)|)"
 _VALUE = "(.*)"
 # A missing colon is forgiven where the line is exactly two words, the first a known key.
-_ONE_WORD = rf"[{WHITE_SPACE}](?=[{WHITE_SPACE}]*[^\n#:{WHITE_SPACE}][^\n#{WHITE_SPACE}]*[{WHITE_SPACE}]*(?:[\n#]|\Z))"
+_ONE_WORD = rf"{_WS}(?={_ANY_WS}[^\n#:{WHITE_SPACE}][^\n#{WHITE_SPACE}]*{_ANY_WS}(?:[\n#]|\Z))"
 
 
-def _expression(directive: Directive) -> re.Pattern[str]:
+def _key(*directives: Directive) -> str:
+    """A key up to its value."""
+    spellings = [re.escape(spelling) for directive in directives for spelling in directive.spellings]
+    words = "|".join(spelling for spelling in spellings if " " not in spelling)
+    key = rf"(?:{words})(?:{_ANY_WS}:|{_ONE_WORD})"
+    for phrase in (spelling for spelling in spellings if " " in spelling):
+        key += rf"|{phrase}{_ANY_WS}:"
+    return f"(?i:{key})"
+
+
+def _record(key: str, value: str) -> re.Pattern[str]:
     """Linear in the text: no part can match what the next one begins with."""
-    words = "|".join(re.escape(spelling) for spelling in directive.spellings if " " not in spelling)
-    key = rf"(?:{words})(?:[{WHITE_SPACE}]*:|{_ONE_WORD})"
-    for phrase in (spelling for spelling in directive.spellings if " " in spelling):
-        key += rf"|{re.escape(phrase)}[{WHITE_SPACE}]*:"
-    value = _TOKEN if directive is Directive.USER_AGENT else _VALUE
-    return re.compile(rf"\n[{WHITE_SPACE}]*(?i:{key})[{WHITE_SPACE}]*{value}", re.ASCII)
+    return re.compile(rf"\n{_ANY_WS}{key}{_ANY_WS}{value}", re.ASCII)
 
 
 # What a record is, is said here and nowhere else: whoever wants one kind alone passes over all other lines.
-RECORDS = {directive: _expression(directive) for directive in Directive}
+RECORDS = {
+    directive: _record(_key(directive), _TOKEN if directive is Directive.USER_AGENT else _VALUE)
+    for directive in Directive
+}
+# Rules whose value may match something (2.2, path-pattern; 5.1), and of the same lines what is there where they allow.
+_PATTERN = "[/*]"
+RULE = _record(_key(Directive.ALLOW, Directive.DISALLOW), rf"({_PATTERN}.*)")
+ALLOWS = _record(f"(?:({_key(Directive.ALLOW)})|{_key(Directive.DISALLOW)})", _PATTERN)
 
 _COMMENT = re.compile("#.*")
 
 
-def without_comments(values: Sequence[str]) -> str:
+def without_comments(lines: str) -> str:
     """Values that `RECORDS` found, one a line, without comments and white space behind them."""
-    lines = "\n".join(values)
     if "#" in lines:
         lines = _COMMENT.sub("", lines)
     if " \n" in lines or "\t\n" in lines or lines.endswith((" ", "\t")):
