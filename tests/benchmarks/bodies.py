@@ -9,6 +9,7 @@ LIMIT = 512_000  # octets
 HEAD = b"User-agent: *\n"
 PLAIN_URL = "https://www.example.com/some/page.html"
 LONG_URL = "https://www.example.com/" + "abc" * 2730  # 8 KiB
+S_URL = "https://www.example.com/s/"
 LONG_URL_OF_A = "https://www.example.com/" + "a" * 8190
 
 
@@ -71,10 +72,22 @@ HOSTILE: dict[str, Shape] = {
     "`*N*b`, an 8 KiB URL": (group(lambda n: f"allow:*{n}*b\n"), LONG_URL),
     "`a*a*a*...b`, an 8 KiB URL": (one_line(b"Disallow: /", b"a*", b"b"), LONG_URL_OF_A),
     "`a*a*b`, `a*a*a*b`, ..., an 8 KiB URL": (group(lambda n: "Disallow: /" + "a*" * n + "b\n"), LONG_URL_OF_A),
+    "`/s/*N`": (group(lambda n: f"allow:/s/*{n}\n"), f"{S_URL}page.html"),
+    "`/s/*N`, an 8 KiB URL": (group(lambda n: f"allow:/s/*{n}\n"), f"{S_URL}{'abc' * 2730}"),
+    "`/s/*N*abc$`, an 8 KiB URL": (group(lambda n: f"allow:/s/*{n}*abc$\n"), f"{S_URL}{'abc' * 2730}"),
+    "`/s/*abcN*abca`, an 8 KiB URL": (group(lambda n: f"allow:/s/*abc{n}*abca\n"), f"{S_URL}{'abc' * 2730}"),
+    "`/s/*Nabc*abca`, an 8 KiB URL": (group(lambda n: f"allow:/s/*{n}abc*abca\n"), f"{S_URL}{'abc' * 2730}"),
+    "`/s*N`, all of which match": (
+        group(lambda n: f"allow:/s*{n % 10}\n"),
+        f"{S_URL}0123456789",
+    ),
+    "`/`, again and again": (group(lambda n: "disallow:/\n"), PLAIN_URL),
+    "`/`, then stars": (group(lambda n: "disallow:/" + "*" * (n % 500) + "\n"), PLAIN_URL),
     "stars": (one_line(b"Disallow: /", b"*"), PLAIN_URL),
     "`/`, `/a`, `/aa`, ..., an 8 KiB URL": (group(lambda n: "Disallow: /" + "a" * n + "\n"), LONG_URL_OF_A),
     "dollars": (one_line(b"Disallow: /", b"$"), PLAIN_URL),
     "per cent signs": (one_line(b"Disallow: /", b"%"), PLAIN_URL),
+    "a letter behind each per cent sign": (one_line(b"Disallow: /", b"%a"), PLAIN_URL),
     "escapes to decode": (one_line(b"Disallow: /", b"%41"), PLAIN_URL),
     "escapes to decode, apart": (one_line(b"Disallow: /", b"%41a"), PLAIN_URL),
     "escapes in lower case, one a rule": (group(lambda n: "allow:/%e9\n"), PLAIN_URL),
