@@ -16,7 +16,14 @@ def parse(text: str | bytes) -> RobotsTxt:
 
 def allows(text: str | bytes, path: str, token: str = TOKEN) -> bool:
     """Whether this robots.txt allows the path of its origin."""
-    return parse(text).allows(ORIGIN + path, token)
+    return answer(parse(text), ORIGIN + path, token)
+
+
+def answer(robots: RobotsTxt, url: str, token: str) -> bool:
+    """Whether it allows the URL: the first answer, those after it, and the verdict come about in different ways."""
+    answers = [*(robots.allows(url, token) for _ in range(3)), robots.verdict(url, token).allowed]
+    assert len(set(answers)) == 1, answers
+    return answers[0]
 
 
 def matches(rule: str | bytes, path: str) -> bool:

@@ -24,6 +24,7 @@ SAME = [
     pytest.param("/a\tb", "/a%09b", id="2.2.2-tab"),
     pytest.param("/a\x01\x7fb", "/a%01%7Fb", id="2.2.2-controls"),
     pytest.param('/"<>\\^`{|}', "/%22%3C%3E%5C%5E%60%7B%7C%7D", id="RFC3986-2-no-uri-may-hold-them"),
+    pytest.param("/\\x41%62\\u0041", "/%5Cx41b%5Cu0041", id="2.2.2-a-backslash-escapes-nothing"),
     pytest.param("/[a]?b[]=c", "/%5Ba%5D?b%5B%5D=c", id="RFC3986-3.2.2-brackets"),
     pytest.param("/100%", "/100%25", id="2.2.2-a-percent-sign-alone"),
     pytest.param("/100%zz", "/100%25zz", id="2.2.2-a-percent-sign-without-hex-digits"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from asking import allows, parse
+from asking import ORIGIN, TOKEN, allows, parse
 
 SPELLED: list[Callable[[str], str]] = [str.lower, str.upper, str.title, str.swapcase]
 LINE_ENDS = [
@@ -144,3 +144,12 @@ def test_a_line_has_no_longest_length() -> None:
     text = f"User-agent: *\nDisallow: {path}\n"
     assert not allows(text, path)
     assert allows(text, path[:-1])
+
+
+@pytest.mark.parametrize("number", [1, 99, 100, 101, 1_000])
+def test_blank_lines_are_lines_and_nothing_else(number: int) -> None:
+    blank = "\n" * number
+    robots = parse(f"User-agent: *{blank}Disallow: /a{blank}Allow: /ab\nUser-agent: b\nDisallow: /c\n")
+    verdicts = [robots.verdict(f"{ORIGIN}{path}", TOKEN) for path in ("/a", "/ab", "/c")]
+    assert [verdict.allowed for verdict in verdicts] == [False, True, True]
+    assert [verdict.rule and verdict.rule.line for verdict in verdicts] == [1 + number, 1 + 2 * number, None]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from asking import answer
 
 from scrapy_rep.protocol.parser import RobotsTxt
 
@@ -26,7 +27,7 @@ class Case:
 
     @property
     def outcome(self) -> bool:
-        return RobotsTxt.parse(self.body).allows(self.url, self.agent)
+        return answer(RobotsTxt.parse(self.body), self.url, self.agent)
 
 
 def read(name: str) -> list[Case]:

@@ -18,6 +18,8 @@ from scrapy_rep.protocol.parser import Ignored, RobotsTxt
         pytest.param("Disallow", "no colon", id="2.2-a-key-alone"),
         pytest.param("Disallow / please", "no colon", id="2.2-three-words"),
         pytest.param("Forbid /", "no colon", id="2.2-two-words-unknown"),
+        pytest.param("user agent *", "no colon", id="2.2-a-key-of-two-words-and-a-value"),
+        pytest.param("crawl delay 5", "no colon", id="2.2.4-a-key-of-two-words-and-a-number"),
         pytest.param("User-agent:", "names no product token", id="2.2.1-empty-token"),
         pytest.param("User-agent: /x", "names no product token", id="2.2.1-no-token"),
         pytest.param("User-agent: *foo", "names no product token", id="2.2.1-not-everyone"),

@@ -15,14 +15,14 @@ from generated import bodies_and_questions
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scrapy_rep.protocol import first_match, longest_match
+from scrapy_rep.protocol import asked_often, asked_once
 from scrapy_rep.protocol.parser import RobotsTxt
 
 FILES = int(os.environ.get("SCRAPY_REP_FILES", "1500"))
 QUESTIONS = 8
 TOKENS = st.sampled_from([("a",), ("b",), ("c", "b"), ("*",), ("",), ()])
 
-LIMITS = [(first_match, "FEW_STARRED"), (longest_match, "FEW"), (longest_match, "FEW_OTHERS")]
+LIMITS = [(asked_once, "FEW_STARRED"), (asked_often, "FEW"), (asked_often, "FEW_OTHERS")]
 
 
 def fast(robots: RobotsTxt, url: str, tokens: tuple[str, ...]) -> plain.Outcome:

@@ -8,6 +8,7 @@ import pytest
 from asking import ORIGIN, TOKEN, parse
 
 from scrapy_rep.protocol.access import AccessResult
+from scrapy_rep.protocol.parser import MOST_READY
 from scrapy_rep.protocol.rules import Rule, Verdict
 
 ROBOTS = parse(
@@ -51,6 +52,20 @@ def test_what_a_verdict_names(path: str, token: str, verdict: Verdict) -> None:
 def test_without_a_group_a_verdict_names_nothing() -> None:
     verdict = parse("User-agent: other\nDisallow: /\n").verdict(f"{ORIGIN}/", TOKEN)
     assert verdict == Verdict(True, None, None, AccessResult.SUCCESS, None)
+
+
+def test_no_rule_forbids_robots_txt() -> None:
+    robots = parse("User-agent: *\nDisallow: /\nDisallow: /*.txt$\n")
+    assert robots.verdict(f"{ORIGIN}/robots.txt", TOKEN) == Verdict(True, None, "*")
+    assert robots.allows(f"{ORIGIN}/robots.txt", TOKEN)
+    assert not robots.allows(f"{ORIGIN}/robots.txt?", TOKEN)
+
+
+def test_crawlers_by_many_names_take_bounded_memory() -> None:
+    robots = parse("User-agent: a7\nDisallow: /\n")
+    for number in range(3 * MOST_READY):
+        assert robots.allows(f"{ORIGIN}/", f"a{number}") is (number != 7)
+    assert len(robots._ready) <= MOST_READY
 
 
 def test_a_body_parsed_without_an_address_has_none() -> None:

@@ -1,4 +1,4 @@
-"""Product tokens: which groups are mine (RFC 9309 section 2.2.1)."""
+"""Product tokens: what one is made of, and which one a crawler calls itself (RFC 9309 section 2.2.1)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from collections.abc import Sequence
 EVERYONE = "*"
 
 # The standard's grammar has neither digits nor dots; the web's crawlers have (MJ12bot, 360Spider).
-NAME = r"[A-Za-z0-9_.-]+"
-_TOKEN = re.compile(NAME)
-_AFTER_COMPATIBLE = re.compile(rf"\bcompatible;\s*({NAME})", re.IGNORECASE)
+IDENTIFIER = r"[A-Za-z0-9_.-]+"
+_AFTER_COMPATIBLE = re.compile(rf"\bcompatible;\s*({IDENTIFIER})", re.IGNORECASE)
 _COMMENT = re.compile(r"\([^()]*\)")
 # `Mozilla/5.0 (...) ... Safari/605.1.15 (Applebot/0.1; +http://...)`: browsers have no versions there.
-_AT_START_OF_COMMENT = re.compile(rf"\(\s*({NAME})/[0-9]")
+_AT_START_OF_COMMENT = re.compile(rf"\(\s*({IDENTIFIER})/[0-9]")
 # A product begins a word and has a letter: `+http` begins with a sign, `5.0` is a version.
-_PRODUCT = re.compile(rf"(?<![^\s,;()])(?=[0-9_.-]*[A-Za-z])({NAME})")
+_PRODUCT = re.compile(rf"(?<![^\s,;()])(?=[0-9_.-]*[A-Za-z])({IDENTIFIER})")
 
 # Products that browsers name, and crawlers that resemble them: none of these says who the crawler is.
 BROWSERS = frozenset(
@@ -29,7 +28,7 @@ BROWSERS = frozenset(
 
 def is_product_token(text: str) -> bool:
     """Whether this is one product token, or `*`, and nothing else."""
-    return text == EVERYONE or _TOKEN.fullmatch(text) is not None
+    return text == EVERYONE or re.fullmatch(IDENTIFIER, text) is not None
 
 
 def product_token(user_agent: str) -> str | None:
@@ -46,6 +45,6 @@ def product_token(user_agent: str) -> str | None:
     return next((token for token in named if token.lower() not in BROWSERS), None)
 
 
-def in_order_of_preference(product_token: str | Sequence[str]) -> tuple[str, ...]:
+def in_order_of_preference(tokens: str | Sequence[str]) -> tuple[str, ...]:
     """One token, or several of which the first that any group names is obeyed (Google's specification)."""
-    return (product_token,) if isinstance(product_token, str) else tuple(product_token)
+    return (tokens,) if isinstance(tokens, str) else tuple(tokens)

@@ -8,17 +8,16 @@ from itertools import islice
 
 from .access import ROBOTS_PATH
 from .agents import EVERYONE
-from .first_match import places_of_matches
-from .longest_match import LongestMatch, most_specific
+from .asked_often import LongestMatch
+from .asked_once import places_of_matches
 from .patterns import is_normal, patterns, spellings
-from .records import ALLOWS, RECORDS, RULE, Directive, without_comments
-from .rules import Rule
+from .records import RECORDS, RULE_ALLOWS, RULE_LINE, RULE_VALUE, Directive, searchable, without_comments
+from .rules import Rule, most_specific
 
 # Looked up once: an enum member's hash costs as much as a search.
 _USER_AGENT = RECORDS[Directive.USER_AGENT]
-_ALLOW = RECORDS[Directive.ALLOW]
-_DISALLOW = RECORDS[Directive.DISALLOW]
 
+# More of them in a row are worth a pass of their own; few files have so many.
 _MANY_LINE_ENDS = "\n" * 100
 _BLANK_LINES = re.compile(_MANY_LINE_ENDS + "\n*")
 # Between segments, for what is left of a user-agent line.
@@ -28,7 +27,16 @@ _LINE_OF_NONE = "\n#"
 class Obeyed:
     """All groups of one product token as one (2.2.1: MUST be combined), ready to match."""
 
-    __slots__ = ("_allowing", "_lines", "_match", "_patterns", "_starred", "_was_asked", "_written", "product_token")
+    __slots__ = (
+        "_allowing",
+        "_any_starred",
+        "_lines",
+        "_match",
+        "_patterns",
+        "_was_asked",
+        "_written",
+        "product_token",
+    )
 
     def __init__(self, text: str, product_tokens: Sequence[str]) -> None:
         """Of the first token that any group names, else of `*`; without that there are no rules."""
@@ -36,13 +44,13 @@ class Obeyed:
             text = _BLANK_LINES.sub("\n", text)
         self.product_token, lines = _named_and_lines(text, product_tokens)
         # Rules are known by their places among these.
-        values: list[str] = RULE.findall(lines)
+        values: list[str] = RULE_VALUE.findall(lines)
         joined = "\n".join(values)
         if not is_normal(joined):
             joined = patterns(without_comments(joined))
             values = joined.split("\n")
         self._patterns = values
-        self._starred = "*" in joined
+        self._any_starred = "*" in joined
         # Which of them allow is asked for only where one matches, which is seldom.
         self._lines = lines
         self._allowing: bytes | None = None
@@ -52,51 +60,53 @@ class Obeyed:
 
     def allows(self, url: str) -> bool:
         """Whether the absolute URL may be fetched."""
-        targets = spellings(url)
+        compared = spellings(url)
         match = self._match
-        place = self._most_specific(targets) if match is None or len(targets) > 1 else match.most_specific(targets[0])
+        place = (
+            self._most_specific(compared) if match is None or len(compared) > 1 else match.most_specific(compared[0])
+        )
         # 2.2.2: "The /robots.txt URI is implicitly allowed."
-        return place is None or self._which_allow()[place] > 0 or targets[0] == ROBOTS_PATH
+        return place is None or self._which_allow()[place] > 0 or compared[0] == ROBOTS_PATH
 
-    def rule(self, url: str, text: str) -> Rule | None:
-        """The rule that decides about the URL, as it stands in the text; None where none matches."""
-        targets = spellings(url)
-        place = self._most_specific(targets)
-        if place is None or targets[0] == ROBOTS_PATH:
+    def rule(self, url: str, octets: bytes) -> Rule | None:
+        """The rule that decides about the URL, as it stands in the octets; None where none matches."""
+        compared = spellings(url)
+        place = self._most_specific(compared)
+        if place is None or compared[0] == ROBOTS_PATH:
             return None
         if place not in self._written:  # few rules ever refuse anything
-            self._written[place] = self._as_written(place, text)
+            self._written[place] = self._as_written(place, searchable(octets))
         return self._written[place]
 
-    def _most_specific(self, targets: Sequence[str]) -> int | None:
+    def _most_specific(self, compared: Sequence[str]) -> int | None:
         if not self._was_asked:
             self._was_asked = True
-            found = places_of_matches(self._patterns, targets, self._starred)
+            found = places_of_matches(self._patterns, compared, self._any_starred)
         else:
             if self._match is None:
                 self._match = LongestMatch(self._patterns, self._which_allow())
-            found = [place for target in targets if (place := self._match.most_specific(target)) is not None]
+            found = [place for spelling in compared if (place := self._match.most_specific(spelling)) is not None]
         return most_specific(found, self._patterns, self._which_allow()) if found else None
 
     def _which_allow(self) -> bytes:
         """Of each rule whether it allows, 1 or 0."""
         if self._allowing is None:
-            self._allowing = bytes(map(bool, ALLOWS.findall(self._lines)))
+            self._allowing = bytes(map(bool, RULE_ALLOWS.findall(self._lines)))
             self._lines = ""
         return self._allowing
 
     def _as_written(self, place: int, text: str) -> Rule:
         before, tokens, segments = _user_agents(text)
-        mine = set(_places(self.product_token, tokens, segments))
+        mine = set(_own_segments(self.product_token, tokens, segments))
         # Lines of others are emptied, so that mine keep their numbers.
         kept = [part if at in mine else "\n" * part.count("\n") for at, part in enumerate(segments)]
         lines = _LINE_OF_NONE.join(["\n" * before.count("\n"), *kept])
-        record = next(islice(RULE.finditer(lines), place, None))
+        record = next(islice(RULE_VALUE.finditer(lines), place, None))
         number = lines.count("\n", 0, record.start() + 1)
         return Rule(number, self._which_allow()[place] > 0, without_comments(record[1]).encode("latin-1"))
 
 
-def _named_and_lines(text: str, product_tokens: Sequence[str]) -> tuple[str, str]:
+def _named_and_lines(text: str, product_tokens: Sequence[str]) -> tuple[str | None, str]:
     """The token whose groups are obeyed, and their lines."""
     _before, tokens, segments = _user_agents(text)
     for token in product_tokens:
@@ -104,11 +114,11 @@ def _named_and_lines(text: str, product_tokens: Sequence[str]) -> tuple[str, str
             break
     else:
         if EVERYONE not in tokens:
-            return "", ""
+            return None, ""
         token = EVERYONE
     if len(tokens) == 1:
         return token, segments[0]
-    return token, _LINE_OF_NONE.join([segments[at] for at in _places(token, tokens, segments)])
+    return token, _LINE_OF_NONE.join([segments[at] for at in _own_segments(token, tokens, segments)])
 
 
 def _user_agents(text: str) -> tuple[str, list[str], list[str]]:
@@ -119,17 +129,13 @@ def _user_agents(text: str) -> tuple[str, list[str], list[str]]:
     return parts[0], [token.lower() for token in parts[1::2]], parts[2::2]
 
 
-def _places(product_token: str, tokens: Sequence[str], segments: Sequence[str]) -> list[int]:
-    """Where the token's groups have their rules: rules follow a run of user-agent lines without any between (2.1)."""
-    places: list[int] = []
-    key = product_token.lower()
+def _own_segments(product_token: str | None, tokens: Sequence[str], segments: Sequence[str]) -> list[int]:
+    """Indices of the segments that hold the token's rules: those of a run of user-agent lines follow its last (2.1)."""
+    own: list[int] = []
+    key = (product_token or "").lower()
     in_run = False
     for at, token in enumerate(tokens):
-        in_run = token == key or (in_run and not _has_rule(segments[at - 1]))
+        in_run = token == key or (in_run and RULE_LINE.search(segments[at - 1]) is None)
         if in_run:
-            places.append(at)
-    return places
-
-
-def _has_rule(segment: str) -> bool:
-    return _DISALLOW.search(segment) is not None or _ALLOW.search(segment) is not None
+            own.append(at)
+    return own

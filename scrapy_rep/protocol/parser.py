@@ -1,6 +1,6 @@
 """A robots.txt: what it allows whom, and whatever else it says (RFC 9309 section 2).
 
-Nothing is read before it is asked for, and then no more than is needed: most of what a crawl is served names others.
+Nothing is read before it is asked for, and then no more than is needed: most lines of most files are about others.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ class RobotsTxt:
     def verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
         """Whether a crawler with that product token, or those in order of preference, may fetch the absolute URL."""
         obeyed = self._obeyed(product_token)
-        rule = obeyed.rule(url, searchable(self.octets))
-        return Verdict(allowed=rule is None or rule.allow, rule=rule, product_token=obeyed.product_token or None)
+        rule = obeyed.rule(url, self.octets)
+        return Verdict(allowed=rule is None or rule.allow, rule=rule, product_token=obeyed.product_token)
 
     def crawl_delay(self, product_token: str | Sequence[str]) -> float | None:
         """Seconds between requests: the largest that the crawler's groups ask for; None where they ask for none."""
         if RECORDS[Directive.CRAWL_DELAY].search(searchable(self.octets)) is None:
             return None
-        token = self._obeyed(product_token).product_token.lower()
-        mine = (group for group in self.groups if token in group.product_tokens)
+        token = self._obeyed(product_token).product_token
+        mine = (group for group in self.groups if token is not None and token.lower() in group.product_tokens)
         return max((group.crawl_delay for group in mine if group.crawl_delay is not None), default=None)
 
     @property

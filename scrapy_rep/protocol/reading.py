@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from .records import RECORDS, WHITE_SPACE, Directive, searchable
+from .records import PATTERN_STARTS, RECORDS, WHITE_SPACE, Directive, searchable
 from .rules import Rule
 
 _SECONDS = re.compile(r"\+?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -98,7 +98,7 @@ class _Reader:
         self._had_rule = True
         if not value:
             return
-        if not value.startswith(("/", "*")):
+        if not value.startswith(PATTERN_STARTS):
             self._report(number, "begins with neither / nor *")
             return
         self._rules.append(Rule(number, allow, value.encode("latin-1")))

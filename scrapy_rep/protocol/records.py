@@ -7,7 +7,7 @@ import re
 import sys
 from enum import Enum
 
-from .agents import NAME
+from .agents import IDENTIFIER
 
 WHITE_SPACE = " \t"  # 2.2: WS; VT, FF and NBSP are none
 
@@ -23,7 +23,7 @@ def readable(body: bytes, limit: int) -> bytes:
     else:
         octets = octets.removeprefix(codecs.BOM_UTF8)
     if b"\r" in octets:
-        # The same twice; to take octets out is ten times faster than to put others in their place.
+        # Either way each CRLF or CR becomes LF; removing octets is ten times faster than replacing them.
         ends_all = octets.count(b"\r") == octets.count(b"\r\n")
         octets = octets.replace(b"\r", b"") if ends_all else octets.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     # One octet past the limit is looked at: the line is whole if its end is there.
@@ -52,7 +52,7 @@ _WS = f"[{WHITE_SPACE}]"
 # What follows never begins with white space: no need to try less of it. Python can be told so since 3.11.
 _ANY_WS = f"{_WS}*+" if sys.version_info >= (3, 11) else f"{_WS}*"
 # Of a user-agent line no more than the token, none where the value begins otherwise: `*foo` names nobody (2.2.1).
-_TOKEN = rf"({NAME}|\*(?=[\n#{WHITE_SPACE}]|\Z)|)"
+_TOKEN = rf"({IDENTIFIER}|\*(?=[\n#{WHITE_SPACE}]|\Z)|)"
 _VALUE = "(.*)"
 # A missing colon is forgiven where the line is exactly two words, the first a known key.
 _ONE_WORD = rf"{_WS}(?={_ANY_WS}[^\n#:{WHITE_SPACE}][^\n#{WHITE_SPACE}]*{_ANY_WS}(?:[\n#]|\Z))"
@@ -78,10 +78,13 @@ RECORDS = {
     directive: _record(_key(directive), _TOKEN if directive is Directive.USER_AGENT else _VALUE)
     for directive in Directive
 }
-# Rules whose value may match something (2.2, path-pattern; 5.1), and of the same lines what is there where they allow.
-_PATTERN = "[/*]"
-RULE = _record(_key(Directive.ALLOW, Directive.DISALLOW), rf"({_PATTERN}.*)")
-ALLOWS = _record(f"(?:({_key(Directive.ALLOW)})|{_key(Directive.DISALLOW)})", _PATTERN)
+RULE_LINE = _record(_key(Directive.ALLOW, Directive.DISALLOW), "")
+# Of rules that may match (2.2, path-pattern; 5.1) the value, and the key where it allows, else nothing. Both find the
+# same lines in the same order: a rule's place is its place in either.
+PATTERN_STARTS = ("/", "*")
+_PATTERN_START = f"[{''.join(PATTERN_STARTS)}]"
+RULE_VALUE = _record(_key(Directive.ALLOW, Directive.DISALLOW), rf"({_PATTERN_START}.*)")
+RULE_ALLOWS = _record(f"(?:({_key(Directive.ALLOW)})|{_key(Directive.DISALLOW)})", _PATTERN_START)
 
 _COMMENT = re.compile("#.*")
 

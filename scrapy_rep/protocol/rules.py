@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .access import AccessResult
@@ -46,3 +47,11 @@ class Verdict:
     access: AccessResult = AccessResult.SUCCESS
     robots_url: str | None = None
     """The address asked for, of the initial authority; None for a body parsed without one."""
+
+
+def most_specific(places: Sequence[int], patterns: Sequence[str], allow: Sequence[int]) -> int:
+    """Of patterns that match the one that decides, by their places: that of the most octets, `*` and `$` counted; of
+    equals the first that allows, else the first (2.2.2)."""
+    most = max([len(patterns[place]) for place in places])
+    longest = [place for place in places if len(patterns[place]) == most]
+    return min([place for place in longest if allow[place]] or longest)

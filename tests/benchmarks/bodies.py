@@ -10,6 +10,7 @@ HEAD = b"User-agent: *\n"
 PLAIN_URL = "https://www.example.com/some/page.html"
 LONG_URL = "https://www.example.com/" + "abc" * 2730  # 8 KiB
 S_URL = "https://www.example.com/s/"
+S_LONG_URL = f"{S_URL}{'abc' * 2730}"
 LONG_URL_OF_A = "https://www.example.com/" + "a" * 8190
 
 
@@ -73,13 +74,18 @@ HOSTILE: dict[str, Shape] = {
     "`a*a*a*...b`, an 8 KiB URL": (one_line(b"Disallow: /", b"a*", b"b"), LONG_URL_OF_A),
     "`a*a*b`, `a*a*a*b`, ..., an 8 KiB URL": (group(lambda n: "Disallow: /" + "a*" * n + "b\n"), LONG_URL_OF_A),
     "`/s/*N`": (group(lambda n: f"allow:/s/*{n}\n"), f"{S_URL}page.html"),
-    "`/s/*N`, an 8 KiB URL": (group(lambda n: f"allow:/s/*{n}\n"), f"{S_URL}{'abc' * 2730}"),
-    "`/s/*N*abc$`, an 8 KiB URL": (group(lambda n: f"allow:/s/*{n}*abc$\n"), f"{S_URL}{'abc' * 2730}"),
-    "`/s/*abcN*abca`, an 8 KiB URL": (group(lambda n: f"allow:/s/*abc{n}*abca\n"), f"{S_URL}{'abc' * 2730}"),
-    "`/s/*Nabc*abca`, an 8 KiB URL": (group(lambda n: f"allow:/s/*{n}abc*abca\n"), f"{S_URL}{'abc' * 2730}"),
-    "`/s*N`, all of which match": (
-        group(lambda n: f"allow:/s*{n % 10}\n"),
-        f"{S_URL}0123456789",
+    "`/s/*N`, an 8 KiB URL": (group(lambda n: f"allow:/s/*{n}\n"), S_LONG_URL),
+    "`/s/*N*abc$`, an 8 KiB URL": (group(lambda n: f"allow:/s/*{n}*abc$\n"), S_LONG_URL),
+    "`/s/*abcN*abca`, an 8 KiB URL": (group(lambda n: f"allow:/s/*abc{n}*abca\n"), S_LONG_URL),
+    "`/s/*Nabc*abca`, an 8 KiB URL": (group(lambda n: f"allow:/s/*{n}abc*abca\n"), S_LONG_URL),
+    "`/s*N`, all of which match": (group(lambda n: f"allow:/s*{n % 10}\n"), f"{S_URL}0123456789"),
+    "`/*a..abNba..a`, texts of 1 000, an 8 KiB URL": (
+        group(lambda n: f"allow:/*{'a' * 500}b{n}b{'a' * 500}\n"),
+        LONG_URL_OF_A,
+    ),
+    "`/*a..abNba..a`, texts of 80, an 8 KiB URL": (
+        group(lambda n: f"allow:/*{'a' * 40}b{n}b{'a' * 40}\n"),
+        LONG_URL_OF_A,
     ),
     "`/`, again and again": (group(lambda n: "disallow:/\n"), PLAIN_URL),
     "`/`, then stars": (group(lambda n: "disallow:/" + "*" * (n % 500) + "\n"), PLAIN_URL),

@@ -53,8 +53,8 @@ def later_verdict(name: str, body: bytes, url: str) -> Callable[[], bool]:
     """Answering what has been asked for before."""
     parse, allows = MATCHERS[name]
     robots = parse(body)
-    allows(robots, url)
-    allows(robots, url)
+    for _ in range(2):  # ours puts rules in order at the second question
+        allows(robots, url)
     return lambda: allows(robots, url)
 
 

@@ -6,13 +6,15 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain, compress
+from itertools import chain
 
-from .first_match import GRAM
+from .asked_once import GRAM, REQUIRED, grams_of
 from .patterns import matches
+from .rules import most_specific
 
-FEW = 32  # prefixes that are sooner tried one by one than put in order
-FEW_OTHERS = 100  # the same of other patterns
+# Up to these many it is faster to try each (measured: tests/benchmarks/speed.py, sizes).
+FEW = 32  # patterns that say how a URL begins, and no more
+FEW_OTHERS = 100
 
 
 class LongestMatch:
@@ -26,13 +28,13 @@ class LongestMatch:
     def __init__(self, patterns: Sequence[str], allow: Sequence[int]) -> None:
         """Of patterns, and of each of them whether it allows."""
         self._deciding = partial(most_specific, patterns=patterns, allow=allow)
-        # The first of them that allows, else the first.
-        places = dict(zip(reversed(patterns), reversed(range(len(patterns))), strict=True))
-        places |= {patterns[place]: place for place in reversed([*compress(range(len(patterns)), allow)])}
+        # Of duplicates the first that allows, else the first: what is written last stays.
+        in_reverse = sorted(range(len(patterns) - 1, -1, -1), key=allow.__getitem__)
+        place_of = {patterns[place]: place for place in in_reverse}
         # Most say no more than how a URL begins; so do those that end in `*`.
         prefixes: dict[str, int] = {}
         others: dict[str, int] = {}
-        for pattern, place in places.items():
+        for pattern, place in place_of.items():
             prefix = pattern.rstrip("*$") if pattern.endswith(("*", "$")) else pattern
             if "*" in prefix or pattern.startswith("$", len(prefix)):
                 others[pattern] = place
@@ -57,21 +59,13 @@ class LongestMatch:
         return self._deciding([place for prefix, place in self._by_prefix.items() if spelling.startswith(prefix)])
 
 
-def most_specific(places: Sequence[int], patterns: Sequence[str], allow: Sequence[int]) -> int:
-    """Of patterns that match the one that decides, by their places: that of the most octets, `*` and `$` counted; of
-    equals the first that allows, else the first (2.2.2)."""
-    most = max([len(patterns[place]) for place in places])
-    longest = [place for place in places if len(patterns[place]) == most]
-    return min([place for place in longest if allow[place]] or longest)
-
-
 class _Tree:
     """Prefixes in order, each with a link to the longest other one that it begins with."""
 
     __slots__ = ("_most_specific", "_prefixes", "_shorter")
 
-    def __init__(self, places: Mapping[str, int], deciding: Callable[[Sequence[int]], int]) -> None:
-        self._prefixes = ordered = sorted(places)
+    def __init__(self, place_of: Mapping[str, int], deciding: Callable[[Sequence[int]], int]) -> None:
+        self._prefixes = ordered = sorted(place_of)
         links: list[int] = []
         most_specific: list[int] = []
         for at, prefix in enumerate(ordered):
@@ -79,7 +73,7 @@ class _Tree:
             while shorter >= 0 and not prefix.startswith(ordered[shorter]):
                 shorter = links[shorter]
             links.append(shorter)
-            place = places[prefix]
+            place = place_of[prefix]
             most_specific.append(place if shorter < 0 else deciding([place, most_specific[shorter]]))
         self._shorter = links
         # Of the prefix's own pattern and those of all that it begins with.
@@ -96,15 +90,14 @@ class _Tree:
 class _Others:
     """Patterns that say more than a prefix, each tried where a text stands that it requires."""
 
-    __slots__ = ("_anywhere", "_at_end", "_endings", "_index", "_places")
+    __slots__ = ("_anywhere", "_at_end", "_endings", "_index", "_place_of")
 
-    def __init__(self, places: Mapping[str, int]) -> None:
-        self._places = places
-        self._index = _Index(places) if len(places) > FEW_OTHERS else None
-        # The text that each pattern requires.
+    def __init__(self, place_of: Mapping[str, int]) -> None:
+        self._place_of = place_of
+        self._index = _Index(place_of) if len(place_of) > FEW_OTHERS else None
         at_end: dict[str, str] = {}
         anywhere: dict[str, str] = {}
-        for pattern in places if self._index is None else ():
+        for pattern in place_of if self._index is None else ():
             text = pattern.rstrip("*$")
             last = text.rpartition("*")[2]
             # The last of the texts that it requires sets rules of one kind apart, unless it is short.
@@ -117,33 +110,30 @@ class _Others:
         self._endings = tuple(at_end.values())
 
     def matching(self, spelling: str) -> list[int]:
+        """The places of those that match."""
         if self._index is not None:
             candidates = self._index.candidates(spelling)
         else:
             candidates = [pattern for pattern, text in self._anywhere if text in spelling]
             if spelling.endswith(self._endings):
                 candidates += [pattern for pattern, text in self._at_end if spelling.endswith(text)]
-        return [self._places[pattern] for pattern in candidates if matches(pattern, spelling)] if candidates else []
+        return [self._place_of[pattern] for pattern in candidates if matches(pattern, spelling)] if candidates else []
 
 
 class _Index:
-    """Many patterns, each by an octet or a few that it requires and that few of the others do."""
+    """Many patterns, each by the gram that it requires and fewest of the others do."""
 
     __slots__ = ("_by_gram", "_sizes")
 
     def __init__(self, patterns: Iterable[str]) -> None:
-        grams = {pattern: [text[-GRAM:] for text in pattern.split("*")] for pattern in patterns}
-        common = Counter(chain.from_iterable(grams.values()))
+        required = {pattern: REQUIRED.findall(pattern) for pattern in patterns}
+        common = Counter(chain.from_iterable(required.values()))
         self._by_gram: dict[str, list[str]] = {}
-        for pattern, required in grams.items():
-            self._by_gram.setdefault(min(required, key=lambda gram: (common[gram], -len(gram))), []).append(pattern)
+        for pattern, grams in required.items():
+            rarest = min(grams, key=lambda gram: (common[gram], -len(gram)), default="")
+            self._by_gram.setdefault(rarest, []).append(pattern)
         self._sizes = sorted(set(map(len, self._by_gram)))
 
     def candidates(self, spelling: str) -> list[str]:
-        target = f"{spelling}$"  # stands where it ends
-        found: list[str] = []
-        for size in self._sizes:
-            grams = {target[at : at + size] for at in range(len(target) - size + 1)}
-            for gram in self._by_gram.keys() & grams:
-                found += self._by_gram[gram]
-        return found
+        grams = self._by_gram.keys() & grams_of(f"{spelling}$", self._sizes)
+        return [pattern for gram in grams for pattern in self._by_gram[gram]]
