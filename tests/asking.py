@@ -20,8 +20,10 @@ def allows(text: str | bytes, path: str, token: str = TOKEN) -> bool:
 
 
 def answer(robots: RobotsTxt, url: str, token: str) -> bool:
-    """Whether it allows the URL: the first answer, those after it, and the verdict come about in different ways."""
-    answers = [*(robots.allows(url, token) for _ in range(3)), robots.verdict(url, token).allowed]
+    """Whether it allows the URL: the first answer, those after others, and verdicts come about in different ways."""
+    answers = [robots.allows(url, token), robots.verdict(url, token).allowed]
+    robots.allows(f"{ORIGIN}/other", token)
+    answers += [robots.allows(url, token), robots.verdict(url, token).allowed]
     assert len(set(answers)) == 1, answers
     return answers[0]
 

@@ -65,7 +65,10 @@ urls = st.one_of(
 @settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(body=bodies, url=urls, tokens=TOKENS)
 def test_on_what_hypothesis_finds(body: bytes, url: str, tokens: tuple[str, ...]) -> None:
-    assert fast(parse(body), url, tokens) == plain.outcome(body, url, tokens)
+    robots = parse(body)
+    first = fast(robots, url, tokens)
+    robots.allows("https://h.example/other", tokens)
+    assert first == fast(robots, url, tokens) == plain.outcome(body, url, tokens)
 
 
 @settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

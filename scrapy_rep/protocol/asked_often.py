@@ -42,7 +42,7 @@ class LongestMatch:
                 prefixes[prefix] = self._deciding([place, prefixes[prefix]]) if prefix in prefixes else place
         self._by_prefix = prefixes
         self._prefixes = tuple(prefixes)
-        self._tree = _Tree(prefixes, self._deciding) if len(prefixes) > FEW else None
+        self._tree = _Tree(prefixes, patterns, self._deciding) if len(prefixes) > FEW else None
         self._others = _Others(others) if others else None
 
     def most_specific(self, spelling: str) -> int | None:
@@ -64,7 +64,9 @@ class _Tree:
 
     __slots__ = ("_most_specific", "_prefixes", "_shorter")
 
-    def __init__(self, place_of: Mapping[str, int], deciding: Callable[[Sequence[int]], int]) -> None:
+    def __init__(
+        self, place_of: Mapping[str, int], patterns: Sequence[str], deciding: Callable[[Sequence[int]], int]
+    ) -> None:
         self._prefixes = ordered = sorted(place_of)
         links: list[int] = []
         most_specific: list[int] = []
@@ -74,7 +76,10 @@ class _Tree:
                 shorter = links[shorter]
             links.append(shorter)
             place = place_of[prefix]
-            most_specific.append(place if shorter < 0 else deciding([place, most_specific[shorter]]))
+            # A pattern of a shorter prefix is as long as this one only by the `*` at its end.
+            if shorter >= 0 and len(patterns[most_specific[shorter]]) >= len(patterns[place]):
+                place = deciding([place, most_specific[shorter]])
+            most_specific.append(place)
         self._shorter = links
         # Of the prefix's own pattern and those of all that it begins with.
         self._most_specific = most_specific

@@ -11,14 +11,16 @@ from .agents import EVERYONE
 from .asked_often import LongestMatch
 from .asked_once import places_of_matches
 from .patterns import is_normal, patterns, spellings
+from .reading import read_groups
 from .records import RECORDS, RULE_ALLOWS, RULE_LINE, RULE_VALUE, Directive, searchable, without_comments
 from .rules import Rule, most_specific
 
 # Looked up once: an enum member's hash costs as much as a search.
 _USER_AGENT = RECORDS[Directive.USER_AGENT]
+_CRAWL_DELAY = RECORDS[Directive.CRAWL_DELAY]
 
-# More of them in a row are worth a pass of their own; few files have so many.
-_MANY_LINE_ENDS = "\n" * 100
+# So many in a row are worth a pass of their own; few files have them.
+_MANY_LINE_ENDS = "\n" * 8
 _BLANK_LINES = re.compile(_MANY_LINE_ENDS + "\n*")
 # Between segments, for what is left of a user-agent line.
 _LINE_OF_NONE = "\n#"
@@ -30,10 +32,11 @@ class Obeyed:
     __slots__ = (
         "_allowing",
         "_any_starred",
+        "_delays",
+        "_first",
         "_lines",
         "_match",
         "_patterns",
-        "_was_asked",
         "_written",
         "product_token",
     )
@@ -55,8 +58,10 @@ class Obeyed:
         self._lines = lines
         self._allowing: bytes | None = None
         self._match: LongestMatch | None = None
-        self._was_asked = False
+        # The first question, and the answer.
+        self._first: tuple[Sequence[str], int | None] | None = None
         self._written: dict[int, Rule] = {}
+        self._delays: list[float] | None = None
 
     def allows(self, url: str) -> bool:
         """Whether the absolute URL may be fetched."""
@@ -78,14 +83,27 @@ class Obeyed:
             self._written[place] = self._as_written(place, searchable(octets))
         return self._written[place]
 
+    def crawl_delay(self, octets: bytes) -> float | None:
+        """Seconds between requests: the largest that the groups, read in the octets, ask for; None where none does."""
+        if self._delays is None:
+            groups = read_groups(octets) if _CRAWL_DELAY.search(searchable(octets)) else ()
+            key = (self.product_token or "").lower()
+            delays = [group.crawl_delay for group in groups if key in group.product_tokens]
+            self._delays = [delay for delay in delays if delay is not None]
+        return max(self._delays, default=None)
+
     def _most_specific(self, compared: Sequence[str]) -> int | None:
-        if not self._was_asked:
-            self._was_asked = True
-            found = places_of_matches(self._patterns, compared, self._any_starred)
-        else:
-            if self._match is None:
-                self._match = LongestMatch(self._patterns, self._which_allow())
-            found = [place for spelling in compared if (place := self._match.most_specific(spelling)) is not None]
+        if self._match is None:
+            if self._first is None:
+                found = places_of_matches(self._patterns, compared, self._any_starred)
+                self._first = compared, self._deciding(found)
+            if self._first[0] == compared:  # whoever is refused asks next by which rule
+                return self._first[1]
+            self._match = LongestMatch(self._patterns, self._which_allow())
+        match = self._match
+        return self._deciding([place for one in compared if (place := match.most_specific(one)) is not None])
+
+    def _deciding(self, found: Sequence[int]) -> int | None:
         return most_specific(found, self._patterns, self._which_allow()) if found else None
 
     def _which_allow(self) -> bytes:

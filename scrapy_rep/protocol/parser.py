@@ -56,11 +56,7 @@ class RobotsTxt:
 
     def crawl_delay(self, product_token: str | Sequence[str]) -> float | None:
         """Seconds between requests: the largest that the crawler's groups ask for; None where they ask for none."""
-        if RECORDS[Directive.CRAWL_DELAY].search(searchable(self.octets)) is None:
-            return None
-        token = self._obeyed(product_token).product_token
-        mine = (group for group in self.groups if token is not None and token.lower() in group.product_tokens)
-        return max((group.crawl_delay for group in mine if group.crawl_delay is not None), default=None)
+        return self._obeyed(product_token).crawl_delay(self.octets)
 
     @property
     def groups(self) -> tuple[Group, ...]:

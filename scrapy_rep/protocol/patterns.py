@@ -16,6 +16,8 @@ _MAY_STAND_IN_URL = f"%{_PLAIN}".encode()
 _MAY_STAND_IN_LINES = f"%{_UNRESERVED}{_RESERVED}\n".encode()
 _NORMAL_IN_LINES = "".join(sorted({*_UNRESERVED, *_RESERVED, "\n"} - set("#$"))).encode()
 
+FEW_OCTETS = 8  # different ones that are sooner encoded one by one
+
 _DIGITS = "0123456789ABCDEF"
 # Of each escape what it becomes: itself in capitals, or the unreserved character that it stands for.
 _ESCAPES = {
@@ -33,6 +35,7 @@ def _settled() -> str:
 
 
 _TO_NORMALISE = re.compile(rf"[^{re.escape(_PLAIN)}](?:(?<!%)|(?!{_settled()}))")
+_STARS = re.compile(r"\*\*+")
 _NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _TO_SETTLE = re.compile(f"%(?!{_settled()})")
 # An escape's octet is marked by U+01 before it; of all others each stands for itself.
@@ -73,7 +76,11 @@ def _normalised(text: str, may_stand: bytes) -> str:
     """
     if "%" in text:
         text = _with_settled_escapes(text)
-    for octet in set(text.encode("latin-1").translate(None, may_stand)):
+    odd = set(text.encode("latin-1").translate(None, may_stand))
+    if len(odd) > FEW_OCTETS:
+        encoded = [f"%{octet:02X}" if octet in odd else chr(octet) for octet in range(0x100)]
+        return "".join(map(encoded.__getitem__, text.encode("latin-1")))
+    for octet in odd:
         text = text.replace(chr(octet), f"%{octet:02X}")
     return text
 
@@ -132,15 +139,16 @@ def matches(pattern: str, spelling: str) -> bool:
 
     Nothing backtracks: each text is looked for once, from where the one before it ended.
     """
-    while "**" in pattern:  # for time alone: a text that is empty is found wherever one looks
-        pattern = pattern.replace("**", "*")
+    if len(pattern) - pattern.count("*") > len(spelling) + 1:  # it requires more octets than there are, `$` being none
+        return False
+    if "**" in pattern:  # for time alone: a text that is empty is found wherever one looks
+        pattern = _STARS.sub("*", pattern)
     first, *others = pattern.removesuffix("$").split("*")
     ends = pattern.endswith("$")
     if not others:
         return spelling == first if ends else spelling.startswith(first)
     *middle, last = others
-    # The last text stands behind all others: where it does not, nobody looks for them.
-    if not spelling.startswith(first) or not (spelling.endswith(last) if ends else last in spelling):
+    if not spelling.startswith(first) or (ends and not spelling.endswith(last)):
         return False
     position = len(first)
     for text in middle:

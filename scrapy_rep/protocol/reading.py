@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from .records import PATTERN_STARTS, RECORDS, WHITE_SPACE, Directive, searchable
 from .rules import Rule
 
+# Each has one group.
+_RECORD = re.compile("|".join(expression.pattern for expression in RECORDS.values()), re.ASCII)
+_DIRECTIVES = tuple(RECORDS)
+
 _SECONDS = re.compile(r"\+?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
@@ -45,10 +49,9 @@ def _records(octets: bytes, report: Report) -> Iterator[tuple[int, Directive, st
         record = line.partition("#")[0].strip(WHITE_SPACE)
         if not record:
             continue
-        for directive, expression in RECORDS.items():
-            if found := expression.match("\n" + record):
-                yield number, directive, found[1]
-                break
+        if found := _RECORD.match(f"\n{record}"):
+            place = found.lastindex or 0  # never that
+            yield number, _DIRECTIVES[place - 1], found[place]
         else:
             report(number, "unknown key" if ":" in record else "no colon")
 

@@ -53,8 +53,8 @@ def later_verdict(name: str, body: bytes, url: str) -> Callable[[], bool]:
     """Answering what has been asked for before."""
     parse, allows = MATCHERS[name]
     robots = parse(body)
-    for _ in range(2):  # ours puts rules in order at the second question
-        allows(robots, url)
+    for other in (f"{url}/other", url):  # ours puts rules in order when asked about a second URL
+        allows(robots, other)
     return lambda: allows(robots, url)
 
 
