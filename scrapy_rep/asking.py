@@ -181,6 +181,7 @@ class Walk:
             if not retries or not is_worth_a_retry(answer, hop.access):
                 return hop
             retries, past_cache = retries - 1, True
+            logger.debug("robots.txt is asked for once more: %s: %s", printable(self._url), printable(hop.words))
             asking.count("rep/retries")
             await asking.sleep(RETRY_DELAY)
 

@@ -85,7 +85,9 @@ class Fetcher:
         except Exception as exc:  # noqa: BLE001 - any component of the crawl may raise anything
             if not isinstance(exc, IgnoreRequest):
                 stats.inc_value(f"robotstxt/exception_count/{type(exc)}")
-            return Answer(None, cause=f"{type(exc).__name__}: {exc}", dropped=isinstance(exc, IgnoreRequest))
+            return Answer(
+                None, cause=f"{type(exc).__name__}: {exc}".rstrip(".: "), dropped=isinstance(exc, IgnoreRequest)
+            )
         stats.inc_value("robotstxt/response_count")
         stats.inc_value(f"robotstxt/response_status_count/{_bucket(response.status)}")
         return self._answer(response, request)

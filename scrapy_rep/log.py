@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 
+from scrapy.utils.datatypes import LocalCache
+
 from .protocol.lifecycle import Obey, Standing
+from .settings import RepSettings
 
 logger = logging.getLogger("scrapy_rep")
 
@@ -15,7 +18,6 @@ MEANWHILE = {
     Obey.COPY: "the rules that it had go on being obeyed (RFC 9309 2.4)",
     Obey.EVERYTHING_ALLOWED: "after so long, everything is allowed (RFC 9309 2.3.1.4)",
 }
-
 IN_SHADOW = {**MEANWHILE, Obey.NOTHING_ALLOWED: "nothing of its origin would be fetched (RFC 9309 2.3.1.4)"}
 
 
@@ -29,38 +31,50 @@ def printable(text: str) -> str:
 class Outages:
     """One WARNING an origin for the first ten whose robots.txt fails, DEBUG for the rest, a summary at the end."""
 
-    def __init__(self, *, shadow: bool = False) -> None:
-        """`shadow`: nothing is refused, and no line is to say that it is."""
-        self._shadow = shadow
+    def __init__(self, settings: RepSettings) -> None:
+        self._shadow = settings.shadow  # nothing is refused, and no line is to say that it is
+        self._wait = settings.unreachable_wait
+        self._told: LocalCache[str, None] = LocalCache(limit=settings.memory_origins)
         self.outages = 0
         self.refused = 0
 
-    def asked(self, standing: Standing) -> None:
-        """robots.txt was asked for, and this is what is known now."""
-        outage = standing.entry.outage
-        if outage is None or outage.failures > 1:
+    def met(self, standing: Standing, now: float) -> None:
+        """What is known of an origin now that robots.txt was asked for, here or by a crawl before."""
+        url, outage = standing.entry.robots_url, standing.entry.outage
+        if outage is None:
+            self._told.pop(url, None)
             return
+        if url in self._told:
+            return
+        self._told[url] = None
         self.outages += 1
+        meanwhile = (IN_SHADOW if self._shadow else MEANWHILE)[standing.obey]
+        left = outage.since + self._wait - now
+        if standing.obey is Obey.NOTHING_ALLOWED and left > 0:
+            meanwhile = f"its requests wait for it, {left:.0f} s at most (REP_UNREACHABLE_WAIT); then {meanwhile}"
         logger.log(
             logging.WARNING if self.outages <= WARNED_ORIGINS else logging.DEBUG,
             "robots.txt is unreachable, so %(meanwhile)s: %(url)s: %(cause)s",
+            {"meanwhile": meanwhile, "url": printable(url), "cause": printable(outage.cause)},
+        )
+
+    def summed_up(self) -> None:
+        """At the end of the crawl; nothing where there is nothing to say."""
+        if not self.outages:
+            return
+        rest = f"; the first {WARNED_ORIGINS} were warned of, the rest are logged at DEBUG"
+        logger.log(
+            logging.WARNING if self.refused else logging.INFO,
+            "robots.txt was unreachable at %(origins)s, and %(requests)s %(dropped)s for it%(rest)s",
             {
-                "meanwhile": (IN_SHADOW if self._shadow else MEANWHILE)[standing.obey],
-                "url": printable(standing.entry.robots_url),
-                "cause": printable(outage.cause),
+                "origins": counted(self.outages, "origin"),
+                "requests": counted(self.refused, "request"),
+                "dropped": "would have been dropped" if self._shadow else "dropped",
+                "rest": rest if self.outages > WARNED_ORIGINS else "",
             },
         )
 
-    def told(self) -> None:
-        """The summary, at the end of the crawl; nothing where there is nothing to say."""
-        if self.outages:
-            logger.warning(
-                "robots.txt was unreachable at %(outages)d origin(s), and %(refused)d request(s) %(were)s dropped for"
-                " it; the first %(most)d were warned of, the rest are logged at DEBUG",
-                {
-                    "outages": self.outages,
-                    "were": "would have been" if self._shadow else "were",
-                    "refused": self.refused,
-                    "most": WARNED_ORIGINS,
-                },
-            )
+
+def counted(number: int, noun: str) -> str:
+    """`1 origin`, `2 origins`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -27,7 +27,7 @@ from .exempt import Exempt
 from .facts import facts_of
 from .fetcher import Fetcher
 from .heads import bound_heads
-from .log import Outages
+from .log import Outages, counted
 from .memory import memory_and_store
 from .observers import Feature
 from .protocol.access import ROBOTS_PATH, AccessResult, Answer, Origin, is_robots_txt
@@ -54,7 +54,7 @@ class RepMiddleware:
 
     def __init__(self, crawler: Crawler) -> None:
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
-            raise NotConfigured
+            raise NotConfigured("ROBOTSTXT_OBEY is False, so robots.txt is not obeyed")
         settings = RepSettings.read(crawler.settings)
         warn_of_unknown_names(crawler.settings)
         self._crawler = crawler
@@ -63,7 +63,7 @@ class RepMiddleware:
         self._hits = 0
         self._shadow = settings.shadow
         self._exempt = Exempt(crawler, settings.exempt)
-        self._outages = Outages(shadow=settings.shadow)
+        self._outages = Outages(settings)
         # Origins that `robots_parsed` was sent for.
         self._signalled: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
         self._waiting = WaitingRoom(crawler, settings.waiting_max, self._closing)
@@ -217,11 +217,12 @@ class RepMiddleware:
 
     def _asked(self, origin: Origin, standing: Standing, cause: Request) -> None:
         self._stats.inc_value(f"rep/access/{standing.entry.access.value}")
-        self._outages.asked(standing)
+        self._outages.met(standing, self.clock())
         for observer in self.observers:
             observer.asked(origin, facts_of(standing), cause)
 
     async def _introduced(self, origin: Origin, standing: Standing, cause: Request) -> None:
+        self._outages.met(standing, self.clock())
         for observer in self.observers:
             observer.introduced(origin, facts_of(standing), cause)
         if standing.robots is not None and origin not in self._signalled:
@@ -242,13 +243,13 @@ class RepMiddleware:
 
     async def _spider_closed(self) -> None:
         self._resolver.stop()
-        self._outages.told()
+        self._outages.summed_up()
         if self._hits:
             self._stats.inc_value("rep/cache/hit", self._hits)
         if self._shadow:
             logger.info(
-                "REP_SHADOW: %d request(s) would have been refused; see the stats that begin with rep/shadow/",
-                self._stats.get_value("rep/shadow/forbidden", 0),
+                "REP_SHADOW: %s would have been refused; see the stats that begin with rep/shadow/",
+                counted(self._stats.get_value("rep/shadow/forbidden", 0), "request"),
             )
         await self._resolver.close()
 

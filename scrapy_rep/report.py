@@ -29,7 +29,7 @@ MOST_RULES = 5_000
 NAMED = 100  # of each kind, in the report
 MOST_OUTAGES = 5  # of one origin
 MOST_TEXT = 300  # characters of a stranger's text
-WAITS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # seconds: the upper ends of the classes that waits are counted in
+WAITS = (0.1, 1.0, 10.0, 30.0, 60.0, 120.0)  # seconds: the upper ends of the classes that waits are counted in
 
 
 @dataclass(slots=True)

@@ -55,6 +55,9 @@ async def test_obeying_may_be_switched_off(web: Web, where: str) -> None:
     spider = type("Off", (CrawlSpider,), {"custom_settings": off if where == "spider" else None})
     result = await crawl(site.url("/"), spider=spider, settings=off if where == "project" else {})
     assert list(result.pages) == [site.url("/")]
+    (warning,) = result.messages()
+    assert "RepMiddleware" in warning
+    assert warning.endswith("ROBOTSTXT_OBEY is False, so robots.txt is not obeyed")
 
 
 @ensureDeferred

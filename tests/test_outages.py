@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from email.utils import formatdate
 from typing import Any
@@ -69,6 +70,18 @@ async def test_a_brief_outage_loses_no_page(web: Web, failures: int, asked: list
     assert len(result.pages) == 30
     assert list(result.refused) == [site.url("/private")]
     assert "rep/dropped/unreachable" not in result.stats
+
+
+@ensureDeferred
+async def test_the_log_says_what_waits_and_what_was_lost(web: Web) -> None:
+    brief, _ = await outage(web.robots([DOWN, answer(RULES)]))
+    (warning,) = brief.messages(logger="scrapy_rep")
+    assert "so its requests wait for it, 30 s at most (REP_UNREACHABLE_WAIT); then nothing of its origin" in warning
+    assert brief.messages(logging.INFO, "scrapy_rep")[-1] == (
+        "robots.txt was unreachable at 1 origin, and 0 requests dropped for it"
+    )
+    long, _ = await outage(web.robots(DOWN))
+    assert long.messages(logger="scrapy_rep")[-1].endswith("at 1 origin, and 2 requests dropped for it")
 
 
 @pytest.mark.parametrize("down", [answer(kind="reset"), answer(kind="garbage"), answer(status=500)])

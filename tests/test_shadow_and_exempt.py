@@ -47,7 +47,7 @@ async def test_shadow_mode_says_what_would_be_refused_and_why(web: Web) -> None:
     (warning,) = result.messages()
     assert warning.startswith("REP_SHADOW is on")
     (_warning, summary) = (m for m in result.messages(logging.INFO, "scrapy_rep") if m.startswith("REP_SHADOW"))
-    assert "1 request(s) would have been refused" in summary
+    assert "1 request would have been refused" in summary
     assert result.stats["finish_reason"] == "finished", "nothing was denied"
 
 
@@ -56,7 +56,7 @@ async def test_shadow_mode_does_not_say_of_an_outage_that_anything_is_dropped(we
     result = await crawl(web.robots(answer(status=503)).url("/"), settings={"REP_SHADOW": True})
     _on, outage, summary = result.messages()
     assert "would be fetched" in outage
-    assert "1 request(s) would have been dropped" in summary
+    assert "1 request would have been dropped" in summary
 
 
 @ensureDeferred

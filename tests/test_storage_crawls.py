@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -117,6 +118,18 @@ async def test_the_backoff_and_the_outages_beginning_outlive_the_crawl(web: Web,
         allowed.append(bool(result.pages))
     assert asked == [1, 1, 2, 2, 3, 4]
     assert allowed == [False] * 5 + [True]
+
+
+@ensureDeferred
+async def test_an_outage_that_a_crawl_before_met_is_told_of(web: Web, address: str) -> None:
+    site, time = web.robots(DOWN), Time()
+    for _ in range(2):
+        result = await crawl(site.url("/"), settings={"REP_STORAGE": address}, robots=with_clock(time))
+        assert len(site.robots_requests) == 1, "the second one takes the store's word for it"
+        warning, summary = result.messages(logger="scrapy_rep")
+        assert warning.startswith("robots.txt is unreachable, so nothing of its origin is fetched")
+        assert warning.endswith(f"{site.robots_url}: HTTP 503")
+        assert summary == "robots.txt was unreachable at 1 origin, and 1 request dropped for it"
 
 
 @ensureDeferred
@@ -279,6 +292,18 @@ async def test_a_store_that_is_down_is_a_miss_a_stat_and_one_warning(web: Web) -
     )
     assert result.stats["rep/storage/error"] >= 1
     assert result.tracebacks == []
+
+
+class BrokenButCloses(Broken):
+    async def close(self) -> None:  # type: ignore[override]  # the other's is its `get`
+        """As a client that never got a connection."""
+
+
+@ensureDeferred
+async def test_to_close_a_store_says_nothing_of_whether_it_works(web: Web) -> None:
+    settings = {"REP_STORAGE": "broken:", "REP_STORAGES": {"broken": BrokenButCloses}}
+    result = await crawl(web.robots(RULES).url("/"), settings=settings)
+    assert not [m for m in result.messages(logging.INFO, "scrapy_rep") if "used again" in m]
 
 
 @ensureDeferred

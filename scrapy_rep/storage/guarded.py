@@ -68,7 +68,8 @@ class Guarded:
         except Exception as exc:  # noqa: BLE001 - each library has errors of its own
             self._failed(exc, tried_again)
             return otherwise
-        self._works()
+        if not although_down:  # to close says nothing of whether it works
+            self._works()
         return result
 
     def _is_down(self) -> bool:
