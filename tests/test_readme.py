@@ -85,8 +85,8 @@ def test_scripts_print_what_stands_below_them(script: Block, web: Web, tmp_path:
     # The robots.txt is the README's own, and names a sitemap; the address is that of the test web.
     site = web.robots(marked("robots.txt"))
     if "Sitemap" in script.text:
-        page = f"<urlset><url><loc>{site.url('/')}</loc></url></urlset>"
-        robots = marked("robots.txt") + "\nSitemap: /sitemap.xml\n"
+        page = f"<urlset><url><loc>{site.url('/news')}</loc></url></urlset>"
+        robots = f"{marked('robots.txt')}\nSitemap: {site.url('/sitemap.xml')}\n"
         site.change("/robots.txt", answer(robots))
         site.change("/sitemap.xml", answer(page, headers={"Content-Type": "text/xml"}))
     file = tmp_path / "script.py"
