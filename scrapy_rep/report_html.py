@@ -124,16 +124,17 @@ def _ul(items: Iterable[str]) -> str:
 def _head(crawl: Mapping[str, Any]) -> str:
     began = datetime.fromtimestamp(crawl["began"], timezone.utc)
     lasted = _seconds(max(crawl["ended"] - crawl["began"], 0.0))
-    shadow = "<p>REP_SHADOW was on: these pages were fetched all the same.</p>" if crawl["shadow"] else ""
-    figures = {
-        "origins": _count(sum(crawl["origins"].values())),
-        "pages refused" if not crawl["shadow"] else "pages that would be refused": _count(
-            sum(crawl["refused"].values())
-        ),
-        "outages of a robots.txt": _count(crawl["outages"]["began"]),
-        "requests waited for one": _count(crawl["waited"]["requests"]),
-    }
-    items = "".join(f"<li><b>{figure}</b>{name}</li>" for name, figure in figures.items())
+    shadow = "<p>REP_SHADOW was on: what would be refused was fetched all the same.</p>" if crawl["shadow"] else ""
+    refused = "that would be refused" if crawl["shadow"] else "refused"
+    figures = [
+        (sum(crawl["origins"].values()), "origin", ""),
+        (sum(crawl["refused"].values()), "page", refused),
+        (crawl["outages"]["began"], "outage", "of a robots.txt"),
+        (crawl["waited"]["requests"], "request", "waited for one"),
+    ]
+    items = "".join(
+        f"<li><b>{_count(number)}</b>{noun}{'' if number == 1 else 's'} {rest}</li>" for number, noun, rest in figures
+    )
     return (
         f"<h1>What robots.txt meant to <code>{_text(crawl['spider'])}</code></h1>\n"
         f'<p class="dim">Began {began:%Y-%m-%d %H:%M:%S} UTC, lasted {lasted}, ended as'
@@ -218,10 +219,7 @@ def _waits(waited: Mapping[str, Any]) -> str:
         '<svg viewBox="0 0 350 132" style="max-width:32rem" role="img" aria-label="requests by how long they waited">'
         f'<line class="axis" x1="0" x2="350" y1="110" y2="110"/>{"".join(columns)}</svg>'
     )
-    words = (
-        f"<p>{_count(waited['requests'])} requests waited {_seconds(waited['seconds'])} in all,"
-        f" {_seconds(waited['longest'])} at the longest.</p>"
-    )
+    words = f"<p>They waited {_seconds(waited['seconds'])} in all, {_seconds(waited['longest'])} at the longest.</p>"
     return _section("Waiting for robots.txt", words, picture)
 
 
