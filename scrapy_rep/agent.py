@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from functools import lru_cache
@@ -111,13 +112,23 @@ def tokens_of_header(user_agent: bytes | None) -> ProductTokens:
 
 def tokens_of_value(value: Any, source: str) -> ProductTokens:
     """A string is one token, a list or tuple several in order of preference. Raises ValueError for anything else."""
-    values = (value,) if isinstance(value, str) else value
+    values = _listed(value) if isinstance(value, str) else value
     if not isinstance(values, Sequence) or not values or not all(isinstance(v, str) and v for v in values):
         raise ValueError(
             f"{source} is {value!r}; set it to a product token such as 'ExampleBot',"
             " or to a list of them in order of preference"
         )
     return _tokens_of_texts(tuple(values), source)
+
+
+def _listed(value: str) -> Any:
+    """A list in JSON, as Scrapy reads lists on the command line; None where it is broken. Else the string alone."""
+    if not value.startswith("["):  # which no token does
+        return (value,)
+    try:
+        return json.loads(value)
+    except ValueError:
+        return None
 
 
 @lru_cache(maxsize=1024)  # so that a WARNING comes once, not with each request

@@ -129,7 +129,21 @@ async def test_a_token_that_site_owners_can_not_see_is_warned_of(web: Web) -> No
     assert "2.2.1" in warning
 
 
-@pytest.mark.parametrize("value", [7, {"a": 1}, ["a", 7], [""], [["a"]], b"a"])
+@ensureDeferred
+async def test_a_list_as_the_command_line_gives_it(web: Web) -> None:
+    result = await crawl(
+        site_for(web).url("/project"), settings={"USER_AGENT": "project/1.0", "ROBOTSTXT_USER_AGENT": '["project"]'}
+    )
+    assert len(result.refused) == 1
+    assert result.messages() == []
+    several = {"ROBOTSTXT_USER_AGENT": '["nobody", "project", "meta"]'}
+    assert await obeyed(site_for(web), settings=several) == "project"
+    assert await obeyed(site_for(web), spider=type("S", (CrawlSpider,), {"robotstxt_user_agent": '["meta"]'})) == "meta"
+
+
+@pytest.mark.parametrize(
+    "value", [7, {"a": 1}, ["a", 7], [""], [["a"]], b"a", '["a"', "[a, b]", "[]", "[7]", '[""]', "[[]]", '["a"] b']
+)
 @ensureDeferred
 async def test_a_wrong_value_stops_the_start(value: Any) -> None:
     for settings, spider, source in (
