@@ -17,7 +17,6 @@ from .decoding import ROBOTS_TXT_REQUEST
 from .settings import RepSettings
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
     from twisted.protocols.ftp import FTPClient
 
 NOT_FOUND = "550"  # RFC 959 4.2.1; FTPDownloadHandler.CODE_MAPPING
@@ -25,10 +24,6 @@ NOT_FOUND = "550"  # RFC 959 4.2.1; FTPDownloadHandler.CODE_MAPPING
 
 class RepFTPDownloadHandler(FTPDownloadHandler):
     """Scrapy's, but for our own requests."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
-        self._limit = RepSettings.read(crawler.settings).body_limit
 
     async def download_request(self, request: Request) -> Response:
         if ROBOTS_TXT_REQUEST not in request.meta:
@@ -53,7 +48,8 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
         creator = ClientCreator(reactor, FTPClient, user, password, passive=int(passive))  # type: ignore[no-untyped-call]
         connected = creator.connectTCP(parts.hostname, parts.port or 21)  # type: ignore[no-untyped-call]
         client: FTPClient = await maybe_deferred_to_future(connected)
-        received = _Received(self._limit)
+        # Read here, because Scrapy builds its handlers before the gate: it is the gate that tells of a wrong value.
+        received = _Received(RepSettings.read(self.crawler.settings).body_limit)
         try:
             retrieved = client.retrieveFile(unquote(parts.path), received)  # type: ignore[no-untyped-call]
             await maybe_deferred_to_future(retrieved)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -187,13 +188,16 @@ WRONG: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
 @ensureDeferred
-async def test_a_wrong_value_stops_the_start_and_names_the_cure(name: str, value: Any) -> None:
+async def test_a_wrong_value_stops_the_start_and_names_the_cure(
+    name: str, value: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     runner = CrawlerRunner({"ADDONS": {"scrapy_rep.Addon": 500}, name: value})
     with pytest.raises(ValueError, match=f"^{name} is ") as error:
         await runner.crawl(CrawlSpider)
     assert repr(value) in str(error.value)
     assert "; set it to " in str(error.value)
     assert "None" not in str(error.value).partition("; ")[2]
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 def test_every_setting_is_checked() -> None:
