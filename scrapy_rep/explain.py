@@ -54,8 +54,8 @@ class Finding:
     url: str
     error: str = ""
     """Why nothing was found out."""
-    passes: bool = False
-    """No robots.txt holds for it."""
+    passes: str = ""
+    """Why no robots.txt holds for it; empty where one does."""
     unreadable: bool = False
     """What is stored of it is another version's, or torn."""
     forgotten: bool | None = None
@@ -78,7 +78,7 @@ class Finding:
     @property
     def allowed(self) -> bool | None:
         """None where nothing is known, or was asked for."""
-        return self.passes or (self.verdict.allowed if self.verdict is not None else None)
+        return True if self.passes else self.verdict.allowed if self.verdict is not None else None
 
     @property
     def could_tell(self) -> bool:
@@ -199,7 +199,7 @@ def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
 
 def _unjudged_in_words(finding: Finding) -> tuple[str, str]:
     if finding.passes:
-        return "allowed", "no robots.txt holds for it: its scheme has none, it is one itself, or REP_EXEMPT has it"
+        return "allowed", f"no robots.txt holds for it: {finding.passes}"
     if finding.forgotten is not None:
         return ("forgotten", "") if finding.forgotten else ("not known", "nothing was stored of its origin")
     if finding.unreadable:

@@ -19,7 +19,7 @@ from .explain import Finding, Findings, Hop
 from .facts import facts_of
 from .middleware import RepMiddleware
 from .observers import Observer
-from .protocol.access import Answer
+from .protocol.access import WITHOUT_ROBOTS, Answer, Origin, is_robots_txt
 from .protocol.lifecycle import Standing
 from .protocol.parser import RobotsTxt
 from .settings import RepSettings
@@ -71,12 +71,11 @@ class LookupSpider(Spider):
             request = Request(url)
             standing = await gate.standing(request)
         except ValueError as exc:
-            near = "" if ":" in url.partition("/")[0] else f"; did you mean https://{url}?"
-            return Finding(url, error=f"{exc}{near}")
+            return Finding(url, error=f"{exc}{cure_of(url)}")
         except IgnoreRequest as exc:
             return Finding(url, error=str(exc))
         if standing is None:
-            return Finding(url, passes=True)
+            return Finding(url, passes=why_it_passes(request.url))
         return self.finding(gate, request, url, standing, tuple(trace.hops[request]))
 
     def finding(
@@ -94,6 +93,22 @@ class LookupSpider(Spider):
             policy=settings.status_policy,
             crawl_delay_max=settings.crawl_delay_max,
         )
+
+
+def cure_of(url: str) -> str:
+    """What to give instead of what is no URL, to stand behind the error; empty where nobody could guess."""
+    if url.startswith("/"):
+        return "; give a whole URL; with --file a path is enough"
+    return "" if ":" in url.partition("/")[0] else f"; did you mean https://{url}?"
+
+
+def why_it_passes(url: str) -> str:
+    """Why no robots.txt holds for a URL of which the gate said so."""
+    if is_robots_txt(url):
+        return "it is one itself"
+    if url.partition(":")[0] in WITHOUT_ROBOTS:
+        return "its scheme has none"
+    return "it names no host that could have one" if Origin.of(url) is None else "REP_EXEMPT has its origin"
 
 
 def lookup_spider(model: type[Spider] | None, kind: type[LookupSpider]) -> type[LookupSpider]:

@@ -6,7 +6,7 @@ from scrapy import Request
 
 from .explain import Finding
 from .facts import facts_of
-from .lookup import LookupSpider
+from .lookup import LookupSpider, cure_of, why_it_passes
 from .middleware import RepMiddleware
 from .protocol.access import Origin
 from .protocol.entry import Entry, decoded
@@ -53,10 +53,10 @@ class StoredSpider(LookupSpider):
         try:
             request = Request(url)
         except ValueError as exc:
-            return Finding(url, error=str(exc))
+            return Finding(url, error=f"{exc}{cure_of(url)}")
         origin = gate.held_to(request)
         if origin is None:
-            return Finding(url, passes=True)
+            return Finding(url, passes=why_it_passes(request.url))
         entry = await self._entry(storage, origin)
         if entry is None:
             return Finding(url, error=f"nothing is stored of {origin} that this crawler could use")

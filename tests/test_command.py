@@ -107,6 +107,14 @@ def test_exit_status_2_for_wrong_usage(tmp_path: Path, arguments: list[str]) -> 
 
 def test_a_missing_scheme_is_told_with_its_cure(tmp_path: Path) -> None:
     assert "did you mean https://example.com/a?" in Ended("example.com/a", cwd=tmp_path).row("can't tell")
+    cached = Ended("--cached", "-s", f"REP_STORAGE=sqlite://{tmp_path}/db", "example.com/a", cwd=tmp_path)
+    assert "did you mean https://example.com/a?" in cached.row("can't tell")
+
+
+def test_a_path_alone_is_told_with_its_cure(tmp_path: Path) -> None:
+    told = Ended("/private/diary", cwd=tmp_path).row("can't tell")
+    assert told.endswith("; give a whole URL; with --file a path is enough")
+    assert "did you mean" not in told
 
 
 # What it tells.
@@ -171,9 +179,14 @@ def test_the_answer_and_where_its_meaning_is_said(
 
 
 def test_what_no_robots_txt_holds_for(tmp_path: Path) -> None:
-    done = Ended("-s", "REP_EXEMPT=exempt.example", "data:,x", "https://exempt.example/", cwd=tmp_path)
+    urls = ["data:,x", "https://exempt.example/", "https://exempt.example/robots.txt"]
+    done = Ended("-s", "REP_EXEMPT=exempt.example", *urls, cwd=tmp_path)
     assert done.status == 0
-    assert done.stdout.count("allowed      no robots.txt holds for it") == 2
+    assert [line for line in done.stdout.splitlines() if line.startswith("  allowed")] == [
+        "  allowed      no robots.txt holds for it: its scheme has none",
+        "  allowed      no robots.txt holds for it: REP_EXEMPT has its origin",
+        "  allowed      no robots.txt holds for it: it is one itself",
+    ]
 
 
 def test_agents_in_order_of_preference(web: Web, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scrapy_rep.explain import Finding, Findings, as_json, as_text, in_words
 from scrapy_rep.listing import _spans, listing
 from scrapy_rep.log import printable
+from scrapy_rep.lookup import why_it_passes
 from scrapy_rep.protocol.access import AccessResult
 from scrapy_rep.protocol.parser import RobotsTxt
 from scrapy_rep.protocol.rules import Verdict
@@ -74,7 +75,7 @@ def test_durations(seconds: float, words: str) -> None:
     assert in_words(seconds) == words
 
 
-ALLOWED, REFUSED = Finding("/a", passes=True), Finding("/b", verdict=Verdict(allowed=False))
+ALLOWED, REFUSED = Finding("/a", passes="it is one itself"), Finding("/b", verdict=Verdict(allowed=False))
 DOWN = Finding("/c", verdict=Verdict(allowed=False, access=AccessResult.UNREACHABLE))
 
 
@@ -90,6 +91,23 @@ DOWN = Finding("/c", verdict=Verdict(allowed=False, access=AccessResult.UNREACHA
 def test_exit_statuses(findings: list[Finding], status: int) -> None:
     assert Findings.of(findings).exit_status == status
     assert Findings(findings).exit_status == 3, "a crawl that did not come to its end"
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("https://a.example/robots.txt", "it is one itself"),
+        ("https://a.example/%72obots.txt?x", "REP_EXEMPT has its origin"),
+        ("data:,/robots.txt", "its scheme has none"),
+        ("file:///robots.txt", "it is one itself"),
+        ("s3://bucket/key", "its scheme has none"),
+        ("mailto:a@example.com", "it names no host that could have one"),
+        ("https:///a", "it names no host that could have one"),
+        ("https://a.example/", "REP_EXEMPT has its origin"),
+    ],
+)
+def test_why_no_robots_txt_holds(url: str, why: str) -> None:
+    assert why_it_passes(url) == why
 
 
 def test_colour_is_added_and_nothing_else() -> None:
