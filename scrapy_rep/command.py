@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import CrawlerProcess
     from scrapy.settings import Settings
+    from scrapy.spiders import Spider
 
     from .explain import Findings
 
@@ -32,7 +33,7 @@ FOR_ASKING: dict[str, Any] = {
 
 
 class Command(ScrapyCommand):
-    """Exit status: 0 all allowed, 1 some refused, 2 wrong usage, 3 could not tell of some."""
+    """Exit status: 0 all allowed, 1 some refused, 2 wrong usage or settings, 3 could not tell of some."""
 
     def syntax(self) -> str:
         return "[options] URL [URL ...]"
@@ -84,7 +85,7 @@ class Command(ScrapyCommand):
         if (opts.file is not None) + opts.cached + opts.forget > 1:
             raise UsageError("--file, --cached and --forget exclude each other", print_help=False)
         self._set_up(opts)
-        self.requires_crawler_process = opts.file is None
+        self.requires_crawler_process = opts.file is None or opts.spider is not None
 
     def _set_up(self, opts: Namespace) -> None:
         from scrapy.settings import SETTINGS_PRIORITIES  # noqa: PLC0415
@@ -101,7 +102,12 @@ class Command(ScrapyCommand):
         import os  # noqa: PLC0415
         import sys  # noqa: PLC0415
 
-        findings = self._asked(args, opts) if opts.file is None else self._read(args, opts)
+        from scrapy.exceptions import UsageError  # noqa: PLC0415
+
+        try:
+            findings = self._found(args, opts)
+        except ValueError as exc:  # a wrong setting: it names the cure
+            raise UsageError(str(exc), print_help=False) from None
         try:
             self._print(findings, opts)
             sys.stdout.flush()
@@ -110,25 +116,41 @@ class Command(ScrapyCommand):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         self.exitcode = findings.exit_status
 
-    def _asked(self, urls: list[str], opts: Namespace) -> Findings:
+    def _found(self, urls: list[str], opts: Namespace) -> Findings:
+        """Raises ValueError for a wrong setting."""
+        from .lookup import judged_by_file, settings_of  # noqa: PLC0415
+
+        model = self._model(opts.spider)
+        if opts.file is None:
+            return self._asked(urls, opts, model)
+        return judged_by_file(urls, opts.file, settings_of(cast("Settings", self.settings), model), model)
+
+    def _model(self, name: str | None) -> type[Spider] | None:
+        """The spider of that name."""
+        from scrapy.exceptions import UsageError  # noqa: PLC0415
+
+        if name is None:
+            return None
+        spiders = cast("CrawlerProcess", self.crawler_process).spider_loader
+        try:
+            return spiders.load(name)
+        except KeyError:
+            names = ", ".join(sorted(spiders.list())) or "none"
+            raise UsageError(f"there is no spider {name!r} here; there are {names}", print_help=False) from None
+
+    def _asked(self, urls: list[str], opts: Namespace, model: type[Spider] | None) -> Findings:
         """By a crawl that asks for nothing but robots.txt, or for nothing where the store is to answer."""
         from .explain import Findings  # noqa: PLC0415
-        from .lookup import LookupSpider, lookup_spider  # noqa: PLC0415
+        from .lookup import LookupSpider, lookup_spider, tell_failure  # noqa: PLC0415
         from .stored import ForgettingSpider, StoredSpider  # noqa: PLC0415
 
         process = cast("CrawlerProcess", self.crawler_process)
-        model = process.spider_loader.load(opts.spider) if opts.spider else None
         findings = Findings()
         kind = StoredSpider if opts.cached else ForgettingSpider if opts.forget else LookupSpider
-        process.crawl(lookup_spider(model, kind), urls=urls, findings=findings)
+        crawling = process.crawl(lookup_spider(model, kind), urls=urls, findings=findings)
         process.start()
+        tell_failure(crawling)
         return findings
-
-    def _read(self, urls: list[str], opts: Namespace) -> Findings:
-        """By a file alone."""
-        from .lookup import judged_by_file  # noqa: PLC0415
-
-        return judged_by_file(urls, opts.file, cast("Settings", self.settings))
 
     @staticmethod
     def _print(findings: Findings, opts: Namespace) -> None:
@@ -146,4 +168,5 @@ class Command(ScrapyCommand):
             if opts.json:
                 print(json.dumps(as_json(finding, show=opts.show)))
             else:
-                print(("\n" if number else "") + as_text(finding, colour=colour, show=opts.show))
+                text = as_text(finding, colour=colour, show=opts.show)
+                print(("\n" if number else "") + text)

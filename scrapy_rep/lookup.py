@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+import traceback
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,7 +14,8 @@ from scrapy import Request, Spider
 from scrapy.exceptions import IgnoreRequest
 from scrapy.settings import BaseSettings
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from twisted.internet.defer import DeferredList
+from twisted.internet.defer import Deferred, DeferredList
+from twisted.python.failure import Failure
 
 from .agent import SPIDER_ATTRIBUTE, Agent
 from .explain import Finding, Findings, Hop
@@ -24,8 +27,10 @@ from .protocol.lifecycle import Standing
 from .protocol.parser import RobotsTxt
 from .settings import RepSettings
 
+logger = logging.getLogger("scrapy_rep")
+
 # What a request takes over from the spider that makes it.
-_OF_THE_SPIDER = ("name", "custom_settings", "user_agent", SPIDER_ATTRIBUTE)
+_OF_THE_SPIDER = ("name", "custom_settings", "update_settings", "user_agent", SPIDER_ATTRIBUTE)
 _INSTEAD = "no answer"
 
 
@@ -111,16 +116,47 @@ def why_it_passes(url: str) -> str:
     return "it names no host that could have one" if Origin.of(url) is None else "REP_EXEMPT has its origin"
 
 
+def settings_of(project: BaseSettings, model: type[Spider] | None) -> BaseSettings:
+    """The settings of a crawl by that spider; the project's where there is none."""
+    settings = project.copy()
+    if model is not None:
+        model.update_settings(settings)
+    return settings
+
+
+def tell_failure(crawling: Any) -> None:
+    """Why a crawl did not come up. Raises the ValueError where that is a wrong setting of ours; logs anything else."""
+    failure = _failure(crawling)
+    if isinstance(failure, ValueError) and _is_ours(failure):
+        raise failure
+    if failure is not None:
+        logger.error("The crawl could not start", exc_info=failure)
+
+
+def _failure(crawling: Any) -> BaseException | None:
+    """Of a Deferred or an asyncio.Task, as the kind of crawler process has it; neither logs it then."""
+    if not isinstance(crawling, Deferred):
+        return crawling.exception() if crawling.done() and not crawling.cancelled() else None
+    failures: list[Failure] = []
+    crawling.addErrback(failures.append)
+    return failures[0].value if failures else None
+
+
+def _is_ours(error: BaseException) -> bool:
+    *_, (frame, _line) = traceback.walk_tb(error.__traceback__)
+    return str(frame.f_globals.get("__name__")).startswith("scrapy_rep.")
+
+
 def lookup_spider(model: type[Spider] | None, kind: type[LookupSpider]) -> type[LookupSpider]:
     """One of that kind that goes by the name and the settings of the model."""
     taken_over = {name: getattr(model, name) for name in _OF_THE_SPIDER if hasattr(model, name)}
     return type(kind.__name__, (kind,), taken_over)
 
 
-def judged_by_file(urls: list[str], file: str, settings: BaseSettings) -> Findings:
+def judged_by_file(urls: list[str], file: str, settings: BaseSettings, model: type[Spider] | None) -> Findings:
     """By a robots.txt at hand, `-` for standard input. Of a URL, the path alone may be given."""
     rep_settings = RepSettings.read(settings)
-    tokens = Agent(settings, None).product_tokens
+    tokens = Agent(settings, lookup_spider(model, LookupSpider)(urls, Findings())).product_tokens
     try:
         body = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as exc:

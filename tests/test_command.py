@@ -33,6 +33,7 @@ Sitemap: https://example.com/sitemap.xml
 """
 # No proxy of the machine's; and no colour is wished for but where a test is about that.
 ENVIRONMENT = {**os.environ, "http_proxy": "", "HTTP_PROXY": "", "PYTHONIOENCODING": "utf-8"}
+ANOTHER_REACTOR = "twisted.internet.selectreactor.SelectReactor"
 QUICK = ["-s", "REP_FETCH_RETRIES=0", "-s", "USER_AGENT=ExampleBot/1.0"]
 
 
@@ -90,10 +91,43 @@ def test_exit_status_3_where_it_could_not_be_told(web: Web, tmp_path: Path, wron
     assert "Traceback" not in done.stderr
 
 
-def test_exit_status_3_where_the_settings_are_wrong(web: Web, tmp_path: Path) -> None:
-    done = Ended("-s", "REP_FETCH_TIMEOUT=0", web.robots(RULES).url("/"), cwd=tmp_path)
-    assert done.status == 3
-    assert "REP_FETCH_TIMEOUT is '0'; set it to" in done.stderr
+@pytest.mark.parametrize("from_file", [True, False])
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["-s", "REP_FETCH_TIMEOUT=0"], "REP_FETCH_TIMEOUT is '0'; set it to a number of seconds above 0"),
+        (["-s", "REP_SHADOW=maybe"], "REP_SHADOW is 'maybe'; set it to True or False"),
+        (["-s", "ROBOTSTXT_USER_AGENT=[7]"], "the setting ROBOTSTXT_USER_AGENT is '[7]'; set it to a product token"),
+        (["--agent", ""], "the setting ROBOTSTXT_USER_AGENT is ['']; set it to a product token"),
+    ],
+)
+def test_exit_status_2_where_a_setting_is_wrong(offline: Path, options: list[str], told: str, from_file: bool) -> None:
+    file = ["--file", "robots.txt"] if from_file else []
+    assert_wrong_usage(Ended(*options, *file, "https://example.com/", cwd=offline), told)
+
+
+@pytest.mark.parametrize("options", [[], ["--cached"], ["--forget"], ["-s", f"TWISTED_REACTOR={ANOTHER_REACTOR}"]])
+def test_exit_status_2_where_the_storage_is_wrong(tmp_path: Path, options: list[str]) -> None:
+    done = Ended("-s", "REP_STORAGE=sqlight:x", *options, "https://example.com/", cwd=tmp_path)
+    assert_wrong_usage(done, "REP_STORAGE is 'sqlight:x'; set it to an address that begins with one of memory:")
+
+
+def assert_wrong_usage(done: Ended, told: str) -> None:
+    """In one line, below the usage."""
+    assert done.status == 2
+    assert done.stdout == ""
+    usage, _, error = done.stderr.partition("error: ")
+    assert usage.startswith("Usage")
+    assert "Traceback" not in usage
+    assert error.startswith(told)
+    assert error.count("\n") == 1
+
+
+def test_what_else_keeps_a_crawl_from_starting_is_no_wrong_usage(project: Path) -> None:
+    done = Ended("-s", "STATS_CLASS=own.spiders.Breaks", "https://example.com/", cwd=project)
+    assert (done.status, done.stdout) == (3, "")
+    assert "Traceback" in done.stderr
+    assert "ZeroDivisionError" in done.stderr or "TypeError" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -215,6 +249,9 @@ def project(tmp_path: Path) -> Path:
         "class Breaks:\n    def __init__(self):\n        raise ZeroDivisionError\n"
         "class Named(scrapy.Spider):\n    name = 'named'\n    robotstxt_user_agent = 'NamedBot'\n"
         "    custom_settings = {'USER_AGENT': 'NamedBot/1.0', 'REP_CRAWL_DELAY_MAX': 60}\n"
+        "class Unheeding(scrapy.Spider):\n    name = 'unheeding'\n"
+        "    @classmethod\n    def update_settings(cls, settings):\n        super().update_settings(settings)\n"
+        "        settings.set('USER_AGENT', 'UnheedingBot/1.0', priority='spider')\n"
     )
     return tmp_path
 
@@ -236,13 +273,40 @@ def test_by_the_settings_of_a_spider(web: Web, project: Path) -> None:
     assert site.requests[0]["headers"]["User-Agent"] == "NamedBot/1.0"
 
 
+def test_by_the_settings_that_a_spider_updates(web: Web, project: Path) -> None:
+    done = Ended("--spider", "unheeding", web.robots(RULES).url("/"), cwd=project)
+    assert done.row("crawler") == "UnheedingBot"
+
+
 def test_its_settings_on_the_command_line_are_kept(web: Web, project: Path) -> None:
     done = Ended("-s", "REP_CRAWL_DELAY_MAX=1", "-L", "INFO", web.robots(RULES).url("/"), cwd=project)
     assert done.row("crawler") == "OtherBot"
     assert "Spider opened" in done.stderr
 
 
+@pytest.mark.parametrize("options", [[], ["--file", "robots.txt"], ["--cached"]])
+def test_exit_status_2_for_a_spider_that_is_not_there(project: Path, options: list[str]) -> None:
+    done = Ended("--spider", "nosuch", *options, "https://example.com/", cwd=project)
+    assert_wrong_usage(done, "there is no spider 'nosuch' here; there are named, unheeding")
+
+
+def test_outside_of_a_project_there_is_no_spider(tmp_path: Path) -> None:
+    done = Ended("--spider", "named", "https://example.com/", cwd=tmp_path)
+    assert_wrong_usage(done, "there is no spider 'named' here; there are none")
+
+
 # --file
+
+
+def test_offline_by_the_settings_of_a_spider(project: Path) -> None:
+    (project / "robots.txt").write_text(RULES + "\nUser-agent: NamedBot\nCrawl-delay: 9\nDisallow: /named/\n")
+    done = Ended("--file", "robots.txt", "--spider", "named", "/named/", cwd=project)
+    assert (done.status, done.stderr) == (1, "")
+    assert done.row("crawler") == "NamedBot"
+    assert done.row("crawl-delay") == "9 s, obeyed (REP_CRAWL_DELAY_MAX = 60)"
+    assert Ended("--file", "robots.txt", "/named/", cwd=project).row("crawler") == "OtherBot"
+    agent = Ended("--file", "robots.txt", "--spider", "named", "--agent", "ThirdBot", "/named/", cwd=project)
+    assert agent.row("crawler") == "ThirdBot"
 
 
 def test_offline(offline: Path) -> None:
@@ -297,8 +361,8 @@ def test_nothing_that_a_stranger_wrote_reaches_the_terminal(tmp_path: Path) -> N
 # --json
 
 KEYS = [
-    *("url", "allowed", "line", "rule", "group", "product_tokens", "robots_url", "hops", "answer", "access"),
-    *("source", "age", "good_for", "crawl_delay", "sitemaps", "ignored", "error"),
+    *("url", "allowed", "line", "rule", "group", "product_tokens", "robots_url", "hops", "answer"),
+    *("access", "source", "age", "good_for", "crawl_delay", "sitemaps", "ignored", "error"),
 ]
 
 
