@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 # Of the project's settings all hold but these: nothing is crawled, and nobody waits for an outage to end.
 FOR_ASKING: dict[str, Any] = {
-    "ROBOTSTXT_OBEY": True,
     "REP_UNREACHABLE_WAIT": 0,
     "REP_REPORT": None,
     "LOG_LEVEL": "ERROR",
@@ -118,12 +117,19 @@ class Command(ScrapyCommand):
 
     def _found(self, urls: list[str], opts: Namespace) -> Findings:
         """Raises ValueError for a wrong setting."""
-        from .lookup import judged_by_file, settings_of  # noqa: PLC0415
+        from .lookup import judged_by_file, not_obeyed, settings_of, storage_in_words  # noqa: PLC0415
 
-        model = self._model(opts.spider)
-        if opts.file is None:
-            return self._asked(urls, opts, model)
-        return judged_by_file(urls, opts.file, settings_of(cast("Settings", self.settings), model), model)
+        model, project = self._model(opts.spider), cast("Settings", self.settings)
+        settings = settings_of(project, model)
+        why_not = not_obeyed(settings)
+        if opts.file is not None:
+            findings = judged_by_file(urls, opts.file, settings, model)
+        else:
+            # Also where `-s` says otherwise: without it there is no gate to ask.
+            project.set("ROBOTSTXT_OBEY", True, priority="cmdline")
+            findings = self._asked(urls, opts, model)
+        findings.not_obeyed, findings.storage = why_not, storage_in_words(settings)
+        return findings
 
     def _model(self, name: str | None) -> type[Spider] | None:
         """The spider of that name."""
@@ -166,7 +172,9 @@ class Command(ScrapyCommand):
             sys.stdout.reconfigure(errors="backslashreplace")
         for number, finding in enumerate(findings):
             if opts.json:
-                print(json.dumps(as_json(finding, show=opts.show)))
+                print(json.dumps(as_json(finding, show=opts.show, not_obeyed=findings.not_obeyed)))
             else:
-                text = as_text(finding, colour=colour, show=opts.show)
+                text = as_text(finding, colour=colour, show=opts.show, not_obeyed=findings.not_obeyed)
                 print(("\n" if number else "") + text)
+        if findings.are_complete and not findings and not opts.json:
+            print(f"nothing is stored in {findings.storage}")

@@ -113,6 +113,10 @@ class Findings(list[Finding]):
 
     are_complete = False
     """Whether there is nothing more to come; a crawl that does not come up has none."""
+    not_obeyed = ""
+    """By which setting a crawl fetches what is refused; empty where it does not."""
+    storage = ""
+    """The address of what was looked into, without its password."""
 
     @classmethod
     def of(cls, found: Iterable[Finding]) -> Findings:
@@ -128,7 +132,7 @@ class Findings(list[Finding]):
         return SOME_REFUSED if any(finding.allowed is False for finding in self) else ALL_ALLOWED
 
 
-def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
+def as_json(finding: Finding, *, show: bool = False, not_obeyed: str = "") -> dict[str, Any]:
     """All of it; the keys are in the README. What is not known is null. `show`: the file is in it, too."""
     verdict, facts, robots = finding.verdict, finding.facts, finding.robots
     rule = verdict.rule if verdict is not None else None
@@ -136,6 +140,7 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
     return {
         "url": finding.url,
         "allowed": finding.allowed,
+        "obeyed": not not_obeyed,
         "line": rule.line if rule is not None else None,
         "rule": str(rule) if rule is not None else None,
         "group": verdict.product_token if verdict is not None else None,
@@ -156,10 +161,10 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
     }
 
 
-def as_text(finding: Finding, *, colour: bool = False, show: bool = False) -> str:
+def as_text(finding: Finding, *, colour: bool = False, show: bool = False, not_obeyed: str = "") -> str:
     """Lines for people; nothing that a stranger wrote is anything but text in them."""
     lines = [_painted(printable(finding.url), BOLD, colour)]
-    lines += (f"  {label:<{LABEL}}{words}" for label, words in _rows(finding, colour))
+    lines += (f"  {label:<{LABEL}}{words}" for label, words in _rows(finding, colour, not_obeyed))
     robots = finding.robots
     if show and robots is not None:
         verdict = finding.verdict
@@ -178,7 +183,7 @@ def _shown(mark: str, text: str, colour: bool) -> str:
     return _painted(text, code, colour) if code else text
 
 
-def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
+def _rows(finding: Finding, colour: bool, not_obeyed: str) -> Iterator[tuple[str, str]]:
     """Label and words; no label where the words go on."""
     if finding.verdict is None and finding.facts is not None:
         yield from _asked_in_words(finding, finding.facts)  # one of a list
@@ -189,6 +194,8 @@ def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
     yield _painted(f"{word:<{LABEL}}", code, colour), why
     if verdict is None:
         return
+    if not_obeyed:
+        yield "not obeyed", f"{not_obeyed} here: a crawl fetches it all the same"
     yield "crawler", " or ".join(map(printable, finding.tokens)) or "none by name: the groups of '*' alone"
     if finding.file is not None:
         yield "robots.txt", printable(finding.file_name)

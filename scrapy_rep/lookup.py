@@ -12,7 +12,7 @@ from typing import Any
 
 from scrapy import Request, Spider
 from scrapy.exceptions import IgnoreRequest
-from scrapy.settings import BaseSettings
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure
@@ -26,6 +26,7 @@ from .protocol.access import WITHOUT_ROBOTS, Answer, Origin, is_robots_txt
 from .protocol.lifecycle import Standing
 from .protocol.parser import RobotsTxt
 from .settings import RepSettings
+from .storage.base import without_password
 
 logger = logging.getLogger("scrapy_rep")
 
@@ -122,6 +123,22 @@ def settings_of(project: BaseSettings, model: type[Spider] | None) -> BaseSettin
     if model is not None:
         model.update_settings(settings)
     return settings
+
+
+def not_obeyed(settings: BaseSettings) -> str:
+    """By which setting a crawl fetches what is refused; empty where it does not. Raises ValueError for a wrong one."""
+    # Scrapy's own default is False, too: the add-on is what sets it then.
+    is_set = (settings.getpriority("ROBOTSTXT_OBEY") or 0) > SETTINGS_PRIORITIES["addon"]
+    try:
+        if is_set and not settings.getbool("ROBOTSTXT_OBEY"):
+            return "ROBOTSTXT_OBEY is False"
+    except ValueError:
+        raise ValueError(f"ROBOTSTXT_OBEY is {settings['ROBOTSTXT_OBEY']!r}; set it to True or False") from None
+    return "REP_SHADOW is True" if RepSettings.read(settings).shadow else ""
+
+
+def storage_in_words(settings: BaseSettings) -> str:
+    return without_password(RepSettings.read(settings).storage)
 
 
 def tell_failure(crawling: Any) -> None:

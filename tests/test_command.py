@@ -97,6 +97,7 @@ def test_exit_status_3_where_it_could_not_be_told(web: Web, tmp_path: Path, wron
     [
         (["-s", "REP_FETCH_TIMEOUT=0"], "REP_FETCH_TIMEOUT is '0'; set it to a number of seconds above 0"),
         (["-s", "REP_SHADOW=maybe"], "REP_SHADOW is 'maybe'; set it to True or False"),
+        (["-s", "ROBOTSTXT_OBEY=maybe"], "ROBOTSTXT_OBEY is 'maybe'; set it to True or False"),
         (["-s", "ROBOTSTXT_USER_AGENT=[7]"], "the setting ROBOTSTXT_USER_AGENT is '[7]'; set it to a product token"),
         (["--agent", ""], "the setting ROBOTSTXT_USER_AGENT is ['']; set it to a product token"),
     ],
@@ -249,7 +250,7 @@ def project(tmp_path: Path) -> Path:
         "class Breaks:\n    def __init__(self):\n        raise ZeroDivisionError\n"
         "class Named(scrapy.Spider):\n    name = 'named'\n    robotstxt_user_agent = 'NamedBot'\n"
         "    custom_settings = {'USER_AGENT': 'NamedBot/1.0', 'REP_CRAWL_DELAY_MAX': 60}\n"
-        "class Unheeding(scrapy.Spider):\n    name = 'unheeding'\n"
+        "class Unheeding(scrapy.Spider):\n    name = 'unheeding'\n    custom_settings = {'REP_SHADOW': True}\n"
         "    @classmethod\n    def update_settings(cls, settings):\n        super().update_settings(settings)\n"
         "        settings.set('USER_AGENT', 'UnheedingBot/1.0', priority='spider')\n"
     )
@@ -260,6 +261,7 @@ def test_in_a_project_by_its_settings(web: Web, project: Path) -> None:
     site = web.robots(RULES)
     done = Ended(site.url("/"), cwd=project)
     assert (done.status, done.stderr) == (1, "")
+    assert done.row("not obeyed") == NOT_OBEYED
     assert done.row("crawler") == "OtherBot"
     assert site.requests[0]["headers"]["User-Agent"] == "OtherBot/1.0"
     assert sorted(path.name for path in project.iterdir()) == ["own", "scrapy.cfg"], "nothing of a crawl's is left"
@@ -293,6 +295,37 @@ def test_exit_status_2_for_a_spider_that_is_not_there(project: Path, options: li
 def test_outside_of_a_project_there_is_no_spider(tmp_path: Path) -> None:
     done = Ended("--spider", "named", "https://example.com/", cwd=tmp_path)
     assert_wrong_usage(done, "there is no spider 'named' here; there are none")
+
+
+# Whether a crawl obeys it.
+
+NOT_OBEYED = "ROBOTSTXT_OBEY is False here: a crawl fetches it all the same"
+SHADOWED = "REP_SHADOW is True here: a crawl fetches it all the same"
+
+
+@pytest.mark.parametrize("from_file", [True, False])
+@pytest.mark.parametrize(
+    ("setting", "told"), [("ROBOTSTXT_OBEY=False", NOT_OBEYED), ("REP_SHADOW=True", SHADOWED)], ids=["off", "shadow"]
+)
+def test_where_nothing_is_obeyed_it_answers_as_ever_and_says_so(
+    web: Web, offline: Path, setting: str, told: str, from_file: bool
+) -> None:
+    site = web.robots(RULES)
+    file = ["--file", "robots.txt"] if from_file else []
+    arguments = [*QUICK, *file, "-s", setting, site.url("/private/a"), site.url("/"), "data:,x"]
+    done = Ended(*arguments, cwd=offline)
+    assert (done.status, done.stderr) == (1, "")
+    assert done.row("refused").startswith("by line 3")
+    assert done.row("not obeyed") == told
+    assert done.stdout.count(told) == (3 if from_file else 2), "where no robots.txt holds, there is none to obey"
+    assert [found["obeyed"] for found in Ended("--json", *arguments, cwd=offline).objects] == [False] * 3
+
+
+def test_a_spider_may_obey_nothing(web: Web, project: Path) -> None:
+    site = web.robots(RULES)
+    done = Ended("--spider", "unheeding", "-s", "ROBOTSTXT_OBEY=True", site.url("/"), cwd=project)
+    assert done.row("not obeyed") == SHADOWED
+    assert Ended("-s", "ROBOTSTXT_OBEY=True", site.url("/"), cwd=project).stdout.count("not obeyed ") == 0
 
 
 # --file
@@ -361,7 +394,7 @@ def test_nothing_that_a_stranger_wrote_reaches_the_terminal(tmp_path: Path) -> N
 # --json
 
 KEYS = [
-    *("url", "allowed", "line", "rule", "group", "product_tokens", "robots_url", "hops", "answer"),
+    *("url", "allowed", "obeyed", "line", "rule", "group", "product_tokens", "robots_url", "hops", "answer"),
     *("access", "source", "age", "good_for", "crawl_delay", "sitemaps", "ignored", "error"),
 ]
 
@@ -376,6 +409,7 @@ def test_json_has_an_object_a_url(web: Web, tmp_path: Path) -> None:
     assert told == {
         "url": moved.url("/private/a"),
         "allowed": False,
+        "obeyed": True,
         "line": 3,
         "rule": "Disallow: /private/",
         "group": "*",
@@ -415,7 +449,9 @@ def test_what_is_stored(web: Web, tmp_path: Path) -> None:
     last = web.robots(redirect(site.robots_url))
     store = [*QUICK, "-s", f"REP_STORAGE=sqlite://{tmp_path}/robots.sqlite"]
     empty = Ended(*store, "--cached", cwd=tmp_path)
-    assert (empty.status, empty.stdout, empty.stderr) == (0, "", "")
+    assert (empty.status, empty.stderr) == (0, "")
+    assert empty.stdout == f"nothing is stored in sqlite://{tmp_path}/robots.sqlite\n"
+    assert Ended(*store, "--cached", "--json", cwd=tmp_path).stdout == ""
     urls = [site.url("/private/a"), gone.url("/"), down.url("/"), last.url("/")]
     assert Ended(*store, *urls, cwd=tmp_path).status == 3
     asked = [len(s.requests) for s in (site, gone, down, last)]
@@ -456,6 +492,20 @@ def test_what_is_stored_and_past_its_time_decides_nothing(web: Web, tmp_path: Pa
     assert "is past its time" in judged.row("can't tell")
 
 
+def test_a_store_without_anything_is_named_without_its_password(project: Path) -> None:
+    (project / "own" / "store.py").write_text(
+        "from scrapy_rep.storage import Storage\n"
+        "class Empty(Storage):\n    def __init__(self, address):\n        pass\n"
+        "    async def get(self, origin):\n        return None\n"
+        "    async def put(self, origin, octets, keep_for):\n        pass\n"
+        "    async def forget(self, origin):\n        return False\n"
+        "    async def origins(self):\n        return []\n"
+    )
+    store = ["-s", "REP_STORAGE=own://me:secret@host/1", "-s", 'REP_STORAGES={"own": "own.store.Empty"}']
+    done = Ended("--cached", *store, cwd=project)
+    assert (done.status, done.stdout, done.stderr) == (0, "nothing is stored in own://me:...@host/1\n", "")
+
+
 def test_to_forget(web: Web, tmp_path: Path) -> None:
     site = web.robots(RULES)
     store = [*QUICK, "-s", f"REP_STORAGE=sqlite://{tmp_path}/robots.sqlite"]
@@ -466,7 +516,7 @@ def test_to_forget(web: Web, tmp_path: Path) -> None:
     assert (forgotten.status, forgotten.stderr) == (0, "")
     assert forgotten.row("forgotten") == ""
     assert forgotten.row("not known") == "nothing was stored of its origin"
-    assert Ended(*store, "--cached", cwd=tmp_path).stdout == ""
+    assert Ended(*store, "--cached", cwd=tmp_path).stdout.startswith("nothing is stored in sqlite:")
     wrong = Ended(*store, "--forget", "--json", "example.com", site.url("/"), cwd=tmp_path)
     assert wrong.status == 3
     assert [found.get("forgotten") for found in wrong.objects] == [None, False]
