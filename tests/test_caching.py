@@ -169,7 +169,7 @@ async def test_a_refresh_that_fails_changes_nothing_and_backs_off(web: Web) -> N
     assert len(site.robots_requests) == 3
     assert "rep/refreshed" not in result.stats
     assert "rep/cache/stale" not in result.stats
-    (warning, _) = result.messages(logger="scrapy_rep")
+    (warning,) = result.messages(logger="scrapy_rep")
     assert "the rules that it had go on being obeyed" in warning
 
 
