@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -15,7 +16,7 @@ from scrapy.http.cookies import CookieJar
 from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
-from twisted.internet.defer import DeferredSemaphore
+from twisted.internet.defer import CancelledError, DeferredSemaphore
 from w3lib.url import safe_url_string
 
 from .deadline import within
@@ -78,9 +79,13 @@ class Fetcher:
             jar.add_cookie_header(request)
             with self._waiting.fetch(request), self._limiter:
                 stats.inc_value("robotstxt/request_count")
-                response = await self._download(request)
+                try:
+                    response = await self._download(request)
+                except (asyncio.CancelledError, CancelledError):
+                    self._limiter.abandon(request)
+                    raise
             jar.extract_cookies(response, request)
-        except StoppingError:
+        except (StoppingError, CancelledError):  # the latter is an Exception of Twisted's
             raise
         except Exception as exc:  # noqa: BLE001 - any component of the crawl may raise anything
             if not isinstance(exc, IgnoreRequest):
@@ -178,10 +183,11 @@ def _location(response: Response) -> str | None:
 class _Received:
     """Octets of one response that have come so far; the mark of a request of ours."""
 
-    __slots__ = ("octets",)
+    __slots__ = ("is_abandoned", "octets")
 
     def __init__(self) -> None:
         self.octets = 0
+        self.is_abandoned = False
 
 
 class _Limiter:
@@ -204,6 +210,18 @@ class _Limiter:
         self._under_way -= 1
         if not self._under_way:
             self._signals.disconnect(self._bytes_received, signal=signals.bytes_received)
+
+    def abandon(self, request: Request) -> None:
+        """Nobody waits for it, but it goes on: its connection is to be closed when the answer comes, not kept."""
+        request.meta[ROBOTS_TXT_REQUEST].is_abandoned = True
+        # Perhaps it is past its headers. The crawl is closing: nobody need take these down again.
+        for signal in (signals.headers_received, signals.bytes_received):
+            self._signals.connect(self._received_in_vain, signal=signal)
+
+    def _received_in_vain(self, request: Request) -> None:
+        received = request.meta.get(ROBOTS_TXT_REQUEST)
+        if isinstance(received, _Received) and received.is_abandoned:
+            raise StopDownload(fail=True)
 
     def _bytes_received(self, data: bytes, request: Request) -> None:
         received = request.meta.get(ROBOTS_TXT_REQUEST)

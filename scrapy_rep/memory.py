@@ -66,6 +66,21 @@ class Memory:
         self._compressed.keep(key, encoded(entry))
         return self._use(origin, key, entry, now)
 
+    # What nobody has asked about so far: redirects led there.
+
+    def lay_aside(self, origin: Origin, entry: Entry) -> None:
+        self._compressed.keep(_aside(origin), encoded(entry))
+
+    def laid_aside(self, origin: Origin) -> Entry | None:
+        octets = self._compressed.at_hand(_aside(origin))
+        return None if octets is None else decoded(octets, origin.robots_url, self._body_limit)
+
+    def take_up(self, origin: Origin) -> Entry | None:
+        """What was laid aside, which it is no longer."""
+        entry = self.laid_aside(origin)
+        self._compressed.drop(_aside(origin))
+        return entry
+
     def _use(self, origin: Origin, key: str, entry: Entry, now: float) -> Standing:
         self._put_aside(origin)
         standing = standing_of(entry, now, self._unreachable_for)
@@ -82,6 +97,10 @@ class Memory:
         held = self._in_use.pop(origin, None)
         if held is not None:
             self._in_use_octets -= _weight(held.standing)
+
+
+def _aside(origin: Origin) -> str:
+    return f"aside {origin}"  # no origin has a space
 
 
 def _weight(standing: Standing) -> int:

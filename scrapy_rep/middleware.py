@@ -152,7 +152,11 @@ class RepMiddleware:
         if origin is None:
             return None
         try:
-            return self._resolver.known(origin, request) or await self._resolver.resolve(origin, request)
+            known = self._resolver.known(origin, request)
+            if known is not None:
+                return known
+            with self._waiting.watch():
+                return await self._resolver.resolve(origin, request)
         except StoppingError:
             raise IgnoreRequest("The crawl closed before robots.txt had answered") from None
 

@@ -8,13 +8,12 @@ from collections.abc import Awaitable, Callable
 from scrapy import Request
 from scrapy.http.cookies import CookieJar
 from scrapy.utils.asyncio import call_later
-from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList
 
 from .asking import RETRY_DELAY, Asking, Fetch, Met, Walk
 from .flight import Flight
-from .memory import IN_USE_ORIGINS, Memory
+from .memory import Memory
 from .protocol.access import Answer, Origin
 from .protocol.entry import Entry
 from .protocol.freshness import Caching
@@ -72,8 +71,6 @@ class Resolver:
         # For as long as another crawler may take to ask.
         self._longest_turn = (settings.fetch_timeout + RETRY_DELAY) * (1 + settings.fetch_retries) + 2 * LEASE
         self._flights: dict[Origin, Flight] = {}
-        # Origins that redirects led to, and nobody has asked about so far.
-        self._unclaimed: LocalCache[Origin, Entry] = LocalCache(limit=IN_USE_ORIGINS)
         self._putting_away: set[Deferred[None]] = set()
         self._stopped = False
 
@@ -133,7 +130,7 @@ class Resolver:
     async def _fly(self, flight: Flight, cause: Request) -> None:
         origin = flight.origin
         before = self._memory.standing(origin, self._clock())
-        known = self._unclaimed.pop(origin, None) if before is None else before.entry
+        known = self._memory.take_up(origin) if before is None else before.entry
         entry = self._failed(origin, known, "cancelled")
         try:
             entry = await self._last_word(flight, known, cause, is_refresh=before is not None and before.is_current)
@@ -258,7 +255,7 @@ class Resolver:
         """This flight is the other origin's as well, unless that is known to those who share the store."""
         self._flights[other] = flight
         memory = self._memory.standing(other, self._clock())
-        known = flight.passed[other] = memory.entry if memory is not None else self._unclaimed.pop(other, None)
+        known = flight.passed[other] = memory.entry if memory is not None else self._memory.take_up(other)
         known, is_enough = await self._looked_up(flight, other, known, is_refresh=False, longest=MEETING)
         flight.passed[other] = known
         if known is None or not is_enough:
@@ -274,15 +271,15 @@ class Resolver:
         """What may be used of it without asking."""
         now = self._clock()
         standing = self._memory.standing(origin, now)
-        if standing is None and origin in self._unclaimed:
-            standing = self._standing(self._unclaimed[origin])
+        if standing is None and (unclaimed := self._memory.laid_aside(origin)) is not None:
+            standing = self._standing(unclaimed)
         return None if standing is None or standing.ask is Ask.FIRST else standing
 
     def _land_passed(self, flight: Flight, other: Origin, entry: Entry | None) -> None:
         """Those who wait for it ask anew, and find this unclaimed: it was not introduced to them so far."""
         del flight.passed[other], self._flights[other]
         if entry is not None and not self._stopped:
-            self._unclaimed[other] = entry
+            self._memory.lay_aside(other, entry)
         flight.land(other, None)
 
     async def _put_away(self, shelf: Shelf, asked: dict[Origin, Entry], leases: list[Lease]) -> None:

@@ -5,8 +5,9 @@ The one file that touches Scrapy's insides. Where they look different, requests 
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 from weakref import WeakSet
@@ -19,7 +20,7 @@ from scrapy.dupefilters import BaseDupeFilter
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.asyncio import call_later, create_looping_call
 from scrapy.utils.defer import maybe_deferred_to_future
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 
 _ELSEWHERE = object()
 _SLOT_NEEDS = ("active", "concurrency")
@@ -66,6 +67,7 @@ class WaitingRoom:
         # Those that were told to go on and are on their way to their slot.
         self._entering: list[Place] = []
         self._scheduled: WeakSet[Request] = WeakSet()
+        self._queue_is_durable = False
         self._watch: Any = None
         # How requests leave, besides by an exception, which no signal tells of.
         self._ways_out = (
@@ -97,6 +99,19 @@ class WaitingRoom:
             self._look_off()
 
     @contextmanager
+    def watch(self) -> Iterator[None]:
+        """While somebody waits who is no request. Raises StoppingError where the crawl is closing."""
+        if self._is_closing():
+            raise StoppingError
+        self._waiting += 1
+        self._look_on()
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            self._look_off()
+
+    @contextmanager
     def fetch(self, request: Request) -> Iterator[None]:
         """While a robots.txt request is under way. Raises StoppingError where the crawl is closing."""
         if self._is_closing():
@@ -106,9 +121,11 @@ class WaitingRoom:
         self._look_on()
         try:
             yield
+        except (asyncio.CancelledError, CancelledError):
+            self._make_way(request)
+            raise
         finally:
             self._fetched(request)
-            self._unqueue(request)
             self._look_off()
 
     def is_on_wire(self, request: Request) -> bool:
@@ -124,7 +141,7 @@ class WaitingRoom:
         if place.slot is None:
             return
         turns = self._turns.get(id(place.slot))
-        if not turns and self._has_room(place.slot):
+        if not turns and self._has_room(place.slot) and not self._is_held_back(place.request):
             self._enter(place)
             return
         turn = _Turn(place, Deferred())
@@ -137,17 +154,31 @@ class WaitingRoom:
         """Let those go on for whom there is room."""
         for key, turns in list(self._turns.items()):
             while turns:
-                place, go = turns[0]
+                turn = self._next_of(turns)
+                if turn is None:
+                    break
+                place, go = turn
                 slot = None if go.called else place.slot  # None: it was cancelled
                 if slot is not None and not self._has_room(slot):
                     break
                 # First: whoever goes on may come to an end at once, and lead here again.
-                turns.popleft()
+                turns.remove(turn)
                 if slot is not None:
                     self._enter(place)
                     go.callback(None)
             if not turns and self._turns.get(key) is turns:
                 del self._turns[key]
+
+    def _is_held_back(self, request: Request) -> bool:
+        """Whether it came from the scheduler, from which the engine takes nothing now: it is paused, or the spider has
+        enough to work on. Whatever else waits may be what the spider waits for."""
+        engine = self._crawler.engine
+        spiders = getattr(getattr(engine, "scraper", None), "slot", None)
+        is_enough = getattr(engine, "paused", False) or (spiders is not None and spiders.needs_backout())
+        return is_enough and request in self._scheduled
+
+    def _next_of(self, turns: Iterable[_Turn]) -> _Turn | None:
+        return next((turn for turn in turns if turn.go.called or not self._is_held_back(turn.place.request)), None)
 
     def leaves(self, request: Request) -> None:
         """It is about to leave the downloader, by an exception."""
@@ -226,16 +257,19 @@ class WaitingRoom:
         self._closing()
 
     def remember_the_scheduled(self) -> None:
-        """From here on know which requests came from the queue, where it is one that outlives the crawl."""
+        """From here on know which requests came from the scheduler's queue."""
         scheduler = self._scheduler
-        if scheduler is None or not _is_durable(scheduler):
+        if scheduler is None:
             return
+        self._queue_is_durable = _is_durable(scheduler)
         next_request = scheduler.next_request
 
         def remembered() -> Request | None:
             request: Request | None = next_request()
             if request is not None:
                 self._scheduled.add(request)
+            if self._turns:  # the engine takes on more: perhaps it did not before
+                call_later(0, self._admit)
             return request
 
         scheduler.next_request = remembered
@@ -243,7 +277,7 @@ class WaitingRoom:
     def put_back(self, request: Request) -> IgnoreRequest:
         """What a request that waited is to end with when the crawl closes. If it came from a queue that outlives the
         crawl it is there again, as it was, and its errback is not called: it did not fail."""
-        if request in self._scheduled and self._requeue(request):
+        if self._queue_is_durable and request in self._scheduled and self._requeue(request):
             request.errback = None
             return IgnoreRequest("Put back into the queue: the crawl closed while it waited for robots.txt")
         return IgnoreRequest("The crawl closed while the request waited for robots.txt")
@@ -289,12 +323,17 @@ class WaitingRoom:
         slot = get_slot(request)[1] if get_slot is not None else None
         return slot if isinstance(slot, Slot) and all(hasattr(slot, name) for name in _SLOT_NEEDS) else None
 
-    def _unqueue(self, request: Request) -> None:
-        """A request that was cancelled in its slot's queue would still be sent."""
-        slot = getattr(self._downloader, "slots", {}).get(request.meta.get(Downloader.DOWNLOAD_SLOT))
+    def _make_way(self, request: Request) -> None:
+        """Of a request that was cancelled: in its slot's queue it would still be sent, on the wire it would hold up
+        whoever is queued behind it."""
+        slot: Any = getattr(self._downloader, "slots", {}).get(request.meta.get(Downloader.DOWNLOAD_SLOT))
         queue: Any = getattr(slot, "queue", ())
         for queued in [queued for queued in queue if queued[0] is request]:
             queue.remove(queued)
+        process_queue = getattr(self._downloader, "_process_queue", None)
+        if process_queue is not None and request in getattr(slot, "transferring", ()):
+            slot.concurrency += 1
+            call_later(0, process_queue, slot)  # once the other fetches are out of the queue
 
     def _raise_concurrency(self, by: int) -> None:
         downloader = self._downloader

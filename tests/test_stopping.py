@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
-from crawling import CrawlSpider, Time, crawl
+from crawling import CrawlSpider, SlotByOrigin, Time, crawl
 from processes import REACTORS, crawl_process, crawled
 from pytest_twisted import ensureDeferred
 from scrapy import Request
@@ -189,3 +191,62 @@ async def test_what_is_asked_while_nobody_waits_does_not_outlive_the_crawl(web: 
     await deferred_from_coro(sleep(1.2))
     assert len(site.requests) == 3
     assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_a_callback_that_asks_for_a_verdict_holds_nothing_up(web: Web) -> None:
+    site, down = web.robots(RULES), web.robots(answer(status=503, headers={"Retry-After": "25"}))
+
+    class Asks(CrawlSpider):
+        async def parse(self, response: Response, **_: Any) -> None:
+            gate = self.crawler.get_downloader_middleware(RepMiddleware)
+            assert gate is not None
+            closing = asyncio.ensure_future(self.closed_soon())
+            with pytest.raises(IgnoreRequest, match="closed"):
+                await asyncio.wait_for(gate.verdict(down.url("/")), 10)
+            await closing
+            self.crawl.was_told = True  # type: ignore[attr-defined]
+
+        async def closed_soon(self) -> None:
+            await sleep(0.3)
+            deferred_from_coro(self.crawler.engine.close_spider_async(reason="enough"))
+
+    result = await crawl(site.url("/"), spider=Asks, settings={"REP_UNREACHABLE_WAIT": 40})
+    assert result.was_told  # type: ignore[attr-defined]
+    assert result.tracebacks == []
+
+
+class Stops(CrawlSpider):
+    """Once each of its requests is under way."""
+
+    async def start(self) -> Any:
+        for request in self.requests:
+            yield self.prepared(request)
+            await sleep(0.3)
+        raise CloseSpider("enough")
+
+
+@ensureDeferred
+async def test_a_page_behind_a_robots_txt_that_hangs_holds_nothing_up(web: Web) -> None:
+    site, hangs = web.robots(RULES), web.robots(HANGS)
+    urls = [site.url("/0"), hangs.url("/"), site.url("/1")]
+    settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": 1, "REP_FETCH_TIMEOUT": 60}
+    began = monotonic()
+    result = await crawl(*urls, spider=Stops, settings=settings)
+    assert monotonic() - began < 30
+    assert list(result.pages) == [site.url("/0"), site.url("/1")]
+    assert list(result.failed) == [hangs.url("/")]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of open files")
+@ensureDeferred
+async def test_a_robots_txt_that_comes_after_the_crawl_leaves_no_file_open(web: Web) -> None:
+    await crawl(web.robots(RULES).url("/"))  # whatever is opened once
+    before = len(os.listdir("/proc/self/fd"))
+    sites = [web.robots(answer(RULES, delay=1.2)) for _ in range(2)]
+    await crawl(*(site.url("/") for site in sites), spider=Stops, settings={"DOWNLOADER": SlotByOrigin})
+    for _ in range(100):
+        if len(os.listdir("/proc/self/fd")) <= before:
+            break
+        await deferred_from_coro(sleep(0.1))
+    assert len(os.listdir("/proc/self/fd")) <= before

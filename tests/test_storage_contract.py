@@ -17,6 +17,7 @@ from redis_server import RedisServer
 from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.utils.test import get_crawler
+from twisted.internet.defer import CancelledError
 
 from scrapy_rep.protocol.access import AccessResult
 from scrapy_rep.protocol.entry import Copy, Entry, encoded
@@ -253,6 +254,20 @@ async def test_a_store_that_hangs_is_down(monkeypatch: pytest.MonkeyPatch) -> No
     assert await store.get(A) is None
     assert await store.get(A) is None, "and is left alone"
     assert counted == ["rep/storage/error"]
+
+
+class Cancelled(OwnStorage):
+    async def get(self, origin: str) -> bytes | None:
+        raise CancelledError
+
+
+@in_loop
+async def test_a_call_that_is_cancelled_is_not_the_stores_failure() -> None:
+    counted: list[str] = []
+    store = guarded.Guarded(Cancelled("own:"), counted.append, time.monotonic)
+    with pytest.raises(CancelledError):
+        await store.get(A)
+    assert counted == []
 
 
 @in_loop

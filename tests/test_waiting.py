@@ -362,3 +362,49 @@ async def test_with_another_downloader_they_wait_in_place(web: Web, downloader: 
     assert len(result.pages) == 6
     assert len(result.refused) == 3
     assert result.tracebacks == []
+
+
+# The engine takes on no more: nor do those who waited go on.
+
+
+@ensureDeferred
+async def test_those_who_waited_stay_while_the_engine_is_paused(web: Web) -> None:
+    site = web.robots(DEAD)
+
+    class Pauses(once_all_wait(web)):  # type: ignore[misc]
+        async def start(self) -> Any:
+            async for request in super().start():
+                yield request
+            self.crawler.engine.pause()
+            web.release(site)
+            await sleep(0.8)  # longer than it takes to look for room once more
+            self.crawl.while_paused = site.targets[1:]
+            self.crawler.engine.unpause()
+
+    urls = [site.url(f"/{n}") for n in range(20)]
+    result = await crawl(*urls, spider=Pauses, settings={**LONG, "CONCURRENT_REQUESTS": 4})
+    assert result.while_paused == []  # type: ignore[attr-defined]
+    assert len(result.pages) == 20
+
+
+@ensureDeferred
+async def test_those_who_waited_do_not_overfill_the_spider(web: Web) -> None:
+    site = web.site({"/robots.txt": DEAD, "*": answer("x" * 10_000)})
+
+    class Slow(once_all_wait(web, site)):  # type: ignore[misc]
+        most = running = 0
+
+        async def parse(self, response: Response, **_: Any) -> None:
+            self.running += 1
+            self.crawl.most = self.most = max(self.most, self.running)
+            # What it awaits itself is not held back by what it has to do.
+            await self.crawler.engine.download_async(Request(site.url("/more")))
+            await sleep(0.02)
+            self.running -= 1
+            super().parse(response)
+
+    urls = [site.url(f"/{n}") for n in range(60)]
+    settings = {**LONG, "CONCURRENT_REQUESTS": 4, "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 50_000}
+    result = await crawl(*urls, spider=Slow, settings=settings)
+    assert len(result.pages) == 60
+    assert result.most <= 5 + 4 + 1, "what fills it, and what was on its way"  # type: ignore[attr-defined]

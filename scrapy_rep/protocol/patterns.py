@@ -148,7 +148,8 @@ def matches(pattern: str, spelling: str) -> bool:
     if not others:
         return spelling == first if ends else spelling.startswith(first)
     *middle, last = others
-    if not spelling.startswith(first) or (ends and not spelling.endswith(last)):
+    # The last text stands behind all others: where it does not, nobody looks for them.
+    if not spelling.startswith(first) or not (spelling.endswith(last) if ends else last in spelling):
         return False
     position = len(first)
     for text in middle:

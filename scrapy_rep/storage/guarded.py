@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
 from scrapy_rep.log import printable
@@ -65,6 +65,8 @@ class Guarded:
             self._down_until = self._clock() + DEADLINE  # for whoever comes meanwhile: one shows whether it works
         try:
             result = await _within(DEADLINE, call(*args))
+        except CancelledError:  # an Exception, of Twisted's
+            raise
         except Exception as exc:  # noqa: BLE001 - each library has errors of its own
             self._failed(exc, tried_again)
             return otherwise
