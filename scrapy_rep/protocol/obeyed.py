@@ -20,7 +20,7 @@ _USER_AGENT = RECORDS[Directive.USER_AGENT]
 _CRAWL_DELAY = RECORDS[Directive.CRAWL_DELAY]
 
 # So many in a row are worth a pass of their own; few files have them.
-_MANY_LINE_ENDS = "\n" * 8
+_MANY_LINE_ENDS = "\n" * 32
 _BLANK_LINES = re.compile(_MANY_LINE_ENDS + "\n*")
 # Between segments, for what is left of a user-agent line.
 _LINE_OF_NONE = "\n#"
