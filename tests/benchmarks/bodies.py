@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
+from random import Random
+from string import ascii_letters, digits
 
 LIMIT = 512_000  # octets
 HEAD = b"User-agent: *\n"
@@ -43,6 +45,20 @@ def agents_and_rules(octets: int) -> bytes:
 
 
 one_huge_group = group(lambda n: f"Disallow: /section{n}/page\n")
+
+RANDOM_PATH = "".join(Random(1).choices(ascii_letters + digits, k=2_000))
+
+
+def in_wrong_order(octets: int) -> bytes:
+    """Patterns made for one URL: both of their texts stand in it, the second before the first."""
+    random, half = Random(2), len(RANDOM_PATH) // 2
+
+    def line(_: int) -> str:
+        late, early = random.randrange(half, 2 * half - 2), random.randrange(half - 2)
+        return f"allow:*{RANDOM_PATH[late : late + 2]}*{RANDOM_PATH[early : early + 2]}\n"
+
+    return group(line)(octets)
+
 
 Shape = tuple[Callable[[int], bytes], str]
 """A body of so many octets, and the URL to ask about."""
@@ -87,6 +103,7 @@ HOSTILE: dict[str, Shape] = {
         group(lambda n: f"allow:/*{'a' * 40}b{n}b{'a' * 40}\n"),
         LONG_URL_OF_A,
     ),
+    "`*XX*YY`, in that 2 KB URL in the other order": (in_wrong_order, f"https://www.example.com/{RANDOM_PATH}"),
     "`/`, again and again": (group(lambda n: "disallow:/\n"), PLAIN_URL),
     "`/`, then stars": (group(lambda n: "disallow:/" + "*" * (n % 500) + "\n"), PLAIN_URL),
     "stars": (one_line(b"Disallow: /", b"*"), PLAIN_URL),

@@ -43,6 +43,8 @@ def steps(crawler: Crawler, body: bytes, url: str) -> dict[str, Step]:
     origin = Origin.of(url)
     assert origin is not None
     robots = RobotsTxt.parse(body)
+    for other in (f"{url}/1", f"{url}/2"):  # a second URL puts the rules in order
+        robots.allows(other, ("ExampleBot",))
     ours = RepMiddleware.from_crawler(crawler)
     now = time.time()
     copy = Copy(AccessResult.SUCCESS, "HTTP 200", robots, received_at=now, fresh_until=now + 86_400)
