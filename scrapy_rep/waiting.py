@@ -68,6 +68,7 @@ class WaitingRoom:
         self._entering: list[Place] = []
         self._scheduled: WeakSet[Request] = WeakSet()
         self._queue_is_durable = False
+        self._holds_back = False  # somebody, because the engine takes on nothing
         self._watch: Any = None
         # How requests leave, besides by an exception, which no signal tells of.
         self._ways_out = (
@@ -175,7 +176,10 @@ class WaitingRoom:
         engine = self._crawler.engine
         spiders = getattr(getattr(engine, "scraper", None), "slot", None)
         is_enough = getattr(engine, "paused", False) or (spiders is not None and spiders.needs_backout())
-        return is_enough and request in self._scheduled
+        if is_enough and request in self._scheduled:
+            self._holds_back = True
+            return True
+        return False
 
     def _next_of(self, turns: Iterable[_Turn]) -> _Turn | None:
         return next((turn for turn in turns if turn.go.called or not self._is_held_back(turn.place.request)), None)
@@ -268,7 +272,8 @@ class WaitingRoom:
             request: Request | None = next_request()
             if request is not None:
                 self._scheduled.add(request)
-            if self._turns:  # the engine takes on more: perhaps it did not before
+            if self._holds_back:  # no longer: the engine takes on more
+                self._holds_back = False
                 call_later(0, self._admit)
             return request
 
