@@ -123,7 +123,7 @@ class RepMiddleware:
                 self._decide(standing, request)
                 await self._waiting.room(place)
         except StoppingError:
-            raise self._waiting.put_back(request) from None
+            raise self._waiting.queued.put_back(request) from None
 
     def process_exception(self, request: Request, exception: Exception) -> None:  # noqa: ARG002 - Scrapy's interface
         """A request that ends in an exception leaves room for those who wait."""
@@ -241,7 +241,7 @@ class RepMiddleware:
         self._exempt.announce()
         if self._shadow:
             logger.warning("REP_SHADOW is on: what robots.txt forbids is counted and logged, and fetched all the same")
-        self._waiting.remember_the_scheduled()
+        self._waiting.queued.remember()
         bound_heads(self._crawler)
         self._warn_of_misconfiguration()
 

@@ -1,6 +1,7 @@
 """How waiting requests and robots.txt fetches cost the downloader no place, and what becomes of them when it closes.
 
-The one file that touches Scrapy's insides. Where they look different, requests wait in place, as in any middleware.
+Of Scrapy's insides it touches the downloader and the engine, `queued.py` the scheduler. Where they look different,
+requests wait in place, as in any middleware.
 """
 
 from __future__ import annotations
@@ -10,17 +11,15 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
-from weakref import WeakSet
 
 from scrapy import Request, signals
 from scrapy.core.downloader import Downloader, Slot
-from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler
-from scrapy.dupefilters import BaseDupeFilter
-from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.asyncio import call_later, create_looping_call
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import CancelledError, Deferred
+
+from .queued import Queued
 
 _ELSEWHERE = object()
 _SLOT_NEEDS = ("active", "concurrency")
@@ -66,8 +65,7 @@ class WaitingRoom:
         self._turns: dict[int, deque[_Turn]] = {}
         # Those that were told to go on and are on their way to their slot.
         self._entering: list[Place] = []
-        self._scheduled: WeakSet[Request] = WeakSet()
-        self._queue_is_durable = False
+        self.queued = Queued(crawler, self._engine_takes_on)
         self._holds_back = False  # somebody, because the engine takes on nothing
         self._watch: Any = None
         # How requests leave, besides by an exception, which no signal tells of.
@@ -176,10 +174,15 @@ class WaitingRoom:
         engine = self._crawler.engine
         spiders = getattr(getattr(engine, "scraper", None), "slot", None)
         is_enough = getattr(engine, "paused", False) or (spiders is not None and spiders.needs_backout())
-        if is_enough and request in self._scheduled:
+        if is_enough and request in self.queued:
             self._holds_back = True
             return True
         return False
+
+    def _engine_takes_on(self) -> None:
+        if self._holds_back:  # no longer
+            self._holds_back = False
+            call_later(0, self._admit)
 
     def _next_of(self, turns: Iterable[_Turn]) -> _Turn | None:
         return next((turn for turn in turns if turn.go.called or not self._is_held_back(turn.place.request)), None)
@@ -260,59 +263,11 @@ class WaitingRoom:
                     go.errback(StoppingError())
         self._closing()
 
-    def remember_the_scheduled(self) -> None:
-        """From here on know which requests came from the scheduler's queue."""
-        scheduler = self._scheduler
-        if scheduler is None:
-            return
-        self._queue_is_durable = _is_durable(scheduler)
-        next_request = scheduler.next_request
-
-        def remembered() -> Request | None:
-            request: Request | None = next_request()
-            if request is not None:
-                self._scheduled.add(request)
-            if self._holds_back:  # no longer: the engine takes on more
-                self._holds_back = False
-                call_later(0, self._admit)
-            return request
-
-        scheduler.next_request = remembered
-
-    def put_back(self, request: Request) -> IgnoreRequest:
-        """What a request that waited is to end with when the crawl closes. If it came from a queue that outlives the
-        crawl it is there again, as it was, and its errback is not called: it did not fail."""
-        if self._queue_is_durable and request in self._scheduled and self._requeue(request):
-            request.errback = None
-            return IgnoreRequest("Put back into the queue: the crawl closed while it waited for robots.txt")
-        return IgnoreRequest("The crawl closed while the request waited for robots.txt")
-
-    def _requeue(self, request: Request) -> bool:
-        scheduler = self._scheduler
-        if scheduler is None:
-            return False
-        seen, on_disk = scheduler.df, getattr(scheduler, "dqs", None)
-        before = len(on_disk) if on_disk is not None else -1
-        # It was seen, and `dont_filter` would also lead it past the offsite middleware later.
-        scheduler.df = BaseDupeFilter()
-        try:
-            queued = bool(scheduler.enqueue_request(request))
-        finally:
-            scheduler.df = seen
-        # One that can't be written to disk is only in memory, which ends with the crawl.
-        return queued and (on_disk is None or len(on_disk) > before)
-
     # Scrapy's insides.
 
     @property
     def _downloader(self) -> Downloader:
         return self._crawler.engine.downloader
-
-    @property
-    def _scheduler(self) -> Any:
-        slot = getattr(self._crawler.engine, "_slot", None)
-        scheduler = getattr(slot, "scheduler", None)
-        return scheduler if hasattr(scheduler, "df") else None
 
     def _is_closing(self) -> bool:
         slot = getattr(self._crawler.engine, "_slot", _ELSEWHERE)
@@ -347,8 +302,3 @@ class WaitingRoom:
             nextcall = getattr(getattr(self._crawler.engine, "_slot", None), "nextcall", None)
             if by > 0 and nextcall is not None:
                 nextcall.schedule()  # else the engine looks again only when a request ends
-
-
-def _is_durable(scheduler: Any) -> bool:
-    """Whether its queue outlives the crawl: Scrapy's with a JOBDIR, and those of other packages (scrapy-redis)."""
-    return not isinstance(scheduler, Scheduler) or scheduler.dqs is not None
