@@ -6,7 +6,7 @@ import logging
 
 from scrapy.utils.datatypes import LocalCache
 
-from .protocol.lifecycle import Obey, Standing
+from .protocol.lifecycle import Obey, Standing, pause_before_asking
 from .settings import RepSettings
 
 logger = logging.getLogger("scrapy_rep")
@@ -49,8 +49,8 @@ class Outages:
         self._told[url] = None
         self.outages += 1
         meanwhile = (IN_SHADOW if self._shadow else MEANWHILE)[standing.obey]
-        left = outage.since + self._wait - now
-        if standing.obey is Obey.NOTHING_ALLOWED and left > 0:
+        if pause_before_asking(standing, now, self._wait) is not None:
+            left = max(outage.since + self._wait - now, 0.0)
             meanwhile = f"its requests wait for it, {left:.0f} s at most (REP_UNREACHABLE_WAIT); then {meanwhile}"
         logger.log(
             logging.WARNING if self.outages <= WARNED_ORIGINS else logging.DEBUG,

@@ -82,6 +82,8 @@ async def test_the_log_says_what_waits_and_what_was_lost(web: Web) -> None:
     )
     long, _ = await outage(web.robots(DOWN))
     assert long.messages(logger="scrapy_rep")[-1].endswith("at 1 origin, and 2 requests dropped for it")
+    in_vain, _ = await outage(web.robots(answer(status=503, headers={"Retry-After": "3600"})))
+    assert "so nothing of its origin is fetched" in in_vain.messages(logger="scrapy_rep")[0], "at once"
 
 
 @pytest.mark.parametrize("down", [answer(kind="reset"), answer(kind="garbage"), answer(status=500)])
