@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .addon import Addon
-    from .decoding import RepDecodingMiddleware
     from .exceptions import ForbiddenByRobots, RobotsUnreachable
+    from .fetching.content_decoding import RepDecodingMiddleware
     from .middleware import RepMiddleware
-    from .protocol.access import AccessResult
-    from .protocol.parser import Ignored, RobotsTxt
-    from .protocol.rules import Rule, Verdict
+    from .protocol.access_result import AccessResult
+    from .protocol.robotstxt.parser import Ignored, RobotsTxt
+    from .protocol.robotstxt.rules import Rule, Verdict
     from .robotparser import RepRobotParser
-    from .sitemaps import RobotsSitemapMixin
+    from .sitemap_spider import RobotsSitemapSpider
 
 __all__ = [
     "AccessResult",
@@ -24,7 +24,7 @@ __all__ = [
     "RepDecodingMiddleware",
     "RepMiddleware",
     "RepRobotParser",
-    "RobotsSitemapMixin",
+    "RobotsSitemapSpider",
     "RobotsTxt",
     "RobotsUnreachable",
     "Rule",
@@ -33,18 +33,18 @@ __all__ = [
 
 # Loaded on first use: every `scrapy` command imports this package, whatever it is about to do.
 _HOMES = {
-    "AccessResult": ".protocol.access",
+    "AccessResult": ".protocol.access_result",
     "Addon": ".addon",
     "ForbiddenByRobots": ".exceptions",
-    "Ignored": ".protocol.parser",
-    "RepDecodingMiddleware": ".decoding",
+    "Ignored": ".protocol.robotstxt.parser",
+    "RepDecodingMiddleware": ".fetching.content_decoding",
     "RepMiddleware": ".middleware",
     "RepRobotParser": ".robotparser",
-    "RobotsSitemapMixin": ".sitemaps",
-    "RobotsTxt": ".protocol.parser",
+    "RobotsSitemapSpider": ".sitemap_spider",
+    "RobotsTxt": ".protocol.robotstxt.parser",
     "RobotsUnreachable": ".exceptions",
-    "Rule": ".protocol.rules",
-    "Verdict": ".protocol.rules",
+    "Rule": ".protocol.robotstxt.rules",
+    "Verdict": ".protocol.robotstxt.rules",
 }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import BaseSettings
 
-from .decoding import RepDecodingMiddleware
-from .middleware import RepMiddleware
+from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
+from scrapy_rep.middleware import RepMiddleware
 
 # The built-in's place, so that user middlewares see the same requests; and the one behind HttpCompressionMiddleware.
 ORDERS = {RepMiddleware: 100, RepDecodingMiddleware: 595}
@@ -24,5 +24,5 @@ class Addon:
         settings.set("ROBOTSTXT_OBEY", True, priority="addon")
         handlers = settings.getdict("DOWNLOAD_HANDLERS")
         if "ftp" not in handlers:
-            handlers["ftp"] = "scrapy_rep.ftp.RepFTPDownloadHandler"
+            handlers["ftp"] = "scrapy_rep.fetching.ftp.RepFTPDownloadHandler"
             settings.set("DOWNLOAD_HANDLERS", handlers, settings.getpriority("DOWNLOAD_HANDLERS") or 0)

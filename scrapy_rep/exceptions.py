@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from scrapy.exceptions import IgnoreRequest
 
-from .log import printable
-from .protocol.access import AccessResult
-from .protocol.rules import Verdict
+from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.text import printable
 
 
 class ForbiddenByRobots(IgnoreRequest):

@@ -17,29 +17,32 @@ from scrapy.utils.asyncio import sleep
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.misc import load_object
 
-from .agent import Agent, ProductTokens
-from .crawl_delay import crawl_delay
-from .decoding import RepDecodingMiddleware
-from .denied import robotstxt_denied
-from .early import drop_early
-from .exceptions import ForbiddenByRobots, refusal
-from .exempt import Exempt
-from .facts import facts_of
-from .fetcher import Fetcher
-from .heads import bound_heads
-from .log import Outages, counted
-from .memory import memory_and_store
-from .observers import Feature
-from .protocol.access import ROBOTS_PATH, AccessResult, Answer, Origin, is_robots_txt
-from .protocol.lifecycle import Standing
-from .protocol.rules import Verdict
-from .report import report
-from .resolver import Resolver
-from .robotparser import RepRobotParser
-from .settings import RepSettings, warn_of_unknown_names
-from .storage.guarded import Guarded
-from .storage.shelf import Shelf
-from .waiting import StoppingError, WaitingRoom
+from scrapy_rep.cache.memory import memory_and_store
+from scrapy_rep.cache.resolver import Resolver
+from scrapy_rep.cache.shared_store import SharedStore
+from scrapy_rep.exceptions import ForbiddenByRobots, refusal
+from scrapy_rep.exemptions import Exemptions
+from scrapy_rep.extensions.crawl_delay import crawl_delay
+from scrapy_rep.extensions.drop_early import drop_early
+from scrapy_rep.extensions.outage_log import Outages
+from scrapy_rep.extensions.report.collector import report
+from scrapy_rep.extensions.robotstxt_denied import robotstxt_denied
+from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
+from scrapy_rep.fetching.fetcher import Fetcher
+from scrapy_rep.observers import Feature
+from scrapy_rep.origin_info import origin_info
+from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.lifecycle import RobotsPolicy
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
+from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.robotparser import RepRobotParser
+from scrapy_rep.scrapy_internals.head_limit import limit_response_heads
+from scrapy_rep.scrapy_internals.parking import StoppingError, WaitingRoom
+from scrapy_rep.settings import RepSettings, warn_of_unknown_names
+from scrapy_rep.storage.circuit_breaker import CircuitBreaker
+from scrapy_rep.text import counted
+from scrapy_rep.user_agent import ProductTokens, UserAgent
 
 logger = logging.getLogger("scrapy_rep")
 
@@ -62,7 +65,7 @@ class RepMiddleware:
         # Requests whose origin was known; a stat at the end, because to count there costs as much as all the rest.
         self._hits = 0
         self._shadow = settings.shadow
-        self._exempt = Exempt(crawler, settings.exempt)
+        self._exempt = Exemptions(crawler, settings.exempt)
         self._outages = Outages(settings)
         # Origins that `robots_parsed` was sent for.
         self._signalled: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
@@ -70,7 +73,7 @@ class RepMiddleware:
         self._fetcher = Fetcher(crawler, settings, self._waiting)
         self._resolver = self._built_resolver(settings)
         # The spider may still change until it is opened; a wrong value is to stop the start before that.
-        self._agent = Agent(crawler.settings, crawler.spider)
+        self._agent = UserAgent(crawler.settings, crawler.spider)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
         made = (feature(crawler, settings, self) for feature in FEATURES)
@@ -83,7 +86,7 @@ class RepMiddleware:
             settings,
             self._fetch,
             memory,
-            Shelf(Guarded(store, count, self.clock), settings) if store is not None else None,
+            SharedStore(CircuitBreaker(store, count, self.clock), settings) if store is not None else None,
             clock=self.clock,
             sleep=self.sleep,
             count=count,
@@ -103,12 +106,12 @@ class RepMiddleware:
         origin = Origin.of(url)
         if origin is None or (ROBOTS_PATH in url and is_robots_txt(url)):
             return None
-        standing = self._resolver.known(origin, request)
-        if standing is None:
+        policy = self._resolver.known(origin, request)
+        if policy is None:
             # Only here: of an exempt origin nothing is ever known, and those that are known need not be looked up.
             return None if self._exempt.passes(origin) else self._wait(origin, request)
         self._hits += 1
-        self._decide(standing, request)
+        self._decide(policy, request)
         return None
 
     async def _wait(self, origin: Origin, request: Request) -> None:
@@ -117,10 +120,10 @@ class RepMiddleware:
         try:
             with self._waiting.wait(request) as place:
                 began = self.clock()
-                standing = await self._resolver.resolve(origin, request)
+                policy = await self._resolver.resolve(origin, request)
                 for observer in self.observers:
                     observer.waited(origin, self.clock() - began)
-                self._decide(standing, request)
+                self._decide(policy, request)
                 await self._waiting.room(place)
         except StoppingError:
             raise self._waiting.queued.put_back(request) from None
@@ -141,12 +144,12 @@ class RepMiddleware:
         REP_SHADOW has no effect on it. Raises IgnoreRequest where the crawl closes before.
         """
         request = Request(request) if isinstance(request, str) else request
-        standing = await self.standing(request)
-        if standing is None:
+        policy = await self.policy(request)
+        if policy is None:
             return Verdict(allowed=True, access=AccessResult.UNAVAILABLE)
-        return standing.verdict(request.url, self._agent.tokens(request))
+        return policy.verdict(request.url, self._agent.tokens(request))
 
-    async def standing(self, request: Request) -> Standing | None:
+    async def policy(self, request: Request) -> RobotsPolicy | None:
         """What the request is held to; None where that is nothing. Raises IgnoreRequest where the crawl closes."""
         origin = self.held_to(request)
         if origin is None:
@@ -176,20 +179,20 @@ class RepMiddleware:
         except ValueError:  # which the request itself ends in
             return self._agent.product_tokens
 
-    def known(self, request: Request) -> Standing | None:
+    def known(self, request: Request) -> RobotsPolicy | None:
         origin = self.held_to(request)
         return None if origin is None else self._resolver.known(origin, request)
 
     def now(self) -> float:
         return self.clock()
 
-    def _decide(self, standing: Standing, request: Request) -> None:
-        if standing.is_stale:
+    def _decide(self, policy: RobotsPolicy, request: Request) -> None:
+        if policy.is_stale:
             self._stats.inc_value("rep/cache/stale")
         tokens = self._agent.tokens(request)
-        if standing.allows(request.url, tokens):
+        if policy.allows(request.url, tokens):
             return
-        reason = refusal(standing.verdict(request.url, tokens), standing.entry.cause)
+        reason = refusal(policy.verdict(request.url, tokens), policy.entry.reason)
         self.tell(reason, request)
         if not self._shadow:
             raise reason
@@ -219,30 +222,30 @@ class RepMiddleware:
             observer.answered(url, answer, cause)
         return answer
 
-    def _asked(self, origin: Origin, standing: Standing, cause: Request) -> None:
-        self._stats.inc_value(f"rep/access/{standing.entry.access.value}")
-        self._outages.met(standing, self.clock())
+    def _asked(self, origin: Origin, policy: RobotsPolicy, cause: Request) -> None:
+        self._stats.inc_value(f"rep/access/{policy.entry.access.value}")
+        self._outages.met(policy, self.clock())
         for observer in self.observers:
-            observer.asked(origin, facts_of(standing), cause)
+            observer.asked(origin, origin_info(policy), cause)
 
-    async def _introduced(self, origin: Origin, standing: Standing, cause: Request) -> None:
-        self._outages.met(standing, self.clock())
+    async def _introduced(self, origin: Origin, policy: RobotsPolicy, cause: Request) -> None:
+        self._outages.met(policy, self.clock())
         for observer in self.observers:
-            observer.introduced(origin, facts_of(standing), cause)
-        if standing.robots is not None and origin not in self._signalled:
+            observer.introduced(origin, origin_info(policy), cause)
+        if policy.robots is not None and origin not in self._signalled:
             self._signalled[origin] = None
             await self._crawler.signals.send_catch_log_async(
-                signals.robots_parsed, robotparser=RepRobotParser(standing.robots), request=cause
+                signals.robots_parsed, robotparser=RepRobotParser(policy.robots), request=cause
             )
 
     def _spider_opened(self, spider: Spider) -> None:
-        self._agent = Agent(self._crawler.settings, spider)
+        self._agent = UserAgent(self._crawler.settings, spider)
         self._agent.announce()
         self._exempt.announce()
         if self._shadow:
             logger.warning("REP_SHADOW is on: what robots.txt forbids is counted and logged, and fetched all the same")
         self._waiting.queued.remember()
-        bound_heads(self._crawler)
+        limit_response_heads(self._crawler)
         self._warn_of_misconfiguration()
 
     async def _spider_closed(self) -> None:

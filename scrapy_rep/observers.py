@@ -8,12 +8,13 @@ from typing import Protocol
 from scrapy import Request
 from scrapy.crawler import Crawler
 
-from .agent import ProductTokens
-from .exceptions import ForbiddenByRobots
-from .facts import Facts
-from .protocol.access import Answer, Origin
-from .protocol.lifecycle import Standing
-from .settings import RepSettings
+from scrapy_rep.exceptions import ForbiddenByRobots
+from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.lifecycle import RobotsPolicy
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.settings import RepSettings
+from scrapy_rep.user_agent import ProductTokens
 
 
 class Observer:
@@ -23,10 +24,10 @@ class Observer:
     def answered(self, url: str, answer: Answer, cause: Request) -> None:
         """One request for a robots.txt has an answer."""
 
-    def asked(self, origin: Origin, facts: Facts, cause: Request) -> None:
+    def asked(self, origin: Origin, facts: OriginInfo, cause: Request) -> None:
         """An origin's robots.txt was asked for, along its redirects."""
 
-    def introduced(self, origin: Origin, facts: Facts, cause: Request) -> None:
+    def introduced(self, origin: Origin, facts: OriginInfo, cause: Request) -> None:
         """An origin's robots.txt is known now, asked for or from storage, and those who wait are about to go on."""
 
     def waited(self, origin: Origin, seconds: float) -> None:
@@ -42,7 +43,7 @@ class Gate(Protocol):
     def tokens(self, request: Request) -> ProductTokens:
         """The product tokens that the request is held to; the crawl's where those in its meta are wrong."""
 
-    def known(self, request: Request) -> Standing | None:
+    def known(self, request: Request) -> RobotsPolicy | None:
         """What is known at this moment of the robots.txt that holds for the request; None where nothing is."""
 
     def tell(self, reason: ForbiddenByRobots, request: Request) -> None:

@@ -6,9 +6,9 @@ from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 from scrapy.utils.python import to_unicode
 
-from .agent import ProductTokens, tokens_of_header
-from .protocol.agents import is_product_token
-from .protocol.parser import RobotsTxt
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.robotstxt.product_tokens import is_product_token
+from scrapy_rep.user_agent import ProductTokens, tokens_of_header
 
 
 class RepRobotParser(RobotParser):

@@ -13,9 +13,11 @@ from urllib.parse import urlsplit
 
 from scrapy.settings import BaseSettings
 
-from .protocol.access import MAX_REDIRECTS, OVERRIDES, POLICIES, RFC9309, Origin, StatusRow
-from .protocol.freshness import LONGEST
-from .protocol.parser import PARSING_LIMIT
+from scrapy_rep.protocol.freshness import MAX_LIFETIME
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS
+from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT
+from scrapy_rep.protocol.status_policy import OVERRIDES, POLICIES, RFC9309, StatusRow
 
 logger = logging.getLogger("scrapy_rep")
 
@@ -183,7 +185,7 @@ SETTINGS: Mapping[str, tuple[Any, Callable[[Any], Any]]] = {
     "storages": ({}, _classes),
     "memory_origins": (10_000, _at_least(1, "origins", int)),
     "memory_octets": (64 * 2**20, _at_least(2**20, "octets", int)),
-    "lifetime_min": (3_600.0, _at_least(0, "seconds", float, most=LONGEST)),
+    "lifetime_min": (3_600.0, _at_least(0, "seconds", float, most=MAX_LIFETIME)),
     "unreachable_days": (30.0, _at_least(1, "days", float)),
     "body_limit": (PARSING_LIMIT, _at_least(PARSING_LIMIT, "octets", int)),
     "max_redirects": (MAX_REDIRECTS, _at_least(MAX_REDIRECTS, "redirects", int)),

@@ -20,9 +20,9 @@ from web import Site, Web, answer
 
 import scrapy_rep
 from scrapy_rep import AccessResult, RepDecodingMiddleware, RepMiddleware
-from scrapy_rep.protocol.access import RFC9309, result_of
-from scrapy_rep.protocol.freshness import LONGEST
-from scrapy_rep.protocol.lifecycle import BACKOFF_FIRST, BACKOFF_LONGEST
+from scrapy_rep.protocol.freshness import MAX_LIFETIME
+from scrapy_rep.protocol.lifecycle import BACKOFF_FIRST, BACKOFF_MAX
+from scrapy_rep.protocol.status_policy import RFC9309, result_of
 from scrapy_rep.settings import SETTINGS, setting_name
 
 ROOT = Path(__file__).parents[1]
@@ -126,7 +126,7 @@ async def test_by_hand_is_the_same_as_the_add_on(block: Block, web: Web) -> None
     assert crawler is not None
     there = (crawler.get_downloader_middleware(m) for m in (RepMiddleware, RepDecodingMiddleware, RobotsTxtMiddleware))
     assert [middleware is not None for middleware in there] == [True, True, False]
-    assert crawler.settings["DOWNLOAD_HANDLERS"] == {"ftp": "scrapy_rep.ftp.RepFTPDownloadHandler"}
+    assert crawler.settings["DOWNLOAD_HANDLERS"] == {"ftp": "scrapy_rep.fetching.ftp.RepFTPDownloadHandler"}
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_each_status_is_in_one_row_of_the_answers() -> None:
 
 
 def test_the_answers_hold_for_as_long_as_the_table_says() -> None:
-    assert (BACKOFF_FIRST, BACKOFF_LONGEST, LONGEST) == (5, 3600, 24 * 3600)
+    assert (BACKOFF_FIRST, BACKOFF_MAX, MAX_LIFETIME) == (5, 3600, 24 * 3600)
     *rows, dropped = ((AccessResult(cells[1]), cells[3]) for cells in table("answers") if cells[1] != "redirect")
     for access, kept_for in rows:
         assert kept_for.startswith("5 seconds" if access is AccessResult.UNREACHABLE else "24 hours")

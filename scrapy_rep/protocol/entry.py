@@ -6,24 +6,26 @@ import codecs
 import json
 import math
 import zlib
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from .access import AccessResult
-from .freshness import SILENT, Caching
-from .parser import PARSING_LIMIT, RobotsTxt
+from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.freshness import SILENT, Caching
+from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
+from scrapy_rep.protocol.status_policy import StatusRow, result_of
 
 VERSION = b"\x01"  # of the bytes; whatever begins otherwise is a miss
-MOST_HEADER = 65_536  # octets; what is said beside the rules is bounded where it is read
+MAX_HEADER = 65_536  # octets; what is said beside the rules is bounded where it is read
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class StoredResponse:
     """The last answer that was one: rules (2.3.1.1), or that there are none (2.3.1.3)."""
 
     access: AccessResult
     """SUCCESS, UNAVAILABLE or RESTRICTED."""
-    cause: str
+    reason: str
     """The answer in words: `HTTP 404`."""
     robots: RobotsTxt | None
     """The rules, of a success; else None."""
@@ -52,7 +54,7 @@ class Outage:
     """Seconds since the epoch, of the first failure in the row."""
     failures: int
     """In a row."""
-    cause: str
+    reason: str
     """The last one: `HTTP 503`, or why there was no answer."""
     asked_at: float
     """Seconds since the epoch, of the last failure."""
@@ -68,35 +70,37 @@ class Entry:
 
     robots_url: str
     """The initial authority's, wherever redirects led (2.3.1.2)."""
-    copy: Copy | None = None
+    stored: StoredResponse | None = None
     outage: Outage | None = None
 
     @property
     def access(self) -> AccessResult:
         """What asking for robots.txt came to, last time."""
-        return self.copy.access if self.copy is not None and self.outage is None else AccessResult.UNREACHABLE
+        return self.stored.access if self.stored is not None and self.outage is None else AccessResult.UNREACHABLE
 
     @property
-    def cause(self) -> str:
+    def reason(self) -> str:
         """The last answer in words: `HTTP 404`, or why there was none."""
         if self.outage is not None:
-            return self.outage.cause
-        return self.copy.cause if self.copy is not None else "never asked for"
+            return self.outage.reason
+        return self.stored.reason if self.stored is not None else "never asked for"
 
 
 def encoded(entry: Entry) -> bytes:
     """The entry's bytes, compressed; which origin they are of is not said in them."""
-    copy, outage = entry.copy, entry.outage
+    stored, outage = entry.stored, entry.outage
     header: dict[str, Any] = {}
     if outage is not None:
         header["outage"] = asdict(outage)
     octets = b""
-    if copy is not None:
-        header["copy"] = {field.name: getattr(copy, field.name) for field in fields(Copy) if field.name != "robots"}
-        header["copy"].update(access=copy.access.value, caching=_said(copy.caching))
-        if copy.robots is not None:
-            octets = copy.robots.octets
-            header["truncated"] = copy.robots.truncated
+    if stored is not None:
+        header["copy"] = {
+            field.name: getattr(stored, field.name) for field in fields(StoredResponse) if field.name != "robots"
+        }
+        header["copy"].update(access=stored.access.value, caching=_said(stored.caching))
+        if stored.robots is not None:
+            octets = stored.robots.octets
+            header["truncated"] = stored.robots.truncated
     return VERSION + zlib.compress(json.dumps(header, separators=(",", ":")).encode() + b"\n" + octets)
 
 
@@ -116,22 +120,22 @@ def _decoded(octets: bytes, robots_url: str, limit: int) -> Entry | None:
         return None
     header_octets, _newline, body = _inflated(octets[len(VERSION) :], limit).partition(b"\n")
     header = json.loads(header_octets)
-    copy = _copy(header["copy"], body, header.get("truncated")) if "copy" in header else None
+    stored = _copy(header["copy"], body, header.get("truncated")) if "copy" in header else None
     outage = Outage(**_checked(Outage, header["outage"])) if "outage" in header else None
-    return Entry(robots_url, copy, outage) if copy or outage else None
+    return Entry(robots_url, stored, outage) if stored or outage else None
 
 
 def _inflated(octets: bytes, limit: int) -> bytes:
     """Raises where the octets are torn (zlib's checksum), or more than ever is put in."""
     decompressor = zlib.decompressobj()
     # UTF-16 grows by half where it is made UTF-8.
-    inflated = decompressor.decompress(octets, 2 * limit + MOST_HEADER)
+    inflated = decompressor.decompress(octets, 2 * limit + MAX_HEADER)
     if not decompressor.eof or decompressor.unused_data:
         raise ValueError("torn")
     return inflated
 
 
-def _copy(said: dict[str, Any], body: bytes, truncated: bool | None) -> Copy:
+def _copy(said: dict[str, Any], body: bytes, truncated: bool | None) -> StoredResponse:
     robots = None
     if truncated is not None:
         # The mark that is skipped (2.2.2) is put before it, lest one in the octets themselves be.
@@ -140,7 +144,7 @@ def _copy(said: dict[str, Any], body: bytes, truncated: bool | None) -> Copy:
     access, caching = AccessResult(said.pop("access")), Caching(**_checked(Caching, said.pop("caching")))
     if (robots is not None) is not (access is AccessResult.SUCCESS):
         raise ValueError("rules without a success, or the reverse")
-    return Copy(access=access, robots=robots, caching=caching, **_checked(Copy, said))
+    return StoredResponse(access=access, robots=robots, caching=caching, **_checked(StoredResponse, said))
 
 
 def _said(caching: Caching) -> dict[str, Any]:
@@ -150,7 +154,7 @@ def _said(caching: Caching) -> dict[str, Any]:
 _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
 
 
-def _checked(kind: type[Copy | Outage | Caching], said: dict[str, Any]) -> dict[str, Any]:
+def _checked(kind: type[StoredResponse | Outage | Caching], said: dict[str, Any]) -> dict[str, Any]:
     """What was said, each value of its field's type: others may write to the store that the bytes came from."""
     annotations = {field.name: str(field.type) for field in fields(kind)}
     for name, value in said.items():
@@ -159,3 +163,41 @@ def _checked(kind: type[Copy | Outage | Caching], said: dict[str, Any]) -> dict[
         if not right or (isinstance(value, float) and not math.isfinite(value)):
             raise ValueError(name)
     return said
+
+
+# What of an entry may outlive the process, for how long, and for which crawls that share a store.
+
+
+def asked_at(entry: Entry) -> float:
+    """Seconds since the epoch; of two entries of an origin, the one that was asked for later says more."""
+    if entry.outage is not None:
+        return entry.outage.asked_at
+    return entry.stored.received_at if entry.stored is not None else 0.0
+
+
+def storable(entry: Entry) -> Entry | None:
+    """What of it may outlive the process (RFC 9111 5.2.2.5); None where nothing may."""
+    if entry.stored is None or not entry.stored.forbids_store:
+        return entry
+    return replace(entry, stored=None) if entry.outage is not None else None
+
+
+def of_use_until(entry: Entry, unreachable_for: float) -> float:
+    """Seconds since the epoch after which the entry says nothing any more that a crawl could use."""
+    stored, outage = entry.stored, entry.outage
+    # Twice: an outage may begin when nobody looks, and is counted on by a crawl that comes by only at its end.
+    moments = [0.0]
+    if stored is not None:
+        moments.append(stored.fresh_until + (2 * unreachable_for if stored.robots is not None else 0.0))
+    if outage is not None:
+        moments.append(outage.ask_again_at + 2 * unreachable_for)
+    return max(moments)
+
+
+def is_judged_by(entry: Entry, rows: Iterable[StatusRow]) -> bool:
+    """Whether a policy makes of the entry's answers what was made of them: other crawls may share a store."""
+    rows = tuple(rows)
+    stored, outage = entry.stored, entry.outage
+    judged = [(stored.status, stored.access)] if stored is not None else []
+    judged += [(outage.status, AccessResult.UNREACHABLE)] if outage is not None else []
+    return all(status is None or result_of(status, rows) is result for status, result in judged)

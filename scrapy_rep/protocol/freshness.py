@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LONGEST = 24 * 3600.0  # seconds; RFC 9309 2.4: not "for more than 24 hours"
+MAX_LIFETIME = 24 * 3600.0  # seconds; RFC 9309 2.4: not "for more than 24 hours"
 LAST_TENTH = 0.1  # of the time for which an answer is fresh: the part in which it is refreshed ahead of need
 
 
@@ -50,7 +50,7 @@ def freshness_lifetime(caching: Caching, received_at: float) -> float:
         return caching.max_age
     if caching.expires is not None:
         return max(0.0, caching.expires - (received_at if caching.date is None else caching.date))
-    return LONGEST
+    return MAX_LIFETIME
 
 
 def initial_age(caching: Caching, received_at: float, response_delay: float = 0.0) -> float:
@@ -66,7 +66,7 @@ def fresh_until(caching: Caching, received_at: float, least: float, response_del
     robots.txt with each request would be a burden to them. At most one day after it came (RFC 9309 2.4).
     """
     remaining = freshness_lifetime(caching, received_at) - initial_age(caching, received_at, response_delay)
-    return received_at + min(max(remaining, least), LONGEST)
+    return received_at + min(max(remaining, least), MAX_LIFETIME)
 
 
 def refresh_from(received_at: float, until: float) -> float:

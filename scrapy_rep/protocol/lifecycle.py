@@ -6,15 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from .access import AccessResult, is_robots_txt
-from .entry import Copy, Entry, Outage
-from .freshness import LONGEST, refresh_from
-from .parser import RobotsTxt
-from .rules import Verdict
+from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.entry import Entry, Outage, StoredResponse
+from scrapy_rep.protocol.freshness import MAX_LIFETIME, refresh_from
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
+from scrapy_rep.protocol.robotstxt.rules import Verdict
 
 DAY = 24 * 3600.0  # seconds
 BACKOFF_FIRST = 5.0  # seconds
-BACKOFF_LONGEST = 3600.0  # seconds
+BACKOFF_MAX = 3600.0  # seconds
 CLOCK_SKEW = 300.0  # seconds by which the clocks of a fleet, or of a machine before and after, may differ
 
 
@@ -31,15 +32,15 @@ class State(Enum):
     LONG_UNREACHABLE = "robots.txt has been unreachable for too long, and no rules are held"
 
 
-class Obey(Enum):
+class Basis(Enum):
     """What decides about a request meanwhile."""
 
     NOTHING_ALLOWED = "nothing is allowed"
-    COPY = "the answer that is held"
+    STORED = "the answer that is held"
     EVERYTHING_ALLOWED = "everything is allowed"
 
 
-class Ask(Enum):
+class Refetch(Enum):
     """Whether robots.txt is asked for."""
 
     FIRST = "before the request is decided"
@@ -49,15 +50,15 @@ class Ask(Enum):
 
 
 # Before a request is decided: each row with its source.
-TO_DO: Mapping[State, tuple[Obey, Ask, str]] = {
-    State.UNKNOWN: (Obey.NOTHING_ALLOWED, Ask.FIRST, "RFC 9309 2.3"),
-    State.FRESH: (Obey.COPY, Ask.NOT, "RFC 9309 2.4; RFC 9111 4.2"),
-    State.AGEING: (Obey.COPY, Ask.MEANWHILE, "so that nobody waits; RFC 9111 4.2 allows to ask at any time"),
-    State.STALE: (Obey.NOTHING_ALLOWED, Ask.FIRST, "RFC 9111 4.2.4; RFC 9309 2.4"),
-    State.UNREACHABLE: (Obey.NOTHING_ALLOWED, Ask.AFTER_BACKOFF, "RFC 9309 2.3.1.4: complete disallow"),
-    State.UNREACHABLE_HELD: (Obey.NOTHING_ALLOWED, Ask.AFTER_BACKOFF, "RFC 9111 4.2.4; RFC 9309 2.3.1.4"),
-    State.UNREACHABLE_STALE: (Obey.COPY, Ask.AFTER_BACKOFF, "RFC 9309 2.4: 'unless ... unreachable'; 2.3.1.4"),
-    State.LONG_UNREACHABLE: (Obey.EVERYTHING_ALLOWED, Ask.AFTER_BACKOFF, "RFC 9309 2.3.1.4: 'MAY assume'"),
+POLICY_OF_STATE: Mapping[State, tuple[Basis, Refetch, str]] = {
+    State.UNKNOWN: (Basis.NOTHING_ALLOWED, Refetch.FIRST, "RFC 9309 2.3"),
+    State.FRESH: (Basis.STORED, Refetch.NOT, "RFC 9309 2.4; RFC 9111 4.2"),
+    State.AGEING: (Basis.STORED, Refetch.MEANWHILE, "so that nobody waits; RFC 9111 4.2 allows to ask at any time"),
+    State.STALE: (Basis.NOTHING_ALLOWED, Refetch.FIRST, "RFC 9111 4.2.4; RFC 9309 2.4"),
+    State.UNREACHABLE: (Basis.NOTHING_ALLOWED, Refetch.AFTER_BACKOFF, "RFC 9309 2.3.1.4: complete disallow"),
+    State.UNREACHABLE_HELD: (Basis.NOTHING_ALLOWED, Refetch.AFTER_BACKOFF, "RFC 9111 4.2.4; RFC 9309 2.3.1.4"),
+    State.UNREACHABLE_STALE: (Basis.STORED, Refetch.AFTER_BACKOFF, "RFC 9309 2.4: 'unless ... unreachable'; 2.3.1.4"),
+    State.LONG_UNREACHABLE: (Basis.EVERYTHING_ALLOWED, Refetch.AFTER_BACKOFF, "RFC 9309 2.3.1.4: 'MAY assume'"),
 }
 
 
@@ -74,7 +75,7 @@ class Outcome(Enum):
     """Another component of the crawl refused the request: it would only be refused again soon."""
 
 
-class Keep(Enum):
+class CacheUpdate(Enum):
     """What is known from then on, and when robots.txt is asked for again."""
 
     ANSWER = "what came, and nothing of before, for its lifetime"
@@ -83,11 +84,11 @@ class Keep(Enum):
     LONG_OUTAGE = "what was held, and that it is unreachable, for the backoff's longest step"
 
 
-_A, _F, _O, _L = Keep.ANSWER, Keep.FRESHENED, Keep.OUTAGE, Keep.LONG_OUTAGE
+_A, _F, _O, _L = CacheUpdate.ANSWER, CacheUpdate.FRESHENED, CacheUpdate.OUTAGE, CacheUpdate.LONG_OUTAGE
 
 # Once robots.txt was asked for; the columns are the outcomes, in their order. A 304 freshens rules alone (RFC 9111
 # 4.3.4), so where none are held nobody can have asked for it.
-_GRID: Mapping[State, tuple[Keep, ...]] = {
+_AFTER_FETCH_ROWS: Mapping[State, tuple[CacheUpdate, ...]] = {
     # after                 SUCCESS, NOT_MODIFIED, UNAVAILABLE, RESTRICTED, UNREACHABLE, DROPPED
     State.UNKNOWN:           (_A, _O, _A, _A, _O, _L),
     State.FRESH:             (_A, _F, _A, _A, _O, _L),
@@ -98,21 +99,21 @@ _GRID: Mapping[State, tuple[Keep, ...]] = {
     State.UNREACHABLE_STALE: (_A, _F, _A, _A, _O, _L),
     State.LONG_UNREACHABLE:  (_A, _O, _A, _A, _O, _L),
 }  # fmt: skip
-AFTER_FETCH: Mapping[tuple[State, Outcome], Keep] = {
+AFTER_FETCH: Mapping[tuple[State, Outcome], CacheUpdate] = {
     (state, outcome): keep
-    for state, row in _GRID.items()
+    for state, row in _AFTER_FETCH_ROWS.items()
     for outcome, keep in zip(Outcome, row, strict=True)
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RobotsPolicy:
     """What an entry comes to, from a moment on and until another."""
 
     entry: Entry
     state: State
-    obey: Obey
-    ask: Ask
+    basis: Basis
+    refetch: Refetch
     """FIRST, MEANWHILE or NOT: the backoff is already reckoned in."""
     until: float
     """Seconds since the epoch until which all of this holds."""
@@ -126,22 +127,22 @@ class Standing:
     """Rules past their time are obeyed."""
 
     def __post_init__(self) -> None:
-        copy = self.entry.copy if self.obey is Obey.COPY else None
-        object.__setattr__(self, "robots", copy.robots if copy is not None else None)
-        object.__setattr__(self, "is_settled", self.ask is Ask.NOT)
+        stored = self.entry.stored if self.basis is Basis.STORED else None
+        object.__setattr__(self, "robots", stored.robots if stored is not None else None)
+        object.__setattr__(self, "is_settled", self.refetch is Refetch.NOT)
         object.__setattr__(self, "is_stale", self.state is State.UNREACHABLE_STALE)
 
     @property
     def is_current(self) -> bool:
-        """Whoever comes by anew need not ask: what is known is fresh, or was found unreachable just now."""
+        """Whoever comes by anew need not refetch: what is known is fresh, or was found unreachable just now."""
         return self.is_settled or self.state is State.AGEING
 
     @property
     def access(self) -> AccessResult:
         """What the origin's robots.txt is taken for."""
-        if self.obey is Obey.COPY and self.entry.copy is not None:
-            return self.entry.copy.access
-        return AccessResult.UNAVAILABLE if self.obey is Obey.EVERYTHING_ALLOWED else AccessResult.UNREACHABLE
+        if self.basis is Basis.STORED and self.entry.stored is not None:
+            return self.entry.stored.access
+        return AccessResult.UNAVAILABLE if self.basis is Basis.EVERYTHING_ALLOWED else AccessResult.UNREACHABLE
 
     def verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
         """Whether a crawler with that product token, or those in order of preference, may fetch the absolute URL."""
@@ -163,47 +164,47 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
     """The state at `now`; `unreachable_for`: seconds of an outage after which it has been too long."""
     if entry is None:
         return State.UNKNOWN
-    copy, outage = entry.copy, entry.outage
-    # A copy from the future is none: the clock was set back since.
-    if copy is not None and now < copy.fresh_until <= now + LONGEST + CLOCK_SKEW:
-        return State.AGEING if now >= refresh_from(copy.received_at, copy.fresh_until) else State.FRESH
+    stored, outage = entry.stored, entry.outage
+    # A stored from the future is none: the clock was set back since.
+    if stored is not None and now < stored.fresh_until <= now + MAX_LIFETIME + CLOCK_SKEW:
+        return State.AGEING if now >= refresh_from(stored.received_at, stored.fresh_until) else State.FRESH
     if outage is None:
-        return State.UNKNOWN if copy is None else State.STALE
+        return State.UNKNOWN if stored is None else State.STALE
     too_long = now - outage.since >= unreachable_for
-    if copy is None or copy.robots is None:
+    if stored is None or stored.robots is None:
         return State.LONG_UNREACHABLE if too_long else State.UNREACHABLE
     # 2.3.1.4: after a long time "continue to use a cached copy", whatever forbade it before: the other choice is none.
-    return State.UNREACHABLE_HELD if copy.forbids_stale and not too_long else State.UNREACHABLE_STALE
+    return State.UNREACHABLE_HELD if stored.forbids_stale and not too_long else State.UNREACHABLE_STALE
 
 
-def standing_of(entry: Entry, now: float, unreachable_for: float) -> Standing:
+def policy_at(entry: Entry, now: float, unreachable_for: float) -> RobotsPolicy:
     """What the entry comes to at `now`."""
     state = state_of(entry, now, unreachable_for)
-    obey, ask, _source = TO_DO[state]
-    if ask is Ask.AFTER_BACKOFF:
-        ask = Ask.NOT if _is_backing_off(entry.outage, now) else Ask.MEANWHILE
-    elif ask is Ask.MEANWHILE and _is_backing_off(entry.outage, now):
-        ask = Ask.NOT
-    return Standing(entry, state, obey, ask, min(_turns(entry, now, unreachable_for), default=now))
+    basis, refetch, _source = POLICY_OF_STATE[state]
+    if refetch is Refetch.AFTER_BACKOFF:
+        refetch = Refetch.NOT if _is_backing_off(entry.outage, now) else Refetch.MEANWHILE
+    elif refetch is Refetch.MEANWHILE and _is_backing_off(entry.outage, now):
+        refetch = Refetch.NOT
+    return RobotsPolicy(entry, state, basis, refetch, min(_turns(entry, now, unreachable_for), default=now))
 
 
-def just_answered(entry: Entry, now: float, unreachable_for: float) -> Standing:
+def policy_after_fetch(entry: Entry, now: float, unreachable_for: float) -> RobotsPolicy:
     """The same for those who waited for the answer: it decides about them, however short its lifetime (RFC 9111 4)."""
-    standing = standing_of(entry, now, unreachable_for)
-    if standing.ask is Ask.FIRST and entry.copy is not None and entry.outage is None:
-        return Standing(entry, State.FRESH, Obey.COPY, Ask.NOT, until=now)
-    return standing
+    policy = policy_at(entry, now, unreachable_for)
+    if policy.refetch is Refetch.FIRST and entry.stored is not None and entry.outage is None:
+        return RobotsPolicy(entry, State.FRESH, Basis.STORED, Refetch.NOT, until=now)
+    return policy
 
 
 def _is_backing_off(outage: Outage | None, now: float) -> bool:
-    return outage is not None and now < outage.ask_again_at <= now + BACKOFF_LONGEST + CLOCK_SKEW
+    return outage is not None and now < outage.ask_again_at <= now + BACKOFF_MAX + CLOCK_SKEW
 
 
 def _turns(entry: Entry, now: float, unreachable_for: float) -> Iterable[float]:
     """The moments to come at which the entry may come to something else."""
     moments: list[float] = []
-    if entry.copy is not None:
-        moments += [entry.copy.fresh_until, refresh_from(entry.copy.received_at, entry.copy.fresh_until)]
+    if entry.stored is not None:
+        moments += [entry.stored.fresh_until, refresh_from(entry.stored.received_at, entry.stored.fresh_until)]
     if entry.outage is not None:
         moments += [entry.outage.ask_again_at, entry.outage.since + unreachable_for]
     return (moment for moment in moments if moment > now)
@@ -212,17 +213,17 @@ def _turns(entry: Entry, now: float, unreachable_for: float) -> Iterable[float]:
 def backoff(failures: int) -> float:
     """Seconds before robots.txt is asked for again after so many failures in a row: doubling, at most an hour."""
     # The exponent is bounded before it is used: a float has no 2 ** 1100.
-    return min(BACKOFF_FIRST * 2.0 ** min(failures - 1, 64), BACKOFF_LONGEST)
+    return min(BACKOFF_FIRST * 2.0 ** min(failures - 1, 64), BACKOFF_MAX)
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchResult:
     """What asking for a robots.txt came to."""
 
     outcome: Outcome
-    copy: Copy | None = None
-    """The answer, of SUCCESS, UNAVAILABLE and RESTRICTED; the copy freshened, of NOT_MODIFIED."""
-    cause: str = ""
+    stored: StoredResponse | None = None
+    """The answer, of SUCCESS, UNAVAILABLE and RESTRICTED; the stored freshened, of NOT_MODIFIED."""
+    reason: str = ""
     """Of the others, in words."""
     status: int | None = None
     retry_after: float = 0.0
@@ -232,7 +233,7 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class OutageLimits:
     """With an origin that is unreachable."""
 
     unreachable_for: float
@@ -241,31 +242,31 @@ class Patience:
     """Seconds from its beginning for which requests wait."""
 
 
-def after_fetch(known: Entry | None, robots_url: str, fetched: Fetched, now: float, patience: Patience) -> Entry:
+def after_fetch(known: Entry | None, robots_url: str, fetched: FetchResult, now: float, limits: OutageLimits) -> Entry:
     """What is remembered from now on, robots.txt having been asked for until `now`."""
-    keep = AFTER_FETCH[state_of(known, now, patience.unreachable_for), fetched.outcome]
-    if keep is Keep.ANSWER or keep is Keep.FRESHENED:
-        return Entry(robots_url, fetched.copy)
+    keep = AFTER_FETCH[state_of(known, now, limits.unreachable_for), fetched.outcome]
+    if keep is CacheUpdate.ANSWER or keep is CacheUpdate.FRESHENED:
+        return Entry(robots_url, fetched.stored)
     before = known.outage if known is not None else None
     failures = before.failures + 1 if before is not None else 1
     since = before.since if before is not None else now if fetched.failed_at is None else fetched.failed_at
     wait = backoff(failures)
-    if now < since + patience.budget < now + wait:
+    if now < since + limits.budget < now + wait:
         # Whoever waits is not sent away without a last try.
-        wait = since + patience.budget - now
-    not_before = BACKOFF_LONGEST if keep is Keep.LONG_OUTAGE else min(fetched.retry_after, BACKOFF_LONGEST)
-    outage = Outage(since, failures, fetched.cause, now, now + max(wait, not_before), fetched.status)
-    return Entry(robots_url, known.copy if known is not None else None, outage)
+        wait = since + limits.budget - now
+    not_before = BACKOFF_MAX if keep is CacheUpdate.LONG_OUTAGE else min(fetched.retry_after, BACKOFF_MAX)
+    outage = Outage(since, failures, fetched.reason, now, now + max(wait, not_before), fetched.status)
+    return Entry(robots_url, known.stored if known is not None else None, outage)
 
 
-def pause_before_asking(standing: Standing, now: float, budget: float) -> float | None:
+def pause_before_asking(policy: RobotsPolicy, now: float, budget: float) -> float | None:
     """Seconds that an origin's requests wait before robots.txt is asked for again; None where they wait no longer.
 
     They wait for `budget` seconds after the first failure, unless something may be obeyed meanwhile; and not in vain:
     only where robots.txt is asked for by then.
     """
-    outage = standing.entry.outage
-    if outage is None or standing.obey is not Obey.NOTHING_ALLOWED:
+    outage = policy.entry.outage
+    if outage is None or policy.basis is not Basis.NOTHING_ALLOWED:
         return None
     if budget <= 0 or outage.ask_again_at > outage.since + budget:
         return None

@@ -9,11 +9,10 @@ from typing import Any
 from scrapy.crawler import Crawler
 from scrapy.utils.misc import build_from_crawler, load_object
 
-from scrapy_rep.protocol.access import Origin
 from scrapy_rep.protocol.entry import Entry, decoded
+from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
-
-from .base import Storage, without_password
+from scrapy_rep.storage.base import Storage, without_password
 
 __all__ = ["STORAGES", "Storage", "Stored", "forget", "storage_of", "stored"]
 

@@ -7,14 +7,13 @@ from collections import OrderedDict
 from scrapy.crawler import Crawler
 
 from scrapy_rep.settings import RepSettings
-
-from .base import Storage
+from scrapy_rep.storage.base import Storage
 
 EACH = 400  # octets that an entry costs beside its own: key, origin, places in two dicts (measured on CPython 3.11)
 
 
 class MemoryStorage(Storage):
-    """Its entries are at hand without an await, too: `at_hand`, `touch` and `keep`."""
+    """Its entries are at hand without an await, too: `peek`, `touch` and `keep`."""
 
     def __init__(self, most_origins: int, most_octets: int) -> None:
         self._most_origins = most_origins
@@ -29,7 +28,7 @@ class MemoryStorage(Storage):
         settings = RepSettings.read(crawler.settings)
         return cls(settings.memory_origins, settings.memory_octets)
 
-    def at_hand(self, origin: str) -> bytes | None:
+    def peek(self, origin: str) -> bytes | None:
         return self._entries[origin] if self.touch(origin) else None
 
     def touch(self, origin: str) -> bool:
@@ -55,7 +54,7 @@ class MemoryStorage(Storage):
         return octets is not None
 
     async def get(self, origin: str) -> bytes | None:
-        return self.at_hand(origin)
+        return self.peek(origin)
 
     async def put(self, origin: str, octets: bytes, keep_for: float) -> None:  # noqa: ARG002 - the bounds will do
         self.keep(origin, octets)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from scrapy.crawler import Crawler
 
-from .base import Storage, without_password
-from .threads import Threads
+from scrapy_rep.storage.base import Storage, without_password
+from scrapy_rep.storage.threads import Threads
 
 if TYPE_CHECKING:
     from redis import Redis

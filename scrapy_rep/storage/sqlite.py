@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from scrapy.utils.project import data_path
 
-from .base import Storage
-from .threads import Threads
+from scrapy_rep.storage.base import Storage
+from scrapy_rep.storage.threads import Threads
 
 logger = logging.getLogger("scrapy_rep")
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS / "helpers"), str(TESTS / "protocol")]
 
 from benchmarks.bodies import LIMIT, agents_and_rules, one_huge_group, rules_of_a_site
 from benchmarks.measuring import head, row
@@ -24,7 +25,7 @@ from scrapy.utils.asyncio import call_later, sleep
 from web import Web
 
 ORIGINS, PAGES, ROUNDS = 1_000, 3, 3
-MOST_SECONDS = 300  # for one crawl
+MAX_SECONDS = 300  # for one crawl
 WHO: dict[str, dict[str, Any]] = {"no robots.txt": {"ROBOTSTXT_OBEY": False}, "built-in": BUILTIN, "scrapy-rep": ADDON}
 
 
@@ -78,7 +79,7 @@ def measure(settings: dict[str, Any], urls: list[str]) -> dict[str, float]:
         input=json.dumps({"settings": settings, "urls": urls}),
         stdout=subprocess.PIPE,
         text=True,
-        timeout=MOST_SECONDS,
+        timeout=MAX_SECONDS,
         check=True,
     )
     return dict(json.loads(run.stdout.splitlines()[-1]))

@@ -17,8 +17,8 @@ from scrapy.robotstxt import ProtegoRobotParser
 from scrapy.utils.test import get_crawler
 
 from scrapy_rep import AccessResult, RepMiddleware, RobotsTxt
-from scrapy_rep.protocol.access import Origin
-from scrapy_rep.protocol.entry import Copy, Entry
+from scrapy_rep.protocol.entry import Entry, StoredResponse
+from scrapy_rep.protocol.origin import Origin
 
 AGENT = "ExampleBot/1.0"
 REQUESTS = 5_000
@@ -47,8 +47,8 @@ def steps(crawler: Crawler, body: bytes, url: str) -> dict[str, Step]:
         robots.allows(other, ("ExampleBot",))
     ours = RepMiddleware.from_crawler(crawler)
     now = time.time()
-    copy = Copy(AccessResult.SUCCESS, "HTTP 200", robots, received_at=now, fresh_until=now + 86_400)
-    ours._resolver._memory.put(origin, Entry(origin.robots_url, copy), now)
+    stored = StoredResponse(AccessResult.SUCCESS, "HTTP 200", robots, received_at=now, fresh_until=now + 86_400)
+    ours._resolver._memory.put(origin, Entry(origin.robots_url, stored), now)
     builtin: Any = RobotsTxtMiddleware.from_crawler(crawler)
     parser: Any = ProtegoRobotParser(body, None)
     builtin._parsers[origin.host] = parser

@@ -17,7 +17,8 @@ from typing import Any
 from scrapy.utils.reactor import install_reactor
 from twisted.internet.defer import Deferred
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS / "helpers"), str(TESTS / "protocol")]
 
 from crawling import ADDON, BUILTIN, Crawl, crawl
 from scrapy import Request

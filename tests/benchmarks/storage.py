@@ -18,7 +18,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS / "helpers"), str(TESTS / "protocol")]
 
 from crawling import ADDON
 from fleets import CRAWL, fleet, open_sites, torn_by_killed_writers
@@ -26,13 +27,15 @@ from redis_server import RedisServer
 from scrapy import Spider
 from scrapy.robotstxt import ProtegoRobotParser
 from scrapy.utils.test import get_crawler
-from test_lifecycle_table import copy, forty_days
+from test_lifecycle_table import copy as response
+from test_lifecycle_table import forty_days
 from web import Site, Web
 
-from scrapy_rep.memory import EACH_PARSED, PER_OCTET, memory_and_store
-from scrapy_rep.protocol.access import AccessResult, Origin
-from scrapy_rep.protocol.entry import Copy, Entry, decoded, encoded
-from scrapy_rep.protocol.parser import RobotsTxt
+from scrapy_rep.cache.memory import EACH_PARSED, PER_OCTET, memory_and_store
+from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.entry import Entry, StoredResponse, decoded, encoded
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.settings import RepSettings
 
 DAY = 24 * 3600.0
@@ -120,9 +123,9 @@ def outage() -> None:
     """40 days of outage: `/` and `/x`, which the rules disallow; + allowed, - not."""
     cases = {
         "no copy": None,
-        "rules": copy(),
-        "rules, must-revalidate": copy(forbids_stale=True),
-        "a 404": copy(AccessResult.UNAVAILABLE),
+        "rules": response(),
+        "rules, must-revalidate": response(forbids_stale=True),
+        "a 404": response(AccessResult.UNAVAILABLE),
     }
     for name, held in cases.items():
         days = forty_days(held)
@@ -159,7 +162,7 @@ def memory() -> None:
         origin = Origin("https", f"www.some-example-{number}.com", None)
         robots = RobotsTxt.parse(octets)
         robots.allows(f"{origin}/x", "bot")
-        caching = Copy(AccessResult.SUCCESS, "HTTP 200", robots, now, now + DAY, 200, origin.robots_url)
+        caching = StoredResponse(AccessResult.SUCCESS, "HTTP 200", robots, now, now + DAY, 200, origin.robots_url)
         memory.put(origin, Entry(origin.robots_url, caching), now)
         if number in {1_000, 5_000, 10_000} or number % 20_000 == 0:
             gc.collect()
@@ -174,7 +177,9 @@ def memory() -> None:
     base = tracemalloc.get_traced_memory()[0]
     for number in range(3_000):
         origin = Origin("https", f"www.some-example-{number}.com", None)
-        copied = Copy(AccessResult.SUCCESS, "HTTP 200", RobotsTxt.parse(body(chance)), now, now + DAY, 200, "")
+        copied = StoredResponse(
+            AccessResult.SUCCESS, "HTTP 200", RobotsTxt.parse(body(chance)), now, now + DAY, 200, ""
+        )
         again.put(origin, Entry(origin.robots_url, copied), now)
     again._in_use.clear()
     gc.collect()
@@ -196,7 +201,7 @@ def memory() -> None:
         kept.append(parser)
     gc.collect()
     print(f"the built-in's: {(tracemalloc.get_traced_memory()[0] - base) / 500:.0f} octets each")
-    one = encoded(Entry("", Copy(AccessResult.SUCCESS, "", RobotsTxt.parse(body(chance)), now, now)))
+    one = encoded(Entry("", StoredResponse(AccessResult.SUCCESS, "", RobotsTxt.parse(body(chance)), now, now)))
     print(f"an entry's bytes, one of them: {len(one)}")
     del before
 

@@ -17,7 +17,8 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS / "helpers"), str(TESTS / "protocol")]
 
 from crawling import ADDON, BUILTIN, CrawlSpider, SlotByOrigin
 from scrapy import Request
@@ -28,7 +29,7 @@ from web import Route, Site, Web, answer
 
 RULES = "user-agent: *\ndisallow: /private\n"
 ORIGINS, PAGES = 200, 3
-MOST_SECONDS = 240  # for one crawl
+MAX_SECONDS = 240  # for one crawl
 WHO: dict[str, dict[str, Any]] = {"scrapy-rep": ADDON, "built-in": BUILTIN}
 TIMEOUTS = {"DOWNLOAD_TIMEOUT": 10, "REP_FETCH_TIMEOUT": 10}
 
@@ -100,7 +101,7 @@ def measure(who: str, urls: list[str], awaited: list[str], *, keep: bool = False
     command = [sys.executable, __file__, "--crawl"]
     try:
         run = subprocess.run(
-            command, input=json.dumps(task), stdout=subprocess.PIPE, text=True, timeout=MOST_SECONDS, check=False
+            command, input=json.dumps(task), stdout=subprocess.PIPE, text=True, timeout=MAX_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         return {"seconds": float("inf"), "lost": -1, "stall": float("inf"), "peak": float("inf")}

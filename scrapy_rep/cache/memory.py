@@ -1,0 +1,129 @@
+"""What is known of origins, at hand without an await: parsed while in use, else compressed, both bounded."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+from scrapy.crawler import Crawler
+
+from scrapy_rep.protocol.entry import Entry, decoded, encoded
+from scrapy_rep.protocol.lifecycle import DAY, RobotsPolicy, policy_at
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.settings import RepSettings
+from scrapy_rep.storage import Storage, storage_of
+from scrapy_rep.storage.memory import MemoryStorage
+
+IN_USE_ORIGINS = 512
+IN_USE_SHARE = 0.25  # of REP_MEMORY_OCTETS
+
+# What a parsed robots.txt costs, octets: beside its rules, and for each of its own octets (measured: see
+# tests/benchmarks/storage.py).
+EACH_PARSED = 3_000
+PER_OCTET = 16
+
+
+class _InUse(NamedTuple):
+    key: str
+    policy: RobotsPolicy
+
+
+class Memory:
+    """`compressed` holds every origin that is remembered here; those in use are parsed as well."""
+
+    def __init__(
+        self,
+        compressed: MemoryStorage,
+        in_use_origins: int,
+        in_use_octets: float,
+        unreachable_for: float,
+        body_limit: int,
+    ) -> None:
+        self._compressed = compressed
+        self._in_use: OrderedDict[Origin, _InUse] = OrderedDict()
+        self._in_use_octets = 0
+        self._most_origins = in_use_origins
+        self._most_octets = in_use_octets
+        self._unreachable_for = unreachable_for
+        self._body_limit = body_limit
+
+    def policy(self, origin: Origin, now: float) -> RobotsPolicy | None:
+        """What the origin's entry comes to at `now`; None where nothing is remembered."""
+        held = self._in_use.get(origin)
+        if held is not None and self._compressed.touch(held.key):
+            self._in_use.move_to_end(origin)
+            if now < held.policy.until:
+                return held.policy
+            return self._use(origin, held.key, held.policy.entry, now)
+        key = str(origin)
+        octets = self._compressed.peek(key)
+        entry = None if octets is None else decoded(octets, origin.robots_url, self._body_limit)
+        return None if entry is None else self._use(origin, key, entry, now)
+
+    def put(self, origin: Origin, entry: Entry, now: float) -> RobotsPolicy:
+        """Remember the entry; what it comes to at `now`."""
+        key = str(origin)
+        self._compressed.keep(key, encoded(entry))
+        return self._use(origin, key, entry, now)
+
+    # What nobody has asked about so far: redirects led there.
+
+    def lay_aside(self, origin: Origin, entry: Entry) -> None:
+        self._compressed.keep(_aside(origin), encoded(entry))
+
+    def laid_aside(self, origin: Origin) -> Entry | None:
+        octets = self._compressed.peek(_aside(origin))
+        return None if octets is None else decoded(octets, origin.robots_url, self._body_limit)
+
+    def take_up(self, origin: Origin) -> Entry | None:
+        """What was laid aside, which it is no longer."""
+        entry = self.laid_aside(origin)
+        self._compressed.drop(_aside(origin))
+        return entry
+
+    def _use(self, origin: Origin, key: str, entry: Entry, now: float) -> RobotsPolicy:
+        self._put_aside(origin)
+        policy = policy_at(entry, now, self._unreachable_for)
+        self._in_use[origin] = _InUse(key, policy)
+        self._in_use_octets += _weight(policy)
+        # The one just used stays, whatever it takes.
+        while len(self._in_use) > 1 and (
+            len(self._in_use) > self._most_origins or self._in_use_octets > self._most_octets
+        ):
+            self._put_aside(next(iter(self._in_use)))
+        return policy
+
+    def _put_aside(self, origin: Origin) -> None:
+        held = self._in_use.pop(origin, None)
+        if held is not None:
+            self._in_use_octets -= _weight(held.policy)
+
+
+def _aside(origin: Origin) -> str:
+    return f"aside {origin}"  # no origin has a space
+
+
+def _weight(policy: RobotsPolicy) -> int:
+    """About the octets that a policy in use takes."""
+    stored = policy.entry.stored
+    return EACH_PARSED + (
+        PER_OCTET * len(stored.robots.octets) if stored is not None and stored.robots is not None else 0
+    )
+
+
+def memory_and_store(crawler: Crawler, settings: RepSettings) -> tuple[Memory, Storage | None]:
+    """The crawl's memory, and the store behind it; None where REP_STORAGE is the memory itself.
+
+    Raises ValueError for a wrong REP_STORAGE.
+    """
+    storage = storage_of(crawler)
+    is_memory = type(storage) is MemoryStorage  # one derived from it is a user's
+    in_use = IN_USE_SHARE * settings.memory_octets
+    memory = Memory(
+        MemoryStorage(settings.memory_origins, int(settings.memory_octets - in_use)),
+        min(settings.memory_origins, IN_USE_ORIGINS),
+        in_use,
+        settings.unreachable_days * DAY,
+        settings.body_limit,
+    )
+    return memory, None if is_memory else storage

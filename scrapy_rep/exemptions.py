@@ -1,0 +1,35 @@
+"""Origins that one has leave to crawl whatever their robots.txt says (REP_EXEMPT)."""
+
+from __future__ import annotations
+
+import logging
+
+from scrapy.crawler import Crawler
+
+from scrapy_rep.protocol.origin import Origin
+
+logger = logging.getLogger("scrapy_rep")
+
+
+class Exemptions:
+    """Origins, and hosts at whatever scheme and port."""
+
+    def __init__(self, crawler: Crawler, exempt: frozenset[Origin | str]) -> None:
+        self._count = crawler.stats.inc_value
+        self._exempt = exempt
+
+    def holds(self, origin: Origin) -> bool:
+        """Whether the origin is one of them."""
+        return origin in self._exempt or origin.host in self._exempt
+
+    def passes(self, origin: Origin) -> bool:
+        """Whether a request to the origin passes for it, which is counted."""
+        if not self.holds(origin):
+            return False
+        self._count("rep/exempt")
+        return True
+
+    def announce(self) -> None:
+        if self._exempt:
+            names = ", ".join(sorted(map(str, self._exempt)))
+            logger.info("REP_EXEMPT: robots.txt is neither asked for nor obeyed at %s", names)

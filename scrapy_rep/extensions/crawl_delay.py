@@ -1,0 +1,86 @@
+"""Crawl-delay, by way of Scrapy's download slots: the one file that touches how Scrapy spaces requests."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+
+from scrapy_rep.observers import Gate, Observer
+from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.scrapy_internals.slot_delay import SlotDelays
+from scrapy_rep.settings import RepSettings
+from scrapy_rep.text import printable
+
+logger = logging.getLogger("scrapy_rep")
+
+
+class CrawlDelay(Observer):
+    """What robots.txt asks for, and what is made of it."""
+
+    def __init__(self, crawler: Crawler, most: float, gate: Gate) -> None:
+        """`most`: seconds; 0 where no delay is obeyed, which is said once."""
+        self._crawler = crawler
+        self._most = most
+        self._gate = gate
+        self._has_hinted = False
+        if most:
+            # Late, so that whoever adjusts delays as well (AutoThrottle) has done so by then.
+            crawler.signals.connect(self._listen, signal=signals.engine_started)
+            self._slots = SlotDelays(crawler)
+
+    def _listen(self) -> None:
+        self._crawler.signals.connect(self._reached, signal=signals.request_reached_downloader)
+        self._crawler.signals.connect(self._downloaded, signal=signals.response_downloaded)
+
+    def introduced(self, origin: Origin, facts: OriginInfo, cause: Request) -> None:  # noqa: ARG002 - an observer's
+        asked = _asked_for(facts.robots, self._gate.tokens(cause))
+        if not asked:
+            return
+        kind = "ignored" if not self._most else "capped" if asked > self._most else "obeyed"
+        self._crawler.stats.inc_value(f"rep/crawl_delay/{kind}")
+        if kind != "obeyed":
+            self._hint(facts, asked)
+
+    def _hint(self, facts: OriginInfo, asked: float) -> None:
+        if self._has_hinted or self._spacing() >= asked:
+            return
+        self._has_hinted = True
+        logger.info(
+            "%(url)s asks for a Crawl-delay of %(asked)g s, which is %(made)s (REP_CRAWL_DELAY_MAX = %(most)g);"
+            " set REP_CRAWL_DELAY_MAX to the most seconds that you would wait. This is said once a crawl",
+            {
+                "url": printable(facts.robots_url),
+                "asked": asked,
+                "made": "capped" if self._most else "not obeyed",
+                "most": self._most,
+            },
+        )
+
+    def _spacing(self) -> float:
+        """Seconds between requests to one slot by the user's own settings, at least."""
+        settings = self._crawler.settings
+        jitter = settings.getfloat("DOWNLOAD_DELAY_JITTER", 0.5 * settings.getbool("RANDOMIZE_DOWNLOAD_DELAY"))
+        return settings.getfloat("DOWNLOAD_DELAY") * (1 - min(jitter, 1.0))
+
+    def _reached(self, request: Request) -> None:
+        """A request is about to be queued in its slot, which may be a new one: those without work are disposed of."""
+        policy = self._gate.known(request)
+        asked = 0.0 if policy is None else _asked_for(policy.robots, self._gate.tokens(request))
+        self._slots.hold(request, min(asked, self._most))
+
+    def _downloaded(self, response: Response, request: Request) -> None:  # noqa: ARG002 - the signal's
+        self._slots.count_from_now(request)
+
+
+def _asked_for(robots: Any, tokens: tuple[str, ...]) -> float:
+    """Seconds; 0 where nothing is asked for."""
+    return (robots.crawl_delay(tokens) or 0.0) if robots is not None else 0.0
+
+
+def crawl_delay(crawler: Crawler, settings: RepSettings, gate: Gate) -> Observer | None:
+    return CrawlDelay(crawler, settings.crawl_delay_max, gate)

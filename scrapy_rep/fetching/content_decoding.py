@@ -1,0 +1,134 @@
+"""A robots.txt's octets as they came off the wire, made readable without ever costing more than the limit."""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from gzip import GzipFile
+from io import BytesIO
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+
+from scrapy_rep.settings import RepSettings
+
+# As Scrapy itself chooses between the libraries that it requires.
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+try:
+    import brotli
+except ImportError:
+    import brotlicffi as brotli  # PyPy
+
+ROBOTS_TXT_REQUEST = "rep_robots_txt"
+"""The request meta key that marks a robots.txt request of ours."""
+
+CHUNK = 65_536  # octets
+MAX_CODINGS = 3  # each costs a pass over the limit's octets; nobody who means well stacks more
+
+
+class UndecodableBodyError(Exception):
+    """The body of a success can't be read as its Content-Encoding says."""
+
+
+class RepDecodingMiddleware:
+    """Decodes the bodies of our own robots.txt requests, bounded, before HttpCompressionMiddleware would, unbounded.
+
+    Its place is behind that middleware (590), where the response comes first: order 595.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> RepDecodingMiddleware:
+        return cls(RepSettings.read(crawler.settings).body_limit)
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if ROBOTS_TXT_REQUEST not in request.meta:
+            return response
+        codings = b",".join(response.headers.getlist("Content-Encoding"))
+        # Only a success is ever read as rules.
+        body = decoded(response.body, codings, self.limit) if 200 <= response.status < 300 else b""
+        headers = response.headers.copy()
+        headers.pop("Content-Encoding", None)
+        return response.replace(body=body, headers=headers)
+
+
+def decoded(body: bytes, content_encoding: bytes, limit: int) -> bytes:
+    """What the body decodes to, at most one octet more than `limit`; of a truncated body what could be decoded.
+
+    `content_encoding` is the header's value (RFC 9110 8.4). Raises UndecodableBodyError where there is nothing to read.
+    """
+    codings = [coding for text in content_encoding.lower().split(b",") if (coding := text.strip(b" \t")) != b""]
+    if len(codings) > MAX_CODINGS:
+        raise UndecodableBodyError(f"{len(codings)} content codings, one upon another")
+    for coding in reversed(codings):
+        if coding not in _DECODERS:
+            raise UndecodableBodyError(f"unknown content coding {coding.decode('latin-1')!r}")
+        body = _first(_DECODERS[coding](body), limit + 1) if body else body
+    return body[: limit + 1]
+
+
+def _first(chunks: Iterator[bytes], octets: int) -> bytes:
+    found = bytearray()
+    try:
+        for chunk in chunks:
+            found += chunk
+            if len(found) >= octets:
+                break
+    except Exception as exc:  # each library has errors of its own, for truncated bodies and for garbage
+        if not found:
+            raise UndecodableBodyError(f"{type(exc).__name__}: {exc}") from exc
+    return bytes(found[:octets])
+
+
+def _identity(body: bytes) -> Iterator[bytes]:
+    yield body
+
+
+def _gunzip(body: bytes) -> Iterator[bytes]:
+    with GzipFile(fileobj=BytesIO(body)) as file:
+        while chunk := file.read1(CHUNK):
+            yield chunk
+
+
+def _inflate(body: bytes) -> Iterator[bytes]:
+    try:
+        zlib.decompressobj().decompress(body[:2])
+        decompressor = zlib.decompressobj()
+    except zlib.error:
+        # RFC 9110 8.4.1.2: some send "deflate" without the zlib wrapper.
+        decompressor = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
+    while body and not decompressor.eof:
+        yield decompressor.decompress(body, CHUNK)
+        body = decompressor.unconsumed_tail
+
+
+def _unbrotli(body: bytes) -> Iterator[bytes]:
+    decompressor = brotli.Decompressor()
+    chunk = decompressor.process(body, output_buffer_limit=CHUNK)
+    while chunk:
+        yield chunk
+        chunk = decompressor.process(b"", output_buffer_limit=CHUNK)
+
+
+def _unzstd(body: bytes) -> Iterator[bytes]:
+    with zstd.ZstdFile(BytesIO(body)) as file:
+        while chunk := file.read1(CHUNK):
+            yield chunk
+
+
+# RFC 9110 8.4.1, RFC 7932, RFC 8878.
+_DECODERS: dict[bytes, Callable[[bytes], Iterator[bytes]]] = {
+    b"identity": _identity,
+    b"gzip": _gunzip,
+    b"x-gzip": _gunzip,
+    b"deflate": _inflate,
+    b"br": _unbrotli,
+    b"zstd": _unzstd,
+}

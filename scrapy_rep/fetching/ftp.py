@@ -1,0 +1,79 @@
+"""robots.txt by FTP, under a deadline and a limit: Scrapy's handler has neither."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+from urllib.parse import unquote
+
+from scrapy import Request
+from scrapy.core.downloader.handlers.ftp import FTPDownloadHandler
+from scrapy.exceptions import DownloadTimeoutError
+from scrapy.http import Response
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from scrapy.utils.httpobj import urlparse_cached
+from twisted.internet.protocol import ClientCreator, Protocol
+
+from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
+from scrapy_rep.settings import RepSettings
+
+if TYPE_CHECKING:
+    from twisted.protocols.ftp import FTPClient
+
+NOT_FOUND = "550"  # RFC 959 4.2.1; FTPDownloadHandler.CODE_MAPPING
+
+
+class RepFTPDownloadHandler(FTPDownloadHandler):
+    """Scrapy's, but for our own requests."""
+
+    async def download_request(self, request: Request) -> Response:
+        if ROBOTS_TXT_REQUEST not in request.meta:
+            return await super().download_request(request)
+        from twisted.internet import reactor  # noqa: PLC0415 - as Scrapy: only once one is installed
+
+        # Whichever CancelledError it was: asyncio's would pass Scrapy's `except Exception`, and the request be lost.
+        def too_late(_failure: object, timeout: float) -> NoReturn:
+            raise DownloadTimeoutError(f"Getting {request.url} took longer than {timeout} seconds.")
+
+        download = deferred_from_coro(self._retrieve(request))
+        download.addTimeout(request.meta["download_timeout"], reactor, too_late)
+        return await maybe_deferred_to_future(download)
+
+    async def _retrieve(self, request: Request) -> Response:
+        from twisted.internet import reactor  # noqa: PLC0415
+        from twisted.protocols.ftp import CommandFailed, FTPClient  # noqa: PLC0415 - they install a reactor
+
+        parts, meta = urlparse_cached(request), request.meta
+        user, password = meta.get("ftp_user", self.default_user), meta.get("ftp_password", self.default_password)
+        passive = bool(meta.get("ftp_passive", self.passive_mode))
+        creator = ClientCreator(reactor, FTPClient, user, password, passive=int(passive))  # type: ignore[no-untyped-call]
+        connected = creator.connectTCP(parts.hostname, parts.port or 21)  # type: ignore[no-untyped-call]
+        client: FTPClient = await maybe_deferred_to_future(connected)
+        # Read here, because Scrapy builds its handlers before the gate: it is the gate that tells of a wrong value.
+        received = _Received(RepSettings.read(self.crawler.settings).body_limit)
+        try:
+            retrieved = client.retrieveFile(unquote(parts.path), received)  # type: ignore[no-untyped-call]
+            await maybe_deferred_to_future(retrieved)
+        except CommandFailed as exc:
+            if not received.is_full:
+                code = NOT_FOUND if NOT_FOUND in str(exc) else "default"
+                return Response(request.url, status=self.CODE_MAPPING[code])
+        finally:
+            client.transport.abortConnection()  # type: ignore[union-attr]
+        return Response(request.url, body=bytes(received.octets))
+
+
+class _Received(Protocol):
+    """The file, up to one octet more than the limit."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.octets = bytearray()
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.octets) > self._limit
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
+        self.octets += data[: self._limit + 1 - len(self.octets)]
+        if self.is_full and self.transport is not None:
+            self.transport.loseConnection()  # type: ignore[misc]

@@ -1,0 +1,77 @@
+"""Origins: what one robots.txt holds for (RFC 9309 section 2.3)."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH
+
+DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21}  # RFC 9110 4.2.1, 4.2.2; RFC 1738 3.2
+# No robots.txt can hold for these schemes: they name no service that could have one.
+WITHOUT_ROBOTS = frozenset({"data", "file", "s3"})
+_LOOSE_IPV4 = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)(?:\.(?:0[xX][0-9a-fA-F]*|[0-9]+)){0,3}")
+
+
+class Origin(NamedTuple):  # asked for its hash with every request, and a tuple's costs a third of a dataclass's
+    """What one robots.txt holds for: scheme, host and port, never the host alone (2.3; RFC 6454 4)."""
+
+    scheme: str
+    """Lower case."""
+    host: str
+    """Lower case, IDNA, no trailing dot, no brackets."""
+    port: int | None
+    """None for the scheme's default."""
+
+    @classmethod
+    def of(cls, url: str) -> Origin | None:
+        """None where no robots.txt could hold: `data:`, `file:`, `s3:`, no authority, or a malformed one."""
+        scheme = url.find(":")
+        if url[scheme : scheme + 3] != "://":
+            return None
+        path = url.find("/", scheme + 3)
+        return cls._of(url[:path] if path > 0 else url)
+
+    @classmethod
+    @lru_cache(maxsize=4096)  # nearly every request of a crawl is for an origin that was asked for just before
+    def _of(cls, url: str) -> Origin | None:
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            return None
+        if not parts.scheme or parts.scheme in WITHOUT_ROBOTS or not (host := _canonical_host(host or "")):
+            return None
+        return cls(parts.scheme, host, None if port == DEFAULT_PORTS.get(parts.scheme) else port)
+
+    @property
+    def robots_url(self) -> str:
+        """`scheme://authority/robots.txt` (2.3)."""
+        return f"{self}{ROBOTS_PATH}"
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}" + (f":{self.port}" if self.port is not None else "")
+
+
+def _canonical_host(host: str) -> str:
+    host = host.removesuffix(".")
+    try:
+        return ipaddress.ip_address(host).compressed
+    except ValueError:
+        pass
+    if _LOOSE_IPV4.fullmatch(host):
+        try:
+            # As resolvers read them: `127.1`, `2130706433` and `0x7f.0.0.1` are 127.0.0.1.
+            return socket.inet_ntoa(socket.inet_aton(host))
+        except OSError:
+            pass
+    try:
+        # RFC 3490 3.1: other full stops than `.` end up as one.
+        return host.encode("idna").decode("ascii").lower().removesuffix(".")
+    except UnicodeError:
+        return host.lower()

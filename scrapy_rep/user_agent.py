@@ -1,0 +1,148 @@
+"""Which product tokens a request is held to, and where they come from (RFC 9309 section 2.2.1)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from scrapy import Request, Spider
+from scrapy.http import Headers
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.utils.python import to_unicode, without_none_values
+
+from scrapy_rep.protocol.robotstxt.product_tokens import EVERYONE, is_product_token, product_token
+
+logger = logging.getLogger("scrapy_rep")
+
+META_KEY = SPIDER_ATTRIBUTE = "robotstxt_user_agent"
+SETTING = "ROBOTSTXT_USER_AGENT"
+
+ProductTokens = tuple[str, ...]
+"""In order of preference; none where the crawler names itself nowhere: only groups of `*` apply then."""
+
+
+class UserAgent:
+    """The crawl's product tokens, and those of single requests that have their own."""
+
+    def __init__(self, settings: BaseSettings, spider: Spider | None) -> None:
+        """Raises ValueError for a wrong value, naming the setting or attribute, the value and the cure."""
+        self._sent, self._sent_by = _user_agent_sent(settings, spider)
+        configured = _configured(settings, spider)
+        self._configured = configured is not None
+        self.product_tokens, self.source = configured or (
+            tokens_of_header(self._sent),
+            f"the User-Agent of {self._sent_by}",
+        )
+
+    def tokens(self, request: Request) -> ProductTokens:
+        """Those that this request is held to. Raises ValueError for a wrong value in its meta."""
+        meta = request.meta.get(META_KEY)
+        if meta is not None:
+            return tokens_of_value(meta, f"request.meta[{META_KEY!r}]")
+        if not self._configured and (headers := request.headers) and b"User-Agent" in headers:
+            return tokens_of_header(headers.get(b"User-Agent"))
+        return self.product_tokens
+
+    def announce(self) -> None:
+        """One INFO line that says who is obeyed, and WARNINGs where site owners could not know."""
+        names = " or ".join(map(repr, self.product_tokens))
+        logger.info(
+            "robots.txt: obeying the groups of %s (from %s), where there are none those of '*'"
+            if names
+            else "robots.txt: obeying the groups of '*' alone%s (from %s)",
+            names,
+            self.source,
+        )
+        sent = to_unicode(self._sent or b"", "latin-1")
+        if not names:
+            logger.warning(
+                "The User-Agent %r (from %s) names no crawler, so only groups of '*' are obeyed;"
+                " set USER_AGENT to one that names yours, or ROBOTSTXT_USER_AGENT to its product token",
+                sent,
+                self._sent_by,
+            )
+        for token in self.product_tokens:
+            if token != EVERYONE and token.lower() not in sent.lower():
+                logger.warning(
+                    "The User-Agent sent, %r (from %s), does not contain the product token %r (from %s), as it SHOULD"
+                    " (RFC 9309 2.2.1): set USER_AGENT to one that does, or ROBOTSTXT_USER_AGENT to a token of it",
+                    sent,
+                    self._sent_by,
+                    token,
+                    self.source,
+                )
+
+
+def _configured(settings: BaseSettings, spider: Spider | None) -> tuple[ProductTokens, str] | None:
+    """The tokens that the user chose, and where; None where the User-Agent that is sent decides."""
+    setting = settings.get(SETTING)
+    attribute = getattr(spider, SPIDER_ATTRIBUTE, None)
+    above_spider = (settings.getpriority(SETTING) or 0) > SETTINGS_PRIORITIES["spider"]
+    from_setting = (setting, f"the setting {SETTING}")
+    from_spider = (attribute, f"the spider's {SPIDER_ATTRIBUTE}")
+    for value, source in (from_setting, from_spider) if above_spider else (from_spider, from_setting):
+        if value:
+            return tokens_of_value(value, source), source
+    return None
+
+
+def _user_agent_sent(settings: BaseSettings, spider: Spider | None) -> tuple[bytes | None, str]:
+    """The User-Agent header of a request without one of its own, as Scrapy's middlewares set it, and who set it."""
+    headers = Headers(without_none_values(settings["DEFAULT_REQUEST_HEADERS"]))
+    if b"User-Agent" in headers:
+        return headers.get(b"User-Agent"), "DEFAULT_REQUEST_HEADERS"
+    if spider is not None and hasattr(spider, "user_agent"):
+        return _octets(spider.user_agent), "the spider's user_agent"
+    return _octets(settings["USER_AGENT"]), "USER_AGENT"
+
+
+def _octets(user_agent: str | bytes | None) -> bytes | None:
+    return user_agent.encode("utf-8") if isinstance(user_agent, str) else user_agent
+
+
+@lru_cache(maxsize=1024)
+def tokens_of_header(user_agent: bytes | None) -> ProductTokens:
+    """The token by which the crawler calls itself in its User-Agent header; none where it names no crawler."""
+    token = product_token(to_unicode(user_agent, "latin-1")) if user_agent else None
+    return (token,) if token is not None else ()
+
+
+def tokens_of_value(value: Any, source: str) -> ProductTokens:
+    """A string is one token, a list or tuple several in order of preference. Raises ValueError for anything else."""
+    values = _listed(value) if isinstance(value, str) else value
+    if not isinstance(values, Sequence) or not values or not all(isinstance(v, str) and v for v in values):
+        raise ValueError(
+            f"{source} is {value!r}; set it to a product token such as 'ExampleBot',"
+            " or to a list of them in order of preference"
+        )
+    return _tokens_of_texts(tuple(values), source)
+
+
+def _listed(value: str) -> Any:
+    """A list in JSON, as Scrapy reads lists on the command line; None where it is broken. Else the string alone."""
+    if not value.startswith("["):  # which no token does
+        return (value,)
+    try:
+        return json.loads(value)
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=1024)  # so that a WARNING comes once, not with each request
+def _tokens_of_texts(texts: tuple[str, ...], source: str) -> ProductTokens:
+    tokens: list[str] = []
+    for text in texts:
+        token = text if is_product_token(text) else product_token(text)
+        if token != text:
+            logger.warning(
+                "%s is %r, which is no product token but a whole User-Agent; %s. Set it to the token alone",
+                source,
+                text,
+                f"its token {token!r} is obeyed" if token else "it names no crawler, so only groups of '*' are obeyed",
+            )
+        if token is not None:
+            tokens.append(token)
+    return tuple(tokens)

@@ -1,0 +1,580 @@
+"""`scrapy robots URL`: what it prints, and its exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from web import Web, answer, redirect
+
+from scrapy_rep.protocol.entry import decoded, encoded
+from scrapy_rep.protocol.status_policy import CAUTIOUS
+
+RULES = """\
+# who may
+User-agent: *
+Disallow: /private/
+Allow: /private/*.pdf$
+Crawl-delay: 2.5
+Noindex: /drafts/
+
+User-agent: OtherBot
+Disallow: /
+
+Sitemap: https://example.com/sitemap.xml
+"""
+# No proxy of the machine's; and no colour is wished for but where a test is about that.
+ENVIRONMENT = {**os.environ, "http_proxy": "", "HTTP_PROXY": "", "PYTHONIOENCODING": "utf-8"}
+ANOTHER_REACTOR = "twisted.internet.selectreactor.SelectReactor"
+QUICK = ["-s", "REP_FETCH_RETRIES=0", "-s", "USER_AGENT=ExampleBot/1.0"]
+
+
+class Ended:
+    """A command that has."""
+
+    def __init__(self, *arguments: str, cwd: Path, stdin: bytes | None = None) -> None:
+        command = [sys.executable, "-m", "scrapy", "robots", *arguments]
+        done = subprocess.run(
+            command, cwd=cwd, env=ENVIRONMENT, input=stdin, capture_output=True, timeout=60, check=False
+        )
+        self.status = done.returncode
+        self.stdout, self.stderr = done.stdout.decode("utf-8"), done.stderr.decode("utf-8")
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.stdout.splitlines()]
+
+    def row(self, label: str) -> str:
+        """The words beside a label, of the first URL."""
+        (line, *_) = (line for line in self.stdout.splitlines() if line.startswith(f"  {label}"))
+        return line[2 + len(label) :].strip()
+
+
+@pytest.fixture
+def offline(tmp_path: Path) -> Path:
+    """A directory without a project, with a robots.txt."""
+    (tmp_path / "robots.txt").write_bytes(RULES.encode())
+    return tmp_path
+
+
+# Exit status.
+
+
+def test_exit_status_0_where_all_are_allowed(web: Web, tmp_path: Path) -> None:
+    site = web.robots(RULES)
+    done = Ended(*QUICK, site.url("/"), site.url("/private/a.pdf"), cwd=tmp_path)
+    assert (done.status, done.stderr) == (0, "")
+    assert done.stdout.count("  allowed ") == 2
+    assert site.targets == ["/robots.txt"], "asked once, and no page is fetched"
+
+
+def test_exit_status_1_where_some_are_refused(web: Web, tmp_path: Path) -> None:
+    site = web.robots(RULES)
+    done = Ended(*QUICK, site.url("/"), site.url("/private/a"), cwd=tmp_path)
+    assert (done.status, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("wrong", ["example.com/a", "nothing", "{down}/", "http://[x/"])
+def test_exit_status_3_where_it_could_not_be_told(web: Web, tmp_path: Path, wrong: str) -> None:
+    site, down = web.robots(RULES), web.robots(answer(status=503))
+    done = Ended(*QUICK, site.url("/private/a"), wrong.format(down=down.origin), cwd=tmp_path)
+    assert done.status == 3
+    assert "refused" in done.stdout, "the others are told of all the same"
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("from_file", [True, False])
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["-s", "REP_FETCH_TIMEOUT=0"], "REP_FETCH_TIMEOUT is '0'; set it to a number of seconds above 0"),
+        (["-s", "REP_SHADOW=maybe"], "REP_SHADOW is 'maybe'; set it to True or False"),
+        (["-s", "ROBOTSTXT_OBEY=maybe"], "ROBOTSTXT_OBEY is 'maybe'; set it to True or False"),
+        (["-s", "ROBOTSTXT_USER_AGENT=[7]"], "the setting ROBOTSTXT_USER_AGENT is '[7]'; set it to a product token"),
+        (["--agent", ""], "the setting ROBOTSTXT_USER_AGENT is ['']; set it to a product token"),
+    ],
+)
+def test_exit_status_2_where_a_setting_is_wrong(offline: Path, options: list[str], told: str, from_file: bool) -> None:
+    file = ["--file", "robots.txt"] if from_file else []
+    assert_wrong_usage(Ended(*options, *file, "https://example.com/", cwd=offline), told)
+
+
+@pytest.mark.parametrize("options", [[], ["--cached"], ["--forget"], ["-s", f"TWISTED_REACTOR={ANOTHER_REACTOR}"]])
+def test_exit_status_2_where_the_storage_is_wrong(tmp_path: Path, options: list[str]) -> None:
+    done = Ended("-s", "REP_STORAGE=sqlight:x", *options, "https://example.com/", cwd=tmp_path)
+    assert_wrong_usage(done, "REP_STORAGE is 'sqlight:x'; set it to an address that begins with one of memory:")
+
+
+def assert_wrong_usage(done: Ended, told: str) -> None:
+    """In one line, below the usage."""
+    assert done.status == 2
+    assert done.stdout == ""
+    usage, _, error = done.stderr.partition("error: ")
+    assert usage.startswith("Usage")
+    assert "Traceback" not in usage
+    assert error.startswith(told)
+    assert error.count("\n") == 1
+
+
+def test_what_else_keeps_a_crawl_from_starting_is_no_wrong_usage(project: Path) -> None:
+    done = Ended("-s", "STATS_CLASS=own.spiders.Breaks", "https://example.com/", cwd=project)
+    assert (done.status, done.stdout) == (3, "")
+    assert "Traceback" in done.stderr
+    assert "ZeroDivisionError" in done.stderr or "TypeError" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--no-such-option", "https://example.com/"], ["--cached", "--forget", "/"], ["--forget"]]
+)
+def test_exit_status_2_for_wrong_usage(tmp_path: Path, arguments: list[str]) -> None:
+    done = Ended(*arguments, cwd=tmp_path)
+    assert done.status == 2
+    assert "Usage" in done.stderr
+
+
+def test_a_missing_scheme_is_told_with_its_cure(tmp_path: Path) -> None:
+    assert "did you mean https://example.com/a?" in Ended("example.com/a", cwd=tmp_path).row("can't tell")
+    cached = Ended("--cached", "-s", f"REP_STORAGE=sqlite://{tmp_path}/db", "example.com/a", cwd=tmp_path)
+    assert "did you mean https://example.com/a?" in cached.row("can't tell")
+
+
+def test_a_path_alone_is_told_with_its_cure(tmp_path: Path) -> None:
+    told = Ended("/private/diary", cwd=tmp_path).row("can't tell")
+    assert told.endswith("; give a whole URL; with --file a path is enough")
+    assert "did you mean" not in told
+
+
+# What it tells.
+
+
+def test_by_which_token_rule_and_line(web: Web, tmp_path: Path) -> None:
+    site = web.robots(RULES)
+    done = Ended(*QUICK, site.url("/private/a"), cwd=tmp_path)
+    assert done.stdout.splitlines()[0] == site.url("/private/a")
+    assert done.row("refused") == "by line 3, Disallow: /private/ (group of '*')"
+    assert done.row("crawler") == "ExampleBot"
+    assert done.row("robots.txt") == site.robots_url
+    assert done.row("answer") == "HTTP 200: success, its rules are obeyed (RFC 9309 2.3.1.1)"
+    assert done.row("good for") == "24 h; 0 s old"
+    assert done.row("crawl-delay") == "2.5 s, not obeyed (REP_CRAWL_DELAY_MAX = 0)"
+    assert done.row("sitemaps") == "https://example.com/sitemap.xml"
+    assert done.row("ignored") == "line 6, unknown key: Noindex: /drafts/"
+
+
+def test_the_chain_of_redirects(web: Web, tmp_path: Path) -> None:
+    last = web.robots(RULES)
+    middle = web.robots(redirect(last.robots_url, status=302))
+    first = web.robots(redirect(middle.robots_url))
+    done = Ended(*QUICK, first.url("/private/a"), cwd=tmp_path)
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    at = lines.index(f"robots.txt   {first.robots_url}")
+    assert lines[at + 1 : at + 3] == [f"HTTP 301 -> {middle.robots_url}", f"HTTP 302 -> {last.robots_url}"]
+    assert done.row("answer").startswith("HTTP 200: success")
+
+
+@pytest.mark.parametrize(
+    ("route", "options", "told"),
+    [
+        (answer(status=404), [], "HTTP 404: unavailable, everything is allowed (RFC 9309 2.3.1.3)"),
+        (
+            answer(status=503),
+            [],
+            "HTTP 503: unreachable, nothing is allowed until it is back (RFC 9309 2.3.1.4)",
+        ),
+        (
+            redirect("/robots.txt"),
+            [],
+            "more than 5 redirects in a row: unavailable, everything is allowed (RFC 9309 2.3.1.2)",
+        ),
+        (
+            answer(status=403),
+            ["-s", "REP_STATUS_POLICY=cautious"],
+            f"HTTP 403: restricted, nothing is allowed ({CAUTIOUS[0][2]})",
+        ),
+        (
+            answer(status=404),
+            ["-s", 'REP_STATUS_POLICY={"404": "restricted"}'],
+            "HTTP 404: restricted, nothing is allowed (REP_STATUS_POLICY)",
+        ),
+    ],
+)
+def test_the_answer_and_where_its_meaning_is_said(
+    web: Web, tmp_path: Path, route: Any, options: list[str], told: str
+) -> None:
+    done = Ended(*QUICK, *options, web.robots(route).url("/"), cwd=tmp_path)
+    assert done.row("answer") == told
+
+
+def test_what_no_robots_txt_holds_for(tmp_path: Path) -> None:
+    urls = ["data:,x", "https://exempt.example/", "https://exempt.example/robots.txt"]
+    done = Ended("-s", "REP_EXEMPT=exempt.example", *urls, cwd=tmp_path)
+    assert done.status == 0
+    assert [line for line in done.stdout.splitlines() if line.startswith("  allowed")] == [
+        "  allowed      no robots.txt holds for it: its scheme has none",
+        "  allowed      no robots.txt holds for it: REP_EXEMPT has its origin",
+        "  allowed      no robots.txt holds for it: it is one itself",
+    ]
+
+
+def test_agents_in_order_of_preference(web: Web, tmp_path: Path) -> None:
+    site = web.robots(RULES)
+    done = Ended(*QUICK, "--agent", "NoBot", "--agent", "OtherBot", site.url("/"), cwd=tmp_path)
+    assert done.row("refused") == "by line 9, Disallow: / (group of 'OtherBot')"
+    assert done.row("crawler") == "NoBot or OtherBot"
+
+
+# The same engine and settings as a crawl.
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = own.settings\n")
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "__init__.py").write_text("")
+    (own / "settings.py").write_text(
+        "SPIDER_MODULES = ['own.spiders']\nUSER_AGENT = 'OtherBot/1.0'\nJOBDIR = 'job'\nREP_CRAWL_DELAY_MAX = 1\n"
+        "ROBOTSTXT_OBEY = False\nEXTENSIONS = {'own.spiders.Breaks': 0}\nLOG_LEVEL = 'DEBUG'\n"
+        "REP_REPORT = 'report.html'\nFEEDS = {'items.json': {'format': 'json'}}\n"
+    )
+    (own / "spiders.py").write_text(
+        "import scrapy\n"
+        "class Breaks:\n    def __init__(self):\n        raise ZeroDivisionError\n"
+        "class Named(scrapy.Spider):\n    name = 'named'\n    robotstxt_user_agent = 'NamedBot'\n"
+        "    custom_settings = {'USER_AGENT': 'NamedBot/1.0', 'REP_CRAWL_DELAY_MAX': 60}\n"
+        "class Unheeding(scrapy.Spider):\n    name = 'unheeding'\n    custom_settings = {'REP_SHADOW': True}\n"
+        "    @classmethod\n    def update_settings(cls, settings):\n        super().update_settings(settings)\n"
+        "        settings.set('USER_AGENT', 'UnheedingBot/1.0', priority='spider')\n"
+    )
+    return tmp_path
+
+
+def test_in_a_project_by_its_settings(web: Web, project: Path) -> None:
+    site = web.robots(RULES)
+    done = Ended(site.url("/"), cwd=project)
+    assert (done.status, done.stderr) == (1, "")
+    assert done.row("not obeyed") == NOT_OBEYED
+    assert done.row("crawler") == "OtherBot"
+    assert site.requests[0]["headers"]["User-Agent"] == "OtherBot/1.0"
+    assert sorted(path.name for path in project.iterdir()) == ["own", "scrapy.cfg"], "nothing of a crawl's is left"
+
+
+def test_by_the_settings_of_a_spider(web: Web, project: Path) -> None:
+    site = web.robots(RULES)
+    done = Ended("--spider", "named", site.url("/private/a"), cwd=project)
+    assert done.row("crawler") == "NamedBot"
+    assert done.row("crawl-delay") == "2.5 s, obeyed (REP_CRAWL_DELAY_MAX = 60)"
+    assert site.requests[0]["headers"]["User-Agent"] == "NamedBot/1.0"
+
+
+def test_by_the_settings_that_a_spider_updates(web: Web, project: Path) -> None:
+    done = Ended("--spider", "unheeding", web.robots(RULES).url("/"), cwd=project)
+    assert done.row("crawler") == "UnheedingBot"
+
+
+def test_its_settings_on_the_command_line_are_kept(web: Web, project: Path) -> None:
+    done = Ended("-s", "REP_CRAWL_DELAY_MAX=1", "-L", "INFO", web.robots(RULES).url("/"), cwd=project)
+    assert done.row("crawler") == "OtherBot"
+    assert "Spider opened" in done.stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--file", "robots.txt"], ["--cached"]])
+def test_exit_status_2_for_a_spider_that_is_not_there(project: Path, options: list[str]) -> None:
+    done = Ended("--spider", "nosuch", *options, "https://example.com/", cwd=project)
+    assert_wrong_usage(done, "there is no spider 'nosuch' here; there are named, unheeding")
+
+
+def test_outside_of_a_project_there_is_no_spider(tmp_path: Path) -> None:
+    done = Ended("--spider", "named", "https://example.com/", cwd=tmp_path)
+    assert_wrong_usage(done, "there is no spider 'named' here; there are none")
+
+
+# Whether a crawl obeys it.
+
+NOT_OBEYED = "ROBOTSTXT_OBEY is False here: a crawl fetches it all the same"
+SHADOWED = "REP_SHADOW is True here: a crawl fetches it all the same"
+
+
+@pytest.mark.parametrize("from_file", [True, False])
+@pytest.mark.parametrize(
+    ("setting", "told"), [("ROBOTSTXT_OBEY=False", NOT_OBEYED), ("REP_SHADOW=True", SHADOWED)], ids=["off", "shadow"]
+)
+def test_where_nothing_is_obeyed_it_answers_as_ever_and_says_so(
+    web: Web, offline: Path, setting: str, told: str, from_file: bool
+) -> None:
+    site = web.robots(RULES)
+    file = ["--file", "robots.txt"] if from_file else []
+    arguments = [*QUICK, *file, "-s", setting, site.url("/private/a"), site.url("/"), "data:,x"]
+    done = Ended(*arguments, cwd=offline)
+    assert (done.status, done.stderr) == (1, "")
+    assert done.row("refused").startswith("by line 3")
+    assert done.row("not obeyed") == told
+    assert done.stdout.count(told) == (3 if from_file else 2), "where no robots.txt holds, there is none to obey"
+    assert [found["obeyed"] for found in Ended("--json", *arguments, cwd=offline).objects] == [False] * 3
+
+
+def test_a_spider_may_obey_nothing(web: Web, project: Path) -> None:
+    site = web.robots(RULES)
+    done = Ended("--spider", "unheeding", "-s", "ROBOTSTXT_OBEY=True", site.url("/"), cwd=project)
+    assert done.row("not obeyed") == SHADOWED
+    assert Ended("-s", "ROBOTSTXT_OBEY=True", site.url("/"), cwd=project).stdout.count("not obeyed ") == 0
+
+
+# --file
+
+
+def test_offline_by_the_settings_of_a_spider(project: Path) -> None:
+    (project / "robots.txt").write_text(RULES + "\nUser-agent: NamedBot\nCrawl-delay: 9\nDisallow: /named/\n")
+    done = Ended("--file", "robots.txt", "--spider", "named", "/named/", cwd=project)
+    assert (done.status, done.stderr) == (1, "")
+    assert done.row("crawler") == "NamedBot"
+    assert done.row("crawl-delay") == "9 s, obeyed (REP_CRAWL_DELAY_MAX = 60)"
+    assert Ended("--file", "robots.txt", "/named/", cwd=project).row("crawler") == "OtherBot"
+    agent = Ended("--file", "robots.txt", "--spider", "named", "--agent", "ThirdBot", "/named/", cwd=project)
+    assert agent.row("crawler") == "ThirdBot"
+
+
+def test_offline(offline: Path) -> None:
+    done = Ended("--file", "robots.txt", *QUICK, "https://example.com/private/a", "/private/a.pdf", cwd=offline)
+    assert (done.status, done.stderr) == (1, "")
+    assert done.row("refused") == "by line 3, Disallow: /private/ (group of '*')"
+    assert done.row("robots.txt") == "robots.txt"
+    assert "answer" not in done.stdout
+
+
+def test_standard_input(tmp_path: Path) -> None:
+    done = Ended("--file", "-", "--json", "/private/a", cwd=tmp_path, stdin=RULES.encode())
+    (found,) = done.objects
+    assert (found["line"], done.status) == (3, 1)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    done = Ended("--file", "missing.txt", "/a", cwd=tmp_path)
+    assert done.status == 3
+    assert "missing.txt" in done.row("can't tell")
+
+
+# --show
+
+
+def test_show(offline: Path) -> None:
+    done = Ended("--file", "robots.txt", "--show", *QUICK, "/private/a", cwd=offline)
+    assert done.stdout.partition("\n\n")[2] == (
+        "   1  # who may\n"
+        "|  2  User-agent: *\n"
+        ">  3  Disallow: /private/\n"
+        "|  4  Allow: /private/*.pdf$\n"
+        "|  5  Crawl-delay: 2.5\n"
+        "   6  Noindex: /drafts/\n"
+        "   7\n"
+        "   8  User-agent: OtherBot\n"
+        "   9  Disallow: /\n"
+        "  10\n"
+        "  11  Sitemap: https://example.com/sitemap.xml\n"
+    )
+
+
+def test_nothing_that_a_stranger_wrote_reaches_the_terminal(tmp_path: Path) -> None:
+    evil = b"user-agent: *\ndisallow: /\x1b]0;owned\x07\nsitemap: /\x9b31m\n\x1b[2Jnonsense\n\xe2\x80\xae: x\n\xff\n"
+    (tmp_path / "robots.txt").write_bytes(evil)
+    done = Ended("--file", "robots.txt", "--show", *QUICK, "/\x1b]0;owned\x07", cwd=tmp_path)
+    assert done.status == 1
+    assert all(line.isprintable() for line in done.stdout.splitlines())
+    assert "\\x1b]0;owned\\x07" in done.stdout
+
+
+# --json
+
+KEYS = [
+    *("url", "allowed", "obeyed", "line", "rule", "group", "product_tokens", "robots_url", "hops", "answer"),
+    *("access", "source", "age", "good_for", "crawl_delay", "sitemaps", "ignored", "error"),
+]
+
+
+def test_json_has_an_object_a_url(web: Web, tmp_path: Path) -> None:
+    site = web.robots(RULES)
+    moved = web.robots(redirect(site.robots_url))
+    done = Ended("--json", *QUICK, moved.url("/private/a"), "example.com", cwd=tmp_path)
+    refused, unknown = done.objects
+    assert list(refused) == list(unknown) == KEYS
+    told = {key: refused[key] for key in KEYS if key not in {"age", "good_for"}}
+    assert told == {
+        "url": moved.url("/private/a"),
+        "allowed": False,
+        "obeyed": True,
+        "line": 3,
+        "rule": "Disallow: /private/",
+        "group": "*",
+        "product_tokens": ["ExampleBot"],
+        "robots_url": moved.robots_url,
+        "hops": [
+            {"url": moved.robots_url, "answer": "HTTP 301", "location": site.robots_url},
+            {"url": site.robots_url, "answer": "HTTP 200", "location": None},
+        ],
+        "answer": "HTTP 200",
+        "access": "success",
+        "source": "RFC 9309 2.3.1.1",
+        "crawl_delay": 2.5,
+        "sitemaps": ["https://example.com/sitemap.xml"],
+        "ignored": [{"line": 6, "text": "Noindex: /drafts/", "reason": "unknown key"}],
+        "error": None,
+    }
+    assert 0 <= refused["age"] < 60
+    assert 86_000 < refused["good_for"] <= 86_400
+    assert (unknown["allowed"], unknown["line"], done.status) == (None, None, 3)
+    assert "did you mean" in unknown["error"]
+
+
+def test_json_is_ascii_whatever_strangers_write(tmp_path: Path) -> None:
+    body = "user-agent: *\ndisallow: /é\x1b\nsitemap: https://é.example/\x9b".encode()
+    done = Ended("--file", "-", "--json", "--show", "/é\x1b", cwd=tmp_path, stdin=body)
+    assert done.stdout.isascii()
+    assert done.objects[0]["rule"] == "Disallow: /é\x1b"
+    assert done.objects[0]["robots_txt"] == body.decode()
+
+
+# --cached and --forget
+
+
+def test_what_is_stored(web: Web, tmp_path: Path) -> None:
+    site, gone, down = web.robots(RULES), web.robots(answer(status=404)), web.robots(answer(status=503))
+    last = web.robots(redirect(site.robots_url))
+    store = [*QUICK, "-s", f"REP_STORAGE=sqlite://{tmp_path}/robots.sqlite"]
+    empty = Ended(*store, "--cached", cwd=tmp_path)
+    assert (empty.status, empty.stderr) == (0, "")
+    assert empty.stdout == f"nothing is stored in sqlite://{tmp_path}/robots.sqlite\n"
+    assert Ended(*store, "--cached", "--json", cwd=tmp_path).stdout == ""
+    urls = [site.url("/private/a"), gone.url("/"), down.url("/"), last.url("/")]
+    assert Ended(*store, *urls, cwd=tmp_path).status == 3
+    asked = [len(s.requests) for s in (site, gone, down, last)]
+
+    listed = Ended(*store, "--cached", "--json", cwd=tmp_path)
+    assert listed.status == 0
+    assert {found["url"]: found["answer"] for found in listed.objects} == {
+        site.origin: "HTTP 200",
+        gone.origin: "HTTP 404",
+        down.origin: "HTTP 503",
+        last.origin: "HTTP 200",
+    }
+    as_text = Ended(*store, "--cached", cwd=tmp_path).stdout
+    assert f"{gone.origin}\n  robots.txt   {gone.robots_url}\n  answer       HTTP 404: unavailable" in as_text
+    assert f"  robots.txt   {last.robots_url}\n               -> {site.robots_url}\n" in as_text
+
+    judged = Ended(*store, "--cached", site.url("/private/a"), cwd=tmp_path)
+    assert (judged.status, judged.row("refused")) == (1, "by line 3, Disallow: /private/ (group of '*')")
+    unknown = Ended(*store, "--cached", "https://example.com/", "example.com", "data:,x", cwd=tmp_path)
+    assert unknown.status == 3
+    assert unknown.row("can't tell").startswith("nothing is stored of https://example.com")
+    assert [len(s.requests) for s in (site, gone, down, last)] == asked, "nobody is asked"
+
+
+def test_what_is_stored_and_past_its_time_decides_nothing(web: Web, tmp_path: Path) -> None:
+    site = web.robots(RULES)
+    store = [*QUICK, "-s", f"REP_STORAGE=sqlite://{tmp_path}/robots.sqlite"]
+    assert Ended(*store, site.url("/private/a"), cwd=tmp_path).status == 1
+    with closing(sqlite3.connect(tmp_path / "robots.sqlite")) as database, database:
+        (octets,) = database.execute("SELECT octets FROM entries_1").fetchone()
+        entry = decoded(octets, site.robots_url)
+        assert entry is not None
+        assert entry.stored is not None
+        old = replace(entry, stored=replace(entry.stored, fresh_until=entry.stored.received_at))
+        database.execute("UPDATE entries_1 SET octets = ?", (encoded(old),))
+    judged = Ended(*store, "--cached", site.url("/private/a"), cwd=tmp_path)
+    assert judged.status == 3
+    assert "is past its time" in judged.row("can't tell")
+
+
+def test_a_store_without_anything_is_named_without_its_password(project: Path) -> None:
+    (project / "own" / "store.py").write_text(
+        "from scrapy_rep.storage import Storage\n"
+        "class Empty(Storage):\n    def __init__(self, address):\n        pass\n"
+        "    async def get(self, origin):\n        return None\n"
+        "    async def put(self, origin, octets, keep_for):\n        pass\n"
+        "    async def forget(self, origin):\n        return False\n"
+        "    async def origins(self):\n        return []\n"
+    )
+    store = ["-s", "REP_STORAGE=own://me:secret@host/1", "-s", 'REP_STORAGES={"own": "own.store.Empty"}']
+    done = Ended("--cached", *store, cwd=project)
+    assert (done.status, done.stdout, done.stderr) == (0, "nothing is stored in own://me:...@host/1\n", "")
+
+
+def test_to_forget(web: Web, tmp_path: Path) -> None:
+    site = web.robots(RULES)
+    store = [*QUICK, "-s", f"REP_STORAGE=sqlite://{tmp_path}/robots.sqlite"]
+    for _ in range(2):
+        assert Ended(*store, site.url("/"), cwd=tmp_path).status == 0
+    assert len(site.robots_requests) == 1, "it was stored"
+    forgotten = Ended(*store, "--forget", site.url("/any"), "https://example.com", cwd=tmp_path)
+    assert (forgotten.status, forgotten.stderr) == (0, "")
+    assert forgotten.row("forgotten") == ""
+    assert forgotten.row("not known") == "nothing was stored of its origin"
+    assert Ended(*store, "--cached", cwd=tmp_path).stdout.startswith("nothing is stored in sqlite:")
+    wrong = Ended(*store, "--forget", "--json", "example.com", site.url("/"), cwd=tmp_path)
+    assert wrong.status == 3
+    assert [found.get("forgotten") for found in wrong.objects] == [None, False]
+
+
+@pytest.mark.parametrize("options", [["--cached"], ["--forget", "https://example.com/"]])
+def test_where_nothing_is_kept_between_crawls_that_is_said(tmp_path: Path, options: list[str]) -> None:
+    done = Ended(*options, cwd=tmp_path)
+    assert done.status == 3
+    assert "REP_STORAGE (memory:) can't be looked into" in done.stdout
+
+
+def test_a_stored_entry_that_can_not_be_read(web: Web, tmp_path: Path) -> None:
+    store = ["-s", f"REP_STORAGE=sqlite://{tmp_path}/robots.sqlite"]
+    assert Ended(*QUICK, *store, web.robots(RULES).url("/"), cwd=tmp_path).status == 0
+    with closing(sqlite3.connect(tmp_path / "robots.sqlite")) as database, database:
+        database.execute("UPDATE entries_1 SET octets = x'ff00'")
+    done = Ended(*store, "--cached", cwd=tmp_path)
+    assert done.status == 0
+    assert done.row("unreadable") == "another version of scrapy-rep has stored it, or it is torn"
+
+
+# What it costs every other command.
+
+
+LOADED = """
+import sys
+from scrapy.cmdline import execute
+try:
+    execute(["scrapy", "version"])
+finally:
+    print(*sorted(name for name in sys.modules if name.startswith("scrapy_rep")))
+"""
+
+
+def test_other_commands_load_nothing_for_it(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", LOADED]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.splitlines()[1:] == ["scrapy_rep scrapy_rep.command"]
+
+
+def test_it_is_listed_inside_and_outside_of_a_project(project: Path, tmp_path_factory: Any) -> None:
+    for cwd in (project, tmp_path_factory.mktemp("outside")):
+        done = subprocess.run(
+            [sys.executable, "-m", "scrapy"], cwd=cwd, capture_output=True, text=True, timeout=60, check=True
+        )
+        assert "robots        Tell what robots.txt allows your crawler, and why" in done.stdout
+
+
+def test_a_reader_that_has_had_enough_is_no_error(tmp_path: Path) -> None:
+    file = tmp_path / "robots.txt"
+    file.write_text("user-agent: *\n" + "disallow: /private\n" * 20_000, "utf-8")
+    command = [sys.executable, "-m", "scrapy", "robots", "--file", str(file), "--show", "/a", "/b"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(timeout=30), errors) == (0, b"")

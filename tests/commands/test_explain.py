@@ -1,0 +1,138 @@
+"""What was found out about a URL, in words: the file with its marks, durations, colours, exit statuses."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrapy_rep.commands.findings import Finding, Findings, as_json, as_text, in_words
+from scrapy_rep.commands.listing import _spans, listing
+from scrapy_rep.commands.spiders import why_it_passes
+from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.text import printable
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def marks(text: str, token: str = "bot", path: str = "/none") -> str:
+    robots = RobotsTxt.parse(text.encode())
+    verdict = robots.verdict(path, token)
+    return "".join(mark for mark, _line in listing(robots, verdict.product_token, verdict.rule)).replace(" ", ".")
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        pytest.param("user-agent: bot\ndisallow: /\n", "|>", id="the-rule"),
+        pytest.param("user-agent: a\nuser-agent: bot\n\n# x\ndisallow: /x\n\nallow: /y", "|||||||", id="one-group"),
+        pytest.param("user-agent: a\ndisallow: /x\nuser-agent: bot\ndisallow:\n", "..||", id="2.1-a-rule-ends-the-run"),
+        pytest.param(
+            "user-agent: a\ncrawl-delay: 1\nuser-agent: bot\nallow: /\n", "|||>", id="2.2.4-nothing-else-does"
+        ),
+        pytest.param("user-agent: a\ndisallow: x\nuser-agent: bot\n", "..|", id="a-rule-that-matches-nothing-does"),
+        pytest.param("user-agent: bot\ndisallow:\nuser-agent: b\ndisallow:\nUser-Agent: BOT", "||..|", id="2.2.1-all"),
+        pytest.param("user-agent: *\ndisallow: /\nuser-agent: bot\nallow: /z\n", "..||", id="2.2.1-not-everyones"),
+        pytest.param("user-agent: *\rdisallow: /\r", "|>", id="2.2-cr"),
+        pytest.param("sitemap: /x\nuser-agent: *\nsitemap: /y\nallow: /\nsitemap: /z", ".||>.", id="sitemaps-end-none"),
+        pytest.param("disallow: /\nuseragent bot # me\ndisalow: /\nnonsense\n", ".|>.", id="misspelt"),
+        pytest.param("", "", id="empty"),
+        pytest.param("user-agent: other\ndisallow: /\n", "..", id="nobody"),
+    ],
+)
+def test_the_obeyed_groups_are_marked_and_the_rule_pointed_at(text: str, marked: str) -> None:
+    path = "/" if ">" in marked else "/none"
+    assert marks(text, path=path) == marked
+
+
+LINES = st.sampled_from(
+    """user-agent: a|user-agent: *|User UserAgent b|user-agent:|user-agent: /|disallow: /|disallow:| disallow : /p|allow: x|
+    disallow /x y|crawl-delay: 1|crawl-delay: x|sitemap: /s|noindex: /|#|""".replace("\n    ", "").split("|")
+)
+
+
+@given(st.lists(LINES, max_size=12))
+def test_the_listing_sees_the_groups_that_the_parser_sees(lines: list[str]) -> None:
+    octets = [line.encode() for line in lines]
+    robots = RobotsTxt.parse(b"\n".join(octets))
+    spans = list(_spans(octets))
+    assert len(spans) == len(robots.groups)
+    for (first, last), group in zip(spans, robots.groups, strict=True):
+        assert all(first < rule.line <= last for rule in group.rules)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0 s"), (-3, "0 s"), (59.4, "59 s"), (59.6, "1 min"), (3599, "1 h"), (5400, "1 h 30 min"), (86400, "24 h")],
+)
+def test_durations(seconds: float, words: str) -> None:
+    assert in_words(seconds) == words
+
+
+ALLOWED, REFUSED = Finding("/a", passes="it is one itself"), Finding("/b", verdict=Verdict(allowed=False))
+DOWN = Finding("/c", verdict=Verdict(allowed=False, access=AccessResult.UNREACHABLE))
+
+
+@pytest.mark.parametrize(
+    ("findings", "status"),
+    [
+        ([ALLOWED, ALLOWED], 0),
+        ([ALLOWED, REFUSED], 1),
+        ([REFUSED, DOWN], 3),
+        ([ALLOWED, Finding("/d", error="no")], 3),
+    ],
+)
+def test_exit_statuses(findings: list[Finding], status: int) -> None:
+    assert Findings.of(findings).exit_status == status
+    assert Findings(findings).exit_status == 3, "a crawl that did not come to its end"
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("https://a.example/robots.txt", "it is one itself"),
+        ("https://a.example/%72obots.txt?x", "REP_EXEMPT has its origin"),
+        ("data:,/robots.txt", "its scheme has none"),
+        ("file:///robots.txt", "it is one itself"),
+        ("s3://bucket/key", "its scheme has none"),
+        ("mailto:a@example.com", "it names no host that could have one"),
+        ("https:///a", "it names no host that could have one"),
+        ("https://a.example/", "REP_EXEMPT has its origin"),
+    ],
+)
+def test_why_no_robots_txt_holds(url: str, why: str) -> None:
+    assert why_it_passes(url) == why
+
+
+def test_colour_is_added_and_nothing_else() -> None:
+    robots = RobotsTxt.parse(b"user-agent: *\ndisallow: /\n")
+    finding = Finding("/a", verdict=robots.verdict("/a", "bot"), tokens=("bot",), file=robots, file_name="f")
+    plain, coloured = (as_text(finding, show=True, colour=colour) for colour in (False, True))
+    assert "\x1b" not in plain
+    assert "\x1b[31mrefused" in coloured
+    for code in ("31", "33", "1", "0"):
+        coloured = coloured.replace(f"\x1b[{code}m", "")
+    assert [line.rstrip() for line in coloured.splitlines()] == plain.splitlines()
+
+
+def test_many_lines_are_cut_in_the_text_and_whole_in_the_json() -> None:
+    robots = RobotsTxt.parse(b"nonsense\n" * 50)
+    finding = Finding("/a", verdict=robots.verdict("/a", "bot"), file=robots, file_name="f")
+    assert "and 40 more; --json has all" in as_text(finding)
+    assert len(as_json(finding)["ignored"]) == 50
+
+
+def test_every_case_of_the_standard_can_be_explained() -> None:
+    for line in (DATA / "standard.jsonl").read_text("utf-8").splitlines():
+        case = json.loads(line)
+        robots = RobotsTxt.parse(base64.b64decode(case["body_b64"]))
+        url, agent = case["url"], case["agent"]
+        finding = Finding(url, verdict=robots.verdict(url, agent), tokens=(agent,), file=robots, file_name="f")
+        assert as_text(finding, show=True).splitlines()[0] == printable(url)
+        json.dumps(as_json(finding, show=True))

@@ -1,0 +1,163 @@
+"""Asked before it is scheduled, or dropped when it is: `RepMiddleware.verdict` and REP_DROP_EARLY."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from crawling import CrawlSpider, crawl
+from pytest_twisted import ensureDeferred
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from web import Web, answer
+
+from scrapy_rep import AccessResult, RepMiddleware, Verdict
+
+RULES = "user-agent: *\ndisallow: /private\n\nuser-agent: otherbot\ndisallow: /\n"
+
+
+def asking(*requests: str | Request) -> type[CrawlSpider]:
+    """A spider that asks for the verdicts on these, and fetches nothing."""
+
+    class Asks(CrawlSpider):
+        async def start(self) -> Any:
+            gate = self.crawler.get_downloader_middleware(RepMiddleware)
+            assert gate is not None
+            self.crawl.verdicts = [await gate.verdict(request) for request in requests]  # type: ignore[attr-defined]
+            return
+            yield
+
+    return Asks
+
+
+async def verdicts_on(*requests: str | Request, **settings: Any) -> list[Verdict]:
+    result = await crawl(spider=asking(*requests), settings=settings)
+    assert result.tracebacks == []
+    verdicts: list[Verdict] = result.verdicts  # type: ignore[attr-defined]
+    return verdicts
+
+
+@ensureDeferred
+async def test_a_spider_may_ask_before_it_schedules(web: Web) -> None:
+    site = web.robots(RULES)
+    page, private = await verdicts_on(site.url("/"), site.url("/private/a"))
+    assert (page.allowed, private.allowed) == (True, False)
+    assert private.rule is not None
+    assert (private.rule.line, str(private.rule), private.robots_url) == (2, "Disallow: /private", site.robots_url)
+    assert site.targets == ["/robots.txt"], "once, and no page"
+
+
+@ensureDeferred
+async def test_a_request_is_asked_about_as_it_is(web: Web) -> None:
+    site = web.robots(RULES)
+    own_name = Request(site.url("/"), meta={"robotstxt_user_agent": "OtherBot"})
+    own_header = Request(site.url("/"), headers={"User-Agent": "OtherBot/1.0"})
+    assert [verdict.allowed for verdict in await verdicts_on(own_name, own_header)] == [False, False]
+
+
+@ensureDeferred
+async def test_of_an_unreachable_robots_txt(web: Web) -> None:
+    (verdict,) = await verdicts_on(web.robots(answer(status=503)).url("/"))
+    assert (verdict.allowed, verdict.access) == (False, AccessResult.UNREACHABLE)
+
+
+@ensureDeferred
+async def test_shadow_mode_changes_no_verdict(web: Web) -> None:
+    (verdict,) = await verdicts_on(web.robots(RULES).url("/private"), REP_SHADOW=True)
+    assert not verdict.allowed
+
+
+@ensureDeferred
+async def test_whoever_asks_while_the_crawl_closes_is_told_so(web: Web) -> None:
+    site, start = web.robots(answer(RULES, kind="hang")), web.site()
+    ends: list[BaseException] = []
+
+    class Asks(CrawlSpider):
+        async def parse(self, response: Response, **_: Any) -> None:
+            gate = self.crawler.get_downloader_middleware(RepMiddleware)
+            assert gate is not None
+            asked = asyncio.ensure_future(gate.verdict(site.url("/")))
+            await asyncio.sleep(0.1)
+            closing = asyncio.ensure_future(self.crawler.engine.close_spider_async(reason="test"))
+            with pytest.raises(IgnoreRequest) as error:
+                await asked
+            ends.append(error.value)
+            del closing
+
+    await crawl(start.url("/"), spider=Asks)
+    assert len(ends) == 1
+
+
+# REP_DROP_EARLY.
+
+
+class Follows(CrawlSpider):
+    """Asks for two more pages of each that it was given."""
+
+    def parse(self, response: Response, **_: Any) -> Any:
+        super().parse(response)
+        if response.url.endswith("/start"):
+            yield self.prepared(response.urljoin("/page"))
+            yield self.prepared(response.urljoin("/private"))
+
+
+def scheduled(urls: list[str]) -> Any:
+    def prepare(crawler: Crawler) -> None:
+        crawler.signals.connect(note, signal=signals.request_reached_downloader)
+        crawler.stats.set_value("test/urls", 0)
+
+    def note(request: Request) -> None:
+        urls.append(request.url)
+
+    return prepare
+
+
+@pytest.mark.parametrize("early", [True, False])
+@ensureDeferred
+async def test_known_forbidden_requests_cost_no_place_in_the_queue(web: Web, early: bool) -> None:
+    site = web.robots(RULES)
+    result = await crawl(site.url("/start"), spider=Follows, settings={"REP_DROP_EARLY": early})
+    assert sorted(result.pages) == [site.url("/page"), site.url("/start")]
+    assert result.stats["scheduler/enqueued"] == (2 if early else 3)
+    assert result.stats.get("rep/dropped/early") == (1 if early else None)
+    assert result.stats["rep/dropped/rule"] == result.stats["robotstxt/forbidden"] == 1
+    assert list(result.refused) == ([] if early else [site.url("/private")]), "no errback, as Scrapy has it"
+    assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_what_is_not_known_is_scheduled(web: Web) -> None:
+    site = web.robots(RULES)
+    result = await crawl(site.url("/private"), settings={"REP_DROP_EARLY": True})
+    assert list(result.refused) == [site.url("/private")]
+
+
+@ensureDeferred
+async def test_what_an_outage_forbids_is_scheduled_for_it_may_be_over_by_then(web: Web) -> None:
+    down, site = web.robots(answer(status=503)), web.site()
+
+    class Later(CrawlSpider):
+        def failed(self, failure: Any) -> Any:
+            super().failed(failure)
+            if failure.request.url.endswith("/start"):
+                yield self.prepared(down.url("/later"))
+
+    result = await crawl(site.url("/"), down.url("/start"), spider=Later, settings={"REP_DROP_EARLY": True})
+    assert sorted(result.refused) == [down.url("/later"), down.url("/start")]
+
+
+@ensureDeferred
+async def test_a_request_that_is_exempt_is_not_dropped(web: Web) -> None:
+    site = web.robots(RULES)
+
+    class Exemptions(CrawlSpider):
+        def parse(self, response: Response, **_: Any) -> Any:
+            super().parse(response)
+            if response.url.endswith("/start"):
+                yield self.prepared(Request(site.url("/private"), meta={"dont_obey_robotstxt": True}))
+
+    result = await crawl(site.url("/start"), spider=Exemptions, settings={"REP_DROP_EARLY": True})
+    assert len(result.pages) == 2

@@ -1,0 +1,80 @@
+"""Compressed bodies: bounded, and as much of a broken one as can be read (RFC 9110 section 8.4)."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Callable
+
+import pytest
+
+from scrapy_rep.fetching import content_decoding as decoding
+from scrapy_rep.fetching.content_decoding import UndecodableBodyError, decoded
+
+# The very libraries that it decodes with.
+brotli, zstd = vars(decoding)["brotli"], vars(decoding)["zstd"]
+
+LIMIT = 512_000
+TEXT = b"user-agent: *\ndisallow: /private\n"
+
+
+def raw_deflate(data: bytes) -> bytes:
+    compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return compressor.compress(data) + compressor.flush()
+
+
+CODINGS: dict[str, tuple[bytes, Callable[[bytes], bytes]]] = {
+    "gzip": (b"gzip", gzip.compress),
+    "x-gzip": (b"x-gzip", gzip.compress),
+    "upper case": (b"GZIP", gzip.compress),
+    "zlib": (b"deflate", zlib.compress),
+    "raw deflate": (b"deflate", raw_deflate),
+    "br": (b"br", brotli.compress),
+    "zstd": (b"zstd", zstd.compress),
+    "identity": (b"identity", bytes),
+    "none": (b"", bytes),
+}
+each_coding = pytest.mark.parametrize(("coding", "compress"), CODINGS.values(), ids=CODINGS)
+
+
+@each_coding
+def test_a_whole_body(coding: bytes, compress: Callable[[bytes], bytes]) -> None:
+    assert decoded(compress(TEXT), coding, LIMIT) == TEXT
+
+
+@each_coding
+def test_an_empty_body(coding: bytes, compress: Callable[[bytes], bytes]) -> None:
+    assert decoded(compress(b""), coding, LIMIT) == b""
+    assert decoded(b"", coding, LIMIT) == b""
+
+
+@each_coding
+def test_a_bomb_gives_one_octet_more_than_the_limit(coding: bytes, compress: Callable[[bytes], bytes]) -> None:
+    assert decoded(compress(TEXT + b"#" * 5_000_000), coding, LIMIT) == (TEXT + b"#" * LIMIT)[: LIMIT + 1]
+
+
+@each_coding
+def test_a_truncated_body_gives_what_could_be_decoded(coding: bytes, compress: Callable[[bytes], bytes]) -> None:
+    # Enough that every coding has put out a part before the cut: brotli's and zstd's blocks are large.
+    text = b"".join(b"disallow: /%d%s\n" % (n, os.urandom(20).hex().encode()) for n in range(20_000))
+    whole = compress(text)
+    part = decoded(whole[: len(whole) // 2], coding, 10 * LIMIT)
+    assert text.startswith(part)
+    assert len(part) > 100_000
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"br", b"zstd"])
+def test_garbage_is_undecodable(coding: bytes) -> None:
+    with pytest.raises(UndecodableBodyError):
+        decoded(b"\xff\x00user-agent: *", coding, LIMIT)
+
+
+@pytest.mark.parametrize("coding", [b"secret", b"gzip, secret", b"gzip, gzip, gzip, gzip"])
+def test_what_no_coding_of_ours_reads_is_undecodable(coding: bytes) -> None:
+    with pytest.raises(UndecodableBodyError):
+        decoded(gzip.compress(TEXT), coding, LIMIT)
+
+
+def test_codings_upon_another_are_undone_from_the_last() -> None:
+    assert decoded(zlib.compress(gzip.compress(TEXT)), b"gzip, deflate", LIMIT) == TEXT

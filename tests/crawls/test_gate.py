@@ -1,0 +1,72 @@
+"""The shortest way through the gate, which nearly every request takes: what it looks up, and what it counts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from crawling import CrawlSpider, crawl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.http import Response
+from web import Web
+
+from scrapy_rep.protocol.origin import Origin
+
+PARTS = [
+    "http",
+    "HTTPS",
+    "verylongscheme",
+    "data",
+    ":",
+    "//",
+    "/",
+    "h.example",
+    ":80",
+    "@",
+    "?",
+    "#",
+    "[::1]",
+    "\\",
+    " ",
+]
+URLS = st.one_of(st.text(max_size=20), st.lists(st.sampled_from(PARTS), max_size=9).map("".join))
+
+
+@settings(max_examples=1_000, deadline=None, derandomize=True)
+@given(url=URLS)
+def test_what_precedes_the_path_names_the_origin(url: str) -> None:
+    assert Origin.of(url) == Origin._of(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["verylongscheme://h.example/a", "https://h.example?a=/b", "https://h.example#/b", "a:b://h.example/c"]
+)
+def test_wherever_the_path_begins(url: str) -> None:
+    assert Origin.of(url) == Origin._of(url)
+
+
+class OneThenTheOthers(CrawlSpider):
+    """Asks for the first, and for the others when that is there."""
+
+    async def start(self) -> AsyncIterator[Request]:
+        yield self.prepared(self.requests.pop(0))
+
+    def parse(self, response: Response, **_: Any) -> Iterator[Request]:
+        super().parse(response)
+        while self.requests:
+            yield self.prepared(self.requests.pop())
+
+
+@ensureDeferred
+async def test_requests_that_need_not_wait_are_counted(web: Web) -> None:
+    site = web.robots("user-agent: *\ndisallow: /private\n")
+    urls = [site.url(path) for path in ("/", "/a", "/private", "/private/b")]
+    result = await crawl(*urls, spider=OneThenTheOthers)
+    assert set(result.pages) == set(urls[:2])
+    assert set(result.refused) == set(urls[2:])
+    assert result.stats["rep/waited"] == 1
+    assert result.stats["rep/cache/hit"] == 3

@@ -1,0 +1,397 @@
+"""What a stranger serves never costs more than it is worth, and never is more than rules."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import sys
+import tracemalloc
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import brotli
+import pytest
+from crawling import Crawl, crawl
+from pytest_twisted import ensureDeferred
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.utils.asyncio import sleep
+from scrapy.utils.defer import deferred_from_coro
+from web import Route, Site, Web, answer, redirect
+
+from scrapy_rep import AccessResult, RobotsUnreachable
+from scrapy_rep.protocol.redirect_target import is_private
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+RULES = "user-agent: *\ndisallow: /private\n"
+NOTHING = "user-agent: *\ndisallow: /\n"
+LIMIT = 512_000  # octets
+# What may be on its way in buffers of the operating system, both ends, when nobody reads any longer.
+IN_FLIGHT = 8 * 2**20
+
+
+class Octets:
+    """Of robots.txt bodies, as they come in."""
+
+    def __init__(self) -> None:
+        self.came = 0
+        self.most = 0
+
+    def prepare(self, crawler: Crawler) -> None:
+        crawler.signals.connect(self._came, signals.bytes_received)
+
+    def _came(self, data: bytes, request: Request) -> None:
+        if request.url.endswith("/robots.txt"):
+            self.came += len(data)
+            self.most = max(self.most, len(data))
+
+
+async def rules_of(site: Site, **more: Any) -> tuple[Crawl, Octets]:
+    """A crawl in which the rules of RULES were obeyed."""
+    octets = Octets()
+    result = await crawl(site.url("/"), site.url("/private"), prepare=octets.prepare, **more)
+    assert list(result.pages) == [site.url("/")]
+    assert list(result.refused) == [site.url("/private")]
+    assert result.stats["rep/access/success"] == 1
+    assert result.tracebacks == []
+    return result, octets
+
+
+# Bodies.
+
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "br": lambda body: brotli.compress(body, quality=1),
+    "zstd": zstd.compress,
+}
+
+
+@pytest.mark.parametrize("coding", COMPRESS)
+@ensureDeferred
+async def test_a_bomb_is_decoded_up_to_the_limit(web: Web, coding: str) -> None:
+    bomb = COMPRESS[coding](RULES.encode() + b"#" * 100_000_000)
+    tracemalloc.start()
+    try:
+        result, _ = await rules_of(web.robots(answer(bomb, headers={"Content-Encoding": coding})))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 50_000_000, "not decoded first and cut then"
+    assert "httpcompression/response_bytes" not in result.stats, "not decoded by Scrapy"
+    assert result.messages(logger="scrapy.") == []
+
+
+@pytest.mark.parametrize("coding", COMPRESS)
+@ensureDeferred
+async def test_of_a_compressed_body_that_is_cut_what_could_be_decoded_counts(web: Web, coding: str) -> None:
+    # Compressed it is longer than the limit, so that its end is not read; noise does not compress.
+    noise = "".join(f"# {zlib.crc32(bytes([n % 256, n // 256 % 256, n // 65536])):08x}" + "\n" for n in range(300_000))
+    body = COMPRESS[coding]((RULES + noise).encode())
+    assert len(body) > LIMIT
+    _, octets = await rules_of(web.robots(answer(body, headers={"Content-Encoding": coding})))
+    assert octets.came <= LIMIT + octets.most
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
+@pytest.mark.parametrize(
+    "route",
+    [
+        pytest.param(answer(RULES + "#" * 65_536, times=1, kind="endless"), id="endless-chunked"),
+        pytest.param(answer(RULES + "#" * 1_000_000 + "\n", times=50), id="50-MB"),
+    ],
+)
+@ensureDeferred
+async def test_no_more_than_the_limit_and_a_buffer_is_read(web: Web, route: Route, tls: bool) -> None:
+    site = web.robots(route, tls=tls)
+    _, octets = await rules_of(site)
+    assert LIMIT < octets.came <= LIMIT + octets.most
+    assert site.robots_requests[0]["octets"] < LIMIT + IN_FLIGHT, "the connection was closed, not left to run dry"
+
+
+async def came_to_an_end(site: Site) -> None:
+    """The connection was closed; the server may take a moment to see it."""
+    for _ in range(100):
+        if site.robots_requests[0]["ended"] is not None:
+            return
+        await deferred_from_coro(sleep(0.05))
+    pytest.fail("still under way")
+
+
+@pytest.mark.parametrize(
+    "route",
+    [
+        pytest.param(answer(RULES * 100, kind="drip"), id="drip-fed-body"),
+        pytest.param(answer(RULES, kind="hold"), id="nothing"),
+    ],
+)
+@ensureDeferred
+async def test_what_never_ends_is_ended_by_the_timeout(web: Web, route: Route) -> None:
+    site = web.robots(route)
+    result = await crawl(site.url("/"), settings={"REP_FETCH_TIMEOUT": 0.5})
+    (error,) = result.refused.values()
+    assert isinstance(error, RobotsUnreachable)
+    assert result.tracebacks == []
+    await came_to_an_end(site)
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
+@ensureDeferred
+async def test_headers_without_end_are_ended_by_their_octets(web: Web, tls: bool) -> None:
+    # Long before the time is over, and for a page that comes by the same downloader, too.
+    site = web.site({"/robots.txt": answer(kind="headers"), "/page": answer(kind="headers")}, tls=tls)
+    page = Request(site.url("/page"), meta={"dont_obey_robotstxt": True})
+    result = await crawl(site.url("/"), page, settings={"REP_FETCH_TIMEOUT": 60, "DOWNLOAD_TIMEOUT": 60})
+    (error,) = result.refused.values()
+    assert isinstance(error, RobotsUnreachable)
+    assert list(result.failed) == [page.url]
+    assert result.tracebacks == []
+    await came_to_an_end(site)
+    # What the server got rid of, into buffers on the way as well; else all of its 64 MiB.
+    assert max(request["octets"] for request in site.requests) < 16 * 2**20
+
+
+@ensureDeferred
+async def test_many_headers_are_not_without_end(web: Web) -> None:
+    headers = [(f"X-{n}", "x" * 1_000) for n in range(100)]
+    site = web.site({"/robots.txt": answer(RULES, headers=headers), "/": answer("page", headers=headers)})
+    # On one connection, one after the other: each answer's head counts for itself.
+    urls = [site.url("/"), *(site.url(f"/?{n}") for n in range(5))]
+    result = await crawl(*urls, settings={"CONCURRENT_REQUESTS_PER_DOMAIN": 1})
+    assert list(result.pages) == urls
+    assert len(result.pages[urls[0]].headers) >= 100
+
+
+@ensureDeferred
+async def test_one_line_of_headers_without_end(web: Web) -> None:
+    site = web.robots(answer(RULES, headers={"X": "x" * 2**20}))
+    result = await crawl(site.url("/"))
+    (error,) = result.refused.values()
+    assert isinstance(error, RobotsUnreachable)
+    assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_a_body_that_is_half_closed_is_unreachable(web: Web) -> None:
+    result = await crawl(web.robots(answer(RULES, kind="half-closed")).url("/"))
+    assert result.stats["rep/access/unreachable"] == 1
+    assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_nobody_listens_to_octets_when_no_robots_txt_is_under_way(web: Web) -> None:
+    site = web.robots(RULES)
+    listeners: list[int] = []
+
+    class Looks:
+        def process_response(self, request: Request, response: Any) -> Any:
+            crawler = result_crawler[0]
+            sent = crawler.signals.send_catch_log(signals.bytes_received, data=b"", request=request)
+            listeners.append(len(sent))
+            return response
+
+    result_crawler: list[Crawler] = []
+    settings = {"DOWNLOADER_MIDDLEWARES": {Looks: 999}}
+    await crawl(*(site.url(f"/{n}") for n in range(5)), settings=settings, prepare=result_crawler.append)
+    assert listeners == [1, 0, 0, 0, 0, 0], "the first is robots.txt's own"
+
+
+# Redirects.
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "http://user:password@{}/robots.txt",
+        "http://user@{}/robots.txt",
+        "http://@{}/robots.txt",
+        "http://:@{}/robots.txt",
+        "//user:password@{}/robots.txt",
+        "ftp://{}/robots.txt",
+        "gopher://{}/robots.txt",
+        "file:///etc/passwd",
+        "file://{}/etc/passwd",
+        "data:text/plain,user-agent:*%0Adisallow:",
+        "javascript:alert(1)",
+        "s3://bucket/robots.txt",
+        "http:",
+        "http:robots.txt",
+        "http:///robots.txt",
+        "http://{}:80:80/",
+        "http://[{}]/",
+        "http://127.0.0%2E1/robots.txt",
+        "http://%6Cocalhost/robots.txt",
+    ],
+)
+@ensureDeferred
+async def test_redirects_that_are_not_followed(web: Web, location: str) -> None:
+    target = web.robots(RULES)
+    site = web.robots(redirect(location.format(f"127.0.0.1:{target.port}")))
+    result = await crawl(site.url("/"))
+    assert list(result.refused) == [site.url("/")]
+    assert result.stats["robotstxt/request_count"] == 1
+    assert target.requests == []
+    assert result.tracebacks == []
+
+
+PRIVATE = """
+    127.0.0.1 127.0.0.1:8080 127.1 2130706433 0x7f000001 0x7f.0.0.1 0177.0.0.1 017700000001 127.0.0.1. 0.0.0.0 0
+    localhost LOCALHOST localhost. www.localhost
+    10.0.0.1 172.16.0.1 192.168.1.1 169.254.169.254 2852039166 0xa9fea9fe 100.100.100.200 192.0.0.192
+    [::1] [::] [::ffff:127.0.0.1] [::ffff:7f00:1] [0:0:0:0:0:ffff:a9fe:a9fe] [fe80::1] [fd00:ec2::254] [fec0::1]
+    [64:ff9b::7f00:1] [2002:7f00:1::] [::7f00:1]
+    metadata.google.internal printer.local router.home.arpa internal
+""".split()
+
+
+@pytest.mark.parametrize("host", PRIVATE)
+@ensureDeferred
+async def test_a_public_host_does_not_lead_to_private_ones(web: Web, host: str) -> None:
+    # Both by way of a proxy on this machine: what is public is only so by name.
+    proxy = web.site({"*": redirect(f"http://{host}/robots.txt")})
+    page = Request("http://origin.example/", meta={"proxy": proxy.origin})
+    result = await crawl(page)
+    (error,) = result.refused.values()
+    assert isinstance(error, RobotsUnreachable)
+    assert "REP_REDIRECT_PRIVATE" in str(error)
+    assert proxy.targets == ["http://origin.example/robots.txt"]
+    assert result.tracebacks == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "169.254.169.254"])
+@ensureDeferred
+async def test_a_public_host_leads_there_where_the_setting_allows_it(web: Web, host: str) -> None:
+    proxy = web.site({"http://origin.example/robots.txt": redirect(f"http://{host}/robots.txt"), "*": answer(RULES)})
+    page = Request("http://origin.example/private", meta={"proxy": proxy.origin})
+    result = await crawl(page, settings={"REP_REDIRECT_PRIVATE": True})
+    assert len(result.refused) == 1
+    assert proxy.targets == ["http://origin.example/robots.txt", f"http://{host}/robots.txt"]
+
+
+@pytest.mark.parametrize(
+    "host", ["93.184.216.34", "public.example", "[2606:2800:220:1::1]", "[2002:5db8:d822::1]", "localhost.example"]
+)
+@ensureDeferred
+async def test_a_public_host_leads_to_public_ones(web: Web, host: str) -> None:
+    proxy = web.site({"http://origin.example/robots.txt": redirect(f"http://{host}/robots.txt"), "*": answer(RULES)})
+    result = await crawl(Request("http://origin.example/private", meta={"proxy": proxy.origin}))
+    assert result.stats["rep/access/success"] == 1
+    assert proxy.targets == ["http://origin.example/robots.txt", f"http://{host}/robots.txt"]
+
+
+@ensureDeferred
+async def test_no_detour_leads_from_public_to_private(web: Web) -> None:
+    routes = {
+        "http://origin.example/robots.txt": redirect("http://second.example/robots.txt"),
+        "http://second.example/robots.txt": redirect("http://10.0.0.1/robots.txt"),
+    }
+    proxy = web.site({**routes, "*": answer(RULES)})
+    result = await crawl(Request("http://origin.example/", meta={"proxy": proxy.origin}))
+    assert len(result.refused) == 1
+    assert proxy.targets == list(routes)
+
+
+def test_names_that_only_look_private() -> None:
+    assert [is_private(h) for h in ("localhost.com", "10.example", "metadata.example", "8.8.8.8", "")] == [False] * 5
+
+
+@ensureDeferred
+async def test_from_https_to_http_is_followed_and_told_at_debug(web: Web) -> None:
+    plain = web.robots(RULES)
+    secure = web.robots(redirect(plain.robots_url), tls=True)
+    result, _ = await rules_of(secure)
+    told = [r for r in result.log if "from https to http" in r.getMessage()]
+    assert [(r.levelno, r.name) for r in told] == [(logging.DEBUG, "scrapy_rep")]
+    assert secure.robots_url in told[0].getMessage()
+    assert plain.robots_url in told[0].getMessage()
+
+
+@ensureDeferred
+async def test_what_a_redirect_brings_is_never_more_than_rules(web: Web, tmp_path: Any) -> None:
+    (tmp_path / "robots.txt").write_text(NOTHING)
+    site = web.robots([redirect((tmp_path / "robots.txt").as_uri()), answer(RULES)])
+    result = await crawl(site.url("/"))
+    (error,) = result.refused.values()
+    assert error.verdict.access is AccessResult.UNREACHABLE
+    assert error.verdict.rule is None
+
+
+# What is told.
+
+FORGERY = "\r\n2026-01-01 [scrapy] ERROR: forged\x1b[2J\x1b]0;title\x07\x85\u2028\u202e\x00\x7f"
+
+
+@pytest.mark.parametrize(
+    "route",
+    [
+        pytest.param(answer(f"user-agent: *\ndisallow: /{FORGERY}\ndisallow: /\x1b[2J\x07\n"), id="rule"),
+        pytest.param(answer(status=302, headers={"Location": "ftp://h/\x1b[2J\x85\x7f"}), id="location"),
+        pytest.param(answer(status=302, headers={"Location": "http://a\x1b[2Jb\x85/\x7f"}), id="location-host"),
+        pytest.param(answer(RULES, headers={"Content-Encoding": "x\x1b[2J\x85\xad"}), id="content-encoding"),
+        pytest.param(answer(RULES, headers={"Retry-After": "\x1b[2J"}, status=503), id="retry-after"),
+        pytest.param(answer(kind="garbage"), id="no-http"),
+    ],
+)
+@ensureDeferred
+async def test_log_lines_can_not_be_forged(web: Web, route: Route) -> None:
+    site = web.robots(route)
+    result = await crawl(site.url("/"), site.url("/%1B%5B2J%07"))
+    ours = result.messages(logging.DEBUG, "scrapy_rep")
+    assert ours
+    for message in [*ours, *map(str, result.refused.values())]:
+        assert message.isprintable()
+
+
+@ensureDeferred
+async def test_stats_do_not_grow_with_what_strangers_send(web: Web) -> None:
+    statuses = [600, 601, 799, 999, 200, 503, 418]
+    sites = [web.robots(answer(status=status)) for status in statuses]
+    result = await crawl(*(site.url("/") for site in sites))
+    ours = {k: v for k, v in result.stats.items() if k.startswith("robotstxt/response_status_count/")}
+    prefix = "robotstxt/response_status_count/"
+    assert ours == {f"{prefix}{status}": 1 for status in (200, 418, 503)} | {f"{prefix}other": 4}
+
+
+# What goes along.
+
+
+@ensureDeferred
+async def test_no_credentials_cross_to_another_origin(web: Web) -> None:
+    target = web.robots(RULES)
+    site = web.robots(redirect(target.robots_url.replace("127.0.0.1", "localhost")))
+    headers = {"Authorization": "Basic c2VjcmV0", "Cookie": "session=1", "Referer": site.url("/secret"), "X-Key": "1"}
+    settings = {"HTTPAUTH_USER": "u", "HTTPAUTH_PASS": "p", "HTTPAUTH_DOMAIN": f"127.0.0.1:{site.port}"}
+    result = await crawl(Request(site.url("/"), headers=headers, cookies={"a": "b"}), settings=settings)
+    assert list(result.pages) == [site.url("/")]
+    first, second = site.robots_requests[0]["headers"], target.robots_requests[0]["headers"]
+    for name in ("Cookie", "Referer", "X-Key"):
+        assert name not in first
+    # Its own domain's credentials are the crawl's to send; those of one request are not.
+    assert first["Authorization"] == "Basic dTpw"
+    for name in ("Authorization", "Cookie", "Referer", "X-Key"):
+        assert name not in second
+
+
+@ensureDeferred
+async def test_credentials_of_one_request_go_with_that_alone(web: Web) -> None:
+    site = web.robots(RULES)
+    await crawl(Request(site.url("/"), meta={"http_user": "u", "http_pass": "p"}))
+    robots, page = site.requests
+    assert "Authorization" not in robots["headers"]
+    assert page["headers"]["Authorization"] == "Basic dTpw"
+
+
+@ensureDeferred
+async def test_cookies_do_not_cross_to_another_host(web: Web) -> None:
+    target = web.robots(RULES)
+    there = target.robots_url.replace("127.0.0.1", "localhost")
+    site = web.robots(redirect(there, 302, {"Set-Cookie": "seen=1; Path=/"}))
+    result = await crawl(site.url("/"), Request(site.url("/again"), dont_filter=True))
+    assert len(result.pages) == 2
+    assert "Cookie" not in target.robots_requests[0]["headers"]
+    assert all("Cookie" not in request["headers"] for request in site.requests)

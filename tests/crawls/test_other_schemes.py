@@ -1,0 +1,177 @@
+"""Schemes besides http and https: a robots.txt at `scheme://authority/robots.txt` (RFC 9309 section 2.3)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawling import HELPERS, crawl
+from pytest_twisted import ensureDeferred
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.utils.asyncio import sleep
+
+from scrapy_rep import RobotsUnreachable
+
+RULES = "user-agent: *\ndisallow: /private\n"
+
+
+@pytest.fixture
+def ftp(tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """Starts an FTP server with these files and gives its address."""
+    servers: list[subprocess.Popen[str]] = []
+
+    def start(*modes: str, **files: bytes) -> str:
+        for name, content in files.items():
+            path = tmp_path / name.replace("_", "/").replace("robots", "robots.txt")
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
+        command = [sys.executable, str(HELPERS / "ftp_server.py"), str(tmp_path), *modes]
+        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        servers.append(server)
+        assert server.stdout is not None
+        return f"ftp://127.0.0.1:{server.stdout.readline().strip()}"
+
+    yield start
+    for server in servers:
+        assert server.stdin is not None
+        server.stdin.close()
+        server.wait(timeout=10)
+
+
+@ensureDeferred
+async def test_2_3_ftp_is_held_to_its_robots_txt(ftp: Callable[..., str]) -> None:
+    origin = ftp(robots=RULES.encode(), page=b"page", private=b"secret")
+    result = await crawl(f"{origin}/page", f"{origin}/private")
+    assert [response.body for response in result.pages.values()] == [b"page"]
+    assert list(result.refused) == [f"{origin}/private"]
+    assert result.refused[f"{origin}/private"].verdict.robots_url == f"{origin}/robots.txt"
+
+
+@ensureDeferred
+async def test_2_3_1_3_ftp_without_a_robots_txt_allows_everything(ftp: Callable[..., str]) -> None:
+    origin = ftp(page=b"page")
+    result = await crawl(f"{origin}/page")
+    assert list(result.pages) == [f"{origin}/page"]
+    assert result.stats["rep/access/unavailable"] == 1
+
+
+@ensureDeferred
+async def test_ftp_by_the_requests_own_credentials(ftp: Callable[..., str]) -> None:
+    # Alice sees other files than a guest, and other rules.
+    origin = ftp(robots=b"", alice_robots=RULES.encode(), alice_private=b"secret", private=b"public")
+    alice = {"ftp_user": "alice", "ftp_password": "secret"}
+    result = await crawl(Request(f"{origin}/private", meta=alice))
+    assert list(result.refused) == [f"{origin}/private"]
+
+
+@ensureDeferred
+async def test_ftp_that_hangs_ends_at_the_deadline(ftp: Callable[..., str]) -> None:
+    origin = ftp("hang")
+    result = await crawl(f"{origin}/page", settings={"REP_FETCH_TIMEOUT": 0.3})
+    (error,) = result.refused.values()
+    assert isinstance(error, RobotsUnreachable)
+    assert "DownloadTimeoutError" in error.cause
+    assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_ftp_is_read_up_to_the_limit(ftp: Callable[..., str]) -> None:
+    origin = ftp(robots=RULES.encode() + b"#" * 20_000_000, page=b"page", private=b"secret")
+    responses: list[Response] = []
+
+    def received(response: Response, request: Request) -> None:
+        if request.url == f"{origin}/robots.txt":
+            responses.append(response)
+
+    def prepare(crawler: Crawler) -> None:
+        crawler.signals.connect(received, signals.response_received)
+
+    result = await crawl(f"{origin}/page", f"{origin}/private", prepare=prepare)
+    assert list(result.refused) == [f"{origin}/private"]
+    (response,) = responses
+    assert len(response.body) == 512_001
+
+
+@ensureDeferred
+async def test_ftp_with_the_wrong_password_is_unreachable(ftp: Callable[..., str]) -> None:
+    origin = ftp(robots=b"")
+    wrong = {"ftp_user": "alice", "ftp_password": "wrong"}
+    result = await crawl(Request(f"{origin}/page", meta=wrong))
+    assert list(result.refused) == [f"{origin}/page"]
+    assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_a_handler_of_ones_own_for_ftp_is_kept() -> None:
+    result = await crawl(
+        "ftp://a.example/page", "ftp://a.example/private", settings={"DOWNLOAD_HANDLERS": {"ftp": Capsule}}
+    )
+    assert list(result.refused) == ["ftp://a.example/private"]
+
+
+class Capsule:
+    """A download handler as somebody might write one for gemini: it knows no deadline."""
+
+    lazy = True
+
+    async def download_request(self, request: Request) -> Response:
+        if "slow" in request.url:
+            await sleep(60)
+        if request.url.endswith("/robots.txt"):
+            return Response(request.url, body=RULES.encode())
+        return Response(request.url, body=b"page")
+
+    async def close(self) -> None:
+        pass
+
+
+GEMINI = {"DOWNLOAD_HANDLERS": {"gemini": Capsule}}
+
+
+@ensureDeferred
+async def test_2_3_a_custom_scheme_with_an_authority() -> None:
+    origin = "gemini://capsule.example"
+    result = await crawl(f"{origin}/page", f"{origin}/private", settings=GEMINI)
+    assert list(result.pages) == [f"{origin}/page"]
+    assert result.refused[f"{origin}/private"].verdict.robots_url == f"{origin}/robots.txt"
+
+
+@ensureDeferred
+async def test_a_custom_handler_that_hangs_ends_at_the_deadline() -> None:
+    result = await crawl("gemini://slow.example/page", settings={**GEMINI, "REP_FETCH_TIMEOUT": 0.3})
+    (error,) = result.refused.values()
+    assert isinstance(error, RobotsUnreachable)
+    assert "0.3 seconds" in error.cause
+    assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_the_deadline_counts_time_on_the_wire_alone() -> None:
+    # Eight requests share one place in the slot; each takes 0.1 s, and robots.txt is the last of them.
+    class Unhurried(Capsule):
+        async def download_request(self, request: Request) -> Response:
+            await sleep(0.1)
+            return await super().download_request(request)
+
+    pages = [Request(f"gemini://a.example/{n}", meta={"dont_obey_robotstxt": True}) for n in range(8)]
+    held = Request("gemini://a.example/page")
+    settings: dict[str, Any] = {
+        "DOWNLOAD_HANDLERS": {"gemini": Unhurried},
+        "REP_FETCH_TIMEOUT": 0.4,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
+    }
+    result = await crawl(*pages, held, settings=settings)
+    assert len(result.pages) == 9
+
+
+@ensureDeferred
+async def test_s3_passes() -> None:
+    result = await crawl("s3://bucket/page", settings={"DOWNLOAD_HANDLERS": {"s3": Capsule}})
+    assert list(result.pages) == ["s3://bucket/page"]
+    assert "rep/waited" not in result.stats

@@ -1,0 +1,410 @@
+"""Neither waiting requests nor robots.txt fetches cost the downloader a place, and no request is lost for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any
+
+import pytest
+from crawling import Crawl, CrawlSpider, SlotByOrigin, crawl
+from pytest_twisted import ensureDeferred
+from scrapy import Request, signals
+from scrapy.core.downloader import Downloader, Slot
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from scrapy.utils.asyncio import sleep
+from web import Site, Web, answer, most_at_once, redirect
+
+from scrapy_rep.scrapy_internals import parking as waiting
+
+RULES = "user-agent: *\ndisallow: /private\n"
+QUEUES = ["scrapy.pqueues.DownloaderAwarePriorityQueue", "scrapy.pqueues.ScrapyPriorityQueue"]
+# Longer than any of these crawls: whoever waits for it to pass fails.
+DEAD = answer(RULES, kind="hold")
+LONG = {"REP_FETCH_TIMEOUT": 20, "DOWNLOADER": SlotByOrigin}
+
+
+class Inside:
+    """What is seen of a crawl's downloader, while it runs and afterwards."""
+
+    def __init__(self) -> None:
+        self.idle = 0
+        self.most_running = 0
+        self._running: set[Request] = set()
+        self.reached: list[str] = []
+
+    def prepare(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        crawler.signals.connect(self._idle, signals.spider_idle)
+        crawler.signals.connect(self._reached, signals.request_reached_downloader)
+        crawler.signals.connect(self._left, signals.request_left_downloader)
+
+    def _idle(self) -> None:
+        self.idle += 1
+
+    def _reached(self, request: Request) -> None:
+        self.reached.append(request.url)
+        if "rep_robots_txt" not in request.meta:
+            self._running.add(request)
+            self.most_running = max(self.most_running, len(self._running))
+
+    def _left(self, request: Request) -> None:
+        self._running.discard(request)
+
+    @property
+    def downloader(self) -> Downloader:
+        assert self.crawler.engine is not None
+        return self.crawler.engine.downloader
+
+    def is_left_clean(self, total: int) -> bool:
+        listening = [
+            receiver
+            for signal in (signals.bytes_received, signals.request_left_downloader, signals.request_scheduled)
+            for receiver, _ in self.crawler.signals.send_catch_log(signal, request=Request("data:,"), data=b"")
+        ]
+        return (
+            self.downloader.total_concurrency == total
+            and not self.downloader.active
+            and not any(slot.active or slot.queue or slot.transferring for slot in self.downloader.slots.values())
+            and not any("scrapy_rep" in receiver.__module__ for receiver in listening)
+        )
+
+
+class Releases(CrawlSpider):
+    """Lets the dead origins answer once all healthy pages are there."""
+
+    dead: Iterable[Site] = ()
+    healthy = 0
+
+    def parse(self, response: Response, **_: Any) -> None:
+        super().parse(response)
+        if len(self.crawl.pages) == self.healthy:
+            assert self.crawl.refused == self.crawl.failed == {}
+            self.crawl.stalled = False  # type: ignore[attr-defined]
+            for site in self.dead:
+                site.web.release(site)
+
+
+async def crawl_past(dead: list[Site], healthy: list[Site], urls: list[str], **more: Any) -> Crawl:
+    """A crawl whose dead origins come back once the healthy ones are done, and not before."""
+    pages = sum(url.startswith(site.origin + "/") for site in healthy for url in urls)
+    settings = {**LONG, **more.pop("settings", {})}
+    result = await crawl(*urls, spider=Releases, dead=dead, healthy=pages, settings=settings, **more)
+    assert hasattr(result, "stalled"), "healthy pages waited for the dead origins"
+    assert len(result.pages) == len(urls)
+    assert result.tracebacks == []
+    return result
+
+
+# No place is taken.
+
+
+@pytest.mark.parametrize("order", ["round-robin", "origin-by-origin", "dead-first"])
+@pytest.mark.parametrize("queue", QUEUES)
+@ensureDeferred
+async def test_dead_origins_do_not_stall_healthy_ones(web: Web, queue: str, order: str) -> None:
+    dead, healthy = [web.robots(DEAD) for _ in range(20)], [web.robots(RULES) for _ in range(10)]
+    sites = [site for pair in zip(dead[::2], healthy, dead[1::2], strict=True) for site in pair]
+    urls = {
+        "round-robin": [site.url(f"/{n}") for n in range(3) for site in sites],
+        "origin-by-origin": [site.url(f"/{n}") for site in sites for n in range(3)],
+        "dead-first": [site.url(f"/{n}") for site in dead + healthy for n in range(3)],
+    }[order]
+    inside = Inside()
+    settings = {"SCHEDULER_PRIORITY_QUEUE": queue, "CONCURRENT_REQUESTS": 8}
+    await crawl_past(dead, healthy, urls, settings=settings, prepare=inside.prepare)
+    assert inside.idle == 1, "at the end, and never while anything waited"
+    assert inside.is_left_clean(8)
+
+
+@pytest.mark.parametrize("concurrency", [0, 1, 16])
+@pytest.mark.parametrize("queue", QUEUES)
+@ensureDeferred
+async def test_with_every_concurrency(web: Web, queue: str, concurrency: int) -> None:
+    dead, healthy = [web.robots(DEAD) for _ in range(3)], [web.robots(RULES) for _ in range(3)]
+    urls = [site.url(f"/{n}") for n in range(8) for site in dead + healthy]
+    inside = Inside()
+    settings = {"SCHEDULER_PRIORITY_QUEUE": queue, "CONCURRENT_REQUESTS": concurrency}
+    await crawl_past(dead, healthy, urls, settings=settings, prepare=inside.prepare)
+    assert inside.idle == 1
+    assert inside.is_left_clean(concurrency)
+    if concurrency:
+        assert inside.most_running <= concurrency
+
+
+@pytest.mark.parametrize("concurrency", [1, 16])
+@ensureDeferred
+async def test_media_pipelines_do_not_stall_others(web: Web, concurrency: int) -> None:
+    dead, site = web.robots(DEAD), web.robots(RULES)
+    ends: list[str] = []
+
+    class Downloads(CrawlSpider):
+        async def parse(self, response: Response, **_: Any) -> Any:
+            if response.url == site.url("/0"):
+                engine = self.crawler.engine
+                assert engine is not None
+                media = [asyncio.ensure_future(engine.download_async(Request(dead.url(f"/{n}")))) for n in range(40)]
+                for n in range(1, 20):
+                    yield self.prepared(site.url(f"/{n}"))
+                await asyncio.gather(*media)
+                ends.append("media")
+            else:
+                ends.append("page")
+                if len(ends) == 19:
+                    web.release(dead)
+
+    inside = Inside()
+    settings = {**LONG, "CONCURRENT_REQUESTS": concurrency}
+    result = await crawl(site.url("/0"), spider=Downloads, prepare=inside.prepare, settings=settings)
+    assert ends == ["page"] * 19 + ["media"]
+    assert result.tracebacks == []
+    assert inside.is_left_clean(concurrency)
+
+
+@ensureDeferred
+async def test_beyond_the_most_that_may_wait_they_wait_in_place(web: Web) -> None:
+    site = web.robots(DEAD)
+    seen: list[tuple[int, int, int]] = []
+
+    class Looks(CrawlSpider):
+        async def start(self) -> Any:
+            for request in self.requests:
+                yield self.prepared(request)
+            await sleep(0.3)
+            downloader = inside.downloader
+            (slot,) = downloader.slots.values()
+            seen.append((downloader.total_concurrency, len(downloader.active), len(slot.active)))
+            web.release(site)
+
+    inside = Inside()
+    settings = {**LONG, "REP_WAITING_MAX": 5, "CONCURRENT_REQUESTS": 4}
+    urls = [site.url(f"/{n}") for n in range(30)]
+    result = await crawl(*urls, spider=Looks, prepare=inside.prepare, settings=settings)
+    # Five beside the downloader and four in it, and the fetch. Their slot is not idle meanwhile: the queue that is
+    # aware of the downloader would feed it first.
+    assert seen == [(4 + 5 + 1, 4 + 5 + 1, 5 + 1)]
+    assert len(result.pages) == 30
+    assert inside.is_left_clean(4)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+@ensureDeferred
+async def test_no_more_fetches_at_once_than_the_setting_says(web: Web, most: int) -> None:
+    sites = [web.robots(answer(RULES, delay=0.05)) for _ in range(12)]
+    settings = {**LONG, "REP_FETCH_CONCURRENCY": most, "CONCURRENT_REQUESTS": 2}
+    result = await crawl(*(site.url("/") for site in sites), settings=settings)
+    assert len(result.pages) == 12
+    assert most_at_once(chain.from_iterable(site.robots_requests for site in sites)) == most
+
+
+# Admission.
+
+
+def once_all_wait(web: Web, *sites: Site) -> type[CrawlSpider]:
+    """A spider that lets the dead origins answer once each of its requests waits for one."""
+
+    class OnceAllWait(CrawlSpider):
+        async def start(self) -> Any:
+            for request in self.requests:
+                yield self.prepared(request)
+            while self.crawler.stats.get_value("rep/waited", 0) < len(self.requests):
+                await sleep(0.01)
+            web.release(*sites)
+
+    return OnceAllWait
+
+
+@pytest.mark.parametrize("per_domain", [2, 8])
+@ensureDeferred
+async def test_those_who_waited_never_overfill_the_downloader(web: Web, per_domain: int) -> None:
+    site = web.site({"/robots.txt": DEAD, "*": answer("page", delay=0.005)})
+    urls = [site.url(f"/{n}") for n in range(300)]
+    inside = Inside()
+    settings = {**LONG, "CONCURRENT_REQUESTS": 6, "CONCURRENT_REQUESTS_PER_DOMAIN": per_domain}
+    spider = once_all_wait(web, site)
+    result = await crawl(*urls, spider=spider, settings=settings, prepare=inside.prepare)
+    assert len(result.pages) == 300
+    assert result.stats["rep/waited"] == 300
+    assert inside.most_running == min(per_domain, 6)
+    assert most_at_once(site.requests[1:]) <= min(per_domain, 6)
+    assert [url for url in inside.reached if url != site.robots_url] == urls, "in their order"
+    assert inside.is_left_clean(6)
+
+
+@ensureDeferred
+async def test_waiters_of_many_origins_never_overfill_the_downloader(web: Web) -> None:
+    sites = [web.site({"/robots.txt": DEAD, "*": answer("page", delay=0.005)}) for _ in range(20)]
+    inside = Inside()
+    urls = [site.url(f"/{n}") for site in sites for n in range(10)]
+    settings = {**LONG, "CONCURRENT_REQUESTS": 5}
+    result = await crawl(*urls, spider=once_all_wait(web, *sites), settings=settings, prepare=inside.prepare)
+    assert len(result.pages) == 200
+    assert inside.most_running == 5
+    by_site: dict[str, list[str]] = defaultdict(list)
+    for url in inside.reached:
+        by_site[url.rpartition("/")[0]].append(url)
+    assert all(reached[1:] == [u for u in urls if u.startswith(f"{site}/")] for site, reached in by_site.items())
+    assert inside.is_left_clean(5)
+
+
+@ensureDeferred
+async def test_the_refused_need_no_room(web: Web) -> None:
+    pages = {f"/{n}": answer(kind="hold") for n in range(2)}
+    site = web.site({"/robots.txt": answer(RULES, delay=0.2), **pages})
+
+    class WhenRefused(CrawlSpider):
+        def failed(self, failure: Any) -> None:
+            super().failed(failure)
+            if len(self.crawl.refused) == 100:
+                web.release(site)
+
+    urls = [*(site.url(page) for page in pages), *(site.url(f"/private/{n}") for n in range(100))]
+    result = await crawl(*urls, spider=WhenRefused, settings={"CONCURRENT_REQUESTS": 2, "DOWNLOAD_TIMEOUT": 20})
+    assert len(result.refused) == 100, "while both places were taken"
+    assert len(result.pages) == 2
+
+
+class DropsLater:
+    async def process_request(self, request: Request) -> None:
+        if "drop" in request.url:
+            await sleep(0)
+            raise IgnoreRequest("later")
+
+
+@pytest.mark.parametrize("end", ["dropped", "redirected", "failed"])
+@ensureDeferred
+async def test_however_a_request_ends_the_next_one_goes_on(web: Web, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = web.site()
+    routes = {"/robots.txt": answer(RULES, delay=0.2), "/redirected": redirect(target.url("/"))}
+    site = web.site({**routes, "/failed": answer(kind="reset")})
+    requests = [Request(site.url(f"/{end}"), dont_filter=True) for _ in range(60)]
+
+    class Counts(CrawlSpider):
+        ends = 0
+
+        def prepared(self, request: str | Request) -> Request:
+            prepared = super().prepared(request)
+            prepared.meta.pop("handle_httpstatus_all")
+            return prepared
+
+        def parse(self, response: Response, **_: Any) -> None:
+            self.count()
+
+        def failed(self, failure: Any) -> None:
+            self.count()
+
+        def count(self) -> None:
+            self.ends += 1
+            self.crawl.ends = self.ends  # type: ignore[attr-defined]
+
+    # Where nobody tells that there is room, it is found out at the next look: too late for this crawl.
+    monkeypatch.setattr(waiting, "LOOK_EVERY", 12.0)
+    settings = {"CONCURRENT_REQUESTS": 1, "DOWNLOADER_MIDDLEWARES": {DropsLater: 200}, "CLOSESPIDER_TIMEOUT": 8}
+    result = await crawl(*requests, spider=Counts, settings=settings)
+    assert result.ends == 60  # type: ignore[attr-defined]
+    assert result.stats["finish_reason"] == "finished"
+
+
+# Where Scrapy's insides look different.
+
+
+class NoSlots(Downloader):
+    _get_slot = property()
+
+    async def _enqueue_request(self, request: Request) -> Response:
+        return await self.handlers.download_request_async(request)
+
+
+class OtherSlots(Downloader):
+    """Slots of a kind of their own."""
+
+    def _get_slot(self, *args: Any) -> Any:
+        key, slot = super()._get_slot(*args)
+        if not isinstance(slot, OtherSlot):
+            other: Any = OtherSlot(slot)
+            slot = self.slots[key] = other
+        return key, slot
+
+
+class OtherSlot:
+    def __init__(self, slot: Slot) -> None:
+        self._slot = slot
+        self.working = slot.active
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._slot, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self if name in {"_slot", "working"} else self._slot, name, value)
+
+
+class NoConcurrency(Downloader):
+    """One that knows no total."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        del self.total_concurrency
+
+    def needs_backout(self) -> bool:
+        return len(self.active) >= 3
+
+
+@pytest.mark.parametrize("downloader", [NoSlots, OtherSlots, NoConcurrency])
+@ensureDeferred
+async def test_with_another_downloader_they_wait_in_place(web: Web, downloader: type[Downloader]) -> None:
+    sites = [web.robots(answer(RULES, delay=0.05)) for _ in range(3)]
+    urls = [site.url(path) for site in sites for path in ("/a", "/b", "/private")]
+    result = await crawl(*urls, settings={"DOWNLOADER": downloader, "CONCURRENT_REQUESTS": 3})
+    assert len(result.pages) == 6
+    assert len(result.refused) == 3
+    assert result.tracebacks == []
+
+
+# The engine takes on no more: nor do those who waited go on.
+
+
+@ensureDeferred
+async def test_those_who_waited_stay_while_the_engine_is_paused(web: Web) -> None:
+    site = web.robots(DEAD)
+
+    class Pauses(once_all_wait(web)):  # type: ignore[misc]
+        async def start(self) -> Any:
+            async for request in super().start():
+                yield request
+            self.crawler.engine.pause()
+            web.release(site)
+            await sleep(0.8)  # longer than it takes to look for room once more
+            self.crawl.while_paused = site.targets[1:]
+            self.crawler.engine.unpause()
+
+    urls = [site.url(f"/{n}") for n in range(20)]
+    result = await crawl(*urls, spider=Pauses, settings={**LONG, "CONCURRENT_REQUESTS": 4})
+    assert result.while_paused == []  # type: ignore[attr-defined]
+    assert len(result.pages) == 20
+
+
+@ensureDeferred
+async def test_those_who_waited_do_not_overfill_the_spider(web: Web) -> None:
+    site = web.site({"/robots.txt": DEAD, "*": answer("x" * 10_000)})
+
+    class Slow(once_all_wait(web, site)):  # type: ignore[misc]
+        most = running = 0
+
+        async def parse(self, response: Response, **_: Any) -> None:
+            self.running += 1
+            self.crawl.most = self.most = max(self.most, self.running)
+            # What it awaits itself is not held back by what it has to do.
+            await self.crawler.engine.download_async(Request(site.url("/more")))
+            await sleep(0.02)
+            self.running -= 1
+            super().parse(response)
+
+    urls = [site.url(f"/{n}") for n in range(60)]
+    settings = {**LONG, "CONCURRENT_REQUESTS": 4, "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 50_000}
+    result = await crawl(*urls, spider=Slow, settings=settings)
+    assert len(result.pages) == 60
+    assert result.most <= 5 + 4 + 1, "what fills it, and what was on its way"  # type: ignore[attr-defined]

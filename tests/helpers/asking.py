@@ -1,0 +1,45 @@
+"""Questions put to a robots.txt, in few words."""
+
+from __future__ import annotations
+
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.robotstxt.patterns import patterns
+
+TOKEN = "ExampleBot"  # RFC 9309 Figure 1
+ORIGIN = "https://www.example.com"
+
+
+def parse(text: str | bytes) -> RobotsTxt:
+    """A robots.txt of these lines; a text is encoded as UTF-8."""
+    return RobotsTxt.parse(text.encode() if isinstance(text, str) else text)
+
+
+def allows(text: str | bytes, path: str, token: str = TOKEN) -> bool:
+    """Whether this robots.txt allows the path of its origin."""
+    return answer(parse(text), ORIGIN + path, token)
+
+
+def answer(robots: RobotsTxt, url: str, token: str) -> bool:
+    """Whether it allows the URL: the first answer, those after others, and verdicts come about in different ways."""
+    answers = [robots.allows(url, token), robots.verdict(url, token).allowed]
+    robots.allows(f"{ORIGIN}/other", token)
+    answers += [robots.allows(url, token), robots.verdict(url, token).allowed]
+    assert len(set(answers)) == 1, answers
+    return answers[0]
+
+
+def matches(rule: str | bytes, path: str) -> bool:
+    """Whether a rule with this value matches the path: a file that disallows just this forbids it."""
+    value = rule.encode() if isinstance(rule, str) else rule
+    return not allows(b"user-agent: *\ndisallow: " + value + b"\n", path)
+
+
+def line_token(value: bytes) -> str | None:
+    """The token of a user-agent line with this value; None where it names nobody."""
+    return next(iter(parse(b"user-agent:" + value).groups[0].product_tokens), None)
+
+
+def pattern_of(rule: str | bytes) -> str:
+    """The normalised pattern of a rule with this value."""
+    value = rule.encode() if isinstance(rule, str) else rule
+    return patterns(value.decode("latin-1"))

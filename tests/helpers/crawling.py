@@ -1,0 +1,184 @@
+"""Real crawls through Scrapy's engine, and what came of each request."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scrapy import Request, Spider
+from scrapy.core.downloader import Downloader
+from scrapy.crawler import Crawler, CrawlerRunner
+from scrapy.http import Response
+from scrapy.utils.asyncio import sleep
+from scrapy.utils.httpobj import urlparse_cached
+from twisted.python.failure import Failure
+
+from scrapy_rep import ForbiddenByRobots, RepMiddleware
+
+ADDON = {"ADDONS": {"scrapy_rep.Addon": 500}}
+BUILTIN = {"ROBOTSTXT_OBEY": True}
+# No test asks for a robots.txt twice, or waits for one to come back, unless it is about that.
+HELPERS = Path(__file__).parent
+QUIET = {"REP_FETCH_RETRIES": 0, "REP_UNREACHABLE_WAIT": 0, "TELNETCONSOLE_ENABLED": False, "RETRY_ENABLED": False}
+DENIED = "Nothing was crawled, for every start request"
+
+
+class SlotByOrigin(Downloader):
+    """A download slot for each origin of the test web, which are all of one host: as if each had its own."""
+
+    def get_slot_key(self, request: Request) -> str:
+        return urlparse_cached(request).netloc
+
+
+@dataclass
+class Crawl:
+    """What came of a crawl."""
+
+    stats: dict[str, Any] = field(default_factory=dict)
+    pages: dict[str, Response] = field(default_factory=dict)
+    """By the URL that was asked for."""
+    refused: dict[str, ForbiddenByRobots] = field(default_factory=dict)
+    failed: dict[str, BaseException] = field(default_factory=dict)
+    log: list[logging.LogRecord] = field(default_factory=list)
+    crawler: Crawler | None = None
+
+    def messages(self, level: int = logging.WARNING, logger: str = "") -> list[str]:
+        """Log messages at that level and above, without the one about a crawl that was refused from the start: most
+        of these crawls ask for one page."""
+        messages = (r.getMessage() for r in self.log if r.levelno >= level and r.name.startswith(logger))
+        return [message for message in messages if not message.startswith(DENIED)]
+
+    @property
+    def denied(self) -> list[str]:
+        return [r.getMessage() for r in self.log if r.getMessage().startswith(DENIED)]
+
+    @property
+    def tracebacks(self) -> list[str]:
+        return [r.getMessage() for r in self.log if r.exc_info]
+
+
+class CrawlSpider(Spider):
+    """Asks for what it is given, and writes down what came."""
+
+    name = "crawl"
+    custom_settings: dict[str, Any] | None = None
+
+    def __init__(self, requests: Iterable[str | Request] = (), crawl: Crawl | None = None, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.requests = list(requests)
+        self.crawl = crawl if crawl is not None else Crawl()
+
+    async def start(self) -> AsyncIterator[Request]:
+        for request in self.requests:
+            yield self.prepared(request)
+
+    def prepared(self, request: str | Request) -> Request:
+        request = Request(request, dont_filter=True) if isinstance(request, str) else request
+        return request.replace(
+            callback=request.callback or self.parse,
+            errback=request.errback or self.failed,
+            meta={**request.meta, "asked": request.url, "handle_httpstatus_all": True},
+        )
+
+    def parse(self, response: Response, **_: Any) -> Any:
+        self.crawl.pages[response.meta["asked"]] = response
+
+    def failed(self, failure: Failure) -> Any:
+        request: Request = failure.request  # type: ignore[attr-defined]
+        error = failure.value
+        assert error is not None
+        if isinstance(error, ForbiddenByRobots):
+            self.crawl.refused[request.meta["asked"]] = error
+        else:
+            self.crawl.failed[request.meta["asked"]] = error
+
+
+async def crawl(
+    *requests: str | Request,
+    settings: dict[str, Any] | None = None,
+    spider: type[CrawlSpider] = CrawlSpider,
+    prepare: Callable[[Crawler], None] | None = None,
+    robots: dict[str, Any] | None = None,
+    **attributes: Any,
+) -> Crawl:
+    """Crawl these in-process. `robots` is what obeys robots.txt, our add-on unless said otherwise."""
+    result = Crawl()
+    handler = _Records(result.log)
+    logging.getLogger().addHandler(handler)
+    logging.getLogger().setLevel(logging.DEBUG)
+    try:
+        runner = CrawlerRunner({**QUIET, **(ADDON if robots is None else robots), **(settings or {})})
+        result.crawler = runner.create_crawler(spider)
+        if prepare is not None:
+            prepare(result.crawler)
+        await runner.crawl(result.crawler, requests=requests, crawl=result, **attributes)
+    finally:
+        logging.getLogger().removeHandler(handler)
+    result.stats = result.crawler.stats.get_stats()
+    return result
+
+
+class _Records(logging.Handler):
+    def __init__(self, records: list[logging.LogRecord]) -> None:
+        super().__init__(logging.DEBUG)
+        self._records = records
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._records.append(record)
+
+
+class Time:
+    """A clock to hand in: seconds since the epoch, moved by whoever sleeps and by the test."""
+
+    def __init__(self, now: float = 1_800_000_000.0) -> None:
+        self.now = now
+        self.slept: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+def with_clock(time: Time) -> dict[str, Any]:
+    """Settings that put our middleware, by this clock, in the built-in's place."""
+
+    class ClockedMiddleware(RepMiddleware):
+        clock = staticmethod(time)
+        sleep = staticmethod(time.sleep)
+
+    return {**ADDON, "DOWNLOADER_MIDDLEWARES": {RepMiddleware: None, ClockedMiddleware: 100}}
+
+
+def in_turn(time: Time, *steps: float, note: Callable[[str], Any] = str) -> type[CrawlSpider]:
+    """A spider that asks for the same page again after each of these seconds; `note` makes of an end what is kept."""
+
+    class InTurn(CrawlSpider):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.steps = list(steps)
+            self.ends: list[Any] = []
+            self.crawl.ends = self.ends  # type: ignore[attr-defined]
+
+        async def parse(self, response: Response, **_: Any) -> AsyncIterator[Request]:
+            async for request in self.next(response.request, "page"):
+                yield request
+
+        async def failed(self, failure: Any) -> AsyncIterator[Request]:
+            async for request in self.next(failure.request, type(failure.value).__name__):
+                yield request
+
+        async def next(self, request: Request | None, end: str) -> AsyncIterator[Request]:
+            assert request is not None
+            self.ends.append(note(end))
+            await sleep(0.05)  # what is asked while nobody waits may be answered meanwhile
+            if self.steps:
+                time.now += self.steps.pop(0)
+                yield request.replace(dont_filter=True)
+
+    return InTurn

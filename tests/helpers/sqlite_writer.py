@@ -1,0 +1,38 @@
+"""Writes and reads entries in one SQLite file until it is killed; prints a line for each that is torn."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import time
+
+from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.entry import Entry, StoredResponse, decoded, encoded
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.storage.sqlite import SqliteStorage
+
+ORIGINS = [f"https://{n}.example" for n in range(200)]
+
+
+def entry_of(origin: str, lines: int) -> Entry:
+    body = "User-agent: *\n" + "".join(f"Disallow: /{random.random()}\n" for _ in range(lines))
+    now = time.time()
+    stored = StoredResponse(AccessResult.SUCCESS, "HTTP 200", RobotsTxt.parse(body.encode()), now, now + 60, 200)
+    return Entry(f"{origin}/robots.txt", stored)
+
+
+async def main(path: str) -> None:
+    storage = SqliteStorage(f"sqlite://{path}")
+    print("writing", flush=True)
+    while True:
+        origin = random.choice(ORIGINS)
+        await storage.put(origin, encoded(entry_of(origin, random.randrange(200))), 1_000.0)
+        origin = random.choice(ORIGINS)
+        octets = await storage.get(origin)
+        if octets is not None and decoded(octets, f"{origin}/robots.txt") is None:
+            print("torn", flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

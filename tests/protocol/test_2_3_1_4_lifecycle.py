@@ -1,0 +1,224 @@
+"""An outage: how long it lasts, when robots.txt is asked for again, who waits for that (RFC 9309 section 2.3.1.4)."""
+
+from __future__ import annotations
+
+import pytest
+from asking import ORIGIN, TOKEN, parse
+
+from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.entry import Entry, StoredResponse
+from scrapy_rep.protocol.lifecycle import (
+    BACKOFF_FIRST,
+    BACKOFF_MAX,
+    DAY,
+    FetchResult,
+    OutageLimits,
+    Outcome,
+    after_fetch,
+    backoff,
+    pause_before_asking,
+    policy_at,
+)
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+
+ROBOTS_URL = f"{ORIGIN}/robots.txt"
+NOW = 1_700_000_000.0
+HOUR, LONG = 3600.0, 30 * DAY
+RULES = "User-agent: *\nDisallow: /x\n"
+ANSWERS = [Outcome.SUCCESS, Outcome.NOT_MODIFIED, Outcome.UNAVAILABLE, Outcome.RESTRICTED]
+
+
+def copy_of(access: AccessResult, lifetime: float = DAY, *, forbids_stale: bool = False) -> StoredResponse:
+    robots = parse(RULES) if access is AccessResult.SUCCESS else None
+    return StoredResponse(access, "words", robots, NOW, NOW + lifetime, forbids_stale=forbids_stale)
+
+
+def answered(outcome: Outcome = Outcome.SUCCESS, known: Entry | None = None, *, now: float = NOW) -> Entry:
+    access = AccessResult.SUCCESS if outcome is Outcome.NOT_MODIFIED else AccessResult(outcome.value)
+    return after_fetch(known, ROBOTS_URL, FetchResult(outcome, copy_of(access)), now, OutageLimits(LONG))
+
+
+def failed(
+    known: Entry | None = None,
+    *,
+    now: float = NOW,
+    failed_at: float | None = None,
+    retry_after: float = 0.0,
+    budget: float = 0.0,
+) -> Entry:
+    fetched = FetchResult(Outcome.UNREACHABLE, reason="words", retry_after=retry_after, failed_at=failed_at)
+    return after_fetch(known, ROBOTS_URL, fetched, now, OutageLimits(LONG, budget))
+
+
+def since(entry: Entry) -> float:
+    assert entry.outage is not None
+    return entry.outage.since
+
+
+def ask_again_at(entry: Entry) -> float:
+    assert entry.outage is not None
+    return entry.outage.ask_again_at
+
+
+def pause(entry: Entry, now: float, budget: float) -> float | None:
+    return pause_before_asking(policy_at(entry, now, LONG), now, budget)
+
+
+def test_failures_in_a_row_are_counted_until_an_answer() -> None:
+    entry, waits = None, []
+    for _ in range(12):
+        entry = failed(entry)
+        waits.append(ask_again_at(entry) - NOW)
+    assert waits == [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1280.0, 2560.0, HOUR, HOUR]
+    again = failed(answered(known=entry))
+    assert again.outage is not None
+    assert again.outage.failures == 1
+
+
+@pytest.mark.parametrize(
+    ("failures", "seconds"),
+    [
+        pytest.param(1, BACKOFF_FIRST, id="2.3.1.4-first"),
+        pytest.param(2, 2 * BACKOFF_FIRST, id="2.3.1.4-doubling"),
+        pytest.param(10, 512 * BACKOFF_FIRST, id="2.3.1.4-last-below-the-longest"),
+        pytest.param(11, BACKOFF_MAX, id="2.3.1.4-longest"),
+        pytest.param(64, BACKOFF_MAX, id="2.3.1.4-many"),
+        pytest.param(100_000, BACKOFF_MAX, id="2.3.1.4-more-than-a-float-has-powers-of-two"),
+    ],
+)
+def test_the_backoff_doubles_up_to_an_hour(failures: int, seconds: float) -> None:
+    assert backoff(failures) == seconds
+    assert seconds <= HOUR
+
+
+def test_an_outage_begins_with_its_first_failure_and_ends_with_an_answer() -> None:
+    first = failed()
+    assert since(first) == NOW
+    second = failed(first, now=NOW + 60)
+    assert since(second) == NOW
+    assert since(failed(second, now=NOW + 120, failed_at=NOW + 90)) == NOW
+    over = answered(known=second, now=NOW + 120)
+    assert over.outage is None
+    assert since(failed(over, now=NOW + 180)) == NOW + 180
+    assert since(failed(over, now=NOW + 180, failed_at=NOW + 150)) == NOW + 150
+
+
+def test_an_outage_begins_with_the_fetchs_first_request_that_failed() -> None:
+    entry = failed(now=NOW + 31, failed_at=NOW)
+    assert (since(entry), ask_again_at(entry)) == (NOW, NOW + 31 + BACKOFF_FIRST)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "waits"),
+    [
+        pytest.param(0.0, BACKOFF_FIRST, id="2.3.1.4-nothing-said"),
+        pytest.param(BACKOFF_FIRST - 1, BACKOFF_FIRST, id="2.3.1.4-less-than-the-backoff"),
+        pytest.param(BACKOFF_FIRST + 1, BACKOFF_FIRST + 1, id="RFC9110-10.2.3-retry-after"),
+        pytest.param(HOUR, HOUR, id="RFC9110-10.2.3-an-hour"),
+        pytest.param(10 * HOUR, HOUR, id="RFC9110-10.2.3-at-most-an-hour"),
+    ],
+)
+def test_a_server_may_ask_for_time(seconds: float, waits: float) -> None:
+    assert ask_again_at(failed(retry_after=seconds)) == NOW + waits
+
+
+@pytest.mark.parametrize("outcome", ANSWERS, ids=lambda outcome: outcome.value)
+def test_what_is_no_outage_is_kept_as_long_whatever_was_before(outcome: Outcome) -> None:
+    before = failed(answered(), now=NOW + DAY)
+    assert answered(outcome, before) == answered(outcome, answered())
+
+
+BUDGET = 30.0
+
+
+def test_requests_wait_for_the_budget_and_robots_txt_is_tried_once_more_at_its_end() -> None:
+    now, entry, asked_at = NOW, None, []
+    while True:
+        asked_at.append(now - NOW)
+        entry = failed(entry, now=now, budget=BUDGET)
+        seconds = pause(entry, now, BUDGET)
+        if seconds is None:
+            break
+        now += seconds
+    assert asked_at == [0.0, 5.0, 15.0, 30.0]
+    assert ask_again_at(entry) == NOW + BUDGET + backoff(4)
+
+
+STALE = Entry(ROBOTS_URL, copy_of(AccessResult.SUCCESS, 0.0))
+FORBIDDEN = Entry(ROBOTS_URL, copy_of(AccessResult.SUCCESS, 0.0, forbids_stale=True))
+
+
+@pytest.mark.parametrize(
+    ("entry", "now", "budget", "seconds"),
+    [
+        pytest.param(failed(), NOW, BUDGET, 5.0, id="until-it-is-asked-again"),
+        pytest.param(failed(), NOW + 3, BUDGET, 2.0, id="what-is-left-of-it"),
+        pytest.param(failed(), NOW + 9, BUDGET, 0.0, id="overdue"),
+        pytest.param(failed(), NOW, 5.0, 5.0, id="asked-again-as-the-budget-ends"),
+        pytest.param(failed(), NOW, 4.9, None, id="asked-again-after-the-budget"),
+        pytest.param(failed(), NOW, 0.0, None, id="no-budget"),
+        pytest.param(failed(budget=1.0), NOW, 1.0, 1.0, id="a-short-budget"),
+        pytest.param(failed(retry_after=60), NOW, BUDGET, None, id="not-in-vain"),
+        pytest.param(failed(FORBIDDEN), NOW, BUDGET, 5.0, id="rules-that-must-not-be-stale"),
+        pytest.param(failed(STALE), NOW, BUDGET, None, id="stale-rules-decide-meanwhile"),
+        pytest.param(failed(answered()), NOW, BUDGET, None, id="what-is-fresh-decides-meanwhile"),
+        pytest.param(answered(), NOW, BUDGET, None, id="no-outage"),
+        pytest.param(answered(Outcome.UNAVAILABLE), NOW, BUDGET, None, id="unavailable-is-no-outage"),
+    ],
+)
+def test_how_long_requests_wait_before_robots_txt_is_asked_for_again(
+    entry: Entry, now: float, budget: float, seconds: float | None
+) -> None:
+    assert pause(entry, now, budget) == seconds
+
+
+@pytest.mark.parametrize(
+    ("budget", "waits"),
+    [
+        pytest.param(0.0, 5.0, id="no-budget"),
+        pytest.param(3.0, 3.0, id="a-last-try-as-the-budget-ends"),
+        pytest.param(5.0, 5.0, id="the-backoff-as-long-as-the-budget"),
+        pytest.param(30.0, 5.0, id="the-backoff-within-the-budget"),
+    ],
+)
+def test_nobody_who_waits_is_sent_away_without_a_last_try(budget: float, waits: float) -> None:
+    assert ask_again_at(failed(budget=budget)) == NOW + waits
+
+
+def test_after_the_budget_the_backoff_is_left_alone() -> None:
+    later = failed(failed(budget=BUDGET), now=NOW + BUDGET, budget=BUDGET)
+    assert ask_again_at(later) == NOW + BUDGET + backoff(2)
+
+
+PAGES = [f"{ORIGIN}/", f"{ORIGIN}/x", ROBOTS_URL]
+
+
+@pytest.mark.parametrize(
+    ("entry", "access", "allowed"),
+    [
+        pytest.param(answered(), AccessResult.SUCCESS, [True, False, True], id="2.3.1.1-success"),
+        pytest.param(answered(Outcome.UNAVAILABLE), AccessResult.UNAVAILABLE, [True] * 3, id="2.3.1.3-unavailable"),
+        pytest.param(failed(), AccessResult.UNREACHABLE, [False, False, True], id="2.3.1.4-unreachable"),
+        pytest.param(answered(Outcome.RESTRICTED), AccessResult.RESTRICTED, [False, False, True], id="restricted"),
+    ],
+)
+def test_what_each_answer_allows(entry: Entry, access: AccessResult, allowed: list[bool]) -> None:
+    policy = policy_at(entry, NOW, LONG)
+    verdicts = [policy.verdict(page, TOKEN) for page in PAGES]
+    assert [verdict.allowed for verdict in verdicts] == allowed
+    assert [policy.allows(page, TOKEN) for page in PAGES] == allowed
+    assert {(verdict.access, verdict.robots_url) for verdict in verdicts} == {(access, ROBOTS_URL)}
+
+
+def test_robots_txt_itself_is_always_allowed_and_no_page_like_it() -> None:
+    policy = policy_at(failed(), NOW, LONG)
+    assert policy.allows(ROBOTS_URL, TOKEN)
+    assert not policy.allows(f"{ROBOTS_URL}?x", TOKEN)
+
+
+def test_rules_are_asked_with_the_tokens_in_order_of_preference() -> None:
+    robots = RobotsTxt.parse(b"User-agent: b\nDisallow: /\nUser-agent: *\nDisallow:\n")
+    entry = Entry(ROBOTS_URL, StoredResponse(AccessResult.SUCCESS, "words", robots, NOW, NOW + DAY))
+    policy = policy_at(entry, NOW, LONG)
+    assert not policy.allows(f"{ORIGIN}/", ["a", "b"])
+    assert policy.verdict(f"{ORIGIN}/", ["a", "b"]).rule == robots.verdict(f"{ORIGIN}/", "b").rule

@@ -1,0 +1,345 @@
+"""Where an origin's robots.txt is, and what each answer means (RFC 9309 section 2.3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from scrapy_rep.protocol.access_result import AccessResult, Answer, is_worth_a_retry
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS, is_private, why_not_followed
+from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
+from scrapy_rep.protocol.status_policy import CAUTIOUS, OVERRIDES, POLICIES, RFC9309, judge, result_of
+
+SUCCESS, REDIRECT, UNAVAILABLE = AccessResult.SUCCESS, AccessResult.REDIRECT, AccessResult.UNAVAILABLE
+RESTRICTED, UNREACHABLE = AccessResult.RESTRICTED, AccessResult.UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    ("url", "robots_url"),
+    [
+        pytest.param("https://www.example.com/a/b?c#d", "https://www.example.com/robots.txt", id="2.3-https"),
+        pytest.param("ftp://ftp.example.com/pub/", "ftp://ftp.example.com/robots.txt", id="2.3-ftp"),
+        pytest.param("http://www.example.com", "http://www.example.com/robots.txt", id="2.3-http-no-path"),
+        pytest.param("http://www.example.com:8080/a", "http://www.example.com:8080/robots.txt", id="2.3-port"),
+        pytest.param("https://www.example.com?q", "https://www.example.com/robots.txt", id="2.3-query-no-path"),
+        pytest.param("https://user:secret@www.example.com/", "https://www.example.com/robots.txt", id="2.3-userinfo"),
+        pytest.param("http://[::1]:8080/a", "http://[::1]:8080/robots.txt", id="2.3-literal-ipv6"),
+        pytest.param("https://bücher.example/", "https://xn--bcher-kva.example/robots.txt", id="2.3-idna"),
+    ],
+)
+def test_where_robots_txt_is(url: str, robots_url: str) -> None:
+    origin = Origin.of(url)
+    assert origin is not None
+    assert origin.robots_url == robots_url
+    assert f"{origin}/robots.txt" == robots_url
+
+
+SAME = [
+    pytest.param("https://example.com/", "https://example.com/a/b?c", id="RFC6454-4-path"),
+    pytest.param("https://example.com/", "HTTPS://EXAMPLE.com/", id="RFC6454-4-case"),
+    pytest.param("https://example.com/", "https://example.com:443/", id="RFC6454-4-default-port-https"),
+    pytest.param("http://example.com/", "http://example.com:80/", id="RFC6454-4-default-port-http"),
+    pytest.param("ftp://example.com/", "ftp://example.com:21/", id="RFC6454-4-default-port-ftp"),
+    pytest.param("https://example.com/", "https://example.com:/", id="RFC6454-4-empty-port"),
+    pytest.param("https://example.com:8443/", "https://example.com:08443/", id="RFC6454-4-port-with-zero"),
+    pytest.param("https://example.com/", "https://example.com./", id="RFC6454-4-trailing-dot"),
+    pytest.param("https://example.com/", "https://example.com\u3002/", id="RFC3490-3.1-trailing-ideographic-full-stop"),
+    pytest.param("https://example.com/", "https://EXAMPLE.COM.:443/", id="RFC6454-4-dot-case-and-port"),
+    pytest.param("https://example.com/", "https://user@example.com/", id="RFC6454-4-user"),
+    pytest.param("https://example.com/", "https://user:p%40ss@example.com/", id="RFC6454-4-user-and-password"),
+    pytest.param("https://example.com/", "https://us@er:p:w@example.com/", id="RFC6454-4-userinfo-with-delimiters"),
+    pytest.param("https://bücher.example/", "https://xn--bcher-kva.example/", id="RFC6454-4-idna"),
+    pytest.param("https://bücher.example/", "https://BÜCHER.example/", id="RFC6454-4-idna-case"),
+    pytest.param("https://bücher.example/", "https://XN--BCHER-KVA.example/", id="RFC6454-4-idna-encoded-case"),
+    pytest.param("https://bücher.example/", "https://bu\u0308cher.example./", id="RFC6454-4-idna-decomposed"),
+    pytest.param("https://a.example/", "https://a\u3002example/", id="RFC3490-3.1-ideographic-full-stop"),
+    pytest.param("https://[::1]/", "https://[0:0:0:0:0:0:0:1]/", id="RFC5952-literal-ipv6"),
+    pytest.param("https://[fe80::a]/", "https://[FE80::A]:443/", id="RFC5952-literal-ipv6-case"),
+    pytest.param("https://127.0.0.1/", "https://127.0.0.1./", id="RFC6454-4-literal-ipv4-trailing-dot"),
+    pytest.param("https://127.0.0.1/", "https://127.1/", id="RFC6943-3.1.1-ipv4-two-parts"),
+    pytest.param("https://127.0.0.1/", "https://2130706433/", id="RFC6943-3.1.1-ipv4-one-number"),
+    pytest.param("https://127.0.0.1/", "https://0x7F.0.0.0x1/", id="RFC6943-3.1.1-ipv4-hexadecimal"),
+    pytest.param("https://127.0.0.1/", "https://0177.0.0.1./", id="RFC6943-3.1.1-ipv4-octal"),
+]
+DIFFERENT = [
+    pytest.param("https://example.com/", "http://example.com/", id="RFC6454-4-scheme"),
+    pytest.param("https://example.com/", "https://www.example.com/", id="RFC6454-4-host"),
+    pytest.param("https://example.com/", "https://example.org/", id="RFC6454-4-top-level-domain"),
+    pytest.param("https://example.com/", "https://example.com:8443/", id="RFC6454-4-port"),
+    pytest.param("https://example.com/", "https://example.com:80/", id="RFC6454-4-another-schemes-default-port"),
+    pytest.param("https://example.com/", "https://example.com:0/", id="RFC6454-4-port-zero"),
+    pytest.param("http://localhost/", "http://127.0.0.1/", id="RFC6454-4-name-and-address"),
+    pytest.param("http://127.0.0.1/", "http://127.0.0.1 x/", id="RFC6943-3.1.1-ipv4-and-more"),
+    pytest.param("http://[::1]/", "http://[::2]/", id="RFC6454-4-literal-ipv6"),
+    pytest.param("https://example.com@other.example/", "https://example.com/", id="RFC6454-4-user-is-no-host"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_the_same_origin(one: str, other: str) -> None:
+    assert Origin.of(one) is not None
+    assert Origin.of(one) == Origin.of(other)
+    assert hash(Origin.of(one)) == hash(Origin.of(other))
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_different_origins(one: str, other: str) -> None:
+    assert None not in {Origin.of(one), Origin.of(other)}
+    assert Origin.of(one) != Origin.of(other)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        pytest.param("data:text/html,Hello", id="2.3-data"),
+        pytest.param("data://host/x", id="2.3-data-with-authority"),
+        pytest.param("file:///etc/hosts", id="2.3-file"),
+        pytest.param("file://host/a", id="2.3-file-with-authority"),
+        pytest.param("s3://bucket/key", id="2.3-s3"),
+        pytest.param("S3://bucket/key", id="2.3-s3-in-capitals"),
+        pytest.param("mailto:a@example.com", id="2.3-no-authority"),
+        pytest.param("about:blank", id="2.3-about"),
+        pytest.param("/a/b", id="2.3-a-path-alone"),
+        pytest.param("", id="2.3-nothing"),
+        pytest.param("//h/a", id="2.3-no-scheme"),
+        pytest.param("https:///a", id="2.3-empty-authority"),
+        pytest.param("https://:443/", id="2.3-empty-host"),
+        pytest.param("https://user@/", id="2.3-user-alone"),
+        pytest.param("https://./", id="2.3-a-dot-alone"),
+        pytest.param("https://[::1/", id="2.3-malformed-bracket"),
+        pytest.param("https://example.com:x/", id="2.3-malformed-port"),
+        pytest.param("https://example.com:65536/", id="2.3-port-out-of-range"),
+        pytest.param("https://example.com:-1/", id="2.3-negative-port"),
+        pytest.param("https://ex\u2100mple.com/", id="2.3-a-host-that-normalises-to-a-delimiter"),
+    ],
+)
+def test_where_no_robots_txt_could_hold(url: str) -> None:
+    assert Origin.of(url) is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        pytest.param("https://a..b/", id="2.3-empty-label"),
+        pytest.param(f"https://{'a' * 64}.example/", id="2.3-label-too-long"),
+        pytest.param("https://under_score.example/", id="2.3-underscore"),
+        pytest.param("https://127.0.0.256/", id="2.3-no-ipv4-address"),
+        pytest.param("https://1.2.3.4.5/", id="2.3-five-numbers"),
+        pytest.param("https://1.example/", id="2.3-begins-as-an-address"),
+    ],
+)
+def test_a_host_that_is_no_proper_name_stays_as_it_is(url: str) -> None:
+    assert str(Origin.of(url.upper())) == url.rstrip("/")
+
+
+@pytest.mark.parametrize(
+    ("url", "itself"),
+    [
+        pytest.param("https://www.example.com/robots.txt", True, id="2.2.2-robots-txt"),
+        pytest.param("https://www.example.com:8443/robots.txt#a", True, id="2.2.2-fragment"),
+        pytest.param("https://www.example.com/%72obots.txt", True, id="2.2.2-escaped"),
+        pytest.param("https://www.example.com/robots.txt?a", False, id="2.2.2-query"),
+        pytest.param("https://www.example.com/Robots.txt", False, id="2.3-all-lower-case"),
+        pytest.param("https://www.example.com/a/robots.txt", False, id="2.3-top-level-path"),
+        pytest.param("https://www.example.com/?/robots.txt", False, id="2.3-path-not-query"),
+        pytest.param("https://www.example.com/", False, id="2.3-another-page"),
+    ],
+)
+def test_what_is_a_robots_txt_itself(url: str, itself: bool) -> None:
+    assert is_robots_txt(url) is itself
+
+
+def rfc9309(status: int) -> AccessResult:
+    """What the standard says, a sentence a line; where it says nothing, robots.txt is undefined."""
+    if status == 407:  # RFC 9110 15.5.8: the proxy's answer, so the server's is not known
+        return UNREACHABLE
+    if status in {301, 302, 303, 307, 308}:
+        return REDIRECT
+    return {2: SUCCESS, 4: UNAVAILABLE}.get(status // 100, UNREACHABLE)
+
+
+def cautious(status: int) -> AccessResult:
+    return {401: RESTRICTED, 403: RESTRICTED, 429: UNREACHABLE}.get(status, rfc9309(status))
+
+
+@pytest.mark.parametrize("status", range(100, 1000))
+def test_every_status_has_one_access_result(status: int) -> None:
+    assert result_of(status, RFC9309) is rfc9309(status)
+    assert result_of(status, CAUTIOUS) is cautious(status)
+
+
+@pytest.mark.parametrize("status", [-1, 0, 99, 1000])
+def test_what_is_no_status_is_unreachable(status: int) -> None:
+    assert result_of(status, RFC9309) is UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    ("status", "standard", "careful"),
+    [
+        pytest.param(200, SUCCESS, SUCCESS, id="2.3.1.1-ok"),
+        pytest.param(204, SUCCESS, SUCCESS, id="2.3.1.1-no-content"),
+        pytest.param(300, UNREACHABLE, UNREACHABLE, id="2.3.1.4-multiple-choices"),
+        pytest.param(301, REDIRECT, REDIRECT, id="2.3.1.2-moved-permanently"),
+        pytest.param(302, REDIRECT, REDIRECT, id="2.3.1.2-found"),
+        pytest.param(304, UNREACHABLE, UNREACHABLE, id="2.3.1.4-not-modified-unasked"),
+        pytest.param(308, REDIRECT, REDIRECT, id="2.3.1.2-permanent-redirect"),
+        pytest.param(401, UNAVAILABLE, RESTRICTED, id="2.3.1.3-unauthorized"),
+        pytest.param(403, UNAVAILABLE, RESTRICTED, id="2.3.1.3-forbidden"),
+        pytest.param(404, UNAVAILABLE, UNAVAILABLE, id="2.3.1.3-not-found"),
+        pytest.param(407, UNREACHABLE, UNREACHABLE, id="RFC9110-15.5.8-proxy-authentication-required"),
+        pytest.param(410, UNAVAILABLE, UNAVAILABLE, id="2.3.1.3-gone"),
+        pytest.param(429, UNAVAILABLE, UNREACHABLE, id="2.3.1.3-too-many-requests"),
+        pytest.param(500, UNREACHABLE, UNREACHABLE, id="2.3.1.4-internal-server-error"),
+        pytest.param(503, UNREACHABLE, UNREACHABLE, id="2.3.1.4-service-unavailable"),
+        pytest.param(100, UNREACHABLE, UNREACHABLE, id="2.3.1.4-informational"),
+        pytest.param(600, UNREACHABLE, UNREACHABLE, id="2.3.1.4-beyond-the-server-errors"),
+        pytest.param(999, UNREACHABLE, UNREACHABLE, id="2.3.1.4-no-status-of-http"),
+    ],
+)
+def test_the_statuses_that_servers_send(status: int, standard: AccessResult, careful: AccessResult) -> None:
+    assert (result_of(status, POLICIES["rfc9309"]), result_of(status, POLICIES["cautious"])) == (standard, careful)
+
+
+def test_the_first_row_that_holds_a_status_decides() -> None:
+    rows = (((404,), UNREACHABLE, "here"), (range(400, 500), UNAVAILABLE, "there"))
+    assert [result_of(status, rows) for status in (403, 404)] == [UNAVAILABLE, UNREACHABLE]
+
+
+def test_every_row_has_its_source() -> None:
+    assert all(source.strip() for rows in POLICIES.values() for _statuses, _result, source in rows)
+
+
+def test_no_override_makes_a_success_or_a_redirect() -> None:
+    assert OVERRIDES == {"unavailable": UNAVAILABLE, "restricted": RESTRICTED, "unreachable": UNREACHABLE}
+
+
+@pytest.mark.parametrize(
+    ("answer", "access", "words"),
+    [
+        pytest.param(Answer(200, b"x"), SUCCESS, "HTTP 200", id="2.3.1.1-success"),
+        pytest.param(Answer(404, b"x"), UNAVAILABLE, "HTTP 404", id="2.3.1.3-unavailable"),
+        pytest.param(Answer(503), UNREACHABLE, "HTTP 503", id="2.3.1.4-server-error"),
+        pytest.param(Answer(None, reason="timed out"), UNREACHABLE, "timed out", id="2.3.1.4-no-answer"),
+        pytest.param(Answer(None, reason="x", dropped=True), UNREACHABLE, "x", id="2.3.1.4-dropped"),
+        pytest.param(Answer(301, location="http://h/r"), REDIRECT, "HTTP 301", id="2.3.1.2-redirect"),
+        pytest.param(Answer(301), REDIRECT, "HTTP 301", id="2.3.1.2-without-a-location-still-a-redirect"),
+        pytest.param(Answer(404, location="http://h/r"), UNAVAILABLE, "HTTP 404", id="2.3.1.2-a-location-that-is-none"),
+        pytest.param(Answer(200, location="ftp://h/"), SUCCESS, "HTTP 200", id="2.3.1.1-a-location-that-is-none"),
+    ],
+)
+def test_what_an_answer_means(answer: Answer, access: AccessResult, words: str) -> None:
+    assert judge(answer, RFC9309) == (access, words)
+
+
+def test_an_answer_is_judged_by_the_policy() -> None:
+    assert judge(Answer(403), CAUTIOUS) == (RESTRICTED, "HTTP 403")
+
+
+def test_five_consecutive_redirects_are_followed() -> None:
+    assert MAX_REDIRECTS == 5  # 2.3.1.2: "at least five"
+
+
+NO_LOCATION = "without a Location that can be followed"
+USER_INFORMATION = "to an address with user information in it"
+
+
+@pytest.mark.parametrize(
+    ("location", "wrong"),
+    [
+        pytest.param("http://www.example.com/robots.txt", None, id="2.3.1.2-http"),
+        pytest.param("https://www.example.com/elsewhere", None, id="2.3.1.2-https"),
+        pytest.param("HTTPS://CDN.EXAMPLE:8443", None, id="2.3.1.2-another-authority"),
+        pytest.param("https://8.8.8.8/robots.txt", None, id="2.3.1.2-a-public-address"),
+        pytest.param("https://www.example.com/@/robots.txt", None, id="2.3.1.2-an-at-in-the-path"),
+        pytest.param(None, NO_LOCATION, id="2.3.1.2-missing"),
+        pytest.param("", NO_LOCATION, id="2.3.1.2-empty"),
+        pytest.param("/robots.txt", NO_LOCATION, id="2.3.1.2-not-absolute"),
+        pytest.param("https:///robots.txt", NO_LOCATION, id="2.3.1.2-no-authority"),
+        pytest.param("https://[::1", NO_LOCATION, id="2.3.1.2-malformed"),
+        pytest.param("https://h:port/", NO_LOCATION, id="2.3.1.2-malformed-port"),
+        pytest.param("file:///etc/passwd", NO_LOCATION, id="2.3.1.2-file"),
+        pytest.param("data:text/plain,Allow:%20/", NO_LOCATION, id="2.3.1.2-data"),
+        pytest.param("javascript:void(0)", NO_LOCATION, id="2.3.1.2-javascript"),
+        pytest.param("ftp://h/robots.txt", "to ftp:, which is neither http nor https", id="2.3.1.2-ftp"),
+        pytest.param("GOPHER://h/", "to gopher:, which is neither http nor https", id="2.3.1.2-gopher"),
+        pytest.param("https://user:secret@www.example.com/", USER_INFORMATION, id="RFC9110-4.2.4-user-and-password"),
+        pytest.param("https://@www.example.com/", USER_INFORMATION, id="RFC9110-4.2.4-an-empty-user"),
+        pytest.param(
+            "http://127.0.0.1/robots.txt",
+            "from a public host to 127.0.0.1, which is private (REP_REDIRECT_PRIVATE)",
+            id="2.3.1.2-from-public-to-private",
+        ),
+    ],
+)
+def test_where_a_redirect_may_lead(location: str | None, wrong: str | None) -> None:
+    assert why_not_followed("https://www.example.com/robots.txt", location, private=False) == wrong
+
+
+@pytest.mark.parametrize(
+    ("url", "location", "private", "followed"),
+    [
+        pytest.param("https://www.example.com/", "http://10.0.0.1/", False, False, id="public-to-private"),
+        pytest.param("https://8.8.8.8/", "http://2130706433/", False, False, id="public-to-private-disguised"),
+        pytest.param("https://www.example.com/", "http://10.0.0.1/", True, True, id="public-to-private-permitted"),
+        pytest.param("http://10.0.0.1/", "http://127.0.0.1/", False, True, id="private-to-private"),
+        pytest.param("http://localhost:8000/", "http://[::1]/", False, True, id="localhost-to-private"),
+        pytest.param("http://127.0.0.1/", "https://www.example.com/", False, True, id="private-to-public"),
+        pytest.param("http://127.0.0.1/", "ftp://127.0.0.1/", True, False, id="another-scheme-all-the-same"),
+    ],
+)
+def test_a_redirect_into_a_private_network(url: str, location: str, private: bool, followed: bool) -> None:
+    assert (why_not_followed(url, location, private=private) is None) is followed
+
+
+@pytest.mark.parametrize(
+    ("host", "private"),
+    [
+        pytest.param("localhost", True, id="RFC6761-6.3-localhost"),
+        pytest.param("a.localhost", True, id="RFC6761-6.3-below-localhost"),
+        pytest.param("127.8.9.1", True, id="RFC1122-3.2.1.3-loopback"),
+        pytest.param("10.1.2.3", True, id="RFC1918-3-ten"),
+        pytest.param("172.16.0.1", True, id="RFC1918-3-172-16"),
+        pytest.param("192.168.1.1", True, id="RFC1918-3-192-168"),
+        pytest.param("169.254.169.254", True, id="RFC3927-link-local"),
+        pytest.param("0.0.0.0", True, id="RFC1122-3.2.1.3-this-host"),
+        pytest.param("::1", True, id="RFC4291-2.5.3-loopback"),
+        pytest.param("fe80::1", True, id="RFC4291-2.5.6-link-local"),
+        pytest.param("fd00::1", True, id="RFC4193-unique-local"),
+        pytest.param("::ffff:10.0.0.1", True, id="RFC4291-2.5.5.2-mapped-private"),
+        pytest.param("::ffff:8.8.8.8", False, id="RFC4291-2.5.5.2-mapped-public"),
+        pytest.param("8.8.8.8", False, id="a-public-address"),
+        pytest.param("172.32.0.1", False, id="RFC1918-3-beyond-172-16"),
+        pytest.param("2606:4700::1111", False, id="a-public-ipv6-address"),
+        pytest.param("www.example.com", False, id="a-name"),
+        pytest.param("notlocalhost", False, id="a-name-that-ends-alike"),
+        pytest.param("localhost.example.com", False, id="a-name-that-begins-alike"),
+    ],
+)
+def test_which_hosts_are_private(host: str, private: bool) -> None:
+    assert is_private(host) is private
+
+
+@pytest.mark.parametrize(
+    ("answer", "again"),
+    [
+        pytest.param(Answer(None), True, id="2.3.1.4-no-answer"),
+        pytest.param(Answer(500), True, id="2.3.1.4-first-server-error"),
+        pytest.param(Answer(599), True, id="2.3.1.4-last-server-error"),
+        pytest.param(Answer(None, dropped=True), False, id="2.3.1.4-dropped"),
+        pytest.param(Answer(503, dropped=True), False, id="2.3.1.4-dropped-with-a-status"),
+        pytest.param(Answer(407), False, id="RFC9110-15.5.8-the-proxys"),
+        pytest.param(Answer(301), False, id="2.3.1.2-redirect-without-a-location"),
+        pytest.param(Answer(304), False, id="2.3.1.4-not-modified"),
+        pytest.param(Answer(600), False, id="2.3.1.4-no-status-of-http"),
+        pytest.param(Answer(200), False, id="2.3.1.1-success"),
+        pytest.param(Answer(404), False, id="2.3.1.3-unavailable"),
+        pytest.param(Answer(302, location="http://h/"), False, id="2.3.1.2-redirect"),
+    ],
+)
+def test_which_answers_are_worth_a_retry(answer: Answer, again: bool) -> None:
+    access, _words = judge(answer, RFC9309)
+    assert is_worth_a_retry(answer, access) is again
+
+
+def test_a_server_error_that_a_policy_accepts_is_not_asked_again() -> None:
+    assert not is_worth_a_retry(Answer(500), UNAVAILABLE)

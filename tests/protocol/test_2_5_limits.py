@@ -1,0 +1,140 @@
+"""How much of a robots.txt is read, and in which encoding (RFC 9309 sections 2.5 and 2.2.2, last paragraph)."""
+
+from __future__ import annotations
+
+import pytest
+from asking import ORIGIN, TOKEN, allows, parse
+
+from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
+
+BODY = b"user-agent: *\ndisallow: /a\ndisallow: /bc\n"
+AFTER_A = BODY.index(b"disallow: /bc")
+
+
+def patterns(body: bytes, limit: int) -> list[str]:
+    return [rule.pattern for group in RobotsTxt.parse(body, limit).groups for rule in group.rules]
+
+
+def test_the_limit_is_at_least_500_kibibytes() -> None:
+    assert PARSING_LIMIT >= 500 * 1024
+
+
+def test_what_ends_at_the_limit_is_read() -> None:
+    filler = b"#" * (PARSING_LIMIT - len(BODY) - 1) + b"\n"
+    robots = parse(filler + BODY)
+    assert not robots.allows(f"{ORIGIN}/bc", TOKEN)
+    assert not robots.truncated
+
+
+def test_what_lies_beyond_the_limit_is_not_read() -> None:
+    filler = b"user-agent: *\ndisallow: /x\n" + b"#" * PARSING_LIMIT + b"\n"
+    robots = parse(filler + b"disallow: /a\n")
+    assert robots.truncated
+    assert not robots.allows(f"{ORIGIN}/x", TOKEN)
+    assert robots.allows(f"{ORIGIN}/a", TOKEN)
+
+
+@pytest.mark.parametrize(
+    ("limit", "read", "truncated"),
+    [
+        pytest.param(len(BODY) + 1, ["/a", "/bc"], False, id="2.5-below-the-limit"),
+        pytest.param(len(BODY), ["/a", "/bc"], False, id="2.5-exactly-the-limit"),
+        pytest.param(len(BODY) - 1, ["/a", "/bc"], True, id="2.5-only-the-line-end-lies-beyond"),
+        pytest.param(len(BODY) - 2, ["/a"], True, id="2.5-the-last-octet-lies-beyond"),
+        pytest.param(AFTER_A + 1, ["/a"], True, id="2.5-one-octet-of-a-line"),
+        pytest.param(AFTER_A, ["/a"], True, id="2.5-none-of-a-line"),
+        pytest.param(AFTER_A - 1, ["/a"], True, id="2.5-a-line-whole-its-end-beyond"),
+        pytest.param(AFTER_A - 2, [], True, id="2.5-half-a-line"),
+        pytest.param(1, [], True, id="2.5-one-octet"),
+    ],
+)
+def test_a_line_that_the_limit_cuts_is_dropped(limit: int, read: list[str], truncated: bool) -> None:
+    assert patterns(BODY, limit) == read
+    assert RobotsTxt.parse(BODY, limit).truncated is truncated
+
+
+@pytest.mark.parametrize("end", [pytest.param(b"\r", id="2.5-cr"), pytest.param(b"\r\n", id="2.5-crlf")])
+def test_a_line_is_whole_with_any_line_end(end: bytes) -> None:
+    body = BODY.replace(b"\n", end)
+    limit = body.index(b"/bc")
+    assert patterns(body, limit) == ["/a"]
+    assert patterns(body, body.index(b"/a") + 2) == ["/a"]
+    assert patterns(body, body.index(b"/a") + 1) == []
+
+
+def test_a_body_without_line_ends_beyond_the_limit_is_nothing() -> None:
+    robots = RobotsTxt.parse(b"user-agent: * disallow: /", 10)
+    assert robots.octets == b""
+    assert robots.truncated
+
+
+def test_the_last_line_needs_no_end_below_the_limit() -> None:
+    body = BODY.rstrip(b"\n")
+    assert patterns(body, len(body)) == ["/a", "/bc"]
+
+
+def test_half_a_rule_never_forbids_the_site() -> None:
+    body = b"user-agent: *\ndisallow: /private\n"
+    limit = body.index(b"private")
+    assert RobotsTxt.parse(body, limit).allows(f"{ORIGIN}/", TOKEN)
+
+
+RULES = "user-agent: *\ndisallow: /é\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(RULES.encode(), id="2.3-utf-8"),
+        pytest.param(b"\xef\xbb\xbf" + RULES.encode(), id="2.3-utf-8-with-a-mark"),
+        pytest.param(b"\xff\xfe" + RULES.encode("utf-16-le"), id="2.2.2-bridged-utf-16-little-endian"),
+        pytest.param(b"\xfe\xff" + RULES.encode("utf-16-be"), id="2.2.2-bridged-utf-16-big-endian"),
+    ],
+)
+def test_an_encoding_that_its_mark_tells(body: bytes) -> None:
+    robots = parse(body)
+    assert robots.octets == RULES.encode()
+    assert not robots.allows(f"{ORIGIN}/é", TOKEN)
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        pytest.param(b"\xef\xbb", id="2.2-half-a-mark"),
+        pytest.param(b"\xef", id="2.2-a-third-of-a-mark"),
+        pytest.param(b"\xef\xbb\xbf\xef\xbb\xbf", id="2.2-two-marks"),
+        pytest.param(b" \xef\xbb\xbf", id="2.2-a-mark-not-at-the-start"),
+        pytest.param("\ufeff".encode("utf-7"), id="2.2-a-mark-of-another-encoding"),
+    ],
+)
+def test_anything_else_before_the_first_key_makes_it_another_key(mark: bytes) -> None:
+    assert allows(mark + RULES.encode(), "/é")
+
+
+def test_utf_16_without_a_mark_is_garbage() -> None:
+    assert parse(RULES.encode("utf-16-le")).groups == ()
+
+
+def test_utf_16_that_is_none_is_read_as_far_as_it_goes() -> None:
+    body = b"\xff\xfe" + RULES.encode("utf-16-le") + b"\x00\xd8" + b"\n"
+    assert not parse(body).allows(f"{ORIGIN}/é", TOKEN)
+
+
+@pytest.mark.parametrize(
+    ("octets_beyond", "read"),
+    [
+        pytest.param(0, ["/a", "/é"], id="2.5-utf-16-exactly-the-limit"),
+        pytest.param(2, ["/a"], id="2.5-utf-16-the-line-end-lies-beyond-by-more-than-an-octet"),
+        pytest.param(4, ["/a"], id="2.5-utf-16-a-character-lies-beyond"),
+        pytest.param(5, ["/a"], id="2.5-utf-16-half-a-character"),
+    ],
+)
+def test_the_limit_counts_octets_as_they_came(octets_beyond: int, read: list[str]) -> None:
+    body = b"\xff\xfe" + "user-agent: *\ndisallow: /a\ndisallow: /é\n".encode("utf-16-le")
+    assert patterns(body, len(body) - octets_beyond) == read
+
+
+def test_a_byte_order_mark_counts_to_the_limit() -> None:
+    body = b"\xef\xbb\xbf" + BODY
+    assert patterns(body, len(body)) == ["/a", "/bc"]
+    assert patterns(body, len(body) - 3) == ["/a"]

@@ -1,0 +1,138 @@
+"""An entry's versioned bytes: what goes in comes out, and whatever else there is comes to nothing."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.entry import VERSION, Entry, Outage, StoredResponse, decoded, encoded
+from scrapy_rep.protocol.freshness import Caching
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+
+URL = "https://example.com/robots.txt"
+CACHING = Caching(max_age=60.0, expires=5.0, date=1.0, age=2.0, no_cache=True, etag='"é"', last_modified="then")
+OUTAGE = Outage(since=1.0, failures=2, reason="HTTP 503", asked_at=2.0, ask_again_at=7.5, status=503)
+
+octets = st.binary(max_size=300)
+robots = st.builds(
+    RobotsTxt.parse,
+    octets
+    | st.builds(
+        lambda mark, body: mark + body, st.sampled_from([b"\xef\xbb\xbf" * 2, b"\xef\xbb\xbf\xff\xfe"]), octets
+    ),
+)
+times = st.floats(0, 2e9)
+copies = st.builds(
+    lambda robots, access, **more: StoredResponse(
+        robots=robots, access=access if robots is None else AccessResult.SUCCESS, **more
+    ),
+    robots=st.none() | robots,
+    access=st.sampled_from([AccessResult.UNAVAILABLE, AccessResult.RESTRICTED]),
+    reason=st.text(max_size=20),
+    received_at=times,
+    fresh_until=times,
+    status=st.none() | st.integers(100, 599),
+    url=st.text(max_size=20),
+    redirects=st.integers(0, 5),
+    caching=st.sampled_from([CACHING, Caching()]),
+    forbids_stale=st.booleans(),
+    forbids_store=st.booleans(),
+)
+outages = st.builds(Outage, times, st.integers(1, 1000), st.text(max_size=20), times, times, st.none() | st.just(503))
+
+
+@given(st.none() | copies, st.none() | outages)
+def test_what_goes_in_comes_out(stored: StoredResponse | None, outage: Outage | None) -> None:
+    entry = Entry(URL, stored, outage)
+    if stored is None and outage is None:
+        assert decoded(encoded(entry), URL) is None
+    else:
+        assert decoded(encoded(entry), URL) == entry
+
+
+def entry_of(body: bytes) -> Entry:
+    parsed = RobotsTxt.parse(body)
+    return Entry(
+        URL, StoredResponse(AccessResult.SUCCESS, "HTTP 200", parsed, 1.0, 2.0, 200, URL, caching=CACHING), OUTAGE
+    )
+
+
+ENTRY = entry_of(b"User-agent: *\nDisallow: /x\n")
+
+
+def test_rules_beyond_the_limit_are_still_beyond_it() -> None:
+    entry = entry_of(b"User-agent: *\nDisallow: /x\n" * 20_000)
+    assert entry.stored is not None
+    assert entry.stored.robots is not None
+    assert entry.stored.robots.truncated
+    assert decoded(encoded(entry), URL) == entry
+
+
+def test_a_larger_limit_is_read_with_that_limit() -> None:
+    parsed = RobotsTxt.parse(b"#" * 3_000_000, 4_000_000)
+    entry = Entry(URL, StoredResponse(AccessResult.SUCCESS, "HTTP 200", parsed, 1.0, 2.0))
+    assert decoded(encoded(entry), URL, 4_000_000) == entry
+    assert decoded(encoded(entry), URL) is None
+
+
+def test_a_typical_entry_is_small() -> None:
+    body = "User-agent: *\n" + "".join(f"Disallow: /section-{n}/{n * 7919 % 1000}/\n" for n in range(60))
+    assert len(body) > 1_500
+    assert len(encoded(entry_of(body.encode()))) < 1_000
+
+
+def forged(header: object, body: bytes = b"") -> bytes:
+    return VERSION + zlib.compress(json.dumps(header).encode() + b"\n" + body)
+
+
+OUTAGE_SAID = {"since": 1.0, "failures": 2, "cause": "x", "asked_at": 2.0, "ask_again_at": 7.5}
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(VERSION, id="a-version-alone"),
+        pytest.param(b"\x00" + encoded(ENTRY)[1:], id="another-version"),
+        pytest.param(b"\xff" + encoded(ENTRY)[1:], id="a-later-version"),
+        pytest.param(encoded(ENTRY)[:-1], id="torn"),
+        pytest.param(encoded(ENTRY)[: len(encoded(ENTRY)) // 2], id="torn-in-the-middle"),
+        pytest.param(encoded(ENTRY) + b"x", id="something-after-it"),
+        pytest.param(VERSION + b"\x80\x04]\x94.", id="a-pickle"),
+        pytest.param(forged([]), id="a-list"),
+        pytest.param(forged({}), id="nothing-said"),
+        pytest.param(forged({"outage": {**OUTAGE_SAID, "since": "x"}}), id="no-number"),
+        pytest.param(forged({"outage": {**OUTAGE_SAID, "since": float("nan")}}), id="not-a-number"),
+        pytest.param(forged({"outage": {**OUTAGE_SAID, "failures": True}}), id="a-boolean-for-a-number"),
+        pytest.param(forged({"outage": {**OUTAGE_SAID, "more": 1}}), id="a-field-that-is-not-there"),
+        pytest.param(forged({"outage": {"since": 1.0}}), id="a-field-missing"),
+        pytest.param(forged({"copy": {"access": "success"}}), id="a-success-without-rules"),
+        pytest.param(VERSION + zlib.compress(b"[" * 100_000), id="nested-without-end"),
+        pytest.param(VERSION + zlib.compress(bytes(50_000_000)), id="a-bomb"),
+    ],
+)
+def test_whatever_else_is_a_miss(octets: bytes) -> None:
+    assert decoded(octets, URL) is None
+
+
+def test_what_is_forged_here_would_be_read_if_it_were_right() -> None:
+    assert decoded(forged({"outage": OUTAGE_SAID}), URL) == Entry(URL, None, replace(OUTAGE, reason="x", status=None))
+
+
+@given(st.integers(0, len(encoded(ENTRY)) - 1), st.integers(1, 255))
+def test_no_octet_can_change_unnoticed(position: int, change: int) -> None:
+    octets = bytearray(encoded(ENTRY))
+    octets[position] ^= change
+    assert decoded(bytes(octets), URL) in (None, ENTRY)
+
+
+@given(st.binary(max_size=100))
+def test_reading_never_raises(octets: bytes) -> None:
+    assert decoded(octets, URL) is None
+    assert decoded(VERSION + octets, URL) is None

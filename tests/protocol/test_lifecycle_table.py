@@ -1,0 +1,264 @@
+"""What is known of an origin x what happens: every cell, and 40 days of outage (RFC 9309 2.3.1.4, 2.4; RFC 9111 4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from asking import ORIGIN, TOKEN, parse
+
+from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.entry import Entry, Outage, StoredResponse, asked_at, is_judged_by, of_use_until, storable
+from scrapy_rep.protocol.lifecycle import (
+    AFTER_FETCH,
+    BACKOFF_FIRST,
+    BACKOFF_MAX,
+    DAY,
+    POLICY_OF_STATE,
+    Basis,
+    CacheUpdate,
+    FetchResult,
+    OutageLimits,
+    Outcome,
+    Refetch,
+    State,
+    after_fetch,
+    policy_at,
+    state_of,
+)
+from scrapy_rep.protocol.status_policy import CAUTIOUS, RFC9309
+
+ROBOTS_URL = f"{ORIGIN}/robots.txt"
+NOW = 1_700_000_000.0
+HOUR = 3600.0
+LONG = 30 * DAY
+RULES, NEWER_RULES = parse("User-agent: *\nDisallow: /x\n"), parse("User-agent: *\nDisallow: /y\n")
+
+
+def copy(
+    access: AccessResult = AccessResult.SUCCESS, *, since: float = NOW, lifetime: float = DAY, **more: bool
+) -> StoredResponse:
+    robots = RULES if access is AccessResult.SUCCESS else None
+    return replace(StoredResponse(access, "words", robots, since, since + lifetime), **more)  # type: ignore[arg-type]
+
+
+def outage(since: float, asked: float, wait: float = HOUR, failures: int = 3) -> Outage:
+    return Outage(since, failures, "HTTP 503", asked, asked + wait, 503)
+
+
+OLD = copy(since=NOW - 2 * DAY)
+FORBIDDEN = copy(since=NOW - 2 * DAY, forbids_stale=True)
+JUST_NOW, LONG_AGO = outage(NOW - HOUR, NOW), outage(NOW - LONG, NOW)
+
+# Each state, and the entries that are in it at NOW.
+IN_STATE: dict[State, list[Entry | None]] = {
+    State.UNKNOWN: [None, Entry(ROBOTS_URL)],
+    State.FRESH: [
+        Entry(ROBOTS_URL, copy()),
+        Entry(ROBOTS_URL, copy(AccessResult.UNAVAILABLE)),
+        Entry(ROBOTS_URL, copy(since=NOW - 0.899 * DAY)),
+        Entry(ROBOTS_URL, copy(since=NOW + 60)),  # by a clock that is a minute ahead
+        Entry(ROBOTS_URL, copy(), JUST_NOW),
+    ],
+    State.AGEING: [
+        Entry(ROBOTS_URL, copy(since=NOW - 0.9 * DAY)),
+        Entry(ROBOTS_URL, copy(AccessResult.RESTRICTED, since=NOW - DAY + 1)),
+        Entry(ROBOTS_URL, copy(since=NOW - 0.95 * DAY), JUST_NOW),
+    ],
+    State.STALE: [
+        Entry(ROBOTS_URL, OLD),
+        Entry(ROBOTS_URL, copy(since=NOW - DAY)),
+        Entry(ROBOTS_URL, FORBIDDEN),
+        Entry(ROBOTS_URL, copy(AccessResult.UNAVAILABLE, since=NOW - 2 * DAY)),
+        Entry(ROBOTS_URL, copy(since=NOW + DAY)),  # by a clock that was set back since
+    ],
+    State.UNREACHABLE: [
+        Entry(ROBOTS_URL, None, JUST_NOW),
+        Entry(ROBOTS_URL, copy(AccessResult.UNAVAILABLE, since=NOW - 2 * DAY), JUST_NOW),
+        Entry(ROBOTS_URL, copy(AccessResult.RESTRICTED, since=NOW - 2 * DAY), JUST_NOW),
+    ],
+    State.UNREACHABLE_HELD: [Entry(ROBOTS_URL, FORBIDDEN, JUST_NOW)],
+    State.UNREACHABLE_STALE: [
+        Entry(ROBOTS_URL, OLD, JUST_NOW),
+        Entry(ROBOTS_URL, OLD, LONG_AGO),
+        Entry(ROBOTS_URL, FORBIDDEN, LONG_AGO),
+    ],
+    State.LONG_UNREACHABLE: [
+        Entry(ROBOTS_URL, None, LONG_AGO),
+        Entry(ROBOTS_URL, copy(AccessResult.UNAVAILABLE, since=NOW - 40 * DAY), LONG_AGO),
+    ],
+}
+
+ENTRIES = [
+    pytest.param(state, entry, id=f"{state.name}-{i}") for state, es in IN_STATE.items() for i, entry in enumerate(es)
+]
+
+
+def test_the_tables_are_total() -> None:
+    assert set(POLICY_OF_STATE) == set(State) == set(IN_STATE)
+    assert set(AFTER_FETCH) == set(product(State, Outcome))
+    assert set(AFTER_FETCH.values()) == set(CacheUpdate)
+    assert {obey for obey, _, _ in POLICY_OF_STATE.values()} == set(Basis)
+    assert {ask for _, ask, _ in POLICY_OF_STATE.values()} == set(Refetch)
+    assert all(source for _, _, source in POLICY_OF_STATE.values())
+
+
+@pytest.mark.parametrize(("state", "entry"), ENTRIES)
+def test_which_state_an_entry_is_in(state: State, entry: Entry | None) -> None:
+    assert state_of(entry, NOW, LONG) is state
+
+
+# What is done in each state, and what is allowed of `/` and `/x` meanwhile. The rules disallow `/x`.
+EVERYTHING, NOTHING, BY_RULES = [True, True], [False, False], [True, False]
+
+
+@pytest.mark.parametrize(("state", "entry"), [p for p in ENTRIES if p.values[1] is not None])
+def test_what_is_done_in_each_state(state: State, entry: Entry) -> None:
+    policy = policy_at(entry, NOW, LONG)
+    allowed = [policy.allows(f"{ORIGIN}{path}", TOKEN) for path in ("/", "/x")]
+    assert [policy.verdict(f"{ORIGIN}{path}", TOKEN).allowed for path in ("/", "/x")] == allowed
+    held = entry.stored.access if entry.stored is not None else None
+    by_copy = {AccessResult.SUCCESS: BY_RULES, AccessResult.UNAVAILABLE: EVERYTHING, AccessResult.RESTRICTED: NOTHING}
+    assert (
+        allowed
+        == {
+            Basis.STORED: by_copy.get(held) if held is not None else None,
+            Basis.NOTHING_ALLOWED: NOTHING,
+            Basis.EVERYTHING_ALLOWED: EVERYTHING,
+        }[POLICY_OF_STATE[state][0]]
+    )
+    asks = {
+        Refetch.FIRST: Refetch.FIRST,
+        Refetch.NOT: Refetch.NOT,
+        Refetch.AFTER_BACKOFF: Refetch.NOT,
+        Refetch.MEANWHILE: Refetch.MEANWHILE,
+    }
+    expected = asks[POLICY_OF_STATE[state][1]]
+    if state is State.AGEING and entry.outage is not None:
+        expected = Refetch.NOT  # the refresh has failed just now
+    assert policy.refetch is expected
+    assert policy.is_stale is (state is State.UNREACHABLE_STALE)
+
+
+@pytest.mark.parametrize(("state", "entry"), ENTRIES)
+@pytest.mark.parametrize("outcome", list(Outcome), ids=lambda outcome: outcome.name)
+def test_every_cell(state: State, entry: Entry | None, outcome: Outcome) -> None:
+    newer = StoredResponse(AccessResult.SUCCESS, "words", NEWER_RULES, NOW, NOW + DAY)
+    came = {Outcome.SUCCESS: newer, Outcome.NOT_MODIFIED: copy(), Outcome.UNAVAILABLE: copy(AccessResult.UNAVAILABLE)}
+    came[Outcome.RESTRICTED] = copy(AccessResult.RESTRICTED)
+    after = after_fetch(
+        entry, ROBOTS_URL, FetchResult(outcome, came.get(outcome), "words", 503), NOW, OutageLimits(LONG)
+    )
+    failed = outcome in {Outcome.UNREACHABLE, Outcome.DROPPED}
+    nothing_to_freshen = {State.UNKNOWN, State.UNREACHABLE, State.LONG_UNREACHABLE}
+    if not failed and not (outcome is Outcome.NOT_MODIFIED and state in nothing_to_freshen):
+        assert after == Entry(ROBOTS_URL, came[outcome])
+        return
+    before = entry.outage if entry is not None else None
+    assert after.stored == (entry.stored if entry is not None else None), "what was held stays"
+    assert after.outage is not None
+    assert after.outage.since == (before.since if before is not None else NOW), "an outage begins once"
+    assert after.outage.failures == (before.failures + 1 if before is not None else 1)
+    wait = BACKOFF_MAX if outcome is Outcome.DROPPED else BACKOFF_FIRST * 2 ** (after.outage.failures - 1)
+    assert (after.outage.asked_at, after.outage.ask_again_at) == (NOW, NOW + wait)
+    assert after.access is AccessResult.UNREACHABLE
+
+
+# 40 days of outage, hour by hour.
+
+
+def forty_days(held: StoredResponse | None) -> list[tuple[bool, bool]]:
+    """What is allowed of `/` and `/x` each day, from the day on that the stored is past its time and nothing answers."""
+    entry = Entry(ROBOTS_URL, held) if held is not None else None
+    begin = NOW + DAY if held is not None else NOW
+    allowed, now = [], begin
+    while now < begin + 40 * DAY:
+        if entry is None or policy_at(entry, now, LONG).refetch is not Refetch.NOT:
+            entry = after_fetch(
+                entry, ROBOTS_URL, FetchResult(Outcome.UNREACHABLE, reason="HTTP 503"), now, OutageLimits(LONG)
+            )
+        if (now - begin) % DAY == 0:
+            policy = policy_at(entry, now, LONG)
+            allowed.append((policy.allows(f"{ORIGIN}/", TOKEN), policy.allows(f"{ORIGIN}/x", TOKEN)))
+        now += HOUR
+    return allowed
+
+
+@pytest.mark.parametrize(
+    ("held", "before", "after"),
+    [
+        pytest.param(None, (False, False), (True, True), id="2.3.1.4-without-a-copy"),
+        pytest.param(copy(), (True, False), (True, False), id="2.3.1.4-with-rules"),
+        pytest.param(copy(forbids_stale=True), (False, False), (True, False), id="RFC9111-4.2.4-rules-not-to-be-stale"),
+        pytest.param(copy(AccessResult.UNAVAILABLE), (False, False), (True, True), id="2.3.1.4-with-a-404"),
+    ],
+)
+def test_forty_days_of_outage(held: StoredResponse | None, before: tuple[bool, bool], after: tuple[bool, bool]) -> None:
+    assert forty_days(held) == [before] * 30 + [after] * 10
+
+
+def test_a_standing_holds_until_its_entry_comes_to_something_else() -> None:
+    for entry in (Entry(ROBOTS_URL, copy()), Entry(ROBOTS_URL, None, JUST_NOW), Entry(ROBOTS_URL, FORBIDDEN, LONG_AGO)):
+        policy = policy_at(entry, NOW, LONG)
+        while policy.until > NOW:
+            for now in (policy.until - 0.001, policy.until):
+                later = policy_at(entry, now, LONG)
+                same = (later.state, later.basis, later.refetch) == (policy.state, policy.basis, policy.refetch)
+                assert same or now == policy.until
+            if later.until <= policy.until:
+                break
+            policy = later
+
+
+def test_a_refresh_that_fails_leaves_what_is_fresh_and_backs_off() -> None:
+    ageing = Entry(ROBOTS_URL, copy(since=NOW - 0.95 * DAY))
+    after = after_fetch(ageing, ROBOTS_URL, FetchResult(Outcome.UNREACHABLE), NOW, OutageLimits(LONG))
+    assert policy_at(after, NOW, LONG).refetch is Refetch.NOT
+    assert policy_at(after, NOW + 5, LONG).refetch is Refetch.MEANWHILE
+    assert policy_at(after, NOW + 5, LONG).robots is RULES
+
+
+def test_a_backoff_from_the_future_is_none() -> None:
+    entry = Entry(ROBOTS_URL, None, outage(NOW + DAY, NOW + DAY))
+    assert policy_at(entry, NOW, LONG).refetch is Refetch.MEANWHILE
+
+
+# What may be stored, and for how long.
+
+
+def test_rfc9111_5_2_2_5_what_must_not_be_stored_is_not_but_the_outage_is() -> None:
+    secret, kept = copy(forbids_store=True), copy()
+    assert storable(Entry(ROBOTS_URL, secret)) is None
+    assert storable(Entry(ROBOTS_URL, secret, JUST_NOW)) == Entry(ROBOTS_URL, None, JUST_NOW)
+    assert storable(Entry(ROBOTS_URL, kept, JUST_NOW)) == Entry(ROBOTS_URL, kept, JUST_NOW)
+
+
+@pytest.mark.parametrize(
+    ("entry", "until"),
+    [
+        pytest.param(Entry(ROBOTS_URL, copy()), NOW + DAY + 2 * LONG, id="2.3.1.4-rules-may-be-needed-in-an-outage"),
+        pytest.param(Entry(ROBOTS_URL, copy(AccessResult.UNAVAILABLE)), NOW + DAY, id="2.3.1.3-nothing-else-to-keep"),
+        pytest.param(Entry(ROBOTS_URL, None, JUST_NOW), NOW + HOUR + 2 * LONG, id="2.3.1.4-its-beginning-counts"),
+    ],
+)
+def test_until_when_an_entry_is_of_use(entry: Entry, until: float) -> None:
+    assert of_use_until(entry, LONG) == until
+
+
+def test_of_two_entries_the_later_asked_says_more() -> None:
+    assert asked_at(Entry(ROBOTS_URL, copy())) == NOW
+    assert asked_at(Entry(ROBOTS_URL, OLD, JUST_NOW)) == NOW
+    assert asked_at(Entry(ROBOTS_URL)) == 0.0
+
+
+def test_another_policys_judgement_is_not_taken_over() -> None:
+    restricted = Entry(ROBOTS_URL, StoredResponse(AccessResult.RESTRICTED, "HTTP 403", None, NOW, NOW + DAY, 403))
+    assert is_judged_by(restricted, CAUTIOUS)
+    assert not is_judged_by(restricted, RFC9309)
+    overloaded = Entry(ROBOTS_URL, None, Outage(NOW, 1, "HTTP 429", NOW, NOW + 5, 429))
+    assert is_judged_by(overloaded, CAUTIOUS)
+    assert not is_judged_by(overloaded, RFC9309)
+    assert is_judged_by(
+        Entry(ROBOTS_URL, StoredResponse(AccessResult.UNAVAILABLE, "redirects", None, NOW, NOW + DAY)), RFC9309
+    )

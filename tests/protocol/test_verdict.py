@@ -1,0 +1,95 @@
+"""What a verdict says: the rule, its line, as written, and by which token it was found (RFC 9309 section 2.2)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from asking import ORIGIN, TOKEN, parse
+
+from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.robotstxt.parser import MAX_READY
+from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict
+
+ROBOTS = parse(
+    """\
+# For everyone.
+User-agent: *
+Disallow: /private/ # not for you
+
+User-agent: examplebot
+ Disallow :\t/Café/*?q=%c3%a9$  # as written
+Allow: /ex
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "token", "verdict"),
+    [
+        pytest.param(
+            "/private/x", "other", Verdict(False, Rule(3, False, b"/private/"), "*"), id="2.2.2-disallow-by-everyones"
+        ),
+        pytest.param("/", "other", Verdict(True, None, "*"), id="2.2.2-no-rule-matched"),
+        pytest.param(
+            "/Café/1?q=é",
+            "examplebot",
+            Verdict(False, Rule(6, False, "/Café/*?q=%c3%a9$".encode()), "examplebot"),
+            id="2.2.2-disallow-as-written",
+        ),
+        pytest.param(
+            "/example", "examplebot", Verdict(True, Rule(7, True, b"/ex"), "examplebot"), id="2.2.2-allow-by-a-rule"
+        ),
+        pytest.param("/private/x", "examplebot", Verdict(True, None, "examplebot"), id="2.2.1-its-own-group"),
+        pytest.param("/robots.txt", "other", Verdict(True, None, "*"), id="2.2.2-robots-txt-by-no-rule"),
+    ],
+)
+def test_what_a_verdict_names(path: str, token: str, verdict: Verdict) -> None:
+    assert ROBOTS.verdict(ORIGIN + path, token) == verdict
+    assert ROBOTS.allows(ORIGIN + path, token) is verdict.allowed
+
+
+def test_without_a_group_a_verdict_names_nothing() -> None:
+    verdict = parse("User-agent: other\nDisallow: /\n").verdict(f"{ORIGIN}/", TOKEN)
+    assert verdict == Verdict(True, None, None, AccessResult.SUCCESS, None)
+
+
+def test_no_rule_forbids_robots_txt() -> None:
+    robots = parse("User-agent: *\nDisallow: /\nDisallow: /*.txt$\n")
+    assert robots.verdict(f"{ORIGIN}/robots.txt", TOKEN) == Verdict(True, None, "*")
+    assert robots.allows(f"{ORIGIN}/robots.txt", TOKEN)
+    assert not robots.allows(f"{ORIGIN}/robots.txt?", TOKEN)
+
+
+def test_crawlers_by_many_names_take_bounded_memory() -> None:
+    robots = parse("User-agent: a7\nDisallow: /\n")
+    for number in range(3 * MAX_READY):
+        assert robots.allows(f"{ORIGIN}/", f"a{number}") is (number != 7)
+    assert len(robots._ready) <= MAX_READY
+
+
+def test_a_body_parsed_without_an_address_has_none() -> None:
+    verdict = ROBOTS.verdict(f"{ORIGIN}/private/", TOKEN)
+    assert verdict.robots_url is None
+    assert verdict.access is AccessResult.SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("rule", "pattern", "text"),
+    [
+        pytest.param(Rule(1, False, b"/a*$"), "/a*$", "Disallow: /a*$", id="2.2.2-disallow"),
+        pytest.param(Rule(1, True, b"/%c3%a9"), "/%c3%a9", "Allow: /%c3%a9", id="2.2.2-allow-not-normalised"),
+        pytest.param(Rule(1, False, "/é".encode()), "/é", "Disallow: /é", id="2.2.2-utf-8"),
+        pytest.param(Rule(1, False, b"/\xe9"), "/é", "Disallow: /é", id="2.2.2-latin-1-where-it-is-no-utf-8"),
+    ],
+)
+def test_a_rule_as_written(rule: Rule, pattern: str, text: str) -> None:
+    assert rule.pattern == pattern
+    assert str(rule) == text
+
+
+def test_values_are_frozen() -> None:
+    verdict = ROBOTS.verdict(f"{ORIGIN}/private/", TOKEN)
+    for value in (verdict, Rule(1, True, b"/"), ROBOTS, ROBOTS.groups[0]):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(value, dataclasses.fields(value)[0].name, None)

@@ -1,0 +1,92 @@
+"""What is known of origins, at hand: parsed while in use, else compressed, both bounded."""
+
+from __future__ import annotations
+
+import pytest
+from asking import TOKEN, parse
+
+from scrapy_rep.cache.memory import EACH_PARSED, PER_OCTET, Memory
+from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.entry import Entry, StoredResponse
+from scrapy_rep.protocol.lifecycle import State
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.storage.memory import MemoryStorage
+
+NOW, DAY = 1_700_000_000.0, 24 * 3600.0
+
+
+def origin_of(number: int) -> Origin:
+    return Origin("https", f"{number}.example", None)
+
+
+def entry_of(number: int, body: str = "User-agent: *\nDisallow: /x\n") -> Entry:
+    return Entry(
+        origin_of(number).robots_url, StoredResponse(AccessResult.SUCCESS, "HTTP 200", parse(body), NOW, NOW + DAY, 200)
+    )
+
+
+def memory_of(most: int = 100, in_use: int = 100, in_use_octets: float = 1e9, octets: int = 10**9) -> Memory:
+    return Memory(MemoryStorage(most, octets), in_use, in_use_octets, 30 * DAY, 512_000)
+
+
+def test_what_is_not_in_use_is_put_together_again() -> None:
+    memory = memory_of(in_use=2)
+    for number in range(5):
+        memory.put(origin_of(number), entry_of(number, f"User-agent: *\nDisallow: /{number}\n"), NOW)
+    assert len(memory._in_use) == 2
+    for number in range(5):
+        policy = memory.policy(origin_of(number), NOW)
+        assert policy is not None
+        assert policy.entry == entry_of(number, f"User-agent: *\nDisallow: /{number}\n")
+        assert not policy.allows(f"https://{number}.example/{number}", TOKEN)
+    assert len(memory._in_use) == 2
+
+
+def test_what_is_in_use_is_at_hand_as_it_is() -> None:
+    memory = memory_of()
+    policy = memory.put(origin_of(1), entry_of(1), NOW)
+    assert memory.policy(origin_of(1), NOW + 0.8 * DAY) is policy
+    later = memory.policy(origin_of(1), NOW + 0.9 * DAY)
+    assert later is not None
+    assert later.state is State.AGEING
+    assert later.robots is policy.robots, "and not parsed again"
+
+
+def test_the_least_recently_used_is_forgotten_first_wherever_it_is() -> None:
+    memory = memory_of(most=3, in_use=2)
+    for number in (1, 2, 3):
+        memory.put(origin_of(number), entry_of(number), NOW)
+    assert memory.policy(origin_of(1), NOW) is not None
+    memory.put(origin_of(4), entry_of(4), NOW)
+    assert [memory.policy(origin_of(n), NOW) is not None for n in (1, 2, 3, 4)] == [True, False, True, True]
+
+
+@pytest.mark.parametrize("large", [1, 3])
+def test_what_is_in_use_is_bounded_by_octets(large: int) -> None:
+    body = "User-agent: *\n" + "Disallow: /x\n" * 1_000
+    memory = memory_of(in_use_octets=large * (EACH_PARSED + PER_OCTET * len(body)) + 1)
+    for number in range(10):
+        memory.put(origin_of(number), entry_of(number, body), NOW)
+    assert len(memory._in_use) == large
+    memory.put(origin_of(11), entry_of(11, body * 10), NOW)
+    assert len(memory._in_use) == 1, "the one just used stays"
+    memory.put(origin_of(12), entry_of(12), NOW)
+    assert list(memory._in_use) == [origin_of(12)]
+    assert memory._in_use_octets == EACH_PARSED + PER_OCTET * len("User-agent: *\nDisallow: /x\n")
+
+
+def test_a_file_of_typical_size_takes_less_than_two_kib_while_not_in_use() -> None:
+    body = "User-agent: *\n" + "".join(f"Disallow: /section-{n}/{n * 7919 % 1000}/\n" for n in range(60))
+    memory = memory_of()
+    memory.put(origin_of(1), entry_of(1, body), NOW)
+    assert memory._compressed._octets < 2_048
+
+
+def test_what_is_laid_aside_is_bounded_with_the_rest_and_taken_up_once() -> None:
+    memory = memory_of(most=3)
+    for number in range(9):
+        memory.lay_aside(origin_of(number), entry_of(number))
+    assert [memory.laid_aside(origin_of(number)) is not None for number in range(9)] == [False] * 6 + [True] * 3
+    assert memory.policy(origin_of(8), NOW) is None, "it is nobody's so far"
+    assert memory.take_up(origin_of(8)) == entry_of(8)
+    assert memory.take_up(origin_of(8)) is None

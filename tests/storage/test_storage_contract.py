@@ -1,0 +1,373 @@
+"""What every store of entries has to do, whichever REP_STORAGE names."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawling import ADDON
+from in_loop import in_loop
+from redis_server import RedisServer
+from scrapy import Spider
+from scrapy.crawler import Crawler
+from scrapy.utils.test import get_crawler
+from twisted.internet.defer import CancelledError
+
+from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.entry import Entry, StoredResponse, encoded
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.storage import Storage, forget, storage_of, stored
+from scrapy_rep.storage import circuit_breaker as guarded
+from scrapy_rep.storage.memory import MemoryStorage
+
+A, B = "https://a.example", "http://b.example:8080"
+FOR_LONG = 1_000.0  # seconds
+
+
+class OwnStorage(MemoryStorage):
+    """As a user may write one."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(1_000, 2**20)
+        self.address = address
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, address: str) -> OwnStorage:
+        return cls(address)
+
+
+BACKENDS = ["memory", "sqlite", "redis", "own"]
+SHARED = ["sqlite", "redis"]
+
+Opened = Callable[[], Storage]
+
+
+def crawler_with(**settings: Any) -> Crawler:
+    return get_crawler(Spider, {**ADDON, **settings})
+
+
+@pytest.fixture
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
+    """Opens the store that the test is about, the same one each time as far as it is shared."""
+    address: str = {"memory": "memory:", "sqlite": f"sqlite://{tmp_path}/deeper/robots.db"}.get(request.param, "own:x")
+    if request.param == "redis":
+        address = request.getfixturevalue("redis_server").url
+    settings = {"REP_STORAGE": address, "REP_STORAGES": {"own": OwnStorage}}
+    return lambda: storage_of(crawler_with(**settings))
+
+
+def over(backends: list[str]) -> Any:
+    return pytest.mark.parametrize("opened", backends, indirect=True)
+
+
+@asynccontextmanager
+async def used(opened: Opened) -> AsyncIterator[Storage]:
+    storage = opened()
+    try:
+        yield storage
+    finally:
+        await storage.close()
+
+
+@over(BACKENDS)
+@in_loop
+async def test_what_was_put_is_there(opened: Opened) -> None:
+    async with used(opened) as storage:
+        assert await storage.get(A) is None
+        await storage.put(A, b"\x00\xff\r\n'\"", FOR_LONG)
+        await storage.put(B, b"", FOR_LONG)
+        assert (await storage.get(A), await storage.get(B)) == (b"\x00\xff\r\n'\"", b"")
+
+
+@over(BACKENDS)
+@in_loop
+async def test_the_last_one_put_counts(opened: Opened) -> None:
+    async with used(opened) as storage:
+        for octets in (b"1", b"2" * 700_000, b"3"):
+            await storage.put(A, octets, FOR_LONG)
+            assert await storage.get(A) == octets
+
+
+@over(BACKENDS)
+@in_loop
+async def test_origins_are_listed_and_forgotten(opened: Opened) -> None:
+    async with used(opened) as storage:
+        assert await storage.origins() == []
+        for origin in (A, B):
+            await storage.put(origin, b"x", FOR_LONG)
+        assert await storage.origins() == sorted([A, B])
+        assert await storage.forget(A)
+        assert not await storage.forget(A)
+        assert (await storage.origins(), await storage.get(A)) == ([B], None)
+
+
+@over(BACKENDS)
+@in_loop
+async def test_many_at_once(opened: Opened) -> None:
+    origins = [f"https://{n}.example" for n in range(200)]
+    async with used(opened) as storage:
+        await asyncio.gather(*(storage.put(origin, origin.encode(), FOR_LONG) for origin in origins))
+        assert await asyncio.gather(*(storage.get(origin) for origin in origins)) == [o.encode() for o in origins]
+        assert await storage.origins() == sorted(origins)
+
+
+@over(BACKENDS)
+@in_loop
+async def test_a_lease_of_ones_own_can_be_held_on_to_and_given_back(opened: Opened) -> None:
+    async with used(opened) as storage:
+        assert await storage.hold(A, "me", 10)
+        assert await storage.hold(A, "me", 10)
+        await storage.release(A, "me")
+        assert await storage.hold(A, "you", 10)
+        assert await storage.origins() == [], "a lease is no entry"
+
+
+@over(SHARED)
+@in_loop
+async def test_a_lease_is_one_crawlers_alone(opened: Opened) -> None:
+    async with used(opened) as mine, used(opened) as yours:
+        assert await mine.hold(A, "me", 10)
+        assert not await yours.hold(A, "you", 10)
+        assert await yours.hold(B, "you", 10), "another origin's is another lease"
+        await yours.release(A, "you")
+        assert not await yours.hold(A, "you", 10), "nobody gives back another's"
+        await mine.release(A, "me")
+        assert await yours.hold(A, "you", 10)
+
+
+@over(SHARED)
+@in_loop
+async def test_a_lease_whose_holder_died_is_taken_over(opened: Opened) -> None:
+    async with used(opened) as mine, used(opened) as yours:
+        assert await mine.hold(A, "me", 0.05)
+        deadline = time.monotonic() + 5
+        while not await yours.hold(A, "you", 10):  # the store's own clock, which takes no other
+            assert time.monotonic() < deadline
+        assert not await mine.hold(A, "me", 10), "and is no longer its first holder's"
+
+
+@over(SHARED)
+@in_loop
+async def test_what_one_puts_another_gets(opened: Opened) -> None:
+    async with used(opened) as mine, used(opened) as yours:
+        await mine.put(A, b"x", FOR_LONG)
+        assert await yours.get(A) == b"x"
+
+
+@over(SHARED)
+@in_loop
+async def test_what_is_past_its_use_is_gone(opened: Opened) -> None:
+    async with used(opened) as storage:
+        await storage.put(A, b"x", 0.001)
+        await storage.put(B, b"x", FOR_LONG)
+        await storage.hold(A, "me", 0.001)
+        await asyncio.sleep(0.01)
+    async with used(opened) as storage:
+        assert (await storage.get(A), await storage.origins()) == (None, [B])
+
+
+@over(SHARED)
+@in_loop
+async def test_it_outlives_the_crawl(opened: Opened) -> None:
+    async with used(opened) as storage:
+        await storage.put(A, b"x", FOR_LONG)
+    async with used(opened) as storage:
+        assert await storage.get(A) == b"x"
+
+
+async def turns_during(work: Any, seconds: float, end: Callable[[], object]) -> int:
+    """Turns of the event loop while the work can't get on, until `end` lets it."""
+    working, turns, over_at = asyncio.ensure_future(work), 0, time.monotonic() + seconds
+    while time.monotonic() < over_at:
+        await asyncio.sleep(0.001)
+        turns += 1
+    assert not working.done()
+    end()
+    await working
+    return turns
+
+
+@in_loop
+async def test_a_file_that_another_writes_to_blocks_no_event_loop(tmp_path: Path) -> None:
+    storage = storage_of(crawler_with(REP_STORAGE=f"sqlite://{tmp_path}/robots.db"))
+    await storage.put(A, b"x", FOR_LONG)
+    with closing(sqlite3.connect(tmp_path / "robots.db", isolation_level=None)) as db:
+        db.execute("BEGIN EXCLUSIVE")
+        assert await turns_during(storage.put(A, b"y", FOR_LONG), 0.3, lambda: db.execute("COMMIT")) > 30
+    assert await storage.get(A) == b"y"
+    await storage.close()
+
+
+@in_loop
+async def test_a_redis_that_hangs_blocks_no_event_loop(redis_server: RedisServer) -> None:
+    storage = storage_of(crawler_with(REP_STORAGE=redis_server.url))
+    await storage.put(A, b"x", FOR_LONG)
+    redis_server.freeze()
+    assert await turns_during(storage.put(A, b"y", FOR_LONG), 0.3, lambda: redis_server.freeze(False)) > 30
+    assert await storage.get(A) == b"y"
+    await storage.close()
+
+
+# Looking inside.
+
+
+def entry_of(body: bytes) -> Entry:
+    return Entry(
+        f"{A}/robots.txt", StoredResponse(AccessResult.SUCCESS, "HTTP 200", RobotsTxt.parse(body), 1.0, 2.0, 200)
+    )
+
+
+@over(BACKENDS)
+@in_loop
+async def test_looking_inside(opened: Opened) -> None:
+    entry = entry_of(b"User-agent: *\nDisallow: /x\n")
+    async with used(opened) as storage:
+        await storage.put(A, encoded(entry), FOR_LONG)
+        await storage.put(B, b"of another version", FOR_LONG)
+        torn, whole = [item async for item in stored(storage)]
+        assert (torn.origin, torn.octets, torn.entry) == (B, 18, None)
+        assert (whole.origin, whole.octets, whole.entry) == (A, len(encoded(entry)), entry)
+        assert await forget(storage, f"{A}:443/some/page?x")
+        assert not await forget(storage, A)
+        assert [item.origin async for item in stored(storage)] == [B]
+        with pytest.raises(ValueError, match=r"'a\.example' has no origin"):
+            await forget(storage, "a.example")
+
+
+# A store that may be down.
+
+
+class Hangs(OwnStorage):
+    async def get(self, origin: str) -> bytes | None:
+        await asyncio.Event().wait()
+        return None
+
+
+@in_loop
+async def test_a_store_that_hangs_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guarded, "DEADLINE", 0.05)
+    counted: list[str] = []
+    store = guarded.CircuitBreaker(Hangs("own:"), counted.append, time.monotonic)
+    assert await store.get(A) is None
+    assert await store.get(A) is None, "and is left alone"
+    assert counted == ["rep/storage/error"]
+
+
+class Cancelled(OwnStorage):
+    async def get(self, origin: str) -> bytes | None:
+        raise CancelledError
+
+
+@in_loop
+async def test_a_call_that_is_cancelled_is_not_the_stores_failure() -> None:
+    counted: list[str] = []
+    store = guarded.CircuitBreaker(Cancelled("own:"), counted.append, time.monotonic)
+    with pytest.raises(CancelledError):
+        await store.get(A)
+    assert counted == []
+
+
+@in_loop
+async def test_a_store_that_works_again_is_used_again() -> None:
+    now, storage = [0.0], OwnStorage("own:")
+    counted: list[str] = []
+    store = guarded.CircuitBreaker(storage, counted.append, lambda: now[0])
+    await store.put(A, b"x", FOR_LONG)
+    working, storage.peek = storage.peek, None  # type: ignore[assignment]
+    waits = []
+    for _ in range(9):
+        assert await store.get(A) is None
+        assert await store.get(A) is None, "not asked"
+        waits.append(store._down_until - now[0])
+        now[0] = store._down_until
+    assert waits == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
+    assert counted == ["rep/storage/error"] * 9
+    assert await store.hold(A, "me", 1.0)
+    storage.peek = working  # type: ignore[method-assign]
+    assert await store.get(A) == b"x"
+
+
+# Which store an address names.
+
+
+def test_a_class_of_ones_own_gets_the_address() -> None:
+    path = f"{OwnStorage.__module__}.{OwnStorage.__qualname__}"
+    for storage_class in (OwnStorage, path):
+        crawler = crawler_with(REP_STORAGE="own://x?y", REP_STORAGES={"own": storage_class})
+        storage = storage_of(crawler)
+        assert (type(storage).__name__, storage.address) == ("OwnStorage", "own://x?y")  # type: ignore[attr-defined]
+
+
+def test_a_class_without_from_crawler_gets_the_address_alone(tmp_path: Path) -> None:
+    class Plain(Storage):
+        def __init__(self, address: str) -> None:
+            self.address = address
+
+        async def get(self, origin: str) -> bytes | None: ...
+        async def put(self, origin: str, octets: bytes, keep_for: float) -> None: ...
+        async def forget(self, origin: str) -> bool:
+            return False
+
+        async def origins(self) -> list[str]:
+            return []
+
+    storage = storage_of(crawler_with(REP_STORAGE="plain:x", REP_STORAGES={"plain": Plain}))
+    assert isinstance(storage, Plain)
+    assert storage.address == "plain:x"
+
+
+def test_a_scheme_can_be_taken_away() -> None:
+    with pytest.raises(ValueError, match=r"^REP_STORAGE is 'sqlite:x'; set it to an address that begins with one of"):
+        storage_of(crawler_with(REP_STORAGE="sqlite:x", REP_STORAGES={"sqlite": None}))
+
+
+@pytest.mark.parametrize(
+    "address", ["postgres://me:secret@host/db", "redis://me:secret@host:port/db", "redis://:secret@host:port/db"]
+)
+def test_a_password_is_never_shown(address: str) -> None:
+    with pytest.raises(ValueError, match=r"^REP_STORAGE is ") as error:
+        storage_of(crawler_with(REP_STORAGE=address))
+    assert "secret" not in str(error.value)
+
+
+def test_memory_is_bounded_by_number_and_by_octets() -> None:
+    storage = MemoryStorage(3, 10_000)
+    for name in "abcd":
+        storage.keep(name, b"x")
+    assert [storage.peek(name) is not None for name in "abcd"] == [False, True, True, True]
+    storage.peek("b")
+    storage.keep("e", b"x" * 8_000)
+    assert [storage.touch(name) for name in "bcde"] == [True, False, True, True], "the least recently used goes first"
+    storage.keep("f", b"x" * 20_000)
+    assert [storage.touch(name) for name in "bdef"] == [False, False, False, True], "the one just put stays"
+    storage.keep("g", b"x")
+    assert [storage.touch(name) for name in "fg"] == [False, True]
+
+
+@in_loop
+async def test_a_bare_redis_takes_scrapy_redis_s_address(redis_server: RedisServer) -> None:
+    storage = storage_of(crawler_with(REP_STORAGE="redis:", REDIS_URL=redis_server.url))
+    await storage.put(A, b"x", FOR_LONG)
+    assert await storage.get(A) == b"x"
+    await storage.close()
+
+
+@in_loop
+async def test_redis_keys_are_prefixed_and_expire(redis_server: RedisServer) -> None:
+    from redis import Redis  # noqa: PLC0415 - an extra
+
+    storage = storage_of(crawler_with(REP_STORAGE=redis_server.url))
+    await storage.put(A, b"x", 100.0)
+    await storage.hold(A, "me", 10.0)
+    await storage.close()
+    with Redis.from_url(redis_server.url) as redis:
+        keys = {key: redis.pttl(key) for key in redis.scan_iter()}
+    assert set(keys) == {b"scrapy-rep:1:entry:https://a.example", b"scrapy-rep:1:lease:https://a.example"}
+    assert 90_000 < keys[b"scrapy-rep:1:entry:https://a.example"] <= 100_000
+    assert 9_000 < keys[b"scrapy-rep:1:lease:https://a.example"] <= 10_000

@@ -1,0 +1,418 @@
+"""What one crawl knows, another knows: across runs by SQLite, across a fleet by Redis, and when either is down."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import time as seconds_since_the_epoch
+from typing import Any
+
+import pytest
+from crawling import ADDON, HELPERS, Crawl, Time, crawl, in_turn, with_clock
+from pytest_twisted import ensureDeferred
+from redis_server import RedisServer
+from scrapy import Spider, signals
+from scrapy.crawler import Crawler
+from scrapy.utils.asyncio import sleep
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.test import get_crawler
+from twisted.internet.defer import Deferred
+from web import Web, answer, redirect
+
+from scrapy_rep.cache.shared_store import NOT_SHARED
+from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.entry import Entry, StoredResponse, encoded
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.storage import Storage, Stored, storage_of, stored
+from scrapy_rep.storage.memory import MemoryStorage
+
+RULES = "User-agent: *\nDisallow: /private\n"
+DOWN = answer(status=503)
+DAY = 24 * 3600.0
+
+Address = Callable[[], str]
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Of a store that outlives a crawl."""
+    if request.param == "sqlite":
+        return f"sqlite://{tmp_path}/robots.db"
+    url: str = request.getfixturevalue("redis_server").url
+    return url
+
+
+# What awaits asyncio's futures is a task of its own: these tests are Twisted's coroutines, as their crawls are.
+task = deferred_from_coro
+
+
+def opened(address: str) -> Storage:
+    return storage_of(get_crawler(Spider, {**ADDON, "REP_STORAGE": address}))
+
+
+async def everything_in(address: str) -> list[Stored]:
+    storage = opened(address)
+    try:
+        return [item async for item in stored(storage)]
+    finally:
+        await storage.close()
+
+
+# One crawl after another.
+
+
+@ensureDeferred
+async def test_the_next_crawl_asks_nothing_while_it_is_fresh(web: Web, address: str) -> None:
+    sites = [web.robots(RULES), web.robots(answer(status=404)), web.robots("User-agent: *\nDisallow:")]
+    urls = [site.url("/private") for site in sites]
+    first = await crawl(*urls, settings={"REP_STORAGE": address})
+    second = await crawl(*urls, settings={"REP_STORAGE": address})
+    assert list(first.refused) == list(second.refused) == urls[:1]
+    assert str(second.refused[urls[0]]) == str(first.refused[urls[0]]), "the same reason, line and rule"
+    assert [len(site.robots_requests) for site in sites] == [1, 1, 1]
+    assert (first.stats["rep/storage/miss"], second.stats["rep/storage/hit"]) == (3, 3)
+    assert "robotstxt/request_count" not in second.stats
+
+
+@ensureDeferred
+async def test_robots_parsed_is_sent_for_what_was_stored(web: Web, address: str) -> None:
+    site, seen = web.robots(RULES), []
+
+    def parsed(robotparser: Any, request: Any) -> None:
+        seen.append(robotparser.allowed(site.url("/private"), "x"))
+
+    for _ in range(2):
+        await crawl(
+            site.url("/a"),
+            site.url("/b"),
+            settings={"REP_STORAGE": address},
+            prepare=lambda crawler: crawler.signals.connect(parsed, signal=signals.robots_parsed),
+        )
+    assert seen == [False, False]
+
+
+@ensureDeferred
+async def test_the_next_crawl_asks_whether_what_is_stale_still_holds(web: Web, address: str) -> None:
+    site, time = web.robots([answer(RULES, headers={"ETag": '"1"'}), answer(status=304)]), Time()
+    for _ in range(3):
+        result = await crawl(site.url("/private"), settings={"REP_STORAGE": address}, robots=with_clock(time))
+        assert len(result.refused) == 1
+        time.now += DAY
+    assert [request["headers"].get("If-None-Match") for request in site.robots_requests] == [None, '"1"', '"1"']
+
+
+@ensureDeferred
+async def test_the_backoff_and_the_outages_beginning_outlive_the_crawl(web: Web, address: str) -> None:
+    site, time = web.robots(DOWN), Time()
+    settings = {"REP_STORAGE": address}
+    asked, allowed = [], []
+    for seconds in (0.0, 4.9, 0.1, 9.9, 0.1, 40 * DAY):
+        time.now += seconds
+        result = await crawl(site.url("/"), settings=settings, robots=with_clock(time))
+        asked.append(len(site.robots_requests))
+        allowed.append(bool(result.pages))
+    assert asked == [1, 1, 2, 2, 3, 4]
+    assert allowed == [False] * 5 + [True]
+
+
+@ensureDeferred
+async def test_an_outage_that_a_crawl_before_met_is_told_of(web: Web, address: str) -> None:
+    site, time = web.robots(DOWN), Time()
+    for _ in range(2):
+        result = await crawl(site.url("/"), settings={"REP_STORAGE": address}, robots=with_clock(time))
+        assert len(site.robots_requests) == 1, "the second one takes the store's word for it"
+        warning, summary = result.messages(logger="scrapy_rep")
+        assert warning.startswith("robots.txt is unreachable, so nothing of its origin is fetched")
+        assert warning.endswith(f"{site.robots_url}: HTTP 503")
+        assert summary == "robots.txt was unreachable at 1 origin, and 1 request dropped for it"
+
+
+@ensureDeferred
+async def test_rules_of_a_crawl_before_are_obeyed_while_robots_txt_is_unreachable(web: Web, address: str) -> None:
+    site, time = web.robots([answer(RULES), DOWN]), Time()
+    for days in (0, 1, 20, 20):
+        time.now += days * DAY
+        result = await crawl(
+            site.url("/"), site.url("/private"), settings={"REP_STORAGE": address}, robots=with_clock(time)
+        )
+        assert (list(result.pages), list(result.refused)) == ([site.url("/")], [site.url("/private")])
+
+
+@ensureDeferred
+async def test_5_2_2_5_no_store_is_for_memory_alone(web: Web, address: str) -> None:
+    site = web.robots(answer(RULES, headers={"Cache-Control": "no-store"}))
+    for asked in (1, 2):
+        result = await crawl(site.url("/private"), site.url("/"), settings={"REP_STORAGE": address})
+        assert len(result.refused) == 1
+        assert len(site.robots_requests) == asked
+    (item,) = await task(everything_in(address))
+    assert (item.origin, item.octets, item.entry) == (site.origin, len(NOT_SHARED), None)
+
+
+@ensureDeferred
+async def test_5_2_2_5_an_outage_is_stored_all_the_same(web: Web, address: str) -> None:
+    site, time = web.robots([answer(RULES, headers={"Cache-Control": "no-store"}), DOWN]), Time()
+    result = await crawl(
+        site.url("/private"), spider=in_turn(time, DAY), settings={"REP_STORAGE": address}, robots=with_clock(time)
+    )
+    assert result.ends == ["ForbiddenByRobots"] * 2, "from memory, as stale rules"  # type: ignore[attr-defined]
+    (item,) = await task(everything_in(address))
+    assert item.entry is not None
+    assert item.entry.stored is None
+    assert item.entry.outage is not None
+
+
+@ensureDeferred
+async def test_another_policys_answers_are_asked_for_anew(web: Web, address: str) -> None:
+    site = web.robots(answer(status=403))
+    stores = {"REP_STORAGE": address}
+    assert len((await crawl(site.url("/"), settings={**stores, "REP_STATUS_POLICY": "cautious"})).refused) == 1
+    assert len((await crawl(site.url("/"), settings=stores)).pages) == 1
+    assert len(site.robots_requests) == 2
+
+
+@ensureDeferred
+async def test_redirects_are_stored_for_every_origin_on_the_way(web: Web, address: str) -> None:
+    target = web.robots(RULES)
+    source = web.robots(redirect(target.robots_url))
+    await crawl(source.url("/"), settings={"REP_STORAGE": address})
+    assert {item.origin for item in await task(everything_in(address))} == {source.origin, target.origin}
+    result = await crawl(target.url("/private"), settings={"REP_STORAGE": address})
+    assert len(result.refused) == 1
+    assert len(target.robots_requests) == 1
+    other = web.robots(redirect(target.robots_url))
+    result = await crawl(other.url("/private"), settings={"REP_STORAGE": address})
+    assert len(result.refused) == 1
+    assert len(target.robots_requests) == 1, "what is stored of it answers for the redirect, too"
+
+
+# A fleet.
+
+
+@ensureDeferred
+async def test_crawlers_at_once_ask_once(web: Web, address: str) -> None:
+    sites = [web.robots(answer(RULES, delay=0.2)) for _ in range(5)]
+    urls = [site.url(path) for site in sites for path in ("/", "/private")]
+    begun = [Deferred.fromCoroutine(crawl(*urls, settings={"REP_STORAGE": address})) for _ in range(4)]
+    results: list[Crawl] = [await crawling for crawling in begun]
+    assert [(len(r.pages), len(r.refused)) for r in results] == [(5, 5)] * 4
+    assert [len(site.robots_requests) for site in sites] == [1] * 5
+
+
+@ensureDeferred
+async def test_what_nobody_may_store_nobody_waits_for(web: Web, address: str) -> None:
+    site = web.robots(answer(RULES, headers={"Cache-Control": "no-store"}))
+    await crawl(site.url("/"), settings={"REP_STORAGE": address})
+    time = Time()  # whoever would wait for another's turn would sleep
+    result = await crawl(site.url("/"), settings={"REP_STORAGE": address}, robots=with_clock(time))
+    assert (len(result.pages), time.slept) == (1, [])
+
+
+@ensureDeferred
+async def test_whose_turn_it_is_not_waits_for_the_answer_of_whose_it_is(web: Web, address: str) -> None:
+    site = web.robots("User-agent: *\nDisallow: /other\n")
+    storage = opened(address)
+    assert await task(storage.hold(site.origin, "another", 60))
+    crawling = Deferred.fromCoroutine(crawl(site.url("/private"), settings={"REP_STORAGE": address}))
+    await task(sleep(0.3))
+    assert site.requests == []
+    now = seconds_since_the_epoch()
+    stored = StoredResponse(AccessResult.SUCCESS, "HTTP 200", RobotsTxt.parse(RULES.encode()), now, now + DAY, 200)
+    await task(storage.put(site.origin, encoded(Entry(site.robots_url, stored)), DAY))
+    result: Crawl = await crawling
+    assert list(result.refused) == [site.url("/private")]
+    assert site.requests == []
+    await task(storage.close())
+
+
+@ensureDeferred
+async def test_whoever_dies_with_the_lease_is_not_waited_for(web: Web, address: str) -> None:
+    site = web.robots(RULES)
+    storage = opened(address)
+    assert await task(storage.hold(site.origin, "the dead", 0.5))
+    result = await crawl(site.url("/private"), settings={"REP_STORAGE": address})
+    assert len(result.refused) == 1
+    assert len(site.robots_requests) == 1
+    await task(storage.close())
+
+
+@ensureDeferred
+async def test_nobody_waits_for_ever(web: Web, address: str) -> None:
+    site, time = web.robots(RULES), Time()
+    storage = opened(address)
+    assert await task(storage.hold(site.origin, "one that never ends", 600))
+    result = await crawl(site.url("/private"), settings={"REP_STORAGE": address}, robots=with_clock(time))
+    assert len(result.refused) == 1
+    assert 30 < sum(time.slept) < 100
+    await task(storage.close())
+
+
+@ensureDeferred
+async def test_leases_are_given_back(web: Web, address: str) -> None:
+    sites = [web.robots(RULES), web.robots(DOWN), web.robots(redirect("ftp://example.com/"))]
+    await crawl(*(site.url("/") for site in sites), settings={"REP_STORAGE": address})
+    storage = opened(address)
+    for site in sites:
+        assert await task(storage.hold(site.origin, "another", 60))
+    await task(storage.close())
+
+
+# A store that is down.
+
+
+class Broken(MemoryStorage):
+    def __init__(self, address: str) -> None:
+        super().__init__(1, 1)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, address: str) -> Broken:
+        return cls(address)
+
+    async def get(self, origin: str) -> bytes | None:
+        raise ConnectionError("it is\x1b[31m down")
+
+    hold = put = release = close = get  # type: ignore[assignment]
+
+
+@ensureDeferred
+async def test_a_store_that_is_down_is_a_miss_a_stat_and_one_warning(web: Web) -> None:
+    sites = [web.robots(RULES) for _ in range(20)]
+    settings = {"REP_STORAGE": "broken:", "REP_STORAGES": {"broken": Broken}}
+    result = await crawl(*(s.url(path) for s in sites for path in ("/", "/private")), settings=settings)
+    assert (len(result.pages), len(result.refused)) == (20, 20)
+    (warning,) = result.messages(logger="scrapy_rep")
+    assert warning == (
+        "REP_STORAGE: the store can't be used (ConnectionError: it is\\x1b[31m down); the crawl goes on without it,"
+        " and tries it again"
+    )
+    assert result.stats["rep/storage/error"] >= 1
+    assert result.tracebacks == []
+
+
+class BrokenButCloses(Broken):
+    async def close(self) -> None:  # type: ignore[override]  # the other's is its `get`
+        """As a client that never got a connection."""
+
+
+@ensureDeferred
+async def test_to_close_a_store_says_nothing_of_whether_it_works(web: Web) -> None:
+    settings = {"REP_STORAGE": "broken:", "REP_STORAGES": {"broken": BrokenButCloses}}
+    result = await crawl(web.robots(RULES).url("/"), settings=settings)
+    assert not [m for m in result.messages(logging.INFO, "scrapy_rep") if "used again" in m]
+
+
+@ensureDeferred
+async def test_a_store_that_is_down_is_tried_again_with_backoff(web: Web) -> None:
+    site, time = web.robots(answer(RULES, headers={"Cache-Control": "no-store"})), Time()
+    settings = {"REP_STORAGE": "broken:", "REP_STORAGES": {"broken": Broken}}
+    # A day apart: each fetch finds it down once and leaves it alone from then on.
+    result = await crawl(site.url("/"), spider=in_turn(time, DAY, DAY), settings=settings, robots=with_clock(time))
+    assert result.stats["rep/storage/error"] == 4, "three fetches, and the closing"
+    assert len(result.messages(logger="scrapy_rep")) == 1
+
+
+@ensureDeferred
+async def test_a_redis_that_is_stopped_and_started_loses_nothing(web: Web, redis_server: RedisServer) -> None:
+    site, time = web.robots(answer(RULES)), Time()
+    settings = {"REP_STORAGE": redis_server.url}
+    await crawl(site.url("/"), settings=settings)
+    redis_server.stop()
+    others = [web.robots(RULES) for _ in range(5)]
+    urls = [s.url(path) for s in others for path in ("/", "/private")]
+    result = await crawl(*urls, settings=settings)
+    assert (len(result.pages), len(result.refused)) == (5, 5)
+    assert len(result.messages(logger="scrapy_rep")) == 1
+    redis_server.start()
+    result = await crawl(*urls, settings=settings, robots=with_clock(time))
+    assert (len(result.pages), len(result.refused)) == (5, 5)
+    assert result.messages(logger="scrapy_rep") == []
+    assert "rep/storage/error" not in result.stats
+
+
+@ensureDeferred
+async def test_a_redis_that_hangs_costs_a_moment(web: Web, redis_server: RedisServer) -> None:
+    sites = [web.robots(RULES) for _ in range(20)]
+    redis_server.freeze()
+    result = await crawl(*(site.url("/private") for site in sites), settings={"REP_STORAGE": redis_server.url})
+    assert len(result.refused) == 20
+    assert result.stats["elapsed_time_seconds"] < 20
+    assert len(result.messages(logger="scrapy_rep")) == 1
+
+
+# SQLite's file.
+
+
+@ensureDeferred
+async def test_a_damaged_file_is_set_aside_with_one_warning(web: Web, tmp_path: Path) -> None:
+    site, file = web.robots(RULES), tmp_path / "robots.db"
+    file.write_bytes(os.urandom(100_000))
+    octets = file.read_bytes()
+    for asked in (1, 1):
+        result = await crawl(site.url("/private"), site.url("/"), settings={"REP_STORAGE": f"sqlite://{file}"})
+        assert (len(result.pages), len(result.refused), len(site.robots_requests)) == (1, 1, asked)
+    (aside,) = [path for path in os.listdir(tmp_path) if path.startswith("robots.db.damaged-")]
+    assert (tmp_path / aside).read_bytes() == octets
+    assert result.messages(logger="scrapy_rep") == [], "the second crawl had nothing to complain of"
+
+
+@ensureDeferred
+async def test_a_file_damaged_in_mid_crawl(web: Web, tmp_path: Path) -> None:
+    site, file = web.robots(RULES), tmp_path / "robots.db"
+    settings = {"REP_STORAGE": f"sqlite://{file}"}
+    await crawl(site.url("/"), settings=settings)
+    damaged = bytearray(file.read_bytes())
+    damaged[100:] = os.urandom(len(damaged) - 100)  # all but the header
+    file.write_bytes(damaged)
+    result = await crawl(site.url("/private"), settings=settings)
+    assert len(result.refused) == 1
+    (warning,) = result.messages(logger="scrapy_rep")
+    assert f"{file} is damaged" in warning
+    assert "rep/storage/error" not in result.stats
+
+
+@ensureDeferred
+async def test_a_file_that_cannot_be_written(web: Web, tmp_path: Path) -> None:
+    site = web.robots(RULES)
+    (tmp_path / "robots.db").mkdir()
+    result = await crawl(site.url("/private"), settings={"REP_STORAGE": f"sqlite://{tmp_path}/robots.db"})
+    assert len(result.refused) == 1
+    assert len(result.messages(logger="scrapy_rep")) == 1
+
+
+@ensureDeferred
+async def test_a_name_is_a_file_in_the_projects_data_directory(
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    await crawl(web.robots(RULES).url("/"), settings={"REP_STORAGE": "sqlite:robots.db"})
+    assert (tmp_path / ".scrapy" / "robots.db").is_file()
+
+
+# Every reactor.
+
+CRAWL = HELPERS / "fleet_crawl.py"
+REACTORS: dict[str, dict[str, Any]] = {
+    "asyncio": {},
+    "select": {"TWISTED_REACTOR": "twisted.internet.selectreactor.SelectReactor"},
+    "none": {"TWISTED_REACTOR_ENABLED": False},
+}
+
+
+@pytest.mark.parametrize("reactor", REACTORS)
+def test_every_reactor(web: Web, address: str, reactor: str) -> None:
+    site = web.robots(RULES)
+    settings = {**REACTORS[reactor], "REP_STORAGE": address}
+    for _ in range(2):
+        job = json.dumps({"urls": [site.url("/"), site.url("/private")], "settings": settings})
+        done = subprocess.run(
+            [sys.executable, CRAWL], input=job, capture_output=True, text=True, check=True, timeout=60
+        )
+        result = json.loads(done.stdout)
+        assert (result["pages"], result["refused"]) == ([site.url("/")], [site.url("/private")])
+        assert [message for message in result["warnings"] if "REP_" in message or "robots.txt" in message] == []
+    assert len(site.robots_requests) == 1
