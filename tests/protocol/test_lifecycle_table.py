@@ -169,7 +169,7 @@ def test_every_cell(state: State, entry: Entry | None, outcome: Outcome) -> None
 
 
 def forty_days(held: StoredResponse | None) -> list[tuple[bool, bool]]:
-    """What is allowed of `/` and `/x` each day, from the day on that the stored is past its time and nothing answers."""
+    """Whether `/` and `/x` are allowed, day by day, once the stored response is stale and nothing answers."""
     entry = Entry(ROBOTS_URL, held) if held is not None else None
     begin = NOW + DAY if held is not None else NOW
     allowed, now = [], begin
