@@ -35,7 +35,7 @@ from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
-from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.head_limit import limit_response_heads
 from scrapy_rep.scrapy_internals.parking import StoppingError, WaitingRoom
@@ -146,7 +146,7 @@ class RepMiddleware:
         request = Request(request) if isinstance(request, str) else request
         policy = await self.policy(request)
         if policy is None:
-            return Verdict(allowed=True, access=AccessResult.UNAVAILABLE)
+            return Verdict(True, VerdictReason.NOT_SUBJECT, access=AccessResult.UNAVAILABLE)
         return policy.verdict(request.url, self._agent.tokens(request))
 
     async def policy(self, request: Request) -> RobotsPolicy | None:

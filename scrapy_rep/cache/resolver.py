@@ -15,18 +15,17 @@ from scrapy_rep.cache.memory import Memory
 from scrapy_rep.cache.origin_fetch import OriginFetch
 from scrapy_rep.cache.shared_store import LEASE, Lease, SharedStore
 from scrapy_rep.fetching.redirects import RETRY_DELAY, Asking, Fetch, Met, Walk
-from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.lifecycle import (
     DAY,
     FetchResult,
     OutageLimits,
-    Outcome,
     Refetch,
     RobotsPolicy,
     after_fetch,
-    pause_before_asking,
+    pause_before_refetch,
     policy_after_fetch,
     policy_at,
 )
@@ -167,7 +166,7 @@ class Resolver:
                 if is_refresh and known.outage is None:
                     self._count("rep/refreshed")
                 self._end_leg(flight, asked)
-            pause = pause_before_asking(self._policy(known), self._clock(), self._limits.budget)
+            pause = pause_before_refetch(self._policy(known), self._clock(), self._limits.budget)
             if pause is None:
                 return known
             await self._sleep(pause)
@@ -296,5 +295,5 @@ class Resolver:
         return policy_after_fetch(entry, self._clock(), self._limits.unreachable_for)
 
     def _failed(self, origin: Origin, known: Entry | None, cause: str) -> Entry:
-        fetched = FetchResult(Outcome.UNREACHABLE, reason=cause)
+        fetched = FetchResult(AccessResult.UNREACHABLE, reason=cause)
         return after_fetch(known, origin.robots_url, fetched, self._clock(), self._limits)

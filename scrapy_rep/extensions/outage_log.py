@@ -6,7 +6,7 @@ import logging
 
 from scrapy.utils.datatypes import LocalCache
 
-from scrapy_rep.protocol.lifecycle import Basis, RobotsPolicy, pause_before_asking
+from scrapy_rep.protocol.lifecycle import Basis, RobotsPolicy, pause_before_refetch
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import counted, printable
 
@@ -43,7 +43,7 @@ class Outages:
         self._told[url] = None
         self.outages += 1
         meanwhile = (IN_SHADOW if self._shadow else MEANWHILE)[policy.basis]
-        if pause_before_asking(policy, now, self._wait) is not None:
+        if pause_before_refetch(policy, now, self._wait) is not None:
             left = max(outage.since + self._wait - now, 0.0)
             meanwhile = f"its requests wait for it, {left:.0f} s at most (REP_UNREACHABLE_WAIT); then {meanwhile}"
         logger.log(

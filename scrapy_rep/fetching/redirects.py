@@ -10,10 +10,10 @@ from typing import Protocol
 from scrapy import Request
 from scrapy.http.cookies import CookieJar
 
-from scrapy_rep.protocol.access_result import AccessResult, Answer, is_worth_a_retry
+from scrapy_rep.protocol.access_result import AccessResult, Answer, FetchEvent, is_worth_a_retry
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import MAX_LIFETIME, Caching, fresh_until, freshened, validates
-from scrapy_rep.protocol.lifecycle import Basis, FetchResult, Outcome, RobotsPolicy
+from scrapy_rep.protocol.lifecycle import Basis, FetchResult, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
@@ -220,7 +220,7 @@ class Walk:
         """The last word was reached."""
         answer, held = hop.answer, hop.held
         if hop.access in {AccessResult.UNREACHABLE, AccessResult.REDIRECT}:
-            outcome = Outcome.DROPPED if answer.dropped else Outcome.UNREACHABLE
+            outcome = FetchEvent.DROPPED if answer.dropped else AccessResult.UNREACHABLE
             # Of a redirect, it is not the status that made it unreachable.
             status = None if answer.status in REDIRECT_STATUSES else answer.status
             self._conclude(FetchResult(outcome, None, hop.words, status, answer.retry_after, self._failed_at))
@@ -240,7 +240,7 @@ class Walk:
         """The last word is what is known of another origin's robots.txt."""
         stored = policy.entry.stored
         if stored is None or policy.basis is not Basis.STORED or policy.is_stale:
-            self._conclude(FetchResult(Outcome.UNREACHABLE, reason=policy.entry.reason))
+            self._conclude(FetchResult(AccessResult.UNREACHABLE, reason=policy.entry.reason))
         elif self._redirects + stored.redirects > self._asking.settings.max_redirects:
             self._gave_up()
         else:
@@ -271,7 +271,7 @@ class Walk:
                 forbids_store=any(t.forbids_store for t in terms),
             )
             is_own = held is not None and passed.known is not None and passed.known.stored is held
-            outcome = Outcome.NOT_MODIFIED if is_own else Outcome(stored.access.value)
+            outcome = FetchEvent.NOT_MODIFIED if is_own else stored.access
             self.results[passed.origin] = FetchResult(outcome, own)
 
     def _conclude(self, fetched: FetchResult) -> None:
