@@ -130,7 +130,7 @@ class Lease:
 
     async def acquired(self) -> bool:
         """Whether this crawler has it now."""
-        if not await self._store.hold(self._origin, self._token, LEASE):
+        if not await self._store.acquire_lease(self._origin, self._token, LEASE):
             return False
         self._is_acquired = True
         self._next = call_later(RENEW_EVERY, self._renew)
@@ -147,12 +147,12 @@ class Lease:
         if self._renewing is not None:  # else it would take the lease again
             await maybe_deferred_to_future(self._renewing)
         if self._is_acquired:
-            await self._store.release(self._origin, self._token)
+            await self._store.release_lease(self._origin, self._token)
 
     def _renew(self) -> None:
         self._renewals += 1
         if self._next is None or self._renewals > MAX_RENEWALS:
             return
         self._next = call_later(RENEW_EVERY, self._renew)
-        self._renewing = deferred_from_coro(self._store.hold(self._origin, self._token, LEASE))
+        self._renewing = deferred_from_coro(self._store.acquire_lease(self._origin, self._token, LEASE))
         self._renewing.addErrback(lambda _failure: None)  # only a cancellation comes here
