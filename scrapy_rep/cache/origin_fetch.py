@@ -126,6 +126,8 @@ class OriginFetch:
         """Run soon, as a task of its own: a waiter may be cancelled, and the others still get their answer."""
 
         def run() -> None:
+            if self.closing:
+                return
             self.task = deferred_from_coro(self._run(ended))
             self.task.addErrback(lambda _failure: None)  # a cancellation; anything else was logged
 

@@ -1,4 +1,4 @@
-"""The crawl's robots policies by origin, and the one fetch of each that is not known (RFC 9309 sections 2.3 and 2.4)."""
+"""The robots policies of a crawl by origin, and the one fetch of each that is not known (RFC 9309 2.3 and 2.4)."""
 
 from __future__ import annotations
 
@@ -64,9 +64,7 @@ class Resolver:
         """The origin's fetch that is under way; a new one where there is none."""
         fetch = self._fetches.get(origin)
         if fetch is None:
-            fetch = OriginFetch(
-                origin, trigger, self._tools, self._resolve_redirect, redirected_from=redirected_from
-            )
+            fetch = OriginFetch(origin, trigger, self._tools, self._resolve_redirect, redirected_from=redirected_from)
             self._fetches[origin] = fetch
             fetch.start(self._forget)
         return fetch

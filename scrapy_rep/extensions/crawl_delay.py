@@ -77,4 +77,3 @@ class CrawlDelay:
 def _asked_for(robots: Any, tokens: tuple[str, ...]) -> float:
     """Seconds; 0 where nothing is asked for."""
     return (robots.crawl_delay(tokens) or 0.0) if robots is not None else 0.0
-

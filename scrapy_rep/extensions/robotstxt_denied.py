@@ -85,4 +85,3 @@ class RobotsTxtDenied:
                 " site is yours or you have leave to crawl it, see REP_EXEMPT",
                 {"refused": self._refused, "why": self._why},
             )
-

@@ -92,8 +92,8 @@ class RedirectChain:
         past_cache: bool,
     ) -> None:
         """`stored`: the origin's last answer, to be confirmed if its server can. `trigger`: the request that needs
-        robots.txt. `resolve` gives another origin's policy. `count` adds one to a stat. `past_cache`: HttpCacheMiddleware
-        is to neither replay nor store the answers."""
+        robots.txt. `resolve` gives another origin's policy. `count` adds one to a stat. `past_cache`:
+        HttpCacheMiddleware is to neither replay nor store the answers."""
         self._origin = origin
         self._stored = stored
         self._trigger = trigger
