@@ -37,7 +37,6 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.robotparser import RepRobotParser
-from scrapy_rep.scrapy_internals.head_limit import limit_response_heads
 from scrapy_rep.scrapy_internals.parking import StoppingError, WaitingRoom
 from scrapy_rep.settings import RepSettings, warn_of_unknown_names
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
@@ -70,7 +69,13 @@ class RepMiddleware:
         # Origins that `robots_parsed` was sent for.
         self._signalled: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
         self._waiting = WaitingRoom(crawler, settings.waiting_max, self._closing)
-        self._fetcher = Fetcher(crawler, settings, self._waiting)
+        self._fetcher = Fetcher(
+            crawler,
+            settings,
+            under_way=self._waiting.fetch,
+            is_on_wire=self._waiting.is_on_wire,
+            now=self.clock,
+        )
         self._resolver = self._built_resolver(settings)
         # The spider may still change until it is opened; a wrong value is to stop the start before that.
         self._agent = UserAgent(crawler.settings, crawler.spider)
@@ -216,10 +221,10 @@ class RepMiddleware:
         for observer in self.observers:
             observer.refused(request, reason)
 
-    async def _fetch(self, url: str, cause: Request, jar: CookieJar, **how: Any) -> Answer:
-        answer = await self._fetcher.fetch(url, cause, jar, **how)
+    async def _fetch(self, url: str, trigger: Request, jar: CookieJar, **how: Any) -> Answer:
+        answer = await self._fetcher.fetch(url, trigger, jar, **how)
         for observer in self.observers:
-            observer.answered(url, answer, cause)
+            observer.answered(url, answer, trigger)
         return answer
 
     def _asked(self, origin: Origin, policy: RobotsPolicy, cause: Request) -> None:
@@ -245,7 +250,6 @@ class RepMiddleware:
         if self._shadow:
             logger.warning("REP_SHADOW is on: what robots.txt forbids is counted and logged, and fetched all the same")
         self._waiting.queued.remember()
-        limit_response_heads(self._crawler)
         self._warn_of_misconfiguration()
 
     async def _spider_closed(self) -> None:

@@ -203,9 +203,9 @@ class Resolver:
         return search.known, found
 
     async def _fetch(
-        self, url: str, cause: Request, jar: CookieJar, *, past_cache: bool = False, held: Caching | None = None
+        self, url: str, trigger: Request, jar: CookieJar, *, past_cache: bool = False, validators: Caching | None = None
     ) -> Answer:
-        answer = await self._fetch_hop(url, cause, jar, past_cache=past_cache, held=held)
+        answer = await self._fetch_hop(url, trigger, jar, past_cache=past_cache, validators=validators)
         if self._stopped:
             raise StoppingError
         return answer

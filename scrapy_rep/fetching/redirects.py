@@ -30,7 +30,7 @@ class Fetch(Protocol):
     """`Fetcher.fetch`: one hop."""
 
     def __call__(
-        self, url: str, cause: Request, jar: CookieJar, *, past_cache: bool = ..., held: Caching | None = ...
+        self, url: str, trigger: Request, jar: CookieJar, *, past_cache: bool = ..., validators: Caching | None = ...
     ) -> Awaitable[Answer]: ...
 
 
@@ -165,7 +165,7 @@ class Walk:
         retries, held = asking.settings.fetch_retries, self._held()
         while True:
             answer = await asking.fetch(
-                self._url, self._cause, self._jar, past_cache=past_cache, held=held.caching if held else None
+                self._url, self._cause, self._jar, past_cache=past_cache, validators=held.caching if held else None
             )
             if held is not None and (answer.status == 412 or not _speaks_of(held, answer)):
                 held, past_cache = None, True  # the server confuses its own validators: ask without
