@@ -71,7 +71,7 @@ class CrawlDelay(Observer):
         """A request is about to be queued in its slot, which may be a new one: those without work are disposed of."""
         policy = self._gate.known(request)
         asked = 0.0 if policy is None else _asked_for(policy.robots, self._gate.tokens(request))
-        self._slots.hold(request, min(asked, self._most))
+        self._slots.require(request, min(asked, self._most))
 
     def _downloaded(self, response: Response, request: Request) -> None:  # noqa: ARG002 - the signal's
         self._slots.count_from_now(request)

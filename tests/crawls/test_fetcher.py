@@ -71,7 +71,7 @@ class UnderWay:
 async def fetched(url: str, *, cancel_after: float | None = None, **settings: Any) -> tuple[Any, list[str]]:
     """What `Fetcher.fetch` came to within a crawl, and the steps of what it entered."""
     under_way = UnderWay()
-    came: list[Answer | BaseException] = []
+    came: list[Any] = []
 
     class Fetches(CrawlSpider):
         async def start(self) -> AsyncIterator[Any]:
