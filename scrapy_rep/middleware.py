@@ -40,7 +40,6 @@ from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import call_when_closing
-from scrapy_rep.scrapy_internals.head_limit import limit_response_heads
 from scrapy_rep.scrapy_internals.scheduler_door import SchedulerDoor
 from scrapy_rep.settings import RepSettings, warn_of_unknown_names
 from scrapy_rep.signals import request_forbidden, request_waited
@@ -91,7 +90,13 @@ class RepMiddleware:
     def _built_resolver(self, settings: RepSettings) -> Resolver:
         crawler, count = self._crawler, self._stats.inc_value
         memory, store = memory_and_store(crawler, settings)
-        fetcher = Fetcher(crawler, settings, self._downloads.fetch, self._downloads.is_on_wire, self.clock)
+        fetcher = Fetcher(
+            crawler,
+            settings,
+            under_way=self._downloads.fetch,
+            is_on_wire=self._downloads.is_on_wire,
+            now=self.clock,
+        )
         tools = FetchTools(
             settings,
             fetcher.fetch,
@@ -268,7 +273,6 @@ class RepMiddleware:
             logger.warning("REP_SHADOW is on: what robots.txt forbids is counted and logged, and fetched all the same")
         self._door.open()
         call_when_closing(self._crawler, self._resolver.stop)
-        limit_response_heads(self._crawler)
         self._warn_of_misconfiguration()
 
     async def _spider_closed(self) -> None:
