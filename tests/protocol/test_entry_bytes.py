@@ -91,7 +91,7 @@ def forged(header: object, body: bytes = b"") -> bytes:
     return VERSION + zlib.compress(json.dumps(header).encode() + b"\n" + body)
 
 
-OUTAGE_SAID = {"since": 1.0, "failures": 2, "cause": "x", "asked_at": 2.0, "ask_again_at": 7.5}
+OUTAGE_SAID = {"since": 1.0, "failures": 2, "reason": "x", "asked_at": 2.0, "ask_again_at": 7.5}
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.signals import response_received, spider_closed
 
-from scrapy_rep import signals
+from scrapy_rep.extensions.middleware_access import MiddlewareAccess
 from scrapy_rep.extensions.report.html import page
 from scrapy_rep.extensions.report.top_k import TopK
 from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
@@ -29,7 +29,8 @@ from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import Verdict
-from scrapy_rep.settings import SETTINGS, RepSettings, setting_name
+from scrapy_rep.settings import SETTINGS, RepSettings
+from scrapy_rep.signals import request_forbidden, request_waited, robots_available, robots_fetched
 from scrapy_rep.storage.base import without_password
 
 logger = logging.getLogger("scrapy_rep")
@@ -126,7 +127,7 @@ class RefusedPages:
 class Report:
     """Counts what the signals tell, and keeps the origins and rules of which there is most to tell."""
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, middleware: Any) -> None:
+    def __init__(self, crawler: Crawler, settings: RepSettings, middleware: MiddlewareAccess) -> None:
         """Raises ValueError if the report cannot be written."""
         self._crawler = crawler
         self._settings = settings
@@ -140,10 +141,10 @@ class Report:
         self._origins: TopK[Origin, OriginSeen] = TopK(MAX_ORIGINS, OriginSeen, lambda seen: seen.size, self._fold)
         self._rules: TopK[tuple[str, str], RefusedPages] = TopK(MAX_RULES, RefusedPages, lambda r: r.pages, bool)
         connect = crawler.signals.connect
-        connect(self._robots_known, signals.robots_fetched)
-        connect(self._robots_known, signals.robots_available)  # what came from the store was not fetched
-        connect(self._request_waited, signals.request_waited)
-        connect(self._request_forbidden, signals.request_forbidden)
+        connect(self._robots_known, robots_fetched)
+        connect(self._robots_known, robots_available)  # what came from the store was not fetched
+        connect(self._request_waited, request_waited)
+        connect(self._request_forbidden, request_forbidden)
         connect(self._response_received, response_received)
         connect(self._spider_closed, spider_closed)
 
@@ -258,19 +259,21 @@ class Report:
             }
 
     def _configuration(self) -> dict[str, Any]:
-        settings, user_agent = self._crawler.settings, self._middleware.user_agent
-        changed = [name for name, (default, check) in SETTINGS.items() if getattr(self._settings, name) != check(default)]
+        user_agent = self._middleware.user_agent
+        settings = {name: self._crawler.settings.get(name, setting.default) for name, setting in SETTINGS.items()}
+        packages = {name: version(name) for name in ("scrapy-rep", "Scrapy", "Twisted")}
         return {
             "shadow": self._settings.shadow,
             "product_tokens": list(user_agent.product_tokens),
             "product_token_source": user_agent.source,
-            "status_policy": _shown(settings.get("REP_STATUS_POLICY", SETTINGS["status_policy"][0])),
+            "status_policy": _shown(settings["REP_STATUS_POLICY"]),
             "crawl_delay_max": self._settings.crawl_delay_max,
-            "settings": {setting_name(name): _shown(settings[setting_name(name)]) for name in changed if name != "report"},
-            "versions": {
-                **{name: version(name) for name in ("scrapy-rep", "Scrapy", "Twisted")},
-                "Python": platform.python_version(),
+            "settings": {
+                name: _shown(settings[name])
+                for name, setting in SETTINGS.items()
+                if name != "REP_REPORT" and setting.check(settings[name]) != setting.check(setting.default)
             },
+            "versions": {**packages, "Python": platform.python_version()},
         }
 
     def _origin(self, origin: Origin, seen: OriginSeen, now: float) -> dict[str, Any]:
@@ -328,42 +331,3 @@ def report_path(pattern: str, name: str, began: float) -> Path:
 
 def _partial(path: Path) -> Path:
     return path.with_name(f"{path.name}.{os.getpid()}.part")
-
-
-# Until the middleware sends the signals itself.
-def report(crawler: Crawler, settings: RepSettings, gate: Any) -> Any:
-    from types import SimpleNamespace  # noqa: PLC0415
-
-    from scrapy_rep.observers import Observer  # noqa: PLC0415
-
-    if settings.report is None:
-        return None
-
-    class Middleware:
-        now = staticmethod(gate.now)
-        product_tokens = staticmethod(gate.tokens)
-        user_agent = property(lambda self: gate._agent)  # noqa: SLF001
-
-    def send(signal: Any, **arguments: Any) -> None:
-        crawler.signals.send_catch_log(signal, **arguments)
-
-    class Bridge(Observer):
-        def asked(self, origin: Origin, facts: OriginInfo, cause: Request) -> None:
-            send(signals.robots_fetched, origin=origin, info=facts, request=cause)
-
-        def introduced(self, origin: Origin, facts: OriginInfo, cause: Request) -> None:
-            send(signals.robots_available, origin=origin, info=facts, request=cause)
-
-        def waited(self, origin: Origin, seconds: float) -> None:
-            send(signals.request_waited, request=Request(f"{origin}/"), seconds=seconds)
-
-        def refused(self, request: Request, reason: Any) -> None:
-            verdict = reason.verdict
-            kind = "rule" if verdict.rule else verdict.access.value
-            told = SimpleNamespace(rule=verdict.rule, robots_url=verdict.robots_url, answer=reason.cause,
-                                   reason=SimpleNamespace(value=kind))
-            send(signals.request_forbidden, request=request, verdict=told)
-
-    bridge = Bridge()
-    bridge.report = Report(crawler, settings, Middleware())
-    return bridge
