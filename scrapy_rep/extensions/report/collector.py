@@ -1,4 +1,4 @@
-"""The report on a crawl's robots.txt (REP_REPORT): gathered in bounded memory while the crawl runs, written at its end."""
+"""The report on a crawl's robots.txt (REP_REPORT): gathered in bounded memory, written at the crawl's end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from typing import Any
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
-from scrapy.http import Response
 from scrapy.signals import response_received, spider_closed
 
 from scrapy_rep.extensions.middleware_access import MiddlewareAccess
@@ -67,7 +66,7 @@ class Waits:
         for seconds, requests in sorted(self._requests_by_seconds.items()):
             rest -= requests
             if rest <= 0:
-                return seconds
+                return min(seconds, self.longest)
         return 0.0
 
     def classes(self) -> list[dict[str, Any]]:
@@ -116,7 +115,7 @@ class OriginSeen:
 
 @dataclass(slots=True)
 class RefusedPages:
-    """The pages that one rule refused at whatever origins, or one answer in place of rules."""
+    """The pages of all origins that were refused by the same rule, or for the same answer."""
 
     pages: int = 0
     origins: set[int] = field(default_factory=set)
@@ -133,16 +132,16 @@ class Report:
         self._settings = settings
         self._middleware = middleware
         self._began = middleware.now()
-        self._path = report_path(str(settings.report), crawler.spider.name, self._began)
-        self._fetched = self._outages = self._folded_open_outages = 0
-        self._folded_access: Counter[str] = Counter()
+        self._path = report_path(str(settings.report), getattr(crawler.spider, "name", ""), self._began)
+        self._fetched = self._outages = self._open_outages = 0
+        self._access: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self._waits = Waits()
-        self._origins: TopK[Origin, OriginSeen] = TopK(MAX_ORIGINS, OriginSeen, lambda seen: seen.size, self._fold)
-        self._rules: TopK[tuple[str, str], RefusedPages] = TopK(MAX_RULES, RefusedPages, lambda r: r.pages, bool)
+        self._origins: TopK[Origin, OriginSeen] = TopK(MAX_ORIGINS, OriginSeen, lambda seen: seen.size)
+        self._rules: TopK[tuple[str, str], RefusedPages] = TopK(MAX_RULES, RefusedPages, lambda refused: refused.pages)
         connect = crawler.signals.connect
         connect(self._robots_known, robots_fetched)
-        connect(self._robots_known, robots_available)  # what came from the store was not fetched
+        connect(self._robots_known, robots_available)  # what comes from the store is not fetched
         connect(self._request_waited, request_waited)
         connect(self._request_forbidden, request_forbidden)
         connect(self._response_received, response_received)
@@ -150,17 +149,20 @@ class Report:
 
     def _robots_known(self, origin: Origin, info: OriginInfo, request: Request) -> None:
         now, seen = self._middleware.now(), self._origins[origin]
+        self._access[seen.access] -= 1
         seen.access, seen.answer = info.access.value, _cut(info.answer.rstrip("."))
+        self._access[seen.access] += 1
         if info.robots is not None:
             seen.crawl_delay = info.robots.crawl_delay(self._middleware.product_tokens(request)) or 0.0
         outage = seen.open_outage
-        if info.access is not AccessResult.UNREACHABLE:
-            if outage is not None:
-                outage.ended, outage.ended_in = now, seen.access
-        elif outage is None:
+        if outage is None and info.access is AccessResult.UNREACHABLE:
             self._outages += 1
+            self._open_outages += 1
             del seen.outages[MAX_OUTAGES - 1 :]
             seen.outages.append(Outage(now if info.failing_since is None else info.failing_since, seen.answer))
+        elif outage is not None and info.access is not AccessResult.UNREACHABLE:
+            self._open_outages -= 1
+            outage.ended, outage.ended_in = now, seen.access
 
     def _request_waited(self, request: Request, seconds: float) -> None:
         self._waits.add(seconds)
@@ -189,13 +191,9 @@ class Report:
                 seen.fetched += 1
 
     def _seen(self, request: Request) -> OriginSeen | None:
-        """None if the request obeys no robots.txt, or its origin was put aside."""
+        """None if no robots.txt applies to the request, or its origin was dropped."""
         origin = Origin.of(request.url)
         return None if origin is None else self._origins.get(origin)
-
-    def _fold(self, seen: OriginSeen) -> None:
-        self._folded_access[seen.access] += 1
-        self._folded_open_outages += seen.open_outage is not None
 
     def _spider_closed(self, spider: Spider, reason: str) -> None:
         lines = list(self.lines(spider, reason))
@@ -212,11 +210,11 @@ class Report:
 
     def lines(self, spider: Spider, reason: str) -> Iterator[dict[str, Any]]:
         """The objects of the JSON lines (docs/report.md): `crawl`, then each `origin` and `refused`, largest first."""
-        now, origins, rules = self._middleware.now(), self._origins.largest_first(), self._rules.largest_first()
-        refused = sum(self._refused.values())
+        now, origins, rules = self._middleware.now(), self._origins.largest(), self._rules.largest()
+        access = +self._access
+        refused = self._refused.total()
         # In a dry run the pages that would have been refused are among those fetched.
         requests = max(self._fetched, refused) if self._settings.shadow else self._fetched + refused
-        access = self._folded_access + Counter(seen.access for _, seen in origins)
         yield {
             "type": "crawl",
             "spider": spider.name,
@@ -228,13 +226,10 @@ class Report:
             "fetched": self._fetched,
             "refused": refused,
             "refused_by": dict(self._refused),
-            "refused_not_listed": {
-                "rules": self._rules.put_aside + max(len(rules) - MAX_RULES, 0),
-                "pages": refused - sum(rule.pages for _, rule in rules[:MAX_RULES]),
-            },
-            "origins": sum(access.values()),
+            "refused_not_listed": refused - sum(rule.pages for _, rule in rules),
+            "origins": access.total(),
+            "origins_not_listed": access.total() - len(origins),
             "access": dict(access.most_common()),
-            "origins_not_listed": self._origins.put_aside + max(len(origins) - MAX_ORIGINS, 0),
             "waited": {
                 "requests": self._waits.requests,
                 "median": self._waits.quantile(0.5),
@@ -243,11 +238,25 @@ class Report:
                 "classes": self._waits.classes(),
             },
             "outages": self._outages,
-            "outages_not_over": self._folded_open_outages + sum(seen.open_outage is not None for _, seen in origins),
+            "outages_not_over": self._open_outages,
         }
-        for origin, seen in origins[:MAX_ORIGINS]:
-            yield {"type": "origin", **self._origin(origin, seen, now)}
-        for (kind, text), rule in rules[:MAX_RULES]:
+        for origin, seen in origins:
+            yield {
+                "type": "origin",
+                "origin": _cut(str(origin)),
+                "robots_url": _cut(origin.robots_url),
+                "access": seen.access,
+                "answer": seen.answer,
+                "fetched": seen.fetched,
+                "refused": seen.refused,
+                "waited": seen.waits.requests,
+                "waited_median": seen.waits.quantile(0.5),
+                "waited_longest": seen.waits.longest,
+                "crawl_delay": seen.crawl_delay,
+                "outage_seconds": sum((now if o.ended is None else o.ended) - o.began for o in seen.outages),
+                "outages": [asdict(outage) for outage in seen.outages],
+            }
+        for (kind, text), rule in rules:
             yield {
                 "type": "refused",
                 "reason": kind,
@@ -276,24 +285,6 @@ class Report:
             "versions": {**packages, "Python": platform.python_version()},
         }
 
-    def _origin(self, origin: Origin, seen: OriginSeen, now: float) -> dict[str, Any]:
-        return {
-            "origin": _cut(str(origin)),
-            "robots_url": _cut(origin.robots_url),
-            "access": seen.access,
-            "answer": seen.answer,
-            "fetched": seen.fetched,
-            "refused": seen.refused,
-            "waited": seen.waits.requests,
-            "waited_median": seen.waits.quantile(0.5),
-            "waited_longest": seen.waits.longest,
-            "crawl_delay": seen.crawl_delay,
-            "crawl_delay_obeyed": min(seen.crawl_delay, self._settings.crawl_delay_max),
-            "outages": [asdict(outage) for outage in seen.outages],
-            "outage_seconds": sum((now if o.ended is None else o.ended) - o.began for o in seen.outages),
-            "in_outage": seen.open_outage is not None,
-        }
-
 
 def _cut(text: str, most: int = MAX_TEXT) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
@@ -306,12 +297,10 @@ def _shown(value: Any) -> str:
 
 def report_path(pattern: str, name: str, began: float) -> Path:
     """Where the report goes; its directory exists from then on. Raises ValueError if it cannot be written there."""
-    if "://" in pattern:
-        raise ValueError(f"REP_REPORT is {pattern!r}, which is an address; set it to the path of a file")
-    if "%" in re.sub(r"%%|%\((?:name|time)\)s", "", pattern):
+    if "://" in pattern or "%" in re.sub(r"%%|%\((?:name|time)\)s", "", pattern):
         raise ValueError(
-            f"REP_REPORT is {pattern!r}; set it to a path in which each % begins %(name)s, the spider's name,"
-            " %(time)s, the start of the crawl, or %%, which stands for one %"
+            f"REP_REPORT is {pattern!r}; set it to the path of a file, in which %(name)s stands for the spider's name,"
+            " %(time)s for the start of the crawl and %% for a single %"
         )
     time = datetime.fromtimestamp(began, timezone.utc).strftime("%Y-%m-%dT%H-%M-%S")
     path = Path(pattern % {"name": name, "time": time}).absolute()

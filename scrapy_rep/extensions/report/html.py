@@ -70,7 +70,7 @@ def page(lines: Iterable[Line]) -> str:
 
 def _outages(crawl: Line, origins: Sequence[Line]) -> list[Line]:
     """Those of the origins, the earliest first; times in seconds, `start` from the beginning of the crawl."""
-    rows = []
+    rows: list[Line] = []
     for line in origins:
         for outage in line["outages"]:
             start = outage["began"] - crawl["began"]
