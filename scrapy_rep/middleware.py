@@ -110,14 +110,17 @@ class RepMiddleware:
         return Resolver(tools)
 
     def _start_extensions(self, settings: RepSettings) -> None:
-        OutageLog(self._crawler, settings, self)
-        CrawlDelay(self._crawler, settings.crawl_delay_max, self)
+        # Held here, because signals do not keep their receivers alive.
+        self._extensions: list[object] = [
+            OutageLog(self._crawler, settings, self),
+            CrawlDelay(self._crawler, settings.crawl_delay_max, self),
+        ]
         if not settings.shadow:
-            RobotsTxtDenied(self._crawler)
+            self._extensions.append(RobotsTxtDenied(self._crawler))
             if settings.drop_early:
-                DropEarly(self._crawler, self)
+                self._extensions.append(DropEarly(self._crawler, self))
         if settings.report is not None:
-            Report(self._crawler, settings, self)
+            self._extensions.append(Report(self._crawler, settings, self))
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RepMiddleware:
