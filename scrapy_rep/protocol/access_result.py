@@ -23,6 +23,15 @@ class AccessResult(Enum):
     """2.3.1.4: nothing is allowed, and robots.txt is asked for again with backoff."""
 
 
+class FetchEvent(Enum):
+    """What a fetch can come to besides an access result."""
+
+    NOT_MODIFIED = "not modified"
+    """A 304 to a conditional request of ours. A 304 that nobody asked for is UNREACHABLE: the server's fault."""
+    DROPPED = "dropped"
+    """Another component of the crawl refused the request, and would refuse it again soon."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What one request for a robots.txt brought: a status, or none and the reason."""

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.access_result import AccessResult, FetchEvent
 from scrapy_rep.protocol.entry import Entry, Outage, StoredResponse
 from scrapy_rep.protocol.freshness import MAX_LIFETIME, refresh_from
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
-from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 
 DAY = 24 * 3600.0  # seconds
 BACKOFF_FIRST = 5.0  # seconds
@@ -26,10 +26,10 @@ class State(Enum):
     FRESH = "the answer is within its lifetime"
     AGEING = "the answer is in the last tenth of its lifetime"
     STALE = "the answer is past its lifetime, and nobody has asked since"
-    UNREACHABLE = "robots.txt is unreachable, and no rules are held"
-    UNREACHABLE_HELD = "robots.txt is unreachable, and rules are held that must not be obeyed past their time"
-    UNREACHABLE_STALE = "robots.txt is unreachable, and the rules that are held go on being obeyed"
-    LONG_UNREACHABLE = "robots.txt has been unreachable for too long, and no rules are held"
+    UNREACHABLE = "robots.txt is unreachable, and no rules are stored"
+    UNREACHABLE_EXPIRED = "robots.txt is unreachable, and the stored rules must not be used past their lifetime"
+    UNREACHABLE_STALE = "robots.txt is unreachable, and the stored rules are obeyed past their lifetime"
+    LONG_UNREACHABLE = "robots.txt has been unreachable for too long, and no rules are stored"
 
 
 class Basis(Enum):
@@ -56,23 +56,10 @@ POLICY_OF_STATE: Mapping[State, tuple[Basis, Refetch, str]] = {
     State.AGEING: (Basis.STORED, Refetch.MEANWHILE, "so that nobody waits; RFC 9111 4.2 allows to ask at any time"),
     State.STALE: (Basis.NOTHING_ALLOWED, Refetch.FIRST, "RFC 9111 4.2.4; RFC 9309 2.4"),
     State.UNREACHABLE: (Basis.NOTHING_ALLOWED, Refetch.AFTER_BACKOFF, "RFC 9309 2.3.1.4: complete disallow"),
-    State.UNREACHABLE_HELD: (Basis.NOTHING_ALLOWED, Refetch.AFTER_BACKOFF, "RFC 9111 4.2.4; RFC 9309 2.3.1.4"),
+    State.UNREACHABLE_EXPIRED: (Basis.NOTHING_ALLOWED, Refetch.AFTER_BACKOFF, "RFC 9111 4.2.4; RFC 9309 2.3.1.4"),
     State.UNREACHABLE_STALE: (Basis.STORED, Refetch.AFTER_BACKOFF, "RFC 9309 2.4: 'unless ... unreachable'; 2.3.1.4"),
     State.LONG_UNREACHABLE: (Basis.EVERYTHING_ALLOWED, Refetch.AFTER_BACKOFF, "RFC 9309 2.3.1.4: 'MAY assume'"),
 }
-
-
-class Outcome(Enum):
-    """What asking came to."""
-
-    SUCCESS = "success"
-    NOT_MODIFIED = "not modified"
-    """A 304 to a conditional request of ours. One that nobody asked for is UNREACHABLE: the server's fault."""
-    UNAVAILABLE = "unavailable"
-    RESTRICTED = "restricted"
-    UNREACHABLE = "unreachable"
-    DROPPED = "dropped"
-    """Another component of the crawl refused the request: it would only be refused again soon."""
 
 
 class CacheUpdate(Enum):
@@ -84,9 +71,18 @@ class CacheUpdate(Enum):
     LONG_OUTAGE = "what was held, and that it is unreachable, for the backoff's longest step"
 
 
+# What a fetch can come to: never REDIRECT, which is followed.
+FETCH_OUTCOMES: tuple[AccessResult | FetchEvent, ...] = (
+    AccessResult.SUCCESS,
+    FetchEvent.NOT_MODIFIED,
+    AccessResult.UNAVAILABLE,
+    AccessResult.RESTRICTED,
+    AccessResult.UNREACHABLE,
+    FetchEvent.DROPPED,
+)
 _A, _F, _O, _L = CacheUpdate.ANSWER, CacheUpdate.FRESHENED, CacheUpdate.OUTAGE, CacheUpdate.LONG_OUTAGE
 
-# Once robots.txt was asked for; the columns are the outcomes, in their order. A 304 freshens rules alone (RFC 9111
+# Once robots.txt was asked for; the columns are FETCH_OUTCOMES. A 304 freshens rules alone (RFC 9111
 # 4.3.4), so where none are held nobody can have asked for it.
 _AFTER_FETCH_ROWS: Mapping[State, tuple[CacheUpdate, ...]] = {
     # after                 SUCCESS, NOT_MODIFIED, UNAVAILABLE, RESTRICTED, UNREACHABLE, DROPPED
@@ -95,15 +91,23 @@ _AFTER_FETCH_ROWS: Mapping[State, tuple[CacheUpdate, ...]] = {
     State.AGEING:            (_A, _F, _A, _A, _O, _L),
     State.STALE:             (_A, _F, _A, _A, _O, _L),
     State.UNREACHABLE:       (_A, _O, _A, _A, _O, _L),
-    State.UNREACHABLE_HELD:  (_A, _F, _A, _A, _O, _L),
+    State.UNREACHABLE_EXPIRED:  (_A, _F, _A, _A, _O, _L),
     State.UNREACHABLE_STALE: (_A, _F, _A, _A, _O, _L),
     State.LONG_UNREACHABLE:  (_A, _O, _A, _A, _O, _L),
 }  # fmt: skip
-AFTER_FETCH: Mapping[tuple[State, Outcome], CacheUpdate] = {
-    (state, outcome): keep
+AFTER_FETCH: Mapping[tuple[State, AccessResult | FetchEvent], CacheUpdate] = {
+    (state, outcome): update
     for state, row in _AFTER_FETCH_ROWS.items()
-    for outcome, keep in zip(Outcome, row, strict=True)
-}  # fmt: skip
+    for outcome, update in zip(FETCH_OUTCOMES, row, strict=True)
+}
+
+
+# Where robots.txt answered, and there are no rules.
+_REASON_OF_ACCESS = {
+    AccessResult.UNAVAILABLE: VerdictReason.UNAVAILABLE,
+    AccessResult.RESTRICTED: VerdictReason.RESTRICTED,
+    AccessResult.UNREACHABLE: VerdictReason.UNREACHABLE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +152,15 @@ class RobotsPolicy:
         """Whether a crawler with that product token, or those in order of preference, may fetch the absolute URL."""
         robots = self.robots
         if robots is not None:
-            return replace(robots.verdict(url, product_token), robots_url=self.entry.robots_url)
-        return Verdict(self._allows_without_rules(url), access=self.access, robots_url=self.entry.robots_url)
+            verdict = robots.verdict(url, product_token)
+            return replace(verdict, robots_url=self.entry.robots_url, answer=self.entry.reason)
+        return Verdict(
+            self._allows_without_rules(url),
+            self._reason_without_rules(url),
+            access=self.access,
+            robots_url=self.entry.robots_url,
+            answer=self.entry.reason,
+        )
 
     def allows(self, url: str, product_token: str | Sequence[str]) -> bool:
         """Whether `verdict` allows it."""
@@ -158,6 +169,12 @@ class RobotsPolicy:
 
     def _allows_without_rules(self, url: str) -> bool:
         return self.access is AccessResult.UNAVAILABLE or is_robots_txt(url)
+
+    def _reason_without_rules(self, url: str) -> VerdictReason:
+        if is_robots_txt(url):
+            return VerdictReason.NOT_SUBJECT
+        # After a long outage everything is allowed, and the outage is still the reason.
+        return _REASON_OF_ACCESS[self.access if self.basis is Basis.STORED else AccessResult.UNREACHABLE]
 
 
 def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
@@ -174,7 +191,7 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
     if stored is None or stored.robots is None:
         return State.LONG_UNREACHABLE if too_long else State.UNREACHABLE
     # 2.3.1.4: after a long time "continue to use a cached copy", whatever forbade it before: the other choice is none.
-    return State.UNREACHABLE_HELD if stored.forbids_stale and not too_long else State.UNREACHABLE_STALE
+    return State.UNREACHABLE_EXPIRED if stored.forbids_stale and not too_long else State.UNREACHABLE_STALE
 
 
 def policy_at(entry: Entry, now: float, unreachable_for: float) -> RobotsPolicy:
@@ -220,7 +237,7 @@ def backoff(failures: int) -> float:
 class FetchResult:
     """What asking for a robots.txt came to."""
 
-    outcome: Outcome
+    outcome: AccessResult | FetchEvent
     stored: StoredResponse | None = None
     """The answer, of SUCCESS, UNAVAILABLE and RESTRICTED; the stored freshened, of NOT_MODIFIED."""
     reason: str = ""
@@ -242,24 +259,24 @@ class OutageLimits:
     """Seconds from its beginning for which requests wait."""
 
 
-def after_fetch(known: Entry | None, robots_url: str, fetched: FetchResult, now: float, limits: OutageLimits) -> Entry:
+def after_fetch(entry: Entry | None, robots_url: str, result: FetchResult, now: float, limits: OutageLimits) -> Entry:
     """What is remembered from now on, robots.txt having been asked for until `now`."""
-    keep = AFTER_FETCH[state_of(known, now, limits.unreachable_for), fetched.outcome]
-    if keep is CacheUpdate.ANSWER or keep is CacheUpdate.FRESHENED:
-        return Entry(robots_url, fetched.stored)
-    before = known.outage if known is not None else None
+    update = AFTER_FETCH[state_of(entry, now, limits.unreachable_for), result.outcome]
+    if update is CacheUpdate.ANSWER or update is CacheUpdate.FRESHENED:
+        return Entry(robots_url, result.stored)
+    before = entry.outage if entry is not None else None
     failures = before.failures + 1 if before is not None else 1
-    since = before.since if before is not None else now if fetched.failed_at is None else fetched.failed_at
+    since = before.since if before is not None else now if result.failed_at is None else result.failed_at
     wait = backoff(failures)
     if now < since + limits.budget < now + wait:
         # Whoever waits is not sent away without a last try.
         wait = since + limits.budget - now
-    not_before = BACKOFF_MAX if keep is CacheUpdate.LONG_OUTAGE else min(fetched.retry_after, BACKOFF_MAX)
-    outage = Outage(since, failures, fetched.reason, now, now + max(wait, not_before), fetched.status)
-    return Entry(robots_url, known.stored if known is not None else None, outage)
+    not_before = BACKOFF_MAX if update is CacheUpdate.LONG_OUTAGE else min(result.retry_after, BACKOFF_MAX)
+    outage = Outage(since, failures, result.reason, now, now + max(wait, not_before), result.status)
+    return Entry(robots_url, entry.stored if entry is not None else None, outage)
 
 
-def pause_before_asking(policy: RobotsPolicy, now: float, budget: float) -> float | None:
+def pause_before_refetch(policy: RobotsPolicy, now: float, budget: float) -> float | None:
     """Seconds that an origin's requests wait before robots.txt is asked for again; None where they wait no longer.
 
     They wait for `budget` seconds after the first failure, unless something may be obeyed meanwhile; and not in vain:

@@ -497,7 +497,7 @@ def test_a_store_without_anything_is_named_without_its_password(project: Path) -
         "from scrapy_rep.storage import Storage\n"
         "class Empty(Storage):\n    def __init__(self, address):\n        pass\n"
         "    async def get(self, origin):\n        return None\n"
-        "    async def put(self, origin, octets, keep_for):\n        pass\n"
+        "    async def put(self, origin, entry, lifetime):\n        pass\n"
         "    async def forget(self, origin):\n        return False\n"
         "    async def origins(self):\n        return []\n"
     )

@@ -15,7 +15,7 @@ from scrapy_rep.commands.listing import _spans, listing
 from scrapy_rep.commands.spiders import why_it_passes
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.text import printable
 
 DATA = Path(__file__).parents[1] / "data"
@@ -75,8 +75,8 @@ def test_durations(seconds: float, words: str) -> None:
     assert in_words(seconds) == words
 
 
-ALLOWED, REFUSED = Finding("/a", passes="it is one itself"), Finding("/b", verdict=Verdict(allowed=False))
-DOWN = Finding("/c", verdict=Verdict(allowed=False, access=AccessResult.UNREACHABLE))
+ALLOWED, REFUSED = Finding("/a", passes="it is one itself"), Finding("/b", verdict=Verdict(False, VerdictReason.RULE))
+DOWN = Finding("/c", verdict=Verdict(False, VerdictReason.UNREACHABLE, access=AccessResult.UNREACHABLE))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from asking import ORIGIN, TOKEN, parse
 
-from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.access_result import AccessResult, FetchEvent
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.lifecycle import (
     BACKOFF_FIRST,
@@ -13,10 +13,9 @@ from scrapy_rep.protocol.lifecycle import (
     DAY,
     FetchResult,
     OutageLimits,
-    Outcome,
     after_fetch,
     backoff,
-    pause_before_asking,
+    pause_before_refetch,
     policy_at,
 )
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
@@ -25,7 +24,12 @@ ROBOTS_URL = f"{ORIGIN}/robots.txt"
 NOW = 1_700_000_000.0
 HOUR, LONG = 3600.0, 30 * DAY
 RULES = "User-agent: *\nDisallow: /x\n"
-ANSWERS = [Outcome.SUCCESS, Outcome.NOT_MODIFIED, Outcome.UNAVAILABLE, Outcome.RESTRICTED]
+ANSWERS: list[AccessResult | FetchEvent] = [
+    AccessResult.SUCCESS,
+    FetchEvent.NOT_MODIFIED,
+    AccessResult.UNAVAILABLE,
+    AccessResult.RESTRICTED,
+]
 
 
 def copy_of(access: AccessResult, lifetime: float = DAY, *, forbids_stale: bool = False) -> StoredResponse:
@@ -33,8 +37,10 @@ def copy_of(access: AccessResult, lifetime: float = DAY, *, forbids_stale: bool 
     return StoredResponse(access, "words", robots, NOW, NOW + lifetime, forbids_stale=forbids_stale)
 
 
-def answered(outcome: Outcome = Outcome.SUCCESS, known: Entry | None = None, *, now: float = NOW) -> Entry:
-    access = AccessResult.SUCCESS if outcome is Outcome.NOT_MODIFIED else AccessResult(outcome.value)
+def answered(
+    outcome: AccessResult | FetchEvent = AccessResult.SUCCESS, known: Entry | None = None, *, now: float = NOW
+) -> Entry:
+    access = outcome if isinstance(outcome, AccessResult) else AccessResult.SUCCESS
     return after_fetch(known, ROBOTS_URL, FetchResult(outcome, copy_of(access)), now, OutageLimits(LONG))
 
 
@@ -46,7 +52,7 @@ def failed(
     retry_after: float = 0.0,
     budget: float = 0.0,
 ) -> Entry:
-    fetched = FetchResult(Outcome.UNREACHABLE, reason="words", retry_after=retry_after, failed_at=failed_at)
+    fetched = FetchResult(AccessResult.UNREACHABLE, reason="words", retry_after=retry_after, failed_at=failed_at)
     return after_fetch(known, ROBOTS_URL, fetched, now, OutageLimits(LONG, budget))
 
 
@@ -61,7 +67,7 @@ def ask_again_at(entry: Entry) -> float:
 
 
 def pause(entry: Entry, now: float, budget: float) -> float | None:
-    return pause_before_asking(policy_at(entry, now, LONG), now, budget)
+    return pause_before_refetch(policy_at(entry, now, LONG), now, budget)
 
 
 def test_failures_in_a_row_are_counted_until_an_answer() -> None:
@@ -123,7 +129,7 @@ def test_a_server_may_ask_for_time(seconds: float, waits: float) -> None:
 
 
 @pytest.mark.parametrize("outcome", ANSWERS, ids=lambda outcome: outcome.value)
-def test_what_is_no_outage_is_kept_as_long_whatever_was_before(outcome: Outcome) -> None:
+def test_what_is_no_outage_is_kept_as_long_whatever_was_before(outcome: AccessResult | FetchEvent) -> None:
     before = failed(answered(), now=NOW + DAY)
     assert answered(outcome, before) == answered(outcome, answered())
 
@@ -163,7 +169,7 @@ FORBIDDEN = Entry(ROBOTS_URL, copy_of(AccessResult.SUCCESS, 0.0, forbids_stale=T
         pytest.param(failed(STALE), NOW, BUDGET, None, id="stale-rules-decide-meanwhile"),
         pytest.param(failed(answered()), NOW, BUDGET, None, id="what-is-fresh-decides-meanwhile"),
         pytest.param(answered(), NOW, BUDGET, None, id="no-outage"),
-        pytest.param(answered(Outcome.UNAVAILABLE), NOW, BUDGET, None, id="unavailable-is-no-outage"),
+        pytest.param(answered(AccessResult.UNAVAILABLE), NOW, BUDGET, None, id="unavailable-is-no-outage"),
     ],
 )
 def test_how_long_requests_wait_before_robots_txt_is_asked_for_again(
@@ -197,9 +203,11 @@ PAGES = [f"{ORIGIN}/", f"{ORIGIN}/x", ROBOTS_URL]
     ("entry", "access", "allowed"),
     [
         pytest.param(answered(), AccessResult.SUCCESS, [True, False, True], id="2.3.1.1-success"),
-        pytest.param(answered(Outcome.UNAVAILABLE), AccessResult.UNAVAILABLE, [True] * 3, id="2.3.1.3-unavailable"),
+        pytest.param(
+            answered(AccessResult.UNAVAILABLE), AccessResult.UNAVAILABLE, [True] * 3, id="2.3.1.3-unavailable"
+        ),
         pytest.param(failed(), AccessResult.UNREACHABLE, [False, False, True], id="2.3.1.4-unreachable"),
-        pytest.param(answered(Outcome.RESTRICTED), AccessResult.RESTRICTED, [False, False, True], id="restricted"),
+        pytest.param(answered(AccessResult.RESTRICTED), AccessResult.RESTRICTED, [False, False, True], id="restricted"),
     ],
 )
 def test_what_each_answer_allows(entry: Entry, access: AccessResult, allowed: list[bool]) -> None:

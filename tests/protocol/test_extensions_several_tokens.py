@@ -6,7 +6,7 @@ import pytest
 from asking import ORIGIN, parse
 
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 
 NEWS = b"""\
 User-agent: googlebot
@@ -47,5 +47,5 @@ def test_several_tokens_in_order_of_preference(
 
 def test_several_tokens_of_which_none_is_named_and_nobody_else_either() -> None:
     robots = parse("User-agent: z\nDisallow: /\n")
-    assert robots.verdict(f"{ORIGIN}/", ["x", "y"]) == Verdict(True)
+    assert robots.verdict(f"{ORIGIN}/", ["x", "y"]) == Verdict(True, VerdictReason.NO_GROUP)
     assert robots.crawl_delay(["x", "y"]) is None

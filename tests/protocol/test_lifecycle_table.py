@@ -8,19 +8,19 @@ from itertools import product
 import pytest
 from asking import ORIGIN, TOKEN, parse
 
-from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.access_result import AccessResult, FetchEvent
 from scrapy_rep.protocol.entry import Entry, Outage, StoredResponse, asked_at, is_judged_by, of_use_until, storable
 from scrapy_rep.protocol.lifecycle import (
     AFTER_FETCH,
     BACKOFF_FIRST,
     BACKOFF_MAX,
     DAY,
+    FETCH_OUTCOMES,
     POLICY_OF_STATE,
     Basis,
     CacheUpdate,
     FetchResult,
     OutageLimits,
-    Outcome,
     Refetch,
     State,
     after_fetch,
@@ -78,7 +78,7 @@ IN_STATE: dict[State, list[Entry | None]] = {
         Entry(ROBOTS_URL, copy(AccessResult.UNAVAILABLE, since=NOW - 2 * DAY), JUST_NOW),
         Entry(ROBOTS_URL, copy(AccessResult.RESTRICTED, since=NOW - 2 * DAY), JUST_NOW),
     ],
-    State.UNREACHABLE_HELD: [Entry(ROBOTS_URL, FORBIDDEN, JUST_NOW)],
+    State.UNREACHABLE_EXPIRED: [Entry(ROBOTS_URL, FORBIDDEN, JUST_NOW)],
     State.UNREACHABLE_STALE: [
         Entry(ROBOTS_URL, OLD, JUST_NOW),
         Entry(ROBOTS_URL, OLD, LONG_AGO),
@@ -97,7 +97,8 @@ ENTRIES = [
 
 def test_the_tables_are_total() -> None:
     assert set(POLICY_OF_STATE) == set(State) == set(IN_STATE)
-    assert set(AFTER_FETCH) == set(product(State, Outcome))
+    assert set(FETCH_OUTCOMES) == {*AccessResult, *FetchEvent} - {AccessResult.REDIRECT}
+    assert set(AFTER_FETCH) == set(product(State, FETCH_OUTCOMES))
     assert set(AFTER_FETCH.values()) == set(CacheUpdate)
     assert {obey for obey, _, _ in POLICY_OF_STATE.values()} == set(Basis)
     assert {ask for _, ask, _ in POLICY_OF_STATE.values()} == set(Refetch)
@@ -142,17 +143,21 @@ def test_what_is_done_in_each_state(state: State, entry: Entry) -> None:
 
 
 @pytest.mark.parametrize(("state", "entry"), ENTRIES)
-@pytest.mark.parametrize("outcome", list(Outcome), ids=lambda outcome: outcome.name)
-def test_every_cell(state: State, entry: Entry | None, outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", FETCH_OUTCOMES, ids=lambda outcome: outcome.name)
+def test_every_cell(state: State, entry: Entry | None, outcome: AccessResult | FetchEvent) -> None:
     newer = StoredResponse(AccessResult.SUCCESS, "words", NEWER_RULES, NOW, NOW + DAY)
-    came = {Outcome.SUCCESS: newer, Outcome.NOT_MODIFIED: copy(), Outcome.UNAVAILABLE: copy(AccessResult.UNAVAILABLE)}
-    came[Outcome.RESTRICTED] = copy(AccessResult.RESTRICTED)
+    came: dict[AccessResult | FetchEvent, StoredResponse] = {
+        AccessResult.SUCCESS: newer,
+        FetchEvent.NOT_MODIFIED: copy(),
+        AccessResult.UNAVAILABLE: copy(AccessResult.UNAVAILABLE),
+        AccessResult.RESTRICTED: copy(AccessResult.RESTRICTED),
+    }
     after = after_fetch(
         entry, ROBOTS_URL, FetchResult(outcome, came.get(outcome), "words", 503), NOW, OutageLimits(LONG)
     )
-    failed = outcome in {Outcome.UNREACHABLE, Outcome.DROPPED}
+    failed = outcome in {AccessResult.UNREACHABLE, FetchEvent.DROPPED}
     nothing_to_freshen = {State.UNKNOWN, State.UNREACHABLE, State.LONG_UNREACHABLE}
-    if not failed and not (outcome is Outcome.NOT_MODIFIED and state in nothing_to_freshen):
+    if not failed and not (outcome is FetchEvent.NOT_MODIFIED and state in nothing_to_freshen):
         assert after == Entry(ROBOTS_URL, came[outcome])
         return
     before = entry.outage if entry is not None else None
@@ -160,7 +165,7 @@ def test_every_cell(state: State, entry: Entry | None, outcome: Outcome) -> None
     assert after.outage is not None
     assert after.outage.since == (before.since if before is not None else NOW), "an outage begins once"
     assert after.outage.failures == (before.failures + 1 if before is not None else 1)
-    wait = BACKOFF_MAX if outcome is Outcome.DROPPED else BACKOFF_FIRST * 2 ** (after.outage.failures - 1)
+    wait = BACKOFF_MAX if outcome is FetchEvent.DROPPED else BACKOFF_FIRST * 2 ** (after.outage.failures - 1)
     assert (after.outage.asked_at, after.outage.ask_again_at) == (NOW, NOW + wait)
     assert after.access is AccessResult.UNREACHABLE
 
@@ -176,7 +181,7 @@ def forty_days(held: StoredResponse | None) -> list[tuple[bool, bool]]:
     while now < begin + 40 * DAY:
         if entry is None or policy_at(entry, now, LONG).refetch is not Refetch.NOT:
             entry = after_fetch(
-                entry, ROBOTS_URL, FetchResult(Outcome.UNREACHABLE, reason="HTTP 503"), now, OutageLimits(LONG)
+                entry, ROBOTS_URL, FetchResult(AccessResult.UNREACHABLE, reason="HTTP 503"), now, OutageLimits(LONG)
             )
         if (now - begin) % DAY == 0:
             policy = policy_at(entry, now, LONG)
@@ -213,7 +218,7 @@ def test_a_standing_holds_until_its_entry_comes_to_something_else() -> None:
 
 def test_a_refresh_that_fails_leaves_what_is_fresh_and_backs_off() -> None:
     ageing = Entry(ROBOTS_URL, copy(since=NOW - 0.95 * DAY))
-    after = after_fetch(ageing, ROBOTS_URL, FetchResult(Outcome.UNREACHABLE), NOW, OutageLimits(LONG))
+    after = after_fetch(ageing, ROBOTS_URL, FetchResult(AccessResult.UNREACHABLE), NOW, OutageLimits(LONG))
     assert policy_at(after, NOW, LONG).refetch is Refetch.NOT
     assert policy_at(after, NOW + 5, LONG).refetch is Refetch.MEANWHILE
     assert policy_at(after, NOW + 5, LONG).robots is RULES

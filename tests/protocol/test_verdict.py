@@ -9,7 +9,7 @@ from asking import ORIGIN, TOKEN, parse
 
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.robotstxt.parser import MAX_READY
-from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict
+from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS, Rule, Verdict, VerdictReason
 
 ROBOTS = parse(
     """\
@@ -28,20 +28,36 @@ Allow: /ex
     ("path", "token", "verdict"),
     [
         pytest.param(
-            "/private/x", "other", Verdict(False, Rule(3, False, b"/private/"), "*"), id="2.2.2-disallow-by-everyones"
+            "/private/x",
+            "other",
+            Verdict(False, VerdictReason.RULE, Rule(3, False, b"/private/"), "*"),
+            id="2.2.2-disallow-by-everyones",
         ),
-        pytest.param("/", "other", Verdict(True, None, "*"), id="2.2.2-no-rule-matched"),
+        pytest.param("/", "other", Verdict(True, VerdictReason.NO_RULE, None, "*"), id="2.2.2-no-rule-matched"),
         pytest.param(
             "/Café/1?q=é",
             "examplebot",
-            Verdict(False, Rule(6, False, "/Café/*?q=%c3%a9$".encode()), "examplebot"),
+            Verdict(False, VerdictReason.RULE, Rule(6, False, "/Café/*?q=%c3%a9$".encode()), "examplebot"),
             id="2.2.2-disallow-as-written",
         ),
         pytest.param(
-            "/example", "examplebot", Verdict(True, Rule(7, True, b"/ex"), "examplebot"), id="2.2.2-allow-by-a-rule"
+            "/example",
+            "examplebot",
+            Verdict(True, VerdictReason.RULE, Rule(7, True, b"/ex"), "examplebot"),
+            id="2.2.2-allow-by-a-rule",
         ),
-        pytest.param("/private/x", "examplebot", Verdict(True, None, "examplebot"), id="2.2.1-its-own-group"),
-        pytest.param("/robots.txt", "other", Verdict(True, None, "*"), id="2.2.2-robots-txt-by-no-rule"),
+        pytest.param(
+            "/private/x",
+            "examplebot",
+            Verdict(True, VerdictReason.NO_RULE, None, "examplebot"),
+            id="2.2.1-its-own-group",
+        ),
+        pytest.param(
+            "/robots.txt",
+            "other",
+            Verdict(True, VerdictReason.NOT_SUBJECT, None, "*"),
+            id="2.2.2-robots-txt-by-no-rule",
+        ),
     ],
 )
 def test_what_a_verdict_names(path: str, token: str, verdict: Verdict) -> None:
@@ -51,12 +67,12 @@ def test_what_a_verdict_names(path: str, token: str, verdict: Verdict) -> None:
 
 def test_without_a_group_a_verdict_names_nothing() -> None:
     verdict = parse("User-agent: other\nDisallow: /\n").verdict(f"{ORIGIN}/", TOKEN)
-    assert verdict == Verdict(True, None, None, AccessResult.SUCCESS, None)
+    assert verdict == Verdict(True, VerdictReason.NO_GROUP, None, None, AccessResult.SUCCESS, None)
 
 
 def test_no_rule_forbids_robots_txt() -> None:
     robots = parse("User-agent: *\nDisallow: /\nDisallow: /*.txt$\n")
-    assert robots.verdict(f"{ORIGIN}/robots.txt", TOKEN) == Verdict(True, None, "*")
+    assert robots.verdict(f"{ORIGIN}/robots.txt", TOKEN) == Verdict(True, VerdictReason.NOT_SUBJECT, None, "*")
     assert robots.allows(f"{ORIGIN}/robots.txt", TOKEN)
     assert not robots.allows(f"{ORIGIN}/robots.txt?", TOKEN)
 
@@ -86,6 +102,16 @@ def test_a_body_parsed_without_an_address_has_none() -> None:
 def test_a_rule_as_written(rule: Rule, pattern: str, text: str) -> None:
     assert rule.pattern == pattern
     assert str(rule) == text
+
+
+def test_every_reason_has_its_words_and_its_source() -> None:
+    assert set(REASON_WORDS) == set(VerdictReason)
+    for reason, words in REASON_WORDS.items():
+        assert words.source
+        assert words.allowed or words.refused
+        for allowed in (True, False):
+            verdict = Verdict(allowed, reason)
+            assert (verdict.words, verdict.source) == (words.allowed if allowed else words.refused, words.source)
 
 
 def test_values_are_frozen() -> None:

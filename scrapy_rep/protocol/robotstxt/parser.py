@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from scrapy_rep.protocol.robotstxt.effective_rules import EffectiveRules
 from scrapy_rep.protocol.robotstxt.groups import Group, read_groups
+from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.robotstxt.product_tokens import in_order_of_preference
-from scrapy_rep.protocol.robotstxt.rules import Verdict, text_of
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason, text_of
 from scrapy_rep.protocol.robotstxt.syntax import RECORDS, WHITE_SPACE, Directive, readable, searchable, without_comments
 
 PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"
@@ -54,7 +55,13 @@ class RobotsTxt:
         """Whether a crawler with that product token, or those in order of preference, may fetch the absolute URL."""
         obeyed = self._obeyed(product_token)
         rule = obeyed.rule(url, self.octets)
-        return Verdict(allowed=rule is None or rule.allow, rule=rule, product_token=obeyed.product_token)
+        if rule is not None:
+            return Verdict(rule.allow, VerdictReason.RULE, rule, obeyed.product_token)
+        if is_robots_txt(url):
+            reason = VerdictReason.NOT_SUBJECT
+        else:
+            reason = VerdictReason.NO_GROUP if obeyed.product_token is None else VerdictReason.NO_RULE
+        return Verdict(True, reason, None, obeyed.product_token)
 
     def crawl_delay(self, product_token: str | Sequence[str]) -> float | None:
         """Seconds between requests: the largest that the crawler's groups ask for; None where they ask for none."""
