@@ -15,12 +15,11 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from scrapy.utils.asyncio import sleep
-from web import Web, answer, redirect
+from web import RULES, Web, answer, redirect
 
 from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware, RobotsUnreachable
 
 NOTHING = "user-agent: *\ndisallow: /\n"
-RULES = "user-agent: *\ndisallow: /private\n"
 
 
 # What passes.
@@ -64,7 +63,6 @@ async def test_with_obeying_off_nothing_is_asked(web: Web) -> None:
     result = await crawl(site.url("/"), settings={"ROBOTSTXT_OBEY": False})
     assert list(result.pages) == [site.url("/")]
     assert site.robots_requests == []
-    assert result.crawler is not None
     assert result.crawler.get_downloader_middleware(RepMiddleware) is None
 
 
@@ -204,7 +202,7 @@ async def test_2_4_rules_are_used_for_24_hours_and_no_longer(web: Web) -> None:
     site, time = web.robots(RULES), Time()
     hours = 3600.0
     result = await crawl(site.url("/"), spider=in_turn(time, 23.9 * hours, 0.1 * hours), robots=with_clock(time))
-    assert result.ends == ["page"] * 3  # type: ignore[attr-defined]
+    assert result.ends == ["page"] * 3
     assert site.targets == ["/robots.txt", "/", "/", "/robots.txt", "/"]
 
 
@@ -215,7 +213,7 @@ async def test_2_3_1_4_unreachable_is_asked_again_with_backoff(web: Web) -> None
     steps = [4.9, 0.1, 9.9, 0.1, 19.9, 0.1, 0.0]
     result = await crawl(site.url("/"), spider=in_turn(time, *steps), robots=with_clock(time))
     # Nobody waits for what was unreachable: that it is back shows in the request after the one that asked.
-    assert result.ends == ["RobotsUnreachable"] * 7 + ["page"]  # type: ignore[attr-defined]
+    assert result.ends == ["RobotsUnreachable"] * 7 + ["page"]
     assert len(site.robots_requests) == 4
     assert len(result.messages(logger="scrapy_rep")) == 2, "one WARNING for the outage, and the summary"
 
@@ -332,4 +330,4 @@ async def test_a_cache_does_not_replay_an_outage(web: Web, tmp_path: Any) -> Non
     settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path)}
     spider = in_turn(time, 5.0, 0.0)
     result = await crawl(site.url("/"), spider=spider, robots=with_clock(time), settings=settings)
-    assert result.ends == ["RobotsUnreachable", "RobotsUnreachable", "page"]  # type: ignore[attr-defined]
+    assert result.ends == ["RobotsUnreachable", "RobotsUnreachable", "page"]
