@@ -31,7 +31,7 @@ AGENTS = [
 ]
 ENDS = ["\n"] * 8 + ["\r\n", "\r", "\n\n", "\r\r\n", "\x0b", "\x85"]
 TAILS = [""] * 8 + [" # c", "#", "  ", "\t", "\t #x: y"]
-TOKENS: list[tuple[str, ...]] = [("a",), ("b",), ("A",), ("*",), ("",), ("z",), ("z", "b"), ("b", "a"), ()]
+TOKENS: list[tuple[str, ...]] = [("a",), ("b",), ("A",), ("*",), ("z",), ("z", "b"), ("b", "a"), ()]
 
 
 Question = tuple[str, tuple[str, ...]]
@@ -64,6 +64,7 @@ def text(random: Random, most: int) -> str:
 
 
 def question(random: Random) -> Question:
-    before = random.choice(["https://h.example"] * 6 + ["http://u@h:1", "//h", "HTTPS://h", "", "h"])
+    before = random.choice(["https://h.example"] * 6 + ["http://u@h:1", "//h", "HTTPS://h", "", "ftp://"])
     fragment = random.choice([""] * 6 + ["#x", "é#/?"])
-    return before + random.choice(["/"] * 4 + ["", "?"]) + text(random, 9) + fragment, random.choice(TOKENS)
+    start = random.choice(["/"] * 4 + ["?"] + [""] * bool(before))
+    return before + start + text(random, 9) + fragment, random.choice(TOKENS)

@@ -135,23 +135,24 @@ def with_query_decoded(octets: Sequence[str]) -> list[str]:
 
 
 def paths_of(url: str) -> list[str]:
-    """Path and query of the URL, in both spellings; in a URL neither `*` nor `$` is special."""
+    """Path and query of the URL, in both spellings; in a URL neither `*` nor `$` is special.
+
+    Raises ValueError for a text that has neither an authority nor a path.
+    """
     rest = url.split("#", maxsplit=1)[0]
     scheme, colon, after = rest.partition(":")
-    if colon and after.startswith("//") and is_scheme(scheme):
+    if colon and after.startswith("//") and "/" not in scheme and "?" not in scheme:
         rest = after
     if rest.startswith("//"):
         authority = rest[2:].split("/")[0].split("?")[0]
         rest = rest[2 + len(authority) :]
+    elif rest and rest[0] not in "/?":
+        raise ValueError(url)
     if not rest.startswith("/"):
         rest = "/" + rest
     text = rest.encode("utf-8", "surrogatepass").decode("latin-1")
     octets = [{"*": "%2A", "$": "%24"}.get(octet, octet) for octet in octets_of(text)]
     return ["".join(octets), "".join(with_query_decoded(octets))]
-
-
-def is_scheme(text: str) -> bool:
-    return text[:1] in [*string.ascii_letters] and all(c in string.ascii_letters + string.digits + "+.-" for c in text)
 
 
 def rule_of(value: str) -> str:

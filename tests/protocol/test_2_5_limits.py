@@ -15,6 +15,11 @@ def patterns(body: bytes, limit: int) -> list[str]:
     return [rule.pattern for group in RobotsTxt.parse(body, limit).groups for rule in group.rules]
 
 
+def test_a_text_is_no_body() -> None:
+    with pytest.raises(TypeError, match="not a str"):
+        RobotsTxt.parse(BODY.decode())  # type: ignore[arg-type]
+
+
 def test_the_limit_is_at_least_500_kibibytes() -> None:
     assert PARSING_LIMIT >= 500 * 1024
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import chain, product
 
+import plain
 import pytest
 from asking import ORIGIN, TOKEN, line_token, parse, pattern_of
 from hypothesis import HealthCheck, assume, given, settings
@@ -53,13 +54,27 @@ urls = st.one_of(
         lambda atoms: f"{ORIGIN}/{''.join(atoms)}"
     ),
 )
-tokens = st.sampled_from(["a", "B", "*", "c", "", "K"])  # the last: Kelvin, whose lower case is ASCII
+tokens = st.sampled_from(["a", "B", "*", "c"])
+wrong_tokens = st.sampled_from(["", "\N{KELVIN SIGN}", "a b", "a/1"])  # the second in lower case is ASCII
+
+
+def is_target(url: str) -> bool:
+    """Whether the text is a URL with an authority, or a path."""
+    try:
+        plain.paths_of(url)
+    except ValueError:
+        return False
+    return True
 
 
 @some
 @given(body=bodies, url=urls, token=tokens, limit=st.sampled_from([1, 7, 20, 60, 512_000]))
 def test_nothing_raises_and_everything_fits_together(body: bytes, url: str, token: str, limit: int) -> None:
     robots = RobotsTxt.parse(body, limit)
+    if not is_target(url):
+        with pytest.raises(ValueError, match="neither a URL nor a path"):
+            robots.verdict(url, token)
+        url = f"{ORIGIN}/{url}"
     verdict = robots.verdict(url, token)
     assert robots.allows(url, token) is verdict.allowed
     assert verdict.allowed is (verdict.rule is None or verdict.rule.allow)
@@ -68,6 +83,13 @@ def test_nothing_raises_and_everything_fits_together(body: bytes, url: str, toke
     assert delay is None or (math.isfinite(delay) and delay >= 0)
     assert robots.truncated is (len(body) > limit)
     assert RobotsTxt.parse(body, limit) == robots
+
+
+@some
+@given(body=bodies, url=urls, token=wrong_tokens)
+def test_what_is_no_product_token_is_an_error_whatever_the_file(body: bytes, url: str, token: str) -> None:
+    with pytest.raises(ValueError, match="is not a product token"):
+        parse(body).allows(url, token)
 
 
 @some
@@ -101,6 +123,11 @@ def test_any_text_is_a_url_of_some_kind(url: str) -> None:
     followed = why_not_followed(ORIGIN, url, private=True) is None
     assert not followed or (origin is not None and origin.scheme in {"http", "https"})
     assert origin is None or isinstance(is_private(origin.host), bool)
+    if not is_target(url):
+        assert origin is None, "a crawl asks about nothing that a verdict raises for"
+        assert not is_robots_txt(url)
+        return
+    assert list(spellings(url)) == list(dict.fromkeys(plain.paths_of(url)))
     assert not is_robots_txt(url) or spellings(url) == ("/robots.txt",)
     for spelling in spellings(url):
         assert re.fullmatch(r"/(?:[A-Za-z0-9._~:/?@!&'()+,;=-]|%[0-9A-F]{2})*", spelling)

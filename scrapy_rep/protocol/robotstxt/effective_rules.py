@@ -135,7 +135,7 @@ def _named_and_lines(text: str, product_tokens: Sequence[str]) -> tuple[str | No
     """The token whose groups are obeyed, and their lines."""
     _before, tokens, segments = _user_agents(text)
     for token in product_tokens:
-        if token and token.lower() in tokens:
+        if token.lower() in tokens:
             break
     else:
         if EVERYONE not in tokens:
