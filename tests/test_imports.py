@@ -67,9 +67,9 @@ def importers_of(module: str) -> set[str]:
 
 
 def test_the_reading_of_imports_itself() -> None:
-    assert {"addon", "protocol.parser", "importlib", "typing"} <= IMPORTS["scrapy_rep"]
-    assert {"scrapy", "resolver", "fetcher", "protocol.access"} <= IMPORTS["middleware"]
-    assert {"dataclasses", "protocol.agents", "protocol.rules"} <= IMPORTS["protocol.parser"]
+    assert {"addon", "protocol.robotstxt.parser", "importlib", "typing"} <= IMPORTS["scrapy_rep"]
+    assert {"scrapy", "cache.resolver", "fetching.fetcher", "protocol.access_result"} <= IMPORTS["middleware"]
+    assert {"dataclasses", "protocol.robotstxt.rules"} <= IMPORTS["protocol.robotstxt.parser"]
 
 
 @pytest.mark.parametrize("module", PROTOCOL)
@@ -105,26 +105,41 @@ def test_nothing_imports_the_package_as_a_whole() -> None:
 
 def test_what_stands_on_top() -> None:
     assert importers_of("addon") <= {"scrapy_rep"}
-    assert importers_of("middleware") <= {"addon", "scrapy_rep", "sitemaps", "lookup", "stored"}
+    assert importers_of("middleware") <= {
+        "addon",
+        "scrapy_rep",
+        "sitemap_spider",
+        "commands.spiders",
+        "commands.stored",
+    }
 
 
 def test_what_every_scrapy_call_loads_imports_nothing_when_it_is_loaded() -> None:
-    tree = ast.parse(FILES["command"].read_text(encoding="utf-8"))
+    tree = ast.parse(FILES["commands.robots"].read_text(encoding="utf-8"))
     loaded = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
     assert loaded == {"__future__", "typing", "scrapy.commands"}
     assert not any(isinstance(node, ast.Import) for node in tree.body)
 
 
-@pytest.mark.parametrize("feature", ["crawl_delay", "denied", "early", "exempt", "report"])
+@pytest.mark.parametrize(
+    "feature",
+    [
+        "extensions.crawl_delay",
+        "extensions.robotstxt_denied",
+        "extensions.drop_early",
+        "exemptions",
+        "extensions.report.collector",
+    ],
+)
 def test_what_is_built_upon_the_gate_knows_it_as_observers_do(feature: str) -> None:
     assert importers_of(feature) <= {"middleware"}
-    assert not OWN[feature] & {"middleware", "resolver", "fetcher", "waiting"}
+    assert not OWN[feature] & {"middleware", "cache.resolver", "fetching.fetcher", "scrapy_internals.parking"}
 
 
 def test_the_resolver_is_handed_what_acts() -> None:
-    assert not IMPORTS["resolver"] & {"fetcher", "middleware", "addon", "time", "asyncio", "storage"}
-    assert importers_of("resolver") <= {"middleware", "scrapy_rep", "command"}
-    assert importers_of("fetcher") <= {"middleware", "scrapy_rep", "command"}
+    assert not IMPORTS["cache.resolver"] & {"fetching.fetcher", "middleware", "addon", "time", "asyncio", "storage"}
+    assert importers_of("cache.resolver") <= {"middleware", "scrapy_rep"}
+    assert importers_of("fetching.fetcher") <= {"middleware", "scrapy_rep"}
 
 
 def test_settings_import_nothing_but_the_protocol() -> None:

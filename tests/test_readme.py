@@ -23,7 +23,7 @@ from scrapy_rep import AccessResult, RepDecodingMiddleware, RepMiddleware
 from scrapy_rep.protocol.freshness import MAX_LIFETIME
 from scrapy_rep.protocol.lifecycle import BACKOFF_FIRST, BACKOFF_MAX
 from scrapy_rep.protocol.status_policy import RFC9309, result_of
-from scrapy_rep.settings import SETTINGS, setting_name
+from scrapy_rep.settings import SETTINGS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -221,7 +221,7 @@ def test_the_answers_hold_for_as_long_as_the_table_says() -> None:
 def test_settings_table() -> None:
     ours = [cells for cells in table("settings-table") if cells[0].startswith("`REP_")]
     said = {names(setting)[0]: ast.literal_eval(names(default)[0]) for setting, default, _ in ours}
-    assert said == {setting_name(field): default for field, (default, _check) in SETTINGS.items()}
+    assert said == {name: setting.default for name, setting in SETTINGS.items()}
 
 
 def stats_in_the_code() -> set[str]:
@@ -283,7 +283,7 @@ def test_every_key_of_the_json_is_in_its_table() -> None:
 
 def test_every_option_of_the_command_is_in_its_table() -> None:
     said = set(re.findall(r"^\| `(--\w+)", README, re.MULTILINE))
-    options = ast.parse((ROOT / "scrapy_rep" / "command.py").read_text("utf-8"))
+    options = ast.parse((ROOT / "scrapy_rep" / "commands" / "robots.py").read_text("utf-8"))
     texts = {node.value for node in ast.walk(options) if isinstance(node, ast.Constant)}
     assert said == {text for text in texts if isinstance(text, str) and re.fullmatch(r"--\w+", text)}
 

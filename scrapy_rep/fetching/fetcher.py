@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -24,8 +26,8 @@ from scrapy_rep.fetching.http_headers import caching_of
 from scrapy_rep.fetching.wire_timeout import within
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.freshness import SILENT, Caching
-from scrapy_rep.scrapy_internals.parking import StoppingError, WaitingRoom
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.signals import robots_response
 
 # The crawl's middlewares and extensions are to leave our requests alone: what an answer means is decided here.
 _UNTOUCHED = {
@@ -47,17 +49,26 @@ _FTP_ALONG = ("ftp_user", "ftp_password", "ftp_passive")
 class Fetcher:
     """Asks for one address and tells what came. Never raises for what a server or another component does."""
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, waiting: WaitingRoom) -> None:
+    def __init__(
+        self,
+        crawler: Crawler,
+        settings: RepSettings,
+        under_way: Callable[[Request], AbstractContextManager[None]],
+        is_on_wire: Callable[[Request], bool],
+        now: Callable[[], float],
+    ) -> None:
         self._crawler = crawler
         self._settings = settings
-        self._waiting = waiting
+        self._under_way = under_way
+        self._is_on_wire = is_on_wire
+        self._now = now
         # The user wants nothing but what HttpCacheMiddleware has.
         self._offline = all(crawler.settings.getbool(f"HTTPCACHE_{name}") for name in ("ENABLED", "IGNORE_MISSING"))
         self._turns = DeferredSemaphore(settings.fetch_concurrency)
         self._limiter = _Limiter(crawler, settings.body_limit)
 
     async def fetch(
-        self, url: str, cause: Request, jar: CookieJar, *, past_cache: bool = False, held: Caching | None = None
+        self, url: str, trigger: Request, jar: CookieJar, *, past_cache: bool = False, validators: Caching | None = None
     ) -> Answer:
         """Ask for `url` once, by the road of the request that caused it, with the cookies of the redirects so far.
 
@@ -66,18 +77,22 @@ class Fetcher:
         """
         await maybe_deferred_to_future(self._turns.acquire())
         try:
-            return await self._fetch(url, cause, jar, past_cache, held)
+            answer = await self._fetch(url, trigger, jar, past_cache, validators)
         finally:
             self._turns.release()
+        self._crawler.signals.send_catch_log(robots_response, url=url, answer=answer, request=trigger)
+        return answer
 
-    async def _fetch(self, url: str, cause: Request, jar: CookieJar, past_cache: bool, held: Caching | None) -> Answer:
+    async def _fetch(
+        self, url: str, trigger: Request, jar: CookieJar, past_cache: bool, validators: Caching | None
+    ) -> Answer:
         stats = self._crawler.stats
         try:
-            request = self._request(url, cause, past_cache)
-            if held is not None and not self._offline:
-                _make_conditional(request, held)
+            request = self._request(url, trigger, past_cache)
+            if validators is not None and not self._offline:
+                _make_conditional(request, validators)
             jar.add_cookie_header(request)
-            with self._waiting.fetch(request), self._limiter:
+            with self._under_way(request), self._limiter:
                 stats.inc_value("robotstxt/request_count")
                 try:
                     response = await self._download(request)
@@ -85,7 +100,7 @@ class Fetcher:
                     self._limiter.abandon(request)
                     raise
             jar.extract_cookies(response, request)
-        except (StoppingError, CancelledError):  # the latter is an Exception of Twisted's
+        except CancelledError:  # an Exception, of Twisted's
             raise
         except Exception as exc:  # noqa: BLE001 - any component of the crawl may raise anything
             if not isinstance(exc, IgnoreRequest):
@@ -101,9 +116,9 @@ class Fetcher:
         download = self._crawler.engine.download_async(request)
         if urlparse_cached(request).scheme in _KNOW_DEADLINES:
             return await download
-        return await within(self._settings.fetch_timeout, download, lambda: self._waiting.is_on_wire(request))
+        return await within(self._settings.fetch_timeout, download, lambda: self._is_on_wire(request))
 
-    def _request(self, url: str, cause: Request, past_cache: bool) -> Request:
+    def _request(self, url: str, trigger: Request, past_cache: bool) -> Request:
         meta: dict[str, Any] = {
             **_UNTOUCHED,
             ROBOTS_TXT_REQUEST: _Received(),
@@ -114,15 +129,15 @@ class Fetcher:
             meta.update(download_maxsize=0, download_warnsize=0)
         if past_cache and not self._offline:
             meta["dont_cache"] = True
-        if "proxy" in cause.meta and "_scheme_proxy" not in cause.meta:
-            meta["proxy"] = cause.meta["proxy"]
+        if has_own_way(trigger):
+            meta["proxy"] = trigger.meta["proxy"]
         if url.startswith("ftp:"):
-            meta.update({key: cause.meta[key] for key in _FTP_ALONG if key in cause.meta})
+            meta.update({key: trigger.meta[key] for key in _FTP_ALONG if key in trigger.meta})
         # A body in no coding can be cut anywhere and read up to there.
         request = Request(url, NO_CALLBACK, headers={"Accept-Encoding": "identity"}, meta=meta)
         for name in _HEADERS_ALONG:
-            if name in cause.headers:
-                request.headers[name] = cause.headers[name]
+            if name in trigger.headers:
+                request.headers[name] = trigger.headers[name]
         return request
 
     def _answer(self, response: Response, request: Request) -> Answer:
@@ -140,6 +155,11 @@ class Fetcher:
             replayed=replayed,
             offline=offline,
         )
+
+
+def has_own_way(trigger: Request) -> bool:
+    """Whether its robots.txt has to be fetched through a proxy of the request's own."""
+    return "proxy" in trigger.meta and "_scheme_proxy" not in trigger.meta
 
 
 def _make_conditional(request: Request, held: Caching) -> None:

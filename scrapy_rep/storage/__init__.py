@@ -1,4 +1,4 @@
-"""Where entries live between crawls and across a fleet; chosen by the scheme of REP_STORAGE, as FEEDS chooses."""
+"""The store of robots.txt entries that REP_STORAGE names: which class it is, and what is in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scrapy_rep.storage.base import Storage, without_password
 
 __all__ = ["STORAGES", "Storage", "Stored", "forget", "storage_of", "stored"]
 
-# Loaded on first use: an extra may be missing.
+# Import paths, because an extra such as redis-py may be missing.
 STORAGES: Mapping[str, Any] = {
     "memory": "scrapy_rep.storage.memory.MemoryStorage",
     "sqlite": "scrapy_rep.storage.sqlite.SqliteStorage",
@@ -26,7 +26,7 @@ STORAGES: Mapping[str, Any] = {
 
 
 def storage_of(crawler: Crawler) -> Storage:
-    """The store that REP_STORAGE names. Raises ValueError for a wrong address, naming the setting and the cure."""
+    """The store that REP_STORAGE names. Raises ValueError for a wrong address; it names the setting and the cure."""
     settings = RepSettings.read(crawler.settings)
     address = settings.storage
     scheme = address.partition(":")[0]
@@ -55,27 +55,27 @@ def _storage_class(path_or_class: Any) -> type[Storage]:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a store holds of one origin."""
+    """What a store has for one origin."""
 
     origin: str
-    octets: int
-    """As stored, compressed."""
+    size: int
+    """Bytes, as stored."""
     entry: Entry | None
-    """None where its bytes are of another version of ours, or torn."""
+    """None for an entry of another version of scrapy-rep, or a damaged one."""
 
 
 async def stored(storage: Storage) -> AsyncIterator[Stored]:
-    """Everything that the store holds, by origin."""
+    """Everything in the store, by origin."""
     for origin in await storage.origins():
-        octets = await storage.get(origin)
-        if octets is not None:  # else it has gone meanwhile
-            yield Stored(origin, len(octets), decoded(octets, f"{origin}/robots.txt"))
+        entry = await storage.get(origin)
+        if entry is not None:  # it was dropped in the meantime
+            yield Stored(origin, len(entry), decoded(entry, f"{origin}/robots.txt"))
 
 
 async def forget(storage: Storage, url: str) -> bool:
-    """Forget the origin of any of its URLs, so that its robots.txt is asked for again; whether it was known.
+    """Forget the origin of the URL, so that the next crawl fetches its robots.txt. Returns whether it was stored.
 
-    Raises ValueError for a URL that has no origin, such as `example.com` without its scheme.
+    Raises ValueError for a URL without an origin, such as `example.com` without its scheme.
     """
     origin = Origin.of(url)
     if origin is None:

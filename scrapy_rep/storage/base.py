@@ -1,52 +1,59 @@
-"""The contract of a store of entries: bytes by origin. A store never judges what they say, freshness least of all."""
+"""What a store of robots.txt entries has to do. Derive from `Storage` to write one."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
 
+class Storage(ABC):
+    """Keeps entries from one crawl to the next, and shares them between crawlers.
+
+    An entry is some bytes for an origin, and the origin is text such as `https://example.com` or
+    `http://example.com:8080`. A store keeps entries without reading them. It never judges whether they are fresh.
+
+    Each crawl builds its own store: by `from_crawler(crawler, address)` where the class has it, else by
+    `Storage(address)`. The address is REP_STORAGE, scheme included. An exception raised there stops the start; its
+    message should say what to set REP_STORAGE to.
+
+    A method may raise any exception when the store cannot be used. The crawl then goes on without the store for a
+    while. No method may block the event loop.
+    """
+
+    @abstractmethod
+    async def get(self, origin: str) -> bytes | None:
+        """The entry that was put last; None where there is none."""
+
+    @abstractmethod
+    async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
+        """Replace the origin's entry. After `lifetime` seconds the store may drop it."""
+
+    @abstractmethod
+    async def forget(self, origin: str) -> bool:
+        """Drop the origin's entry. Returns whether there was one."""
+
+    @abstractmethod
+    async def origins(self) -> list[str]:
+        """The origins that have an entry, sorted."""
+
+    async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:  # noqa: ARG002 - for shared stores
+        """Take the right to fetch the origin's robots.txt, or renew it, for that many seconds from now.
+
+        `token` is the crawler's own. Returns False while a crawler with another token has the lease. A store that is
+        not shared between crawlers need not override this.
+        """
+        return True
+
+    async def release_lease(self, origin: str, token: str) -> None:  # noqa: B027 - there is nothing to release
+        """Give the lease back. Another crawler's lease stays."""
+
+    async def close(self) -> None:  # noqa: B027 - not every store has something to close
+        """The crawl is over. No other method is called after this one."""
+
+
 def without_password(address: str) -> str:
-    """A store's address, fit to be shown."""
+    """A store's address, with its password left out."""
     before, at, after = address.rpartition("@")
     scheme, separator, user_information = before.partition("://")
     if not at or ":" not in user_information:
         return address
     return f"{scheme}{separator}{user_information.partition(':')[0]}:...@{after}"
-
-
-class Storage(ABC):
-    """Where a crawl's entries live, by origin as text (`https://example.com`).
-
-    Built once a crawl: `from_crawler(crawler, address)` where the class has it, else with the address alone; raises
-    ValueError for an address it can't use. Any method may raise where the store is down: that is a miss, a stat and
-    one warning, and the store is left alone for a while. None may block the event loop.
-    """
-
-    @abstractmethod
-    async def get(self, origin: str) -> bytes | None:
-        """The bytes that were put last; None where there are none."""
-
-    @abstractmethod
-    async def put(self, origin: str, octets: bytes, keep_for: float) -> None:
-        """Keep these instead of any before; after `keep_for` seconds they may be forgotten."""
-
-    @abstractmethod
-    async def forget(self, origin: str) -> bool:
-        """Whether there was anything to forget."""
-
-    @abstractmethod
-    async def origins(self) -> list[str]:
-        """Those of which something is kept, sorted."""
-
-    async def hold(self, origin: str, token: str, seconds: float) -> bool:  # noqa: ARG002 - for those who share
-        """Take the lease to ask for the origin's robots.txt, or hold on to one's own, for so many seconds from now.
-
-        False while somebody else, by another token, has it. A store that nobody shares has nothing to lend.
-        """
-        return True
-
-    async def release(self, origin: str, token: str) -> None:  # noqa: B027 - nothing lent, nothing to do
-        """Give one's own lease back; another's stays."""
-
-    async def close(self) -> None:  # noqa: B027 - not every store has something to close
-        """The crawl is over."""

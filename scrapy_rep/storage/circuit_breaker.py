@@ -1,4 +1,4 @@
-"""A store that may be down: a miss, a stat and one warning, and it is tried again with backoff."""
+"""If the store fails, the crawl goes on without it, logs one warning and retries with backoff."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BACKOFF_MAX = 60.0  # seconds
 
 
 class CircuitBreaker:
-    """The store's methods, which never raise. `count` adds one to a stat, `clock` gives seconds."""
+    """A store's methods, which return a default instead of raising. `count` adds 1 to a stat; `clock` gives seconds."""
 
     def __init__(self, storage: Storage, count: Callable[[str], None], clock: Callable[[], float]) -> None:
         self._storage = storage
@@ -37,70 +37,70 @@ class CircuitBreaker:
         self._closed = False
 
     async def get(self, origin: str) -> bytes | None:
-        return await self._tried(self._storage.get, origin, otherwise=None)
+        return await self._attempt(self._storage.get, origin, otherwise=None)
 
-    async def put(self, origin: str, octets: bytes, keep_for: float) -> None:
-        await self._tried(self._storage.put, origin, octets, keep_for, otherwise=None)
+    async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
+        await self._attempt(self._storage.put, origin, entry, lifetime, otherwise=None)
 
-    async def hold(self, origin: str, token: str, seconds: float) -> bool:
-        """A store that is down holds nobody up."""
-        return await self._tried(self._storage.hold, origin, token, seconds, otherwise=True)
+    async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:
+        """True where the store fails: nobody waits for it."""
+        return await self._attempt(self._storage.acquire_lease, origin, token, seconds, otherwise=True)
 
-    async def release(self, origin: str, token: str) -> None:
-        await self._tried(self._storage.release, origin, token, otherwise=None)
+    async def release_lease(self, origin: str, token: str) -> None:
+        await self._attempt(self._storage.release_lease, origin, token, otherwise=None)
 
     async def close(self) -> None:
         if not self._closed:
-            await self._tried(self._storage.close, otherwise=None, although_down=True)
+            await self._attempt(self._storage.close, otherwise=None, even_if_down=True)
             self._closed = True
 
-    async def _tried(
-        self, call: Callable[..., Coroutine[Any, Any, T]], *args: object, otherwise: T, although_down: bool = False
+    async def _attempt(
+        self, call: Callable[..., Coroutine[Any, Any, T]], *args: object, otherwise: T, even_if_down: bool = False
     ) -> T:
-        if self._closed or (self._is_down() and not although_down):
+        if self._closed or (self._is_down() and not even_if_down):
             return otherwise
-        tried_again = self._failures > 0
-        if tried_again:
-            self._down_until = self._clock() + DEADLINE  # for whoever comes meanwhile: one shows whether it works
+        is_retry = self._failures > 0
+        if is_retry:
+            self._down_until = self._clock() + DEADLINE  # meanwhile other calls are skipped: one is enough to see
         try:
             result = await _within(DEADLINE, call(*args))
-        except CancelledError:  # an Exception, of Twisted's
+        except CancelledError:  # Twisted's is an Exception
             raise
-        except Exception as exc:  # noqa: BLE001 - each library has errors of its own
-            self._failed(exc, tried_again)
+        except Exception as exc:  # noqa: BLE001 - each library has its own errors
+            self._failed(exc, is_retry)
             return otherwise
-        if not although_down:  # to close says nothing of whether it works
-            self._works()
+        if not even_if_down:  # closing does not show that it works
+            self._succeeded()
         return result
 
     def _is_down(self) -> bool:
         return self._clock() < self._down_until
 
-    def _leave_alone(self) -> None:
+    def _back_off(self) -> None:
         wait = min(BACKOFF_FIRST * 2.0 ** min(max(self._failures - 1, 0), 64), BACKOFF_MAX)
         self._down_until = self._clock() + wait
 
-    def _failed(self, exc: Exception, tried_again: bool) -> None:
+    def _failed(self, exc: Exception, is_retry: bool) -> None:
         self._count("rep/storage/error")
-        if tried_again or not self._failures:  # else a call that had begun before it was known
+        if is_retry or not self._failures:  # other failures are of calls that began before the first
             self._failures += 1
-            self._leave_alone()
+            self._back_off()
         logger.log(
             logging.DEBUG if self._warned else logging.WARNING,
-            "REP_STORAGE: the store can't be used (%s: %s); the crawl goes on without it, and tries it again",
+            "REP_STORAGE: the store cannot be used (%s: %s); the crawl goes on without it and retries",
             type(exc).__name__,
             printable(str(exc)),
         )
         self._warned = True
 
-    def _works(self) -> None:
+    def _succeeded(self) -> None:
         if self._failures:
             logger.info("REP_STORAGE: the store can be used again")
         self._failures, self._down_until = 0, -math.inf
 
 
 async def _within(seconds: float, call: Coroutine[Any, Any, T]) -> T:
-    """Raises TimeoutError where it takes longer; what comes of it then is nobody's."""
+    """The call's result. Raises TimeoutError when it takes longer, and drops a result that comes later."""
     answer: Deferred[T] = Deferred()
 
     def settle(result: T | Failure) -> None:

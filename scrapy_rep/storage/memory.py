@@ -1,4 +1,4 @@
-"""`memory:`: entries in the crawl's own process, bounded by number and by octets; the least recently used go first."""
+"""`memory:`: entries in the crawl's own process, bounded in number and size. The least recently used go first."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from scrapy.crawler import Crawler
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage.base import Storage
 
-EACH = 400  # octets that an entry costs beside its own: key, origin, places in two dicts (measured on CPython 3.11)
+# Bytes that an entry costs besides its own: the origin, and places in two dicts (measured on CPython 3.11).
+OVERHEAD = 400
 
 
 class MemoryStorage(Storage):
-    """Its entries are at hand without an await, too: `peek`, `touch` and `keep`."""
+    """`peek`, `touch`, `keep` and `drop` do without an await what Storage's methods do."""
 
-    def __init__(self, most_origins: int, most_octets: int) -> None:
-        self._most_origins = most_origins
-        self._most_octets = most_octets
+    def __init__(self, max_origins: int, max_octets: int) -> None:
+        self._max_origins = max_origins
+        self._max_octets = max_octets
         self._octets = 0
         self._entries: OrderedDict[str, bytes] = OrderedDict()
 
@@ -29,35 +30,36 @@ class MemoryStorage(Storage):
         return cls(settings.memory_origins, settings.memory_octets)
 
     def peek(self, origin: str) -> bytes | None:
+        """The entry, which counts as used again."""
         return self._entries[origin] if self.touch(origin) else None
 
     def touch(self, origin: str) -> bool:
-        """It is used again; whether it is still here."""
+        """Count the entry as used again. Returns whether it is still here."""
         try:
             self._entries.move_to_end(origin)
         except KeyError:
             return False
         return True
 
-    def keep(self, origin: str, octets: bytes) -> None:
+    def keep(self, origin: str, entry: bytes) -> None:
         self.drop(origin)
-        self._entries[origin] = octets
-        self._octets += EACH + len(octets)
-        # The one just put stays, whatever it takes: it is in use.
-        while len(self._entries) > 1 and (len(self._entries) > self._most_origins or self._octets > self._most_octets):
+        self._entries[origin] = entry
+        self._octets += OVERHEAD + len(entry)
+        # The new entry stays, whatever its size: it is in use.
+        while len(self._entries) > 1 and (len(self._entries) > self._max_origins or self._octets > self._max_octets):
             self.drop(next(iter(self._entries)))
 
     def drop(self, origin: str) -> bool:
-        octets = self._entries.pop(origin, None)
-        if octets is not None:
-            self._octets -= EACH + len(octets)
-        return octets is not None
+        entry = self._entries.pop(origin, None)
+        if entry is not None:
+            self._octets -= OVERHEAD + len(entry)
+        return entry is not None
 
     async def get(self, origin: str) -> bytes | None:
         return self.peek(origin)
 
-    async def put(self, origin: str, octets: bytes, keep_for: float) -> None:  # noqa: ARG002 - the bounds will do
-        self.keep(origin, octets)
+    async def put(self, origin: str, entry: bytes, lifetime: float) -> None:  # noqa: ARG002 - the bounds are enough
+        self.keep(origin, entry)
 
     async def forget(self, origin: str) -> bool:
         return self.drop(origin)

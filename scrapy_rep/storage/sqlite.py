@@ -1,4 +1,4 @@
-"""`sqlite:`: entries in one file, which several crawl processes of a machine may share, now and later."""
+"""`sqlite:`: entries in a file, which several crawls on one machine may use at the same time."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ logger = logging.getLogger("scrapy_rep")
 
 T = TypeVar("T")
 
-BUSY = 3.0  # seconds that another process may write before this one gives up
+BUSY = 3.0  # seconds to wait for another process that writes
 PRUNE_EVERY = 1_000  # entries put
 
-# The version is in the names: an older or newer scrapy-rep finds nothing of ours, and loses nothing of its own.
+# With a version: an older or newer scrapy-rep leaves these tables alone.
 SCHEMA = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
@@ -35,17 +35,17 @@ CREATE TABLE IF NOT EXISTS leases_1 (origin TEXT PRIMARY KEY, token TEXT NOT NUL
 
 
 class SqliteStorage(Storage):
-    """`sqlite:NAME`, a file in the project's `.scrapy`, or `sqlite:///absolute/path`; not on a network file system."""
+    """`sqlite:NAME`, a file in the project's `.scrapy`, or `sqlite:///absolute/path`. Not for network file systems."""
 
     def __init__(self, address: str) -> None:
         self._file = _File(path_of(address))
-        self._threads = Threads(1)  # a connection belongs to a thread
+        self._threads = Threads(1)  # SQLite ties a connection to its thread
 
     async def get(self, origin: str) -> bytes | None:
         return await self._threads.run(self._file.run, lambda db: _get(db, origin))
 
-    async def put(self, origin: str, octets: bytes, keep_for: float) -> None:
-        await self._threads.run(self._file.put, origin, octets, time.time() + keep_for)
+    async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
+        await self._threads.run(self._file.put, origin, entry, time.time() + lifetime)
 
     async def forget(self, origin: str) -> bool:
         statement = "DELETE FROM entries_1 WHERE origin = ?"
@@ -55,12 +55,12 @@ class SqliteStorage(Storage):
         statement = "SELECT origin FROM entries_1 ORDER BY origin"
         return await self._threads.run(self._file.run, lambda db: [row[0] for row in db.execute(statement)])
 
-    async def hold(self, origin: str, token: str, seconds: float) -> bool:
+    async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:
         now = time.time()
         row = {"origin": origin, "token": token, "until": now + seconds, "now": now}
-        return await self._threads.run(self._file.run, lambda db: db.execute(HOLD, row).rowcount > 0)
+        return await self._threads.run(self._file.run, lambda db: db.execute(ACQUIRE, row).rowcount > 0)
 
-    async def release(self, origin: str, token: str) -> None:
+    async def release_lease(self, origin: str, token: str) -> None:
         statement = "DELETE FROM leases_1 WHERE origin = ? AND token = ?"
         await self._threads.run(self._file.run, lambda db: db.execute(statement, (origin, token)))
 
@@ -69,14 +69,14 @@ class SqliteStorage(Storage):
         self._threads.close()
 
 
-HOLD = """
+ACQUIRE = """
 INSERT INTO leases_1 (origin, token, until) VALUES (:origin, :token, :until)
 ON CONFLICT (origin) DO UPDATE SET token = :token, until = :until WHERE token = :token OR until <= :now
 """
 
 
 def path_of(address: str) -> Path:
-    """Where the file of an address is. Raises ValueError where it names none."""
+    """The file that the address names. Raises ValueError where it names none."""
     name = address.partition(":")[2]
     if name.startswith("///"):
         path = name[2:]
@@ -95,7 +95,7 @@ def _get(db: sqlite3.Connection, origin: str) -> bytes | None:
 
 
 class _File:
-    """The file, opened when it is first needed; set aside where it is damaged. To be used in one thread."""
+    """The file, for use in one thread. It is opened when it is first needed, and set aside when it is damaged."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -107,15 +107,15 @@ class _File:
         try:
             return operation(self._opened())
         except sqlite3.DatabaseError as exc:
-            # Its subclasses tell of a file that is locked, read-only, on a full disk: that may pass.
+            # The subclasses mean a locked file, a full disk and the like, which may pass.
             if type(exc) is not sqlite3.DatabaseError:
                 raise
             self._recover(exc)
             return operation(self._opened())
 
-    def put(self, origin: str, octets: bytes, keep_until: float) -> None:
+    def put(self, origin: str, entry: bytes, keep_until: float) -> None:
         statement = "INSERT OR REPLACE INTO entries_1 (origin, octets, keep_until) VALUES (?, ?, ?)"
-        self.run(lambda db: db.execute(statement, (origin, octets, keep_until)))
+        self.run(lambda db: db.execute(statement, (origin, entry, keep_until)))
         self._puts += 1
         if self._puts % PRUNE_EVERY == 0:
             self.run(_prune)
@@ -134,17 +134,17 @@ class _File:
         return self._db
 
     def _recover(self, exc: sqlite3.DatabaseError) -> None:
-        """Set the damaged file aside, unless another process has done so since it was opened."""
+        """Rename the damaged file, unless another process has done so since we opened it."""
         self.close()
         if _inode(self._path) != self._inode:
             return
         aside = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
-        # The log goes first: beside a new file it would be taken for that one's.
+        # The log goes first: SQLite would take it for the log of a new file beside it.
         for suffix in ("-wal", "-shm", ""):
             with contextlib.suppress(FileNotFoundError):
                 os.replace(f"{self._path}{suffix}", f"{aside}{suffix}")
         logger.warning(
-            "REP_STORAGE: %s is damaged (%s); it was set aside as %s, and the crawl goes on with a new one",
+            "REP_STORAGE: %s is damaged (%s); it was renamed to %s, and the crawl goes on with a new file",
             self._path,
             exc,
             aside.name,
@@ -159,7 +159,7 @@ def _inode(path: Path) -> int:
 
 
 def _connected(path: Path) -> sqlite3.Connection:
-    # isolation_level None: each statement is a transaction of its own.
+    # isolation_level None: each statement is its own transaction.
     db = sqlite3.connect(path, timeout=BUSY, isolation_level=None)
     try:
         _set_up(db)
@@ -176,7 +176,7 @@ def _set_up(db: sqlite3.Connection) -> None:
         try:
             db.executescript(SCHEMA)
         except sqlite3.OperationalError:  # noqa: PERF203 - a loop of attempts
-            # Of processes that begin a new file at once, all but one are turned away without the wait of `timeout`.
+            # When several processes create the file together, SQLite turns all but one away without waiting.
             if time.monotonic() > give_up_at:
                 raise
             time.sleep(0.05)
@@ -185,7 +185,7 @@ def _set_up(db: sqlite3.Connection) -> None:
 
 
 def _prune(db: sqlite3.Connection) -> None:
-    """Drop what is past its use."""
+    """Drop what has outlived its lifetime."""
     now = time.time()
     db.execute("DELETE FROM entries_1 WHERE keep_until < ?", (now,))
     db.execute("DELETE FROM leases_1 WHERE until < ?", (now,))

@@ -1,4 +1,4 @@
-"""Blocking calls off the event loop, in threads of a store's own, under any reactor and under none."""
+"""Blocking calls in threads of a store's own, with any reactor and without one."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ T = TypeVar("T")
 
 
 class Threads:
-    """As Scrapy's own `run_in_thread`, but for a store that hangs: it must not hold the threads that resolve names."""
+    """Not Scrapy's `run_in_thread`: a store that hangs would take the threads that resolve names."""
 
-    def __init__(self, most: int) -> None:
-        self._executor = ThreadPoolExecutor(most, thread_name_prefix="scrapy-rep")
+    def __init__(self, count: int) -> None:
+        self._executor = ThreadPoolExecutor(count, thread_name_prefix="scrapy-rep")
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The call's result, once a thread is free and has it."""
         future = self._executor.submit(call, *args, **kwargs)
         if is_asyncio_available():
             return await asyncio.wrap_future(future)
         return await _deferred(future)
 
     def close(self) -> None:
-        """What was begun still ends; nothing new begins."""
+        """Take no more calls. Those that run go on."""
         self._executor.shutdown(wait=False)
 
 
 def _deferred(future: Future[T]) -> Deferred[T]:
     from twisted.internet import reactor  # importing it installs one  # noqa: PLC0415
 
-    # A cancelled waiter no longer cares for what comes.
+    # Nothing to do when the waiter is cancelled.
     deferred: Deferred[T] = Deferred(lambda _deferred: None)
 
     def settle() -> None:

@@ -497,7 +497,7 @@ def test_a_store_without_anything_is_named_without_its_password(project: Path) -
         "from scrapy_rep.storage import Storage\n"
         "class Empty(Storage):\n    def __init__(self, address):\n        pass\n"
         "    async def get(self, origin):\n        return None\n"
-        "    async def put(self, origin, octets, keep_for):\n        pass\n"
+        "    async def put(self, origin, entry, lifetime):\n        pass\n"
         "    async def forget(self, origin):\n        return False\n"
         "    async def origins(self):\n        return []\n"
     )
@@ -555,7 +555,7 @@ finally:
 def test_other_commands_load_nothing_for_it(tmp_path: Path) -> None:
     command = [sys.executable, "-c", LOADED]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert done.stdout.splitlines()[1:] == ["scrapy_rep scrapy_rep.command"]
+    assert done.stdout.splitlines()[1:] == ["scrapy_rep scrapy_rep.commands scrapy_rep.commands.robots"]
 
 
 def test_it_is_listed_inside_and_outside_of_a_project(project: Path, tmp_path_factory: Any) -> None:

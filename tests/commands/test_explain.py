@@ -52,8 +52,8 @@ def test_the_obeyed_groups_are_marked_and_the_rule_pointed_at(text: str, marked:
 
 
 LINES = st.sampled_from(
-    """user-agent: a|user-agent: *|User UserAgent b|user-agent:|user-agent: /|disallow: /|disallow:| disallow : /p|allow: x|
-    disallow /x y|crawl-delay: 1|crawl-delay: x|sitemap: /s|noindex: /|#|""".replace("\n    ", "").split("|")
+    """user-agent: a|user-agent: *|User UserAgent b|user-agent:|user-agent: /|disallow: /|disallow:| disallow : /p|
+    allow: x|disallow /x y|crawl-delay: 1|crawl-delay: x|sitemap: /s|noindex: /|#|""".replace("\n    ", "").split("|")
 )
 
 

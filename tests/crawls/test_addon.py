@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from web import Web, answer
 
 import scrapy_rep
 from scrapy_rep import RepMiddleware, RepRobotParser
-from scrapy_rep.settings import SETTINGS, setting_name
+from scrapy_rep.settings import SETTINGS
 
 BUILTIN = "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware"
 NOTHING = "user-agent: *\ndisallow: /\n"
@@ -200,8 +202,29 @@ async def test_a_wrong_value_stops_the_start_and_names_the_cure(
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
+def test_without_docstrings_the_errors_are_the_same() -> None:
+    wrong = {name: values[-1] for name, values in WRONG.items()}
+    code = f"""
+import json
+from scrapy.settings import Settings
+from scrapy_rep.settings import RepSettings
+inf, nan = float("inf"), float("nan")
+for name, value in {wrong!r}.items():
+    try:
+        RepSettings.read(Settings({{name: value}}))
+    except ValueError as exc:
+        print(json.dumps(str(exc)))
+"""
+    plain, stripped = (
+        subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, check=True).stdout
+        for options in ([], ["-OO"])
+    )
+    assert plain == stripped
+    assert plain.count("; set it to a") > 10
+
+
 def test_every_setting_is_checked() -> None:
-    assert set(WRONG) == {setting_name(field) for field in SETTINGS}
+    assert set(WRONG) == set(SETTINGS)
 
 
 @pytest.mark.parametrize(

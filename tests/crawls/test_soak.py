@@ -1,6 +1,6 @@
 """A crawl over many origins of all kinds at random: every request is accounted for, and nothing is left behind.
 
-`SOAK_ORIGINS=2000 pytest tests/test_soak.py` at full size.
+`SOAK_ORIGINS=2000 pytest tests/crawls/test_soak.py` at full size.
 """
 
 from __future__ import annotations

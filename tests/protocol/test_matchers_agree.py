@@ -1,6 +1,6 @@
 """The fast matcher is held against the plain one, and the parts of the fast one against each other.
 
-`SCRAPY_REP_FILES=1000000 pytest tests/test_matchers_agree.py` compares on so many generated files instead.
+`SCRAPY_REP_FILES=1000000 pytest tests/protocol/test_matchers_agree.py` compares on so many generated files instead.
 """
 
 from __future__ import annotations

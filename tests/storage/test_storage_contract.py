@@ -22,8 +22,7 @@ from twisted.internet.defer import CancelledError
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse, encoded
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.storage import Storage, forget, storage_of, stored
-from scrapy_rep.storage import circuit_breaker as guarded
+from scrapy_rep.storage import Storage, circuit_breaker, forget, storage_of, stored
 from scrapy_rep.storage.memory import MemoryStorage
 
 A, B = "https://a.example", "http://b.example:8080"
@@ -121,10 +120,10 @@ async def test_many_at_once(opened: Opened) -> None:
 @in_loop
 async def test_a_lease_of_ones_own_can_be_held_on_to_and_given_back(opened: Opened) -> None:
     async with used(opened) as storage:
-        assert await storage.hold(A, "me", 10)
-        assert await storage.hold(A, "me", 10)
-        await storage.release(A, "me")
-        assert await storage.hold(A, "you", 10)
+        assert await storage.acquire_lease(A, "me", 10)
+        assert await storage.acquire_lease(A, "me", 10)
+        await storage.release_lease(A, "me")
+        assert await storage.acquire_lease(A, "you", 10)
         assert await storage.origins() == [], "a lease is no entry"
 
 
@@ -132,24 +131,24 @@ async def test_a_lease_of_ones_own_can_be_held_on_to_and_given_back(opened: Open
 @in_loop
 async def test_a_lease_is_one_crawlers_alone(opened: Opened) -> None:
     async with used(opened) as mine, used(opened) as yours:
-        assert await mine.hold(A, "me", 10)
-        assert not await yours.hold(A, "you", 10)
-        assert await yours.hold(B, "you", 10), "another origin's is another lease"
-        await yours.release(A, "you")
-        assert not await yours.hold(A, "you", 10), "nobody gives back another's"
-        await mine.release(A, "me")
-        assert await yours.hold(A, "you", 10)
+        assert await mine.acquire_lease(A, "me", 10)
+        assert not await yours.acquire_lease(A, "you", 10)
+        assert await yours.acquire_lease(B, "you", 10), "another origin's is another lease"
+        await yours.release_lease(A, "you")
+        assert not await yours.acquire_lease(A, "you", 10), "nobody gives back another's"
+        await mine.release_lease(A, "me")
+        assert await yours.acquire_lease(A, "you", 10)
 
 
 @over(SHARED)
 @in_loop
 async def test_a_lease_whose_holder_died_is_taken_over(opened: Opened) -> None:
     async with used(opened) as mine, used(opened) as yours:
-        assert await mine.hold(A, "me", 0.05)
+        assert await mine.acquire_lease(A, "me", 0.05)
         deadline = time.monotonic() + 5
-        while not await yours.hold(A, "you", 10):  # the store's own clock, which takes no other
+        while not await yours.acquire_lease(A, "you", 10):  # the store's own clock, which takes no other
             assert time.monotonic() < deadline
-        assert not await mine.hold(A, "me", 10), "and is no longer its first holder's"
+        assert not await mine.acquire_lease(A, "me", 10), "and is no longer its first holder's"
 
 
 @over(SHARED)
@@ -166,7 +165,7 @@ async def test_what_is_past_its_use_is_gone(opened: Opened) -> None:
     async with used(opened) as storage:
         await storage.put(A, b"x", 0.001)
         await storage.put(B, b"x", FOR_LONG)
-        await storage.hold(A, "me", 0.001)
+        await storage.acquire_lease(A, "me", 0.001)
         await asyncio.sleep(0.01)
     async with used(opened) as storage:
         assert (await storage.get(A), await storage.origins()) == (None, [B])
@@ -231,8 +230,8 @@ async def test_looking_inside(opened: Opened) -> None:
         await storage.put(A, encoded(entry), FOR_LONG)
         await storage.put(B, b"of another version", FOR_LONG)
         torn, whole = [item async for item in stored(storage)]
-        assert (torn.origin, torn.octets, torn.entry) == (B, 18, None)
-        assert (whole.origin, whole.octets, whole.entry) == (A, len(encoded(entry)), entry)
+        assert (torn.origin, torn.size, torn.entry) == (B, 18, None)
+        assert (whole.origin, whole.size, whole.entry) == (A, len(encoded(entry)), entry)
         assert await forget(storage, f"{A}:443/some/page?x")
         assert not await forget(storage, A)
         assert [item.origin async for item in stored(storage)] == [B]
@@ -251,9 +250,9 @@ class Hangs(OwnStorage):
 
 @in_loop
 async def test_a_store_that_hangs_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guarded, "DEADLINE", 0.05)
+    monkeypatch.setattr(circuit_breaker, "DEADLINE", 0.05)
     counted: list[str] = []
-    store = guarded.CircuitBreaker(Hangs("own:"), counted.append, time.monotonic)
+    store = circuit_breaker.CircuitBreaker(Hangs("own:"), counted.append, time.monotonic)
     assert await store.get(A) is None
     assert await store.get(A) is None, "and is left alone"
     assert counted == ["rep/storage/error"]
@@ -267,7 +266,7 @@ class Cancelled(OwnStorage):
 @in_loop
 async def test_a_call_that_is_cancelled_is_not_the_stores_failure() -> None:
     counted: list[str] = []
-    store = guarded.CircuitBreaker(Cancelled("own:"), counted.append, time.monotonic)
+    store = circuit_breaker.CircuitBreaker(Cancelled("own:"), counted.append, time.monotonic)
     with pytest.raises(CancelledError):
         await store.get(A)
     assert counted == []
@@ -277,7 +276,7 @@ async def test_a_call_that_is_cancelled_is_not_the_stores_failure() -> None:
 async def test_a_store_that_works_again_is_used_again() -> None:
     now, storage = [0.0], OwnStorage("own:")
     counted: list[str] = []
-    store = guarded.CircuitBreaker(storage, counted.append, lambda: now[0])
+    store = circuit_breaker.CircuitBreaker(storage, counted.append, lambda: now[0])
     await store.put(A, b"x", FOR_LONG)
     working, storage.peek = storage.peek, None  # type: ignore[assignment]
     waits = []
@@ -288,7 +287,7 @@ async def test_a_store_that_works_again_is_used_again() -> None:
         now[0] = store._down_until
     assert waits == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
     assert counted == ["rep/storage/error"] * 9
-    assert await store.hold(A, "me", 1.0)
+    assert await store.acquire_lease(A, "me", 1.0)
     storage.peek = working  # type: ignore[method-assign]
     assert await store.get(A) == b"x"
 
@@ -310,7 +309,7 @@ def test_a_class_without_from_crawler_gets_the_address_alone(tmp_path: Path) -> 
             self.address = address
 
         async def get(self, origin: str) -> bytes | None: ...
-        async def put(self, origin: str, octets: bytes, keep_for: float) -> None: ...
+        async def put(self, origin: str, entry: bytes, lifetime: float) -> None: ...
         async def forget(self, origin: str) -> bool:
             return False
 
@@ -364,7 +363,7 @@ async def test_redis_keys_are_prefixed_and_expire(redis_server: RedisServer) -> 
 
     storage = storage_of(crawler_with(REP_STORAGE=redis_server.url))
     await storage.put(A, b"x", 100.0)
-    await storage.hold(A, "me", 10.0)
+    await storage.acquire_lease(A, "me", 10.0)
     await storage.close()
     with Redis.from_url(redis_server.url) as redis:
         keys = {key: redis.pttl(key) for key in redis.scan_iter()}

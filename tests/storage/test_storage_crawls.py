@@ -151,7 +151,7 @@ async def test_5_2_2_5_no_store_is_for_memory_alone(web: Web, address: str) -> N
         assert len(result.refused) == 1
         assert len(site.robots_requests) == asked
     (item,) = await task(everything_in(address))
-    assert (item.origin, item.octets, item.entry) == (site.origin, len(NOT_SHARED), None)
+    assert (item.origin, item.size, item.entry) == (site.origin, len(NOT_SHARED), None)
 
 
 @ensureDeferred
@@ -217,7 +217,7 @@ async def test_what_nobody_may_store_nobody_waits_for(web: Web, address: str) ->
 async def test_whose_turn_it_is_not_waits_for_the_answer_of_whose_it_is(web: Web, address: str) -> None:
     site = web.robots("User-agent: *\nDisallow: /other\n")
     storage = opened(address)
-    assert await task(storage.hold(site.origin, "another", 60))
+    assert await task(storage.acquire_lease(site.origin, "another", 60))
     crawling = Deferred.fromCoroutine(crawl(site.url("/private"), settings={"REP_STORAGE": address}))
     await task(sleep(0.3))
     assert site.requests == []
@@ -234,7 +234,7 @@ async def test_whose_turn_it_is_not_waits_for_the_answer_of_whose_it_is(web: Web
 async def test_whoever_dies_with_the_lease_is_not_waited_for(web: Web, address: str) -> None:
     site = web.robots(RULES)
     storage = opened(address)
-    assert await task(storage.hold(site.origin, "the dead", 0.5))
+    assert await task(storage.acquire_lease(site.origin, "the dead", 0.5))
     result = await crawl(site.url("/private"), settings={"REP_STORAGE": address})
     assert len(result.refused) == 1
     assert len(site.robots_requests) == 1
@@ -245,7 +245,7 @@ async def test_whoever_dies_with_the_lease_is_not_waited_for(web: Web, address: 
 async def test_nobody_waits_for_ever(web: Web, address: str) -> None:
     site, time = web.robots(RULES), Time()
     storage = opened(address)
-    assert await task(storage.hold(site.origin, "one that never ends", 600))
+    assert await task(storage.acquire_lease(site.origin, "one that never ends", 600))
     result = await crawl(site.url("/private"), settings={"REP_STORAGE": address}, robots=with_clock(time))
     assert len(result.refused) == 1
     assert 30 < sum(time.slept) < 100
@@ -258,7 +258,7 @@ async def test_leases_are_given_back(web: Web, address: str) -> None:
     await crawl(*(site.url("/") for site in sites), settings={"REP_STORAGE": address})
     storage = opened(address)
     for site in sites:
-        assert await task(storage.hold(site.origin, "another", 60))
+        assert await task(storage.acquire_lease(site.origin, "another", 60))
     await task(storage.close())
 
 
@@ -276,7 +276,7 @@ class Broken(MemoryStorage):
     async def get(self, origin: str) -> bytes | None:
         raise ConnectionError("it is\x1b[31m down")
 
-    hold = put = release = close = get  # type: ignore[assignment]
+    acquire_lease = put = release_lease = close = get  # type: ignore[assignment]
 
 
 @ensureDeferred
@@ -287,8 +287,8 @@ async def test_a_store_that_is_down_is_a_miss_a_stat_and_one_warning(web: Web) -
     assert (len(result.pages), len(result.refused)) == (20, 20)
     (warning,) = result.messages(logger="scrapy_rep")
     assert warning == (
-        "REP_STORAGE: the store can't be used (ConnectionError: it is\\x1b[31m down); the crawl goes on without it,"
-        " and tries it again"
+        "REP_STORAGE: the store cannot be used (ConnectionError: it is\\x1b[31m down); the crawl goes on without it"
+        " and retries"
     )
     assert result.stats["rep/storage/error"] >= 1
     assert result.tracebacks == []

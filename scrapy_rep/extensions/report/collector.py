@@ -15,13 +15,14 @@ from typing import Any
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 
-from scrapy_rep.exceptions import ForbiddenByRobots
+from scrapy_rep.extensions.middleware_access import MiddlewareAccess
 from scrapy_rep.extensions.report.top_k import TopK
-from scrapy_rep.observers import Gate, Observer
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.signals import request_forbidden, request_waited, robots_available, robots_fetched
 
 logger = logging.getLogger("scrapy_rep")
 
@@ -85,10 +86,10 @@ class Totals:
     outages_open: int = 0
 
 
-class Report(Observer):
+class Report:
     """What the gate tells, as counts and as the origins and rules of which there is most to tell."""
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
+    def __init__(self, crawler: Crawler, settings: RepSettings, gate: MiddlewareAccess) -> None:
         self._crawler = crawler
         self._settings = settings
         self._gate = gate
@@ -100,30 +101,34 @@ class Report(Observer):
         self.rules: TopK[tuple[str, int, str], list[int]] = TopK(
             MAX_RULES, lambda: [0], lambda pages: pages[0], lambda _pages: None
         )
+        for signal in (robots_fetched, robots_available):
+            crawler.signals.connect(self.known, signal=signal)
+        crawler.signals.connect(self.waited, signal=request_waited)
+        crawler.signals.connect(self.refused, signal=request_forbidden)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
 
     # What the gate tells.
 
-    def introduced(self, origin: Origin, facts: OriginInfo, cause: Request) -> None:
-        self.asked(origin, facts, cause)  # once more is no more; and of what is stored, nobody was asked
-
-    def asked(self, origin: Origin, facts: OriginInfo, cause: Request) -> None:
+    def known(self, origin: Origin, info: OriginInfo, request: Request) -> None:
         now, seen = self._gate.now(), self.origins[origin]
-        seen.access, seen.answer = facts.access.value, facts.answer[:MAX_TEXT].rstrip(".")
-        if facts.robots is not None:
-            seen.delay_asked = facts.robots.crawl_delay(self._gate.tokens(cause)) or 0.0
+        seen.access, seen.answer = info.access.value, info.answer[:MAX_TEXT].rstrip(".")
+        if info.robots is not None:
+            seen.delay_asked = info.robots.crawl_delay(self._gate.product_tokens(request)) or 0.0
             seen.delay_obeyed = min(seen.delay_asked, self._settings.crawl_delay_max)
-        if facts.access is AccessResult.UNREACHABLE:
+        if info.access is AccessResult.UNREACHABLE:
             if seen.open_outage is None:
                 self.totals.outages += 1
-                since = now if facts.failing_since is None else facts.failing_since
+                since = now if info.failing_since is None else info.failing_since
                 seen.outages[MAX_OUTAGES - 1 :] = []
                 seen.outages.append(Outage(since, cause=seen.answer))
         elif (outage := seen.open_outage) is not None:
-            outage.ended, outage.ended_in = now, facts.access.value
+            outage.ended, outage.ended_in = now, info.access.value
 
-    def waited(self, origin: Origin, seconds: float) -> None:
+    def waited(self, request: Request, seconds: float) -> None:
+        origin = Origin.of(request.url)
+        if origin is None:
+            return
         seen, totals = self.origins[origin], self.totals
         seen.waited += 1
         seen.waited_seconds += seconds
@@ -132,8 +137,7 @@ class Report(Observer):
         totals.longest_wait = max(totals.longest_wait, seconds)
         totals.waits[bisect_left(WAITS, seconds)] += 1
 
-    def refused(self, request: Request, reason: ForbiddenByRobots) -> None:
-        verdict = reason.verdict
+    def refused(self, request: Request, verdict: Verdict) -> None:
         self.totals.refused["rule" if verdict.rule is not None else verdict.access.value] += 1
         origin = Origin.of(request.url)
         if origin is not None:
@@ -213,7 +217,3 @@ class Report(Observer):
                 "not_over": totals.outages_open + sum(seen.open_outage is not None for _origin, seen in origins),
             },
         }
-
-
-def report(crawler: Crawler, settings: RepSettings, gate: Gate) -> Observer | None:
-    return Report(crawler, settings, gate) if settings.report is not None else None

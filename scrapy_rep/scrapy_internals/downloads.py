@@ -1,0 +1,77 @@
+"""Requests in Scrapy's downloader that take no place among CONCURRENT_REQUESTS: those for a robots.txt, and those that
+wait for one inside it.
+
+Where the downloader is not Scrapy's own, they take a place like any other request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from scrapy import Request
+from scrapy.core.downloader import Downloader
+from scrapy.crawler import Crawler
+from scrapy.utils.asyncio import call_later
+from twisted.internet.defer import CancelledError
+
+
+class UncountedDownloads:
+    """While any is under way, the downloader's own check of its limit leaves them out."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._requests: set[Request] = set()
+
+    @contextmanager
+    def uncounted(self, request: Request) -> Iterator[None]:
+        """For this long the request takes no place."""
+        downloader: Any = self._downloader
+        self._requests.add(request)
+        # Raising `total_concurrency` instead would be wrong for a moment whenever a request ends, and would have to
+        # share that number with everybody else who sets it.
+        if getattr(type(downloader), "needs_backout", None) is Downloader.needs_backout:
+            downloader.needs_backout = self._needs_backout
+        try:
+            yield
+        finally:
+            self._requests.discard(request)
+            if not self._requests:
+                vars(downloader).pop("needs_backout", None)
+
+    @contextmanager
+    def fetch(self, request: Request) -> Iterator[None]:
+        """The same for a robots.txt request; one that is cancelled holds up nothing in its download slot."""
+        with self.uncounted(request):
+            try:
+                yield
+            except (asyncio.CancelledError, CancelledError):
+                self._make_way(request)
+                raise
+
+    def is_on_wire(self, request: Request) -> bool:
+        """Whether a download handler is at work on it, so that it no longer waits in its download slot's queue."""
+        slots = getattr(self._downloader, "slots", {}).values()
+        return any(request in getattr(slot, "transferring", (request,)) for slot in slots)
+
+    def _needs_backout(self) -> bool:
+        total, active = self._downloader.total_concurrency, self._downloader.active
+        # A total concurrency of 0 means no limit.
+        return 0 < total <= len(active) and total <= len(active) - len(self._requests & active)
+
+    def _make_way(self, request: Request) -> None:
+        """In its slot's queue it would still be sent; on the wire it would hold up the requests behind it."""
+        slot: Any = getattr(self._downloader, "slots", {}).get(request.meta.get(Downloader.DOWNLOAD_SLOT))
+        queue: Any = getattr(slot, "queue", ())
+        for queued in [queued for queued in queue if queued[0] is request]:
+            queue.remove(queued)
+        process_queue = getattr(self._downloader, "_process_queue", None)
+        if process_queue is not None and request in getattr(slot, "transferring", ()):
+            slot.concurrency += 1
+            call_later(0, process_queue, slot)  # once the other cancelled fetches have left the queue
+
+    @property
+    def _downloader(self) -> Downloader:
+        return self._crawler.engine.downloader

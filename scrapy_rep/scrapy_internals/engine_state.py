@@ -1,0 +1,37 @@
+"""What the engine does not tell by a signal: that the crawl begins to close; and asking it to look for requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from scrapy.crawler import Crawler
+
+
+def engine_slot(crawler: Crawler) -> Any:
+    """The engine's slot, which has the scheduler; None before the spider is opened and after it is closed."""
+    return getattr(crawler.engine, "_slot", None)
+
+
+def call_when_closing(crawler: Crawler, closing: Callable[[], None]) -> None:
+    """Call this once the crawl begins to close; the spider is open by now.
+
+    Scrapy waits for all downloads before it sends `spider_closed`, and they may wait for a robots.txt.
+    """
+    slot = engine_slot(crawler)
+    close = getattr(slot, "close", None)
+    if close is None:
+        return
+
+    def tell_and_close(*args: Any, **kwargs: Any) -> Any:
+        closing()
+        return close(*args, **kwargs)
+
+    slot.close = tell_and_close
+
+
+def look_for_requests(crawler: Crawler) -> None:
+    """Let the engine ask the scheduler for the next request soon; otherwise it does within five seconds."""
+    nextcall = getattr(engine_slot(crawler), "nextcall", None)
+    if nextcall is not None:
+        nextcall.schedule()

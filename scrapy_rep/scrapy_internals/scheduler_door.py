@@ -1,0 +1,176 @@
+"""Where requests wait for a robots.txt: at the scheduler's door, where the engine asks for the next request.
+
+A request that waits here is still on its way out of the queue. It has passed no downloader middleware and takes no
+place in the downloader. When its origin's robots.txt is known, it leaves by the same door, in the order of the queue.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from itertools import chain, count
+from time import monotonic
+from typing import Any, NamedTuple
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from twisted.internet.defer import Deferred
+
+from scrapy_rep.protocol.lifecycle import RobotsPolicy
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.scrapy_internals.engine_state import engine_slot, look_for_requests
+
+logger = logging.getLogger("scrapy_rep")
+
+MAX_AT_ONCE = (
+    100  # requests that are taken from the queue in one turn of the event loop, while all of them have to wait
+)
+PUT_BACK = "rep_put_back"  # meta key: priority and dont_filter of a request that went back to the queue
+BEHIND_ALL = 2**31  # a priority lower by this much comes after all that users set
+
+
+class _Waiting(NamedTuple):
+    """Sorted as the queue would hand them out: by priority, then in the order in which they left it."""
+
+    rank: int
+    place: int
+    request: Request
+    since: float
+    """Seconds of a monotonic clock."""
+
+
+class SchedulerDoor:
+    """Wraps the `next_request`, `has_pending_requests` and `close` of the crawl's scheduler, whatever its class."""
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        max_waiting: int,
+        *,
+        awaited: Callable[[Request], Origin | None],
+        fetched: Callable[[Origin, Request], Deferred[RobotsPolicy]],
+        released: Callable[[Request, RobotsPolicy, float], None],
+    ) -> None:
+        """`awaited`: the origin whose robots.txt a request has to wait for. `fetched` fetches that, and fails where the
+        crawl closes before. `released` is told of each request that has waited, what it waited for, and the seconds."""
+        self._crawler = crawler
+        self._max_waiting = max_waiting
+        self._awaited = awaited
+        self._fetched = fetched
+        self._released = released
+        self._places = count()
+        self._waiting: dict[Origin, list[_Waiting]] = {}
+        self._waiting_number = 0
+        self._ready: list[_Waiting] = []
+        # The next one of the queue, while those that have waited come before it.
+        self._ahead: Request | None = None
+
+    def open(self) -> None:
+        """From now on requests wait here. Where the scheduler cannot be wrapped, they wait in the downloader."""
+        scheduler: Any = getattr(engine_slot(self._crawler), "scheduler", None)
+        try:
+            self._next_of_queue = scheduler.next_request
+            self._queue_has_pending = scheduler.has_pending_requests
+            self._enqueue = scheduler.enqueue_request
+            self._close_queue = scheduler.close
+            scheduler.next_request = self._next_request
+            scheduler.has_pending_requests = self._has_pending_requests
+            scheduler.close = self._close
+        except AttributeError as exc:
+            logger.warning(
+                "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl: the scheduler's"
+                " methods cannot be replaced (%s)",
+                exc,
+            )
+
+    # The scheduler's methods.
+
+    def _next_request(self) -> Request | None:
+        if self._ahead is None:
+            self._ahead = self._next_not_waiting()
+        if self._ready and (self._ahead is None or self._ready[0].rank <= -self._ahead.priority):
+            return heappop(self._ready).request
+        request, self._ahead = self._ahead, None
+        return request
+
+    def _has_pending_requests(self) -> bool:
+        return bool(self._waiting or self._ready or self._ahead is not None or self._queue_has_pending())
+
+    def _close(self, reason: str) -> Any:
+        """What waits goes back first: what the scheduler keeps beyond the crawl, it keeps of these, too."""
+        everything = sorted(chain(self._ready, *self._waiting.values()), key=lambda waiting: waiting.place)
+        self._waiting, self._ready = {}, []
+        # Scrapy's default queues are last in, first out.
+        for request in self._and_ahead(waiting.request for waiting in reversed(everything)):
+            self._put_back(request, request.priority)
+        return self._close_queue(reason)
+
+    def _and_ahead(self, requests: Iterator[Request]) -> Iterator[Request]:
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            yield ahead
+        yield from requests
+
+    # Between the queue and the engine.
+
+    def _next_not_waiting(self) -> Request | None:
+        """The queue's next request that need not wait; those before it begin to."""
+        for _ in range(MAX_AT_ONCE):
+            request: Request | None = self._next_of_queue()
+            if request is None:
+                return None
+            was_put_back = _restore(request)
+            origin = self._awaited(request)
+            if origin is None:
+                return request
+            if self._has_place(origin) or not self._put_back(request, request.priority - BEHIND_ALL):
+                self._wait(origin, request)
+            elif was_put_back:
+                return None  # it comes last of all, so the queue has nothing else now
+        look_for_requests(self._crawler)
+        return None
+
+    def _has_place(self, origin: Origin) -> bool:
+        """An origin may take as many places as it leaves free, so that no number of its requests keeps out others."""
+        return len(self._waiting.get(origin, ())) < self._max_waiting - self._waiting_number
+
+    def _wait(self, origin: Origin, request: Request) -> None:
+        self._waiting_number += 1
+        waiting = _Waiting(-request.priority, next(self._places), request, monotonic())
+        others = self._waiting.get(origin)
+        if others is not None:
+            others.append(waiting)
+            return
+        self._waiting[origin] = [waiting]
+        fetched = self._fetched(origin, request)
+        fetched.addCallback(self._release, origin)
+        fetched.addErrback(lambda _failure: None)  # the crawl closes, and `_close` puts them back
+
+    def _release(self, policy: RobotsPolicy, origin: Origin) -> None:
+        released = self._waiting.pop(origin, [])
+        self._waiting_number -= len(released)
+        now = monotonic()
+        for waiting in released:
+            heappush(self._ready, waiting)
+            self._released(waiting.request, policy, now - waiting.since)
+        look_for_requests(self._crawler)
+
+    def _put_back(self, request: Request, priority: int) -> bool:
+        """Whether the queue has taken it."""
+        request.meta[PUT_BACK] = [request.priority, request.dont_filter]
+        # The duplicate filter has seen it.
+        request.priority, request.dont_filter = priority, True
+        if self._enqueue(request):
+            return True
+        _restore(request)
+        return False
+
+
+def _restore(request: Request) -> bool:
+    """Whether it had been put back; it is as it was before."""
+    as_it_was = request.meta.pop(PUT_BACK, None)
+    if as_it_was is None:
+        return False
+    request.priority, request.dont_filter = as_it_was
+    return True

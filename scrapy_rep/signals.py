@@ -1,0 +1,25 @@
+"""Signals that tell what happened, for your own code as for this package's extensions.
+
+They are sent with Scrapy's `send_catch_log`: an exception in a handler is logged and changes nothing else. No signal is
+sent for a request that is allowed by a robots.txt known already: those are most of a crawl.
+"""
+
+from __future__ import annotations
+
+robots_response = object()
+"""One request for a robots.txt has ended: `url` (str), `answer` (`protocol.access_result.Answer`), `request`, the
+request that needed the robots.txt. Redirects and retries are answers of their own."""
+
+robots_fetched = object()
+"""An origin's robots.txt was fetched, along its redirects: `origin` (`protocol.origin.Origin`), `info`
+(`origin_info.OriginInfo`), `request`."""
+
+robots_available = object()
+"""An origin's robots.txt is known now, fetched or from REP_STORAGE, and the requests that wait for it are about to go
+on: `origin`, `info`, `request`."""
+
+request_waited = object()
+"""A request has waited for its origin's robots.txt: `request`, `seconds` (float)."""
+
+request_forbidden = object()
+"""A request is refused, or would be but for REP_SHADOW: `request`, `verdict` (`Verdict`)."""
