@@ -8,7 +8,19 @@ from random import Random
 ATOMS = ["/", "a", "b", "A", "*", "$", "?", "=", "é", " ", "[", "%", "%61", "%2f", "%2F", "%3a", "%3A", ":", "%c3"]
 ATOMS += ["%C3%A9", "%24", "%2A", "%25", "3", "F", "~", "%7E", "+", "@", "%40", "%3F", "|", "\0", "\x0b", "\xa0", "\t"]
 KEYS = ["User-agent", "Disallow", "Allow", "DISALLOW", "allow", "useragent", "user agent", "Disalow", "diasllow"]
-OTHER_KEYS = ["Crawl-delay", "crawl delay", "Sitemap", "Noindex", "", "x", "User-agents", "disallowed", "user\tagent"]
+DELAYS = ["1", "2", "3.5", "4", "1e1", "-1", "x", "", "1 2", "9" * 400]
+OTHER_KEYS = [
+    "Crawl-delay",
+    "crawl delay",
+    "CrawlDelay",
+    "Sitemap",
+    "Noindex",
+    "",
+    "x",
+    "User-agents",
+    "disallowed",
+    "user\tagent",
+]
 SEPARATORS = [": ", ":"] * 4 + [" : ", "\t:", " ", "  ", "\t", "", "::"]
 AGENTS = [
     "*",
@@ -53,6 +65,8 @@ def line(random: Random) -> str:
     key = random.choice(KEYS if random.random() < 0.85 else OTHER_KEYS)
     if key.lower().startswith("user") and random.random() < 0.9:
         value = random.choice(AGENTS)
+    elif key.lower().startswith("crawl"):
+        value = random.choice(DELAYS)
     else:
         value = random.choice(["/", "/", "/", "*", "/a", ""]) + text(random, 6)
     indent = random.choice([""] * 8 + [" ", "\t ", "#"])

@@ -42,6 +42,7 @@ def test_on_generated_files(in_order: bool, monkeypatch: pytest.MonkeyPatch) -> 
         for url, tokens in questions:
             expected = plain.outcome_of_groups(groups, url, tokens)
             assert fast(robots, url, tokens) == expected, (body, url, tokens)
+            assert robots.crawl_delay(tokens) == plain.delay_of_groups(groups, tokens), (body, tokens)
 
 
 lines = st.builds(
@@ -81,7 +82,10 @@ def test_a_verdict_and_the_reported_groups_are_of_the_same_records(body: bytes, 
     verdict = robots.verdict("https://h.example/a", tokens)
     expected = next((token for token in (*tokens, "*") if token.lower() in named), None)
     assert verdict.product_token == expected
-    mine = [group.rules for group in robots.groups if expected and expected.lower() in group.product_tokens]
+    key = (expected or "").lower()
+    mine = [group.rules for group in robots.groups if key in group.product_tokens]
+    delays = [group.crawl_delays[key] for group in robots.groups if key in group.crawl_delays]
+    assert robots.crawl_delay(tokens) == max(delays, default=None)
     # A file that holds these rules alone gives the same verdict about the place of each of them.
     rules = list(chain.from_iterable(mine))
     alone = b"user-agent: *\n" + b"".join(

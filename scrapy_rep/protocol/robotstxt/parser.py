@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from scrapy_rep.protocol.robotstxt.effective_rules import EffectiveRules
-from scrapy_rep.protocol.robotstxt.groups import Group, read_groups
+from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_records
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.robotstxt.product_tokens import in_order_of_preference, is_product_token
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason, text_of
@@ -76,6 +76,11 @@ class RobotsTxt:
     def groups(self) -> tuple[Group, ...]:
         """All of them; worked out anew at each call, as the sitemaps and the ignored lines are."""
         return read_groups(self.octets)
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """Each line with a key and a value, also where the key means nothing here: for directives of one's own."""
+        return tuple(read_records(self.octets))
 
     @property
     def sitemaps(self) -> tuple[str, ...]:
