@@ -195,6 +195,7 @@ class OriginFetch:
                 if entry is None:
                     return None
                 if not self.depth:
+                    tools.count(f"rep/access/{entry.access.value}")
                     self._send(robots_fetched, entry)
                 if is_refresh and entry.outage is None:
                     tools.count("rep/refreshed")
