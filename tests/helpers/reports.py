@@ -46,7 +46,8 @@ class SimulatedCrawl:
 
     def __init__(self, path: Path | str, **settings: Any) -> None:
         self.time = Time()
-        self.crawler = get_crawler(Spider, {"USER_AGENT": "NewsBot/1.0", "REP_REPORT": str(path), **settings})
+        settings = {"USER_AGENT": "NewsBot/1.0", "REP_REPORT": str(path), "EXTENSIONS_BASE": {}, **settings}
+        self.crawler = get_crawler(Spider, settings)
         self.crawler.spider = Spider("headlines")
         middleware: Any = Middleware(UserAgent(self.crawler.settings, self.crawler.spider), self.time)
         self.report = Report(self.crawler, RepSettings.read(self.crawler.settings), middleware)
