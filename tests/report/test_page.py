@@ -278,3 +278,15 @@ def test_an_outage_from_before_the_crawl_begins_with_it(tmp_path: Path) -> None:
     html = page(crawl.lines())
     assert "\N{MINUS SIGN}1 min 30 s" in Reader(html).text
     assert "--start:0.0;--number:10.0" in html
+
+
+def test_outages_stand_in_their_order(tmp_path: Path) -> None:
+    crawl = SimulatedCrawl(tmp_path / "report.html")
+    for number in (3, 1, 2, 0):
+        crawl.time.now += 10
+        crawl.robots(f"https://{number}.example", answer=f"HTTP 50{number}")
+        for page_number in range(number * 50):
+            crawl.refused_in_outage(f"https://{number}.example/{page_number}", "HTTP 503")
+    words = Reader(page(crawl.lines())).words()
+    outages = words[words.index("When each robots.txt") : words.index("Each links to")]
+    assert re.findall("HTTP 50(.)", outages) == ["3", "1", "2", "0"]

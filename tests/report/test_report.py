@@ -213,18 +213,21 @@ async def test_an_existing_report_stays_until_the_new_one_is_complete(web: Web, 
     assert os.listdir(tmp_path) == ["report.html"]
 
 
+@pytest.mark.parametrize("breakage", ["rmdir", "mkdir"])
 @ensureDeferred
-async def test_what_breaks_later_is_an_error_and_no_more(web: Web, tmp_path: Path) -> None:
-    directory, site = tmp_path / "reports", web.robots(RULES)
+async def test_what_breaks_later_is_an_error_and_no_more(web: Web, tmp_path: Path, breakage: str) -> None:
+    path, site = tmp_path / "reports" / "report.html", web.robots(RULES)
 
     def prepare(crawler: Crawler) -> None:
-        crawler.signals.connect(directory.rmdir, signals.spider_opened, weak=False)
+        break_it = path.parent.rmdir if breakage == "rmdir" else path.mkdir
+        crawler.signals.connect(break_it, signals.spider_opened, weak=False)
 
-    result = await crawl(site.url("/"), settings={"REP_REPORT": f"{directory}/report.html"}, prepare=prepare)
+    result = await crawl(site.url("/"), settings={"REP_REPORT": path}, prepare=prepare)
     assert len(result.pages) == 1
     (error,) = result.messages()
-    assert f"REP_REPORT: {directory}/report.html could not be written" in error
+    assert f"REP_REPORT: {path} could not be written" in error
     assert result.tracebacks == []
+    assert [file for _directory, _directories, files in os.walk(tmp_path) for file in files] == []
 
 
 # Bounds.
@@ -296,6 +299,9 @@ def test_waits_are_within_five_per_cent_or_five_milliseconds(seconds: float) -> 
 def test_quantiles() -> None:
     waits = Waits()
     assert (waits.quantile(0.5), waits.longest) == (0, 0)
+    waits.add(0.006)
+    assert waits.quantile(0.5) == waits.longest == 0.006, "never more than the longest"
+    waits = Waits()
     for number in range(100):
         waits.add(number)
     assert (waits.quantile(0.5), waits.quantile(0.9), waits.longest) == (49, 89, 99)
