@@ -108,6 +108,8 @@ class Resolver:
 
     async def close(self) -> None:
         """The crawl is over, and stopped: what is to be stored, is, and leases are given back."""
+        if self._shelf is not None:
+            self._shelf.start_closing()
         tasks = [flight.task for flight in self._flights.values() if flight.task is not None]
         await maybe_deferred_to_future(DeferredList(tasks))
         await maybe_deferred_to_future(DeferredList(list(self._putting_away)))

@@ -61,6 +61,10 @@ class SharedStore:
     def search(self, origin: Origin, known: Entry | None, is_enough: Callable[[Entry], bool]) -> SharedLookup:
         return SharedLookup(self, origin, known, is_enough, Lease(self._store, str(origin)))
 
+    def start_closing(self) -> None:
+        """The crawl is over: what is not stored within a few seconds is given up."""
+        self._store.start_closing()
+
     async def close(self) -> None:
         await self._store.close()
 
