@@ -1,4 +1,4 @@
-"""What a refused request's errback receives."""
+"""What a refused request's errback receives, and what ends waiting when the crawl closes."""
 
 from __future__ import annotations
 
@@ -9,31 +9,39 @@ from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.text import printable
 
 
+class CrawlClosingError(Exception):
+    """The crawl is closing: nobody waits for a robots.txt any longer."""
+
+
 class ForbiddenByRobots(IgnoreRequest):
     """The request was dropped because of its origin's robots.txt; the message names address, line and rule."""
 
-    def __init__(self, verdict: Verdict, cause: str) -> None:
-        super().__init__(_explanation(verdict, printable(cause)))
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(explanation(verdict))
         self.verdict = verdict
-        self.cause = cause
+
+    @property
+    def cause(self) -> str:
         """robots.txt's answer in words: `HTTP 200`, `HTTP 503`, or why there was none."""
+        return self.verdict.answer
 
 
 class RobotsUnreachable(ForbiddenByRobots):
-    """robots.txt could not be had, so that nothing is allowed (RFC 9309 2.3.1.4)."""
+    """robots.txt could not be had, so nothing is allowed (RFC 9309 2.3.1.4)."""
 
 
-def refusal(verdict: Verdict, cause: str) -> ForbiddenByRobots:
-    """The exception for a verdict that does not allow; `cause` is robots.txt's answer in words."""
-    kind = RobotsUnreachable if verdict.access is AccessResult.UNREACHABLE else ForbiddenByRobots
-    return kind(verdict, cause)
+def refusal(verdict: Verdict) -> ForbiddenByRobots:
+    """The exception for a verdict that does not allow."""
+    is_unreachable = verdict.access is AccessResult.UNREACHABLE
+    return (RobotsUnreachable if is_unreachable else ForbiddenByRobots)(verdict)
 
 
-def _explanation(verdict: Verdict, cause: str) -> str:
+def explanation(verdict: Verdict) -> str:
+    """Why the verdict refuses, in one line: `Forbidden by robots.txt (URL, line 2, group of '*': Disallow: /x)`."""
     where = printable(verdict.robots_url or "robots.txt")
     if verdict.rule is not None:
         rule, token = printable(str(verdict.rule)), verdict.product_token
         return f"Forbidden by robots.txt ({where}, line {verdict.rule.line}, group of {token!r}: {rule})"
     if verdict.access is AccessResult.UNREACHABLE:
-        return f"Forbidden while robots.txt is unreachable ({where}: {cause})"
-    return f"Forbidden by REP_STATUS_POLICY ({where}: {cause})"
+        return f"Forbidden while robots.txt is unreachable ({where}: {printable(verdict.answer)})"
+    return f"Forbidden by REP_STATUS_POLICY ({where}: {printable(verdict.answer)})"

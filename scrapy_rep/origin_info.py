@@ -1,4 +1,4 @@
-"""What is known of one origin's robots.txt, as plain values for whoever tells of it: the command and the report."""
+"""What is known of one origin's robots.txt, as plain values: for signal handlers, the command and the report."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 
 @dataclass(frozen=True, slots=True)
 class OriginInfo:
-    """At a moment."""
+    """At one moment. Times are seconds since the epoch."""
 
     robots_url: str
     """The initial authority's."""
     access: AccessResult
-    """What asking for it came to, last time."""
+    """What the last fetch came to."""
     answer: str
     """In words: `HTTP 404`, or why there was none."""
     basis: Basis
-    """What decides about a request."""
+    """What decides about requests."""
     robots: RobotsTxt | None
     """The rules that are obeyed; None where there are none."""
     received_at: float | None
-    """Seconds since the epoch, of what is held; None where nothing is."""
-    ask_again_at: float
-    """Seconds since the epoch: until then it is good, or not asked for again."""
+    """When the stored answer came, or was last confirmed; None where there is none."""
+    fetch_again_at: float
+    """Until then the answer is good, or, in an outage, robots.txt is not fetched again."""
     failing_since: float | None
-    """Seconds since the epoch; None where there is no outage."""
+    """None where there is no outage."""
     url: str
     """Where the redirects led; empty where that is not known."""
 
 
 def origin_info(policy: RobotsPolicy) -> OriginInfo:
+    """The plain values of a policy."""
     entry = policy.entry
     stored, outage = entry.stored, entry.outage
     fresh_until = stored.fresh_until if stored is not None else 0.0

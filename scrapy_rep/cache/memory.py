@@ -1,4 +1,4 @@
-"""What is known of origins, at hand without an await: parsed while in use, else compressed, both bounded."""
+"""The crawl's memory of origins: entries in use are parsed, all others compressed; both are bounded."""
 
 from __future__ import annotations
 
@@ -48,41 +48,41 @@ class Memory:
         self._body_limit = body_limit
 
     def policy(self, origin: Origin, now: float) -> RobotsPolicy | None:
-        """What the origin's entry comes to at `now`; None where nothing is remembered."""
-        held = self._in_use.get(origin)
-        if held is not None and self._compressed.touch(held.key):
+        """What the origin's entry comes to at `now`; None where nothing is remembered, or announced."""
+        used = self._in_use.get(origin)
+        if used is not None and self._compressed.touch(used.key):
             self._in_use.move_to_end(origin)
-            if now < held.policy.until:
-                return held.policy
-            return self._use(origin, held.key, held.policy.entry, now)
+            if now < used.policy.until:
+                return used.policy
+            return self._use(origin, used.key, used.policy.entry, now)
         key = str(origin)
         octets = self._compressed.peek(key)
         entry = None if octets is None else decoded(octets, origin.robots_url, self._body_limit)
         return None if entry is None else self._use(origin, key, entry, now)
 
+    def entry(self, origin: Origin, now: float) -> Entry | None:
+        """What is remembered of the origin, announced or not, however old."""
+        policy = self.policy(origin, now)
+        return self.unannounced(origin) if policy is None else policy.entry
+
     def put(self, origin: Origin, entry: Entry, now: float) -> RobotsPolicy:
         """Remember the entry; what it comes to at `now`."""
         key = str(origin)
+        self._compressed.drop(_unannounced_key(origin))
         self._compressed.keep(key, encoded(entry))
         return self._use(origin, key, entry, now)
 
-    # What nobody has asked about so far: redirects led there.
+    # Fetched on behalf of a redirecting origin, and not announced to requests of its own yet: `policy` has none of it.
 
-    def lay_aside(self, origin: Origin, entry: Entry) -> None:
-        self._compressed.keep(_aside(origin), encoded(entry))
+    def put_unannounced(self, origin: Origin, entry: Entry) -> None:
+        self._compressed.keep(_unannounced_key(origin), encoded(entry))
 
-    def laid_aside(self, origin: Origin) -> Entry | None:
-        octets = self._compressed.peek(_aside(origin))
+    def unannounced(self, origin: Origin) -> Entry | None:
+        octets = self._compressed.peek(_unannounced_key(origin))
         return None if octets is None else decoded(octets, origin.robots_url, self._body_limit)
 
-    def take_up(self, origin: Origin) -> Entry | None:
-        """What was laid aside, which it is no longer."""
-        entry = self.laid_aside(origin)
-        self._compressed.drop(_aside(origin))
-        return entry
-
     def _use(self, origin: Origin, key: str, entry: Entry, now: float) -> RobotsPolicy:
-        self._put_aside(origin)
+        self._drop_parsed(origin)
         policy = policy_at(entry, now, self._unreachable_for)
         self._in_use[origin] = _InUse(key, policy)
         self._in_use_octets += _weight(policy)
@@ -90,17 +90,17 @@ class Memory:
         while len(self._in_use) > 1 and (
             len(self._in_use) > self._most_origins or self._in_use_octets > self._most_octets
         ):
-            self._put_aside(next(iter(self._in_use)))
+            self._drop_parsed(next(iter(self._in_use)))
         return policy
 
-    def _put_aside(self, origin: Origin) -> None:
-        held = self._in_use.pop(origin, None)
-        if held is not None:
-            self._in_use_octets -= _weight(held.policy)
+    def _drop_parsed(self, origin: Origin) -> None:
+        used = self._in_use.pop(origin, None)
+        if used is not None:
+            self._in_use_octets -= _weight(used.policy)
 
 
-def _aside(origin: Origin) -> str:
-    return f"aside {origin}"  # no origin has a space
+def _unannounced_key(origin: Origin) -> str:
+    return f"unannounced {origin}"  # no origin has a space
 
 
 def _weight(policy: RobotsPolicy) -> int:

@@ -1,53 +1,288 @@
-"""One asking for an origin's robots.txt, and whoever waits for it."""
+"""One origin's robots.txt being fetched, and those who wait for it: single flight, lease, outage, storing."""
 
 from __future__ import annotations
 
-from scrapy.utils.defer import maybe_deferred_to_future
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from scrapy import Request, signals
+from scrapy.signalmanager import SignalManager
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.datatypes import LocalCache
+from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
-from scrapy_rep.cache.shared_store import Lease
+from scrapy_rep.cache.memory import Memory
+from scrapy_rep.cache.shared_store import LEASE, Lease, SharedStore
+from scrapy_rep.clock import Clock
+from scrapy_rep.exceptions import CrawlClosingError
+from scrapy_rep.fetching.redirects import RETRY_DELAY, Elsewhere, Fetch, RedirectChain
+from scrapy_rep.origin_info import origin_info
+from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry
-from scrapy_rep.protocol.lifecycle import RobotsPolicy
+from scrapy_rep.protocol.lifecycle import (
+    DAY,
+    FetchResult,
+    OutageLimits,
+    Refetch,
+    RobotsPolicy,
+    after_fetch,
+    pause_before_refetch,
+    policy_after_fetch,
+    policy_at,
+)
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.scrapy_internals.parking import StoppingError
+from scrapy_rep.robotparser import RepRobotParser
+from scrapy_rep.settings import RepSettings
+from scrapy_rep.signals import robots_available, robots_fetched
+
+logger = logging.getLogger("scrapy_rep")
+
+# Seconds that a fetch for the sake of a redirect waits for another crawler's lease: two crawlers whose origins redirect
+# to each other would wait for each other.
+REDIRECT_LEASE_WAIT = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class FetchTools:
+    """What every fetch of a crawl needs."""
+
+    settings: RepSettings
+    fetch: Fetch
+    memory: Memory
+    shared_store: SharedStore | None
+    """None where nothing is kept beyond the crawl."""
+    clock: Clock
+    count: Callable[[str], None]
+    """Adds one to a stat."""
+    signals: SignalManager
+    parsed: LocalCache[Origin, None]
+    """The origins that Scrapy's `robots_parsed` was sent for."""
+
+    @property
+    def unreachable_for(self) -> float:
+        """Seconds of an outage after which it has been too long (RFC 9309 2.3.1.4)."""
+        return self.settings.unreachable_days * DAY
+
+    @property
+    def limits(self) -> OutageLimits:
+        return OutageLimits(self.unreachable_for, self.settings.unreachable_wait)
+
+    @property
+    def lease_wait(self) -> float:
+        """Seconds that another crawler may take to fetch a robots.txt."""
+        settings = self.settings
+        return (settings.fetch_timeout + RETRY_DELAY) * (1 + settings.fetch_retries) + 2 * LEASE
+
+    def policy(self, entry: Entry) -> RobotsPolicy:
+        return policy_at(entry, self.clock.now(), self.unreachable_for)
 
 
 class OriginFetch:
-    """For an origin, and for those that its redirects lead to."""
+    """It ends with every waiter woken, whatever happens, and with the answer in memory unless the crawl closes."""
 
-    def __init__(self, origin: Origin) -> None:
+    def __init__(
+        self,
+        origin: Origin,
+        trigger: Request,
+        tools: FetchTools,
+        resolve_redirect: Callable[[OriginFetch, Origin], Awaitable[RobotsPolicy | Elsewhere]],
+        *,
+        redirected_from: OriginFetch | None = None,
+    ) -> None:
+        """`trigger`: the request that needs the origin's robots.txt; or one of another origin, whose fetch was
+        redirected here."""
         self.origin = origin
-        self.passed: dict[Origin, Entry | None] = {}
-        """The others that it answers for, and what was known of them."""
-        self.leases: list[Lease] = []
+        self.trigger = trigger
+        self.depth: int = redirected_from.depth + 1 if redirected_from is not None else 0
+        """Origins that redirected here, one after another."""
         self.waits_for: OriginFetch | None = None
+        self.closing = False
+        self._tools = tools
+        self._resolve_redirect = resolve_redirect
+        self._waiters: list[Deferred[RobotsPolicy | None]] = []
         self.task: Deferred[None] | None = None
-        self._waiters: dict[Origin, list[Deferred[RobotsPolicy | None]]] = {}
+        self._lease: Lease | None = None
+
+    # For those who wait.
+
+    def wait(self) -> Deferred[RobotsPolicy | None]:
+        """The origin's policy; None where redirects led here, too many to follow. Fails with CrawlClosingError."""
+        waiter: Deferred[RobotsPolicy | None] = Deferred()
+        self._waiters.append(waiter)
+        return waiter
 
     def is_waiting_for(self, other: OriginFetch) -> bool:
         """Whether it goes on only after the other, or is it."""
-        flight: OriginFetch | None = self
-        while flight is not None and flight is not other:
-            flight = flight.waits_for
-        return flight is other
+        fetch: OriginFetch | None = self
+        while fetch is not None and fetch is not other:
+            fetch = fetch.waits_for
+        return fetch is other
 
-    async def landed(self, origin: Origin) -> RobotsPolicy | None:
-        """What it came to for that origin; None where that is to be looked up anew."""
-        waiter: Deferred[RobotsPolicy | None] = Deferred()
-        self._waiters.setdefault(origin, []).append(waiter)
-        return await maybe_deferred_to_future(waiter)
+    # Its life.
 
-    def land(self, origin: Origin, result: RobotsPolicy | StoppingError | None) -> None:
-        for waiter in self._waiters.pop(origin, ()):
+    def start(self, ended: Callable[[OriginFetch], None]) -> None:
+        """Run soon, as a task of its own: a waiter may be cancelled, and the others still get their answer."""
+
+        def run() -> None:
+            if self.closing:
+                return
+            self.task = deferred_from_coro(self._run(ended))
+            self.task.addErrback(lambda _failure: None)  # a cancellation; anything else was logged
+
+        call_later(0, run)
+
+    def stop(self) -> None:
+        """The crawl is closing."""
+        self.closing = True
+        self._wake(CrawlClosingError())
+        if self.task is not None:
+            self.task.cancel()
+
+    async def _run(self, ended: Callable[[OriginFetch], None]) -> None:
+        tools, origin = self._tools, self.origin
+        known = tools.memory.policy(origin, tools.clock.now())
+        before = known.entry if known is not None else tools.memory.unannounced(origin)
+        entry: Entry | None = self._failed(before, "cancelled")
+        try:
+            entry = await self._entry(before, is_refresh=known is not None and known.is_current)
+            if entry is not None and not self.depth:
+                await self._announce(self._answered(entry))
+        except CrawlClosingError:
+            self.closing = True
+        except Exception as exc:
+            if not self.closing:
+                # Not the server's doing: that is an answer. The requests that wait are refused.
+                logger.exception("Internal error while fetching %s", origin.robots_url)
+            entry = self._failed(before, repr(exc))
+        finally:
+            self._store(None)
+            ended(self)
+            if self.closing:
+                self._wake(CrawlClosingError())
+            elif entry is None:
+                self._wake(None)
+            else:
+                if self.depth:
+                    tools.memory.put_unannounced(origin, entry)
+                else:
+                    tools.memory.put(origin, entry, tools.clock.now())
+                self._wake(self._answered(entry))
+
+    def _wake(self, result: RobotsPolicy | CrawlClosingError | None) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
             if waiter.called:  # it was cancelled
                 continue
-            if isinstance(result, StoppingError):
+            if isinstance(result, CrawlClosingError):
                 waiter.errback(result)
             else:
                 waiter.callback(result)
 
-    def stop(self) -> None:
-        for origin in list(self._waiters):
-            self.land(origin, StoppingError())
-        if self.task is not None:
-            self.task.cancel()
+    # The answer.
+
+    async def _entry(self, entry: Entry | None, *, is_refresh: bool) -> Entry | None:
+        """The answer; fetched again while it is unreachable and requests wait. None where redirects are too many."""
+        tools = self._tools
+        if not is_refresh and not self.depth and (entry is None or not tools.policy(entry).is_current):
+            tools.count("rep/cache/miss")
+        began = tools.clock.monotonic()
+        while True:
+            entry, is_enough = await self._looked_up(entry, is_refresh=is_refresh)
+            if entry is None or not is_enough:
+                entry = await self._fetched(entry)
+                if entry is None:
+                    return None
+                if not self.depth:
+                    self._send(robots_fetched, entry)
+                if is_refresh and entry.outage is None:
+                    tools.count("rep/refreshed")
+                self._store(entry)
+            # The clock may have been set back: nobody waits longer than the setting says by a clock that never is.
+            left = tools.limits.budget - (tools.clock.monotonic() - began)
+            pause = pause_before_refetch(tools.policy(entry), tools.clock.now(), tools.limits.budget)
+            if pause is None or pause > left or self.depth:
+                return entry
+            await tools.clock.sleep(pause)
+
+    async def _looked_up(self, entry: Entry | None, *, is_refresh: bool) -> tuple[Entry | None, bool]:
+        """What is known before anybody is asked, and whether it is enough; waits where another crawler is asking."""
+        tools = self._tools
+
+        def is_enough(entry: Entry) -> bool:
+            policy = tools.policy(entry)
+            return policy.refetch is Refetch.NOT if is_refresh else policy.is_current
+
+        if entry is not None and is_enough(entry):
+            return entry, True
+        if tools.shared_store is None:
+            return entry, False
+        lookup = tools.shared_store.lookup(self.origin, entry, is_enough)
+        self._lease = lookup.lease
+        longest = REDIRECT_LEASE_WAIT if self.depth else tools.lease_wait
+        found = await lookup.found() or not await lookup.acquire_or_wait(longest, tools.clock.sleep)
+        tools.count("rep/storage/hit" if found else "rep/storage/miss")
+        return lookup.entry, found
+
+    async def _fetched(self, entry: Entry | None) -> Entry | None:
+        # A cache of the crawl's would only replay what is known.
+        chain, result = await self._follow(entry, past_cache=entry is not None)
+        if result is not None and chain.is_replayed:
+            replayed = self._after(entry, result)
+            if self._tools.policy(replayed).refetch is Refetch.FIRST or replayed.outage is not None:
+                # Too old to be used; but it can be validated, or obeyed while there is nothing newer.
+                entry = replayed if replayed.stored is not None else entry
+                chain, result = await self._follow(entry, past_cache=True)
+        return None if result is None else self._after(entry, result)
+
+    async def _follow(self, entry: Entry | None, *, past_cache: bool) -> tuple[RedirectChain, FetchResult | None]:
+        tools = self._tools
+        chain = RedirectChain(
+            self.origin,
+            entry.stored if entry is not None else None,
+            self.trigger,
+            fetch=tools.fetch,
+            resolve=self._resolve,
+            settings=tools.settings,
+            clock=tools.clock,
+            count=tools.count,
+            past_cache=past_cache,
+        )
+        result = await chain.result(tools.settings.max_redirects - self.depth)
+        return chain, chain.gave_up() if result is None and not self.depth else result
+
+    async def _resolve(self, other: Origin) -> RobotsPolicy | Elsewhere:
+        return await self._resolve_redirect(self, other)
+
+    def _after(self, entry: Entry | None, result: FetchResult) -> Entry:
+        tools = self._tools
+        return after_fetch(entry, self.origin.robots_url, result, tools.clock.now(), tools.limits)
+
+    def _failed(self, entry: Entry | None, reason: str) -> Entry:
+        return self._after(entry, FetchResult(AccessResult.UNREACHABLE, reason=reason))
+
+    def _answered(self, entry: Entry) -> RobotsPolicy:
+        return policy_after_fetch(entry, self._tools.clock.now(), self._tools.unreachable_for)
+
+    # What others are told.
+
+    async def _announce(self, policy: RobotsPolicy) -> None:
+        """Before the requests that wait go on."""
+        tools = self._tools
+        self._send(robots_available, policy.entry)
+        if policy.robots is not None and self.origin not in tools.parsed:
+            tools.parsed[self.origin] = None
+            await tools.signals.send_catch_log_async(
+                signals.robots_parsed, robotparser=RepRobotParser(policy.robots), request=self.trigger
+            )
+
+    def _send(self, signal: object, entry: Entry) -> None:
+        info = origin_info(self._answered(entry))
+        self._tools.signals.send_catch_log(signal, origin=self.origin, info=info, request=self.trigger)
+
+    def _store(self, entry: Entry | None) -> None:
+        """In the background: those who wait here need not wait for that."""
+        lease, self._lease = self._lease, None
+        if self._tools.shared_store is not None and (entry is not None or lease is not None):
+            self._tools.shared_store.put_later(self.origin, entry, lease, self._tools.clock.now())

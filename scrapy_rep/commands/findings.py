@@ -64,7 +64,7 @@ class Finding:
     tokens: tuple[str, ...] = ()
     """The product tokens that it is held to, in order of preference."""
     verdict: Verdict | None = None
-    facts: OriginInfo | None = None
+    info: OriginInfo | None = None
     """Of the robots.txt that was asked for."""
     hops: tuple[Hop, ...] = ()
     """What was asked for; none where it was known."""
@@ -90,23 +90,23 @@ class Finding:
 
     @property
     def robots(self) -> RobotsTxt | None:
-        return self.facts.robots if self.facts is not None else self.file
+        return self.info.robots if self.info is not None else self.file
 
     @property
     def crawl_delay(self) -> float | None:
         return self.robots.crawl_delay(self.tokens) if self.robots is not None else None
 
-    def source(self, facts: OriginInfo) -> str:
+    def source(self, info: OriginInfo) -> str:
         """Where it is said what the answer means."""
-        status = _STATUS.fullmatch(facts.answer)
-        if facts.failing_since is not None and facts.basis is not Basis.NOTHING_ALLOWED:
-            return MEANWHILE[facts.basis][1]
+        status = _STATUS.fullmatch(info.answer)
+        if info.failing_since is not None and info.basis is not Basis.NOTHING_ALLOWED:
+            return MEANWHILE[info.basis][1]
         if status is None:
             # Unavailable without a status: more redirects than are followed.
-            is_redirects = facts.access is AccessResult.UNAVAILABLE
-            return MEANING[AccessResult.REDIRECT if is_redirects else facts.access][1]
+            is_redirects = info.access is AccessResult.UNAVAILABLE
+            return MEANING[AccessResult.REDIRECT if is_redirects else info.access][1]
         rows = (source for statuses, _, source in self.status_policy if int(status[1]) in statuses)
-        return next(rows, MEANING[facts.access][1])
+        return next(rows, MEANING[info.access][1])
 
 
 class Findings(list[Finding]):
@@ -135,9 +135,9 @@ class Findings(list[Finding]):
 
 def as_json(finding: Finding, *, show: bool = False, not_obeyed: str = "") -> dict[str, Any]:
     """All of it; the keys are in the README. What is not known is null. `show`: the file is in it, too."""
-    verdict, facts, robots = finding.verdict, finding.facts, finding.robots
+    verdict, info, robots = finding.verdict, finding.info, finding.robots
     rule = verdict.rule if verdict is not None else None
-    received_at = facts.received_at if facts is not None else None
+    received_at = info.received_at if info is not None else None
     return {
         "url": finding.url,
         "allowed": finding.allowed,
@@ -146,13 +146,13 @@ def as_json(finding: Finding, *, show: bool = False, not_obeyed: str = "") -> di
         "rule": str(rule) if rule is not None else None,
         "group": verdict.product_token if verdict is not None else None,
         "product_tokens": list(finding.tokens),
-        "robots_url": facts.robots_url if facts is not None else None,
+        "robots_url": info.robots_url if info is not None else None,
         "hops": [asdict(hop) for hop in finding.hops],
-        "answer": facts.answer if facts is not None else None,
-        "access": facts.access.value if facts is not None else None,
-        "source": finding.source(facts) if facts is not None else None,
+        "answer": info.answer if info is not None else None,
+        "access": info.access.value if info is not None else None,
+        "source": finding.source(info) if info is not None else None,
         "age": round(max(finding.now - received_at, 0.0), 3) if received_at is not None else None,
-        "good_for": round(max(facts.ask_again_at - finding.now, 0.0), 3) if facts is not None else None,
+        "good_for": round(max(info.fetch_again_at - finding.now, 0.0), 3) if info is not None else None,
         "crawl_delay": finding.crawl_delay,
         "sitemaps": list(robots.sitemaps) if robots is not None else [],
         "ignored": [asdict(ignored) for ignored in robots.ignored] if robots is not None else [],
@@ -186,8 +186,8 @@ def _shown(mark: str, text: str, colour: bool) -> str:
 
 def _rows(finding: Finding, colour: bool, not_obeyed: str) -> Iterator[tuple[str, str]]:
     """Label and words; no label where the words go on."""
-    if finding.verdict is None and finding.facts is not None:
-        yield from _asked_in_words(finding, finding.facts)  # one of a list
+    if finding.verdict is None and finding.info is not None:
+        yield from _asked_in_words(finding, finding.info)  # one of a list
         return
     code = RED if finding.allowed is False else GREEN if finding.allowed else YELLOW
     verdict = finding.verdict
@@ -200,8 +200,8 @@ def _rows(finding: Finding, colour: bool, not_obeyed: str) -> Iterator[tuple[str
     yield "crawler", " or ".join(map(printable, finding.tokens)) or "none by name: the groups of '*' alone"
     if finding.file is not None:
         yield "robots.txt", printable(finding.file_name)
-    if finding.facts is not None:
-        yield from _asked_in_words(finding, finding.facts)
+    if finding.info is not None:
+        yield from _asked_in_words(finding, finding.info)
     yield from _read_in_words(finding)
 
 
@@ -226,24 +226,24 @@ def _verdict_in_words(verdict: Verdict) -> tuple[str, str]:
     return word, f"no rule of the group of {verdict.product_token!r} forbids it"
 
 
-def _asked_in_words(finding: Finding, facts: OriginInfo) -> Iterator[tuple[str, str]]:
-    yield "robots.txt", printable(facts.robots_url)
+def _asked_in_words(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]]:
+    yield "robots.txt", printable(info.robots_url)
     for hop in finding.hops:
         if hop.location is not None:
             yield "", f"{printable(hop.answer)} -> {printable(hop.location)}"
-    if not finding.hops and facts.url not in {"", facts.robots_url}:
-        yield "", f"-> {printable(facts.url)}"
+    if not finding.hops and info.url not in {"", info.robots_url}:
+        yield "", f"-> {printable(info.url)}"
     yield (
         "answer",
-        f"{printable(facts.answer)}: {facts.access.value}, {MEANING[facts.access][0]} ({finding.source(facts)})",
+        f"{printable(info.answer)}: {info.access.value}, {MEANING[info.access][0]} ({finding.source(info)})",
     )
-    left = in_words(facts.ask_again_at - finding.now)
-    age = "" if facts.received_at is None else f"{in_words(finding.now - facts.received_at)} old"
-    if facts.failing_since is None:
+    left = in_words(info.fetch_again_at - finding.now)
+    age = "" if info.received_at is None else f"{in_words(finding.now - info.received_at)} old"
+    if info.failing_since is None:
         yield "good for", f"{left}; {age}"
     else:
-        held = f"; the rules are {age}" if facts.robots is not None else ""
-        yield "asked again", f"in {left}; failing for {in_words(finding.now - facts.failing_since)}{held}"
+        held = f"; the rules are {age}" if info.robots is not None else ""
+        yield "asked again", f"in {left}; failing for {in_words(finding.now - info.failing_since)}{held}"
 
 
 def _read_in_words(finding: Finding) -> Iterator[tuple[str, str]]:

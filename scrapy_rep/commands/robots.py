@@ -147,8 +147,13 @@ class Command(ScrapyCommand):
     def _asked(self, urls: list[str], opts: Namespace, model: type[Spider] | None) -> Findings:
         """By a crawl that asks for nothing but robots.txt, or for nothing where the store is to answer."""
         from scrapy_rep.commands.findings import Findings  # noqa: PLC0415
-        from scrapy_rep.commands.spiders import LookupSpider, lookup_spider, tell_failure  # noqa: PLC0415
-        from scrapy_rep.commands.stored import ForgettingSpider, StoredSpider  # noqa: PLC0415
+        from scrapy_rep.commands.spiders import (  # noqa: PLC0415
+            ForgettingSpider,
+            LookupSpider,
+            StoredSpider,
+            lookup_spider,
+            tell_failure,
+        )
 
         process = cast("CrawlerProcess", self.crawler_process)
         findings = Findings()

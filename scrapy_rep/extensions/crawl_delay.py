@@ -1,4 +1,4 @@
-"""Crawl-delay, by way of Scrapy's download slots: the one file that touches how Scrapy spaces requests."""
+"""Crawl-delay (REP_CRAWL_DELAY_MAX): the delay that robots.txt asks for becomes the delay of a download slot."""
 
 from __future__ import annotations
 
@@ -7,29 +7,26 @@ from typing import Any
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.http import Response
 
-from scrapy_rep.observers import Gate, Observer
+from scrapy_rep.extensions.middleware_access import MiddlewareAccess
 from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.slot_delay import SlotDelays
-from scrapy_rep.settings import RepSettings
+from scrapy_rep.signals import robots_available
 from scrapy_rep.text import printable
 
 logger = logging.getLogger("scrapy_rep")
 
 
-class CrawlDelay(Observer):
-    """What robots.txt asks for, and what is made of it."""
-
-    def __init__(self, crawler: Crawler, most: float, gate: Gate) -> None:
-        """`most`: seconds; 0 where no delay is obeyed, which is said once."""
+class CrawlDelay:
+    def __init__(self, crawler: Crawler, most: float, middleware: MiddlewareAccess) -> None:
+        """`most`: seconds; 0 where no delay is obeyed, which the log says once."""
         self._crawler = crawler
         self._most = most
-        self._gate = gate
+        self._middleware = middleware
         self._has_hinted = False
+        crawler.signals.connect(self._available, signal=robots_available)
         if most:
-            # Late, so that whoever adjusts delays as well (AutoThrottle) has done so by then.
+            # Late, so that other components that adjust delays (AutoThrottle) have done so by then.
             crawler.signals.connect(self._listen, signal=signals.engine_started)
             self._slots = SlotDelays(crawler)
 
@@ -37,16 +34,16 @@ class CrawlDelay(Observer):
         self._crawler.signals.connect(self._reached, signal=signals.request_reached_downloader)
         self._crawler.signals.connect(self._downloaded, signal=signals.response_downloaded)
 
-    def introduced(self, origin: Origin, facts: OriginInfo, cause: Request) -> None:  # noqa: ARG002 - an observer's
-        asked = _asked_for(facts.robots, self._gate.tokens(cause))
+    def _available(self, info: OriginInfo, request: Request) -> None:
+        asked = _asked_for(info.robots, self._middleware.product_tokens(request))
         if not asked:
             return
         kind = "ignored" if not self._most else "capped" if asked > self._most else "obeyed"
         self._crawler.stats.inc_value(f"rep/crawl_delay/{kind}")
         if kind != "obeyed":
-            self._hint(facts, asked)
+            self._hint(info, asked)
 
-    def _hint(self, facts: OriginInfo, asked: float) -> None:
+    def _hint(self, info: OriginInfo, asked: float) -> None:
         if self._has_hinted or self._spacing() >= asked:
             return
         self._has_hinted = True
@@ -54,7 +51,7 @@ class CrawlDelay(Observer):
             "%(url)s asks for a Crawl-delay of %(asked)g s, which is %(made)s (REP_CRAWL_DELAY_MAX = %(most)g);"
             " set REP_CRAWL_DELAY_MAX to the most seconds that you would wait. This is said once a crawl",
             {
-                "url": printable(facts.robots_url),
+                "url": printable(info.robots_url),
                 "asked": asked,
                 "made": "capped" if self._most else "not obeyed",
                 "most": self._most,
@@ -69,18 +66,14 @@ class CrawlDelay(Observer):
 
     def _reached(self, request: Request) -> None:
         """A request is about to be queued in its slot, which may be a new one: those without work are disposed of."""
-        policy = self._gate.known(request)
-        asked = 0.0 if policy is None else _asked_for(policy.robots, self._gate.tokens(request))
+        policy = self._middleware.peek(request)
+        asked = 0.0 if policy is None else _asked_for(policy.robots, self._middleware.product_tokens(request))
         self._slots.require(request, min(asked, self._most))
 
-    def _downloaded(self, response: Response, request: Request) -> None:  # noqa: ARG002 - the signal's
+    def _downloaded(self, request: Request) -> None:
         self._slots.count_from_now(request)
 
 
 def _asked_for(robots: Any, tokens: tuple[str, ...]) -> float:
     """Seconds; 0 where nothing is asked for."""
     return (robots.crawl_delay(tokens) or 0.0) if robots is not None else 0.0
-
-
-def crawl_delay(crawler: Crawler, settings: RepSettings, gate: Gate) -> Observer | None:
-    return CrawlDelay(crawler, settings.crawl_delay_max, gate)

@@ -1,4 +1,4 @@
-"""Requests that are known to be forbidden, dropped before they cost a place in the queue (REP_DROP_EARLY)."""
+"""Known-forbidden requests dropped before they take a place in the queue (REP_DROP_EARLY)."""
 
 from __future__ import annotations
 
@@ -6,32 +6,27 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 
 from scrapy_rep.exceptions import refusal
-from scrapy_rep.observers import Gate, Observer
+from scrapy_rep.extensions.middleware_access import MiddlewareAccess
 from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.settings import RepSettings
 
 
-class DropEarly(Observer):
-    """Scrapy calls no errback for what is dropped when it is scheduled."""
+class DropEarly:
+    """Scrapy calls no errback for a request that is dropped when it is scheduled."""
 
-    def __init__(self, crawler: Crawler, gate: Gate) -> None:
+    def __init__(self, crawler: Crawler, middleware: MiddlewareAccess) -> None:
         self._count = crawler.stats.inc_value
-        self._gate = gate
+        self._middleware = middleware
         crawler.signals.connect(self._scheduled, signal=signals.request_scheduled)
 
     def _scheduled(self, request: Request) -> None:
-        """Raises ForbiddenByRobots, an IgnoreRequest, which Scrapy takes for "do not schedule"."""
-        policy = self._gate.known(request)
+        """Raises ForbiddenByRobots, an IgnoreRequest: Scrapy does not schedule the request then."""
+        policy = self._middleware.peek(request)
         # An outage may be over before the request's turn comes.
         if policy is None or policy.access is AccessResult.UNREACHABLE:
             return
-        tokens = self._gate.tokens(request)
+        tokens = self._middleware.product_tokens(request)
         if not policy.allows(request.url, tokens):
-            reason = refusal(policy.verdict(request.url, tokens), policy.entry.reason)
+            verdict = policy.verdict(request.url, tokens)
             self._count("rep/dropped/early")
-            self._gate.tell(reason, request)
-            raise reason
-
-
-def drop_early(crawler: Crawler, settings: RepSettings, gate: Gate) -> Observer | None:
-    return DropEarly(crawler, gate) if settings.drop_early and not settings.shadow else None
+            self._middleware.report_forbidden(request, verdict)
+            raise refusal(verdict)

@@ -1,4 +1,4 @@
-"""A crawl that robots.txt refused from the start says so: the close reason `robotstxt_denied`."""
+"""The close reason `robotstxt_denied`, of a crawl whose start requests were all refused."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from scrapy.utils.asyncio import call_later
 
-from scrapy_rep.exceptions import ForbiddenByRobots
+from scrapy_rep.exceptions import explanation
 from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
-from scrapy_rep.observers import Gate, Observer
-from scrapy_rep.settings import RepSettings
+from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.signals import request_forbidden
 
 logger = logging.getLogger("scrapy_rep")
 
 REASON = "robotstxt_denied"
 
 
-class RobotsTxtDenied(Observer):
-    """Watches until the first request is let by: from then on, nothing of it costs a crawl anything."""
+class RobotsTxtDenied:
+    """Watches until the first request is let by, and costs a crawl nothing from then on."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._signals = crawler.signals
@@ -36,21 +36,22 @@ class RobotsTxtDenied(Observer):
             (signals.response_received, self._let_by),  # from a cache, which is before the downloader
             (signals.spider_error, self._failed),
             (signals.spider_idle, self._idle),
+            (request_forbidden, self._forbidden),
         )
         for signal, receiver in self._watches:
             self._signals.connect(receiver, signal=signal)
         self._signals.connect(self._closed, signal=signals.spider_closed)
 
-    def refused(self, request: Request, reason: ForbiddenByRobots) -> None:
+    def _forbidden(self, request: Request, verdict: Verdict) -> None:
         if request.meta.get("is_start_request"):
             self._refused += 1
-            self._why = self._why or str(reason)
+            self._why = self._why or explanation(verdict)
 
     def _scheduled(self, request: Request) -> None:
         self._asked += bool(request.meta.get("is_start_request"))
 
     def _dropped(self, request: Request) -> None:
-        """A duplicate of another: what becomes of that decides."""
+        """It repeats another request, and what becomes of that one decides."""
         self._asked -= bool(request.meta.get("is_start_request"))
 
     def _let_by(self, request: Request) -> None:
@@ -58,7 +59,7 @@ class RobotsTxtDenied(Observer):
             self._watch_no_longer()
 
     def _failed(self, response: Response | None) -> None:
-        """The spider's `start` has: that is the reason then, and Scrapy gives it."""
+        """Where the spider's `start` has failed, that is the close reason, and Scrapy gives it."""
         if response is None:
             self._watch_no_longer()
 
@@ -84,7 +85,3 @@ class RobotsTxtDenied(Observer):
                 " site is yours or you have leave to crawl it, see REP_EXEMPT",
                 {"refused": self._refused, "why": self._why},
             )
-
-
-def robotstxt_denied(crawler: Crawler, settings: RepSettings, gate: Gate) -> Observer | None:  # noqa: ARG001 - as all
-    return None if settings.shadow else RobotsTxtDenied(crawler)

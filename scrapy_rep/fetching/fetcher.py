@@ -25,8 +25,8 @@ from scrapy_rep.fetching.wire_timeout import within
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.freshness import SILENT, Caching
 from scrapy_rep.scrapy_internals.head_limit import HeadLimit
-from scrapy_rep.scrapy_internals.parking import StoppingError
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.signals import robots_response
 
 # Scrapy's middlewares and extensions leave our requests alone: we decide what an answer means.
 _UNTOUCHED = {
@@ -57,7 +57,7 @@ class Fetcher:
         is_on_wire: Callable[[Request], bool],
         now: Callable[[], float],
     ) -> None:
-        """`under_way` is entered for the time of each request, and may raise StoppingError. `is_on_wire` tells
+        """`under_way` is entered for the time of each request. `is_on_wire` tells
         whether a download handler works on the request. `now` gives seconds since the epoch."""
         self._crawler = crawler
         self._settings = settings
@@ -85,13 +85,15 @@ class Fetcher:
         of the answer are put there. `past_cache`: HttpCacheMiddleware must neither replay nor store the answer.
         `validators`: from the stored answer, to ask whether that is still valid (RFC 9111 4.3.1).
 
-        Raises StoppingError or CancelledError when the crawl closes.
+        Raises CancelledError when the crawl closes.
         """
         await maybe_deferred_to_future(self._turns.acquire())
         try:
-            return await self._fetch(url, trigger, jar, past_cache, validators)
+            answer = await self._fetch(url, trigger, jar, past_cache, validators)
         finally:
             self._turns.release()
+        self._crawler.signals.send_catch_log(robots_response, url=url, answer=answer, request=trigger)
+        return answer
 
     async def _fetch(
         self, url: str, trigger: Request, jar: CookieJar, past_cache: bool, validators: Caching | None
@@ -110,7 +112,7 @@ class Fetcher:
                     self._body_limit.abandon(request)
                     raise
             jar.extract_cookies(response, request)
-        except (StoppingError, CancelledError):  # Twisted's CancelledError is an Exception
+        except CancelledError:  # an Exception, if it is Twisted's
             raise
         except Exception as exc:  # noqa: BLE001 - any component of the crawl may raise anything
             if not isinstance(exc, IgnoreRequest):
@@ -137,7 +139,7 @@ class Fetcher:
             meta.update(download_maxsize=0, download_warnsize=0)
         if past_cache and not self._offline:
             meta["dont_cache"] = True
-        if "proxy" in trigger.meta and "_scheme_proxy" not in trigger.meta:
+        if has_own_proxy(trigger):
             meta["proxy"] = trigger.meta["proxy"]
         if url.startswith("ftp:"):
             meta.update({key: trigger.meta[key] for key in _COPIED_FOR_FTP if key in trigger.meta})
@@ -163,6 +165,11 @@ class Fetcher:
             replayed=replayed,
             offline=offline,
         )
+
+
+def has_own_proxy(trigger: Request) -> bool:
+    """Whether the request names a proxy of its own, which its robots.txt is fetched through."""
+    return "proxy" in trigger.meta and "_scheme_proxy" not in trigger.meta
 
 
 def _make_conditional(request: Request, validators: Caching) -> None:

@@ -1,7 +1,7 @@
 """Where requests wait for a robots.txt: at the scheduler's door, where the engine asks for the next request.
 
-A request that waits here is still on its way out of the queue. It has passed no downloader middleware and takes no place
-in the downloader. When its origin's robots.txt is known, it leaves by the same door, in the order of the queue.
+A request that waits here is still on its way out of the queue. It has passed no downloader middleware and takes no
+place in the downloader. When its origin's robots.txt is known, it leaves by the same door, in the order of the queue.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from scrapy_rep.scrapy_internals.engine_state import engine_slot, look_for_reque
 
 logger = logging.getLogger("scrapy_rep")
 
-MAX_AT_ONCE = 100  # requests that are taken from the queue in one turn of the event loop, while all of them have to wait
+MAX_AT_ONCE = (
+    100  # requests that are taken from the queue in one turn of the event loop, while all of them have to wait
+)
 PUT_BACK = "rep_put_back"  # meta key: priority and dont_filter of a request that went back to the queue
 BEHIND_ALL = 2**31  # a priority lower by this much comes after all that users set
 
@@ -71,11 +73,10 @@ class SchedulerDoor:
             self._next_of_queue = scheduler.next_request
             self._queue_has_pending = scheduler.has_pending_requests
             self._enqueue = scheduler.enqueue_request
-            self._close_queue = getattr(scheduler, "close", None)
+            self._close_queue = scheduler.close
             scheduler.next_request = self._next_request
             scheduler.has_pending_requests = self._has_pending_requests
-            if self._close_queue is not None:
-                scheduler.close = self._close
+            scheduler.close = self._close
         except AttributeError as exc:
             logger.warning(
                 "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl: the scheduler's"
@@ -103,7 +104,6 @@ class SchedulerDoor:
         # Scrapy's default queues are last in, first out.
         for request in self._and_ahead(waiting.request for waiting in reversed(everything)):
             self._put_back(request, request.priority)
-        assert self._close_queue is not None
         return self._close_queue(reason)
 
     def _and_ahead(self, requests: Iterator[Request]) -> Iterator[Request]:
@@ -117,7 +117,7 @@ class SchedulerDoor:
     def _next_not_waiting(self) -> Request | None:
         """The queue's next request that need not wait; those before it begin to."""
         for _ in range(MAX_AT_ONCE):
-            request = self._next_of_queue()
+            request: Request | None = self._next_of_queue()
             if request is None:
                 return None
             was_put_back = _restore(request)

@@ -23,9 +23,8 @@ sys.path[:0] = [str(TESTS), str(TESTS / "helpers"), str(TESTS / "protocol")]
 from crawling import ADDON, BUILTIN, Crawl, crawl
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
-from web import Site, Web, answer, redirect
+from web import RULES, Site, Web, answer, redirect
 
-RULES = "user-agent: *\ndisallow: /private\n"
 SETTINGS = {"REP_FETCH_TIMEOUT": 1, "DOWNLOAD_TIMEOUT": 1, "REP_FETCH_RETRIES": 1, "RETRY_ENABLED": True}
 
 

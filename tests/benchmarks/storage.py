@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 import random
 import resource
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import threading
@@ -22,7 +20,8 @@ TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "helpers"), str(TESTS / "protocol")]
 
 from crawling import ADDON
-from fleets import CRAWL, fleet, open_sites, torn_by_killed_writers
+from fleets import fleet, open_sites, torn_by_killed_writers
+from processes import Ended, crawl_process
 from redis_server import RedisServer
 from scrapy import Spider
 from scrapy.robotstxt import ProtegoRobotParser
@@ -41,11 +40,12 @@ from scrapy_rep.settings import RepSettings
 DAY = 24 * 3600.0
 
 
-def crawl(sites: list[Site], **settings: Any) -> tuple[dict[str, Any], float]:
-    job = json.dumps({"urls": [site.url(path) for site in sites for path in ("/", "/private")], "settings": settings})
+def crawl(sites: list[Site], storage: str, clock_ahead: float = 0.0) -> tuple[Ended, float]:
+    urls = [site.url(path) for site in sites for path in ("/", "/private")]
+    settings = {"REP_STORAGE": storage, "LOG_LEVEL": "WARNING"}
     begun = time.monotonic()
-    done = subprocess.run([sys.executable, CRAWL], input=job, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout), time.monotonic() - begun
+    with crawl_process(urls, settings, clock_ahead=clock_ahead) as process:
+        return process.ended(600), time.monotonic() - begun
 
 
 def runs() -> None:
@@ -58,15 +58,15 @@ def runs() -> None:
             sites = open_sites(web, 1_000, delay=0.0, headers=validators)
             for run, ahead in (("first", 0), ("second", 0), ("third, 25 hours later", 25 * 3600)):
                 before = sum(len(site.robots_requests) for site in sites)
-                result, seconds = crawl(sites, REP_STORAGE=storage, CLOCK_AHEAD=ahead)
+                result, seconds = crawl(sites, storage, ahead)
                 asked = [request for site in sites for request in site.robots_requests]
                 conditional = sum("If-None-Match" in request["headers"] for request in asked)
                 print(
                     f"{address:8} {run:22} {seconds:5.1f} s, {len(asked) - before:5} robots.txt requests"
-                    f" ({conditional} conditional so far), {len(result['pages'])} pages,"
-                    f" {len(result['refused'])} refused"
+                    f" ({conditional} conditional so far), {len(result.pages)} pages,"
+                    f" {len(result.refused)} refused"
                 )
-            print(f"{address:8} {'an empty crawl':22} {crawl([], REP_STORAGE=storage)[1]:5.2f} s")
+            print(f"{address:8} {'an empty crawl':22} {crawl([], storage)[1]:5.2f} s")
     web.close()
 
 
@@ -88,8 +88,8 @@ def fleets() -> None:
             settings = {"REP_STORAGE": redis.url}
             account = fleet(sites, settings, crawlers=8, kills=kills, between=(0.5, 1.5), meanwhile=thread.start)
             thread.join()
-        waited = sum(c["stats"].get("rep/storage/hit", 0) for c in account.crawls)
-        errors = sum(c["stats"].get("rep/storage/error", 0) for c in account.crawls)
+        waited = sum(c.stats.get("rep/storage/hit", 0) for c in account.crawls)
+        errors = sum(c.stats.get("rep/storage/error", 0) for c in account.crawls)
         print(
             f"{name}: {account.seconds:.0f} s; robots.txt requests an origin: {min(account.asked)} to"
             f" {max(account.asked)}, {account.asked_more} in all beyond one each, {account.kills} kills;"
@@ -113,9 +113,9 @@ def files() -> None:
     sites = open_sites(web, 20)
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "robots.db").write_bytes(os.urandom(1_000_000))
-        result, _ = crawl(sites, REP_STORAGE=f"sqlite://{folder}/robots.db")
-        print(f"random octets: {len(result['pages'])} of 20 pages, {len(result['refused'])} of 20 refused;")
-        print(f"warnings: {len(result['warnings'])}; in the folder: {sorted(os.listdir(folder))}")
+        result, _ = crawl(sites, f"sqlite://{folder}/robots.db")
+        print(f"random octets: {len(result.pages)} of 20 pages, {len(result.refused)} of 20 refused;")
+        print(f"warnings: {len(result.warnings)}; in the folder: {sorted(os.listdir(folder))}")
     web.close()
 
 

@@ -25,9 +25,8 @@ from scrapy import Request
 from scrapy.crawler import CrawlerProcess
 from scrapy.http import Response
 from scrapy.utils.asyncio import call_later, sleep
-from web import Route, Site, Web, answer
+from web import RULES, Route, Site, Web, answer
 
-RULES = "user-agent: *\ndisallow: /private\n"
 ORIGINS, PAGES = 200, 3
 MAX_SECONDS = 240  # for one crawl
 WHO: dict[str, dict[str, Any]] = {"scrapy-rep": ADDON, "built-in": BUILTIN}

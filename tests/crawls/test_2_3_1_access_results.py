@@ -11,11 +11,9 @@ from crawling import Crawl, Time, crawl, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
-from web import Site, Web, answer, redirect
+from web import RULES, Site, Web, answer, redirect
 
 from scrapy_rep import AccessResult, RobotsUnreachable
-
-RULES = "user-agent: *\ndisallow: /private\n"
 
 
 async def outcome(site: Site, **more: Any) -> tuple[Crawl, AccessResult]:

@@ -33,7 +33,6 @@ async def test_ours_on_and_the_builtin_off_however_it_was_listed(web: Web, liste
     site = web.robots(answer(status=503))
     result = await crawl(site.url("/"), settings={"DOWNLOADER_MIDDLEWARES": listed})
     assert list(result.refused) == [site.url("/")]
-    assert result.crawler is not None
     assert result.crawler.get_downloader_middleware(RobotsTxtMiddleware) is None
     assert result.crawler.get_downloader_middleware(RepMiddleware) is not None
     assert len(result.messages()) == 2, "the outage and its summary, nothing else"
@@ -46,7 +45,6 @@ async def test_a_spiders_own_list_is_kept(web: Web) -> None:
 
     site = web.robots(NOTHING)
     result = await crawl(site.url("/"), spider=Own)
-    assert result.crawler is not None
     listed = result.crawler.settings.getdict("DOWNLOADER_MIDDLEWARES")
     assert listed["scrapy_rep.RepMiddleware"] == 120
     assert list(result.refused) == [site.url("/")]

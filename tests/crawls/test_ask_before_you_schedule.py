@@ -12,11 +12,11 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
-from web import Web, answer
+from web import RULES, Web, answer
 
 from scrapy_rep import AccessResult, RepMiddleware, Verdict
 
-RULES = "user-agent: *\ndisallow: /private\n\nuser-agent: otherbot\ndisallow: /\n"
+FOR_TWO = f"{RULES}\nuser-agent: otherbot\ndisallow: /\n"
 
 
 def asking(*requests: str | Request) -> type[CrawlSpider]:
@@ -26,7 +26,7 @@ def asking(*requests: str | Request) -> type[CrawlSpider]:
         async def start(self) -> Any:
             gate = self.crawler.get_downloader_middleware(RepMiddleware)
             assert gate is not None
-            self.crawl.verdicts = [await gate.verdict(request) for request in requests]  # type: ignore[attr-defined]
+            self.crawl.ends = [await gate.verdict(request) for request in requests]
             return
             yield
 
@@ -36,13 +36,12 @@ def asking(*requests: str | Request) -> type[CrawlSpider]:
 async def verdicts_on(*requests: str | Request, **settings: Any) -> list[Verdict]:
     result = await crawl(spider=asking(*requests), settings=settings)
     assert result.tracebacks == []
-    verdicts: list[Verdict] = result.verdicts  # type: ignore[attr-defined]
-    return verdicts
+    return result.ends
 
 
 @ensureDeferred
 async def test_a_spider_may_ask_before_it_schedules(web: Web) -> None:
-    site = web.robots(RULES)
+    site = web.robots(FOR_TWO)
     page, private = await verdicts_on(site.url("/"), site.url("/private/a"))
     assert (page.allowed, private.allowed) == (True, False)
     assert private.rule is not None
@@ -52,7 +51,7 @@ async def test_a_spider_may_ask_before_it_schedules(web: Web) -> None:
 
 @ensureDeferred
 async def test_a_request_is_asked_about_as_it_is(web: Web) -> None:
-    site = web.robots(RULES)
+    site = web.robots(FOR_TWO)
     own_name = Request(site.url("/"), meta={"robotstxt_user_agent": "OtherBot"})
     own_header = Request(site.url("/"), headers={"User-Agent": "OtherBot/1.0"})
     assert [verdict.allowed for verdict in await verdicts_on(own_name, own_header)] == [False, False]
@@ -66,13 +65,13 @@ async def test_of_an_unreachable_robots_txt(web: Web) -> None:
 
 @ensureDeferred
 async def test_shadow_mode_changes_no_verdict(web: Web) -> None:
-    (verdict,) = await verdicts_on(web.robots(RULES).url("/private"), REP_SHADOW=True)
+    (verdict,) = await verdicts_on(web.robots(FOR_TWO).url("/private"), REP_SHADOW=True)
     assert not verdict.allowed
 
 
 @ensureDeferred
 async def test_whoever_asks_while_the_crawl_closes_is_told_so(web: Web) -> None:
-    site, start = web.robots(answer(RULES, kind="hang")), web.site()
+    site, start = web.robots(answer(FOR_TWO, kind="hang")), web.site()
     ends: list[BaseException] = []
 
     class Asks(CrawlSpider):
@@ -118,7 +117,7 @@ def scheduled(urls: list[str]) -> Any:
 @pytest.mark.parametrize("early", [True, False])
 @ensureDeferred
 async def test_known_forbidden_requests_cost_no_place_in_the_queue(web: Web, early: bool) -> None:
-    site = web.robots(RULES)
+    site = web.robots(FOR_TWO)
     result = await crawl(site.url("/start"), spider=Follows, settings={"REP_DROP_EARLY": early})
     assert sorted(result.pages) == [site.url("/page"), site.url("/start")]
     assert result.stats["scheduler/enqueued"] == (2 if early else 3)
@@ -130,7 +129,7 @@ async def test_known_forbidden_requests_cost_no_place_in_the_queue(web: Web, ear
 
 @ensureDeferred
 async def test_what_is_not_known_is_scheduled(web: Web) -> None:
-    site = web.robots(RULES)
+    site = web.robots(FOR_TWO)
     result = await crawl(site.url("/private"), settings={"REP_DROP_EARLY": True})
     assert list(result.refused) == [site.url("/private")]
 
@@ -151,7 +150,7 @@ async def test_what_an_outage_forbids_is_scheduled_for_it_may_be_over_by_then(we
 
 @ensureDeferred
 async def test_a_request_that_is_exempt_is_not_dropped(web: Web) -> None:
-    site = web.robots(RULES)
+    site = web.robots(FOR_TWO)
 
     class Exemptions(CrawlSpider):
         def parse(self, response: Response, **_: Any) -> Any:

@@ -12,11 +12,10 @@ import pytest
 from crawling import Crawl, CrawlSpider, Time, crawl, in_turn, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
-from web import Route, Site, Web, answer, redirect
+from web import RULES, Route, Site, Web, answer, redirect
 
 from scrapy_rep import AccessResult
 
-RULES = "User-agent: *\nDisallow: /private\n"
 ETAG = {"ETag": '"1"'}
 HOUR, DAY = 3600.0, 24 * 3600.0
 DOWN = answer(status=503)
@@ -34,7 +33,7 @@ async def ends(site: Site, time: Time, *steps: float, path: str = "/private", **
 def short(result: Crawl) -> str:
     """`-` for each refusal by a rule, `u` for unreachable, `+` for a page."""
     names = {"page": "+", "ForbiddenByRobots": "-", "RobotsUnreachable": "u"}
-    return "".join(names[end] for end in result.ends)  # type: ignore[attr-defined]
+    return "".join(names[end] for end in result.ends)
 
 
 # Freshness.
@@ -331,7 +330,6 @@ async def test_origins_beyond_the_bound_are_forgotten(web: Web, bound: dict[str,
     sites = [web.robots(RULES) for _ in range(9)]
     result = await crawl(*(site.url("/") for site in sites), settings=bound)
     assert len(result.pages) == 9
-    assert result.crawler is not None
     (middleware,) = [m for m in result.crawler.engine.downloader.middleware.middlewares if hasattr(m, "_resolver")]
     resolver = middleware._resolver
     assert len(resolver._memory._in_use) <= 3

@@ -32,15 +32,9 @@ def gaps(*sites: Site) -> list[float]:
     return [later - earlier for earlier, later in pairwise(began)]
 
 
-class Slots(CrawlSpider):
-    """Tells what the download slots were at the end."""
-
-    def closed(self, _reason: str) -> None:
-        self.crawl.slots = self.crawler.engine.downloader.slots  # type: ignore[attr-defined]
-
-
 def slot_of(result: Crawl) -> Any:
-    (slot,) = result.slots.values()  # type: ignore[attr-defined]
+    """The download slot, as it was at the end."""
+    (slot,) = result.downloader.slots.values()
     return slot
 
 
@@ -117,7 +111,7 @@ async def test_no_hint_where_the_users_own_delay_is_enough(web: Web) -> None:
 @ensureDeferred
 async def test_it_is_capped(web: Web) -> None:
     site = web.robots(robots(100))
-    result = await crawl(site.url("/"), spider=Slots, settings={"REP_CRAWL_DELAY_MAX": DELAY})
+    result = await crawl(site.url("/"), settings={"REP_CRAWL_DELAY_MAX": DELAY})
     assert slot_of(result).delay == DELAY
     assert result.stats["rep/crawl_delay/capped"] == 1
     (hint,) = hints(result)
@@ -128,7 +122,7 @@ async def test_it_is_capped(web: Web) -> None:
 async def test_what_the_user_set_is_never_lowered(web: Web) -> None:
     # Less than the user's delay, more than that less its jitter.
     site = web.robots(robots(0.3))
-    result = await crawl(site.url("/"), spider=Slots, settings={**OBEYED, "DOWNLOAD_DELAY": 0.4})
+    result = await crawl(site.url("/"), settings={**OBEYED, "DOWNLOAD_DELAY": 0.4})
     assert slot_of(result).delay == 0.4
 
 
@@ -137,7 +131,7 @@ async def test_what_the_user_set_is_never_lowered(web: Web) -> None:
 async def test_origins_that_share_a_slot_share_the_largest(web: Web, throttle: dict[str, Any]) -> None:
     sites = [web.robots(robots(delay)) for delay in (0.05, DELAY, 0.1)]
     urls = [site.url(f"/{n}") for n in range(2) for site in sites]
-    result = await crawl(*urls, spider=Slots, settings={**OBEYED, **throttle})
+    result = await crawl(*urls, settings={**OBEYED, **throttle})
     assert slot_of(result).delay == DELAY
     pages = [[r for r in site.requests if r["target"] != "/robots.txt"] for site in sites]
     assert [len(asked) for asked in pages] == [2, 2, 2]
@@ -150,7 +144,7 @@ async def test_of_the_groups_of_the_crawlers_own_token(web: Web) -> None:
     text = "user-agent: *\ncrawl-delay: 100\ndisallow:\n\nuser-agent: quickbot\ncrawl-delay: 0.05\ndisallow:\n"
     site = web.robots(text)
     settings = {**OBEYED, "ROBOTSTXT_USER_AGENT": "QuickBot", "USER_AGENT": "QuickBot/1.0"}
-    result = await crawl(site.url("/"), spider=Slots, settings=settings)
+    result = await crawl(site.url("/"), settings=settings)
     assert slot_of(result).delay == 0.05
 
 

@@ -18,7 +18,7 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro
-from web import Route, Site, Web, answer, redirect
+from web import RULES, Route, Site, Web, answer, redirect
 
 from scrapy_rep import AccessResult, RobotsUnreachable
 from scrapy_rep.protocol.redirect_target import is_private
@@ -29,7 +29,6 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-RULES = "user-agent: *\ndisallow: /private\n"
 NOTHING = "user-agent: *\ndisallow: /\n"
 LIMIT = 512_000  # octets
 # What may be on its way in buffers of the operating system, both ends, when nobody reads any longer.

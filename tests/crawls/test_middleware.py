@@ -15,12 +15,12 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from scrapy.utils.asyncio import sleep
-from web import Web, answer, redirect
+from web import RULES, Web, answer, redirect
 
 from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware, RobotsUnreachable
+from scrapy_rep.cache.origin_fetch import OriginFetch
 
 NOTHING = "user-agent: *\ndisallow: /\n"
-RULES = "user-agent: *\ndisallow: /private\n"
 
 
 # What passes.
@@ -64,7 +64,6 @@ async def test_with_obeying_off_nothing_is_asked(web: Web) -> None:
     result = await crawl(site.url("/"), settings={"ROBOTSTXT_OBEY": False})
     assert list(result.pages) == [site.url("/")]
     assert site.robots_requests == []
-    assert result.crawler is not None
     assert result.crawler.get_downloader_middleware(RepMiddleware) is None
 
 
@@ -131,17 +130,18 @@ async def test_media_pipelines_and_the_like_wait_as_well(web: Web, concurrency: 
 
 
 @ensureDeferred
-async def test_nobody_is_lost_when_the_fetch_ends_in_the_unforeseen(web: Web) -> None:
-    class Broken(RepMiddleware):
-        async def _introduced(self, *_: Any) -> None:
-            raise ZeroDivisionError
+async def test_no_request_is_lost_when_a_fetch_ends_in_an_internal_error(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> Any:
+        raise ZeroDivisionError
 
+    monkeypatch.setattr(OriginFetch, "_announce", fails)
     site = web.robots(answer(RULES, delay=0.1))
-    broken = {"DOWNLOADER_MIDDLEWARES": {RepMiddleware: None, Broken: 100}}
-    result = await crawl(site.url("/a"), site.url("/b"), settings=broken)
+    result = await crawl(site.url("/a"), site.url("/b"))
     assert len(result.refused) == 2
     assert all(isinstance(error, RobotsUnreachable) for error in result.refused.values())
-    assert result.tracebacks == [f"Unforeseen while asking for {site.robots_url}"], "a defect of ours shows"
+    assert result.tracebacks == [f"Internal error while fetching {site.robots_url}"], "a defect of ours shows"
 
 
 @ensureDeferred
@@ -204,7 +204,7 @@ async def test_2_4_rules_are_used_for_24_hours_and_no_longer(web: Web) -> None:
     site, time = web.robots(RULES), Time()
     hours = 3600.0
     result = await crawl(site.url("/"), spider=in_turn(time, 23.9 * hours, 0.1 * hours), robots=with_clock(time))
-    assert result.ends == ["page"] * 3  # type: ignore[attr-defined]
+    assert result.ends == ["page"] * 3
     assert site.targets == ["/robots.txt", "/", "/", "/robots.txt", "/"]
 
 
@@ -215,7 +215,7 @@ async def test_2_3_1_4_unreachable_is_asked_again_with_backoff(web: Web) -> None
     steps = [4.9, 0.1, 9.9, 0.1, 19.9, 0.1, 0.0]
     result = await crawl(site.url("/"), spider=in_turn(time, *steps), robots=with_clock(time))
     # Nobody waits for what was unreachable: that it is back shows in the request after the one that asked.
-    assert result.ends == ["RobotsUnreachable"] * 7 + ["page"]  # type: ignore[attr-defined]
+    assert result.ends == ["RobotsUnreachable"] * 7 + ["page"]
     assert len(site.robots_requests) == 4
     assert len(result.messages(logger="scrapy_rep")) == 2, "one WARNING for the outage, and the summary"
 
@@ -332,4 +332,4 @@ async def test_a_cache_does_not_replay_an_outage(web: Web, tmp_path: Any) -> Non
     settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path)}
     spider = in_turn(time, 5.0, 0.0)
     result = await crawl(site.url("/"), spider=spider, robots=with_clock(time), settings=settings)
-    assert result.ends == ["RobotsUnreachable", "RobotsUnreachable", "page"]  # type: ignore[attr-defined]
+    assert result.ends == ["RobotsUnreachable", "RobotsUnreachable", "page"]

@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import ftp_server
 import pytest
-from crawling import HELPERS, crawl
+from crawling import crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.utils.asyncio import sleep
+from web import RULES
 
 from scrapy_rep import RobotsUnreachable
-
-RULES = "user-agent: *\ndisallow: /private\n"
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def ftp(tmp_path: Path) -> Iterator[Callable[..., str]]:
             path = tmp_path / name.replace("_", "/").replace("robots", "robots.txt")
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(content)
-        command = [sys.executable, str(HELPERS / "ftp_server.py"), str(tmp_path), *modes]
+        command = [sys.executable, ftp_server.__file__, str(tmp_path), *modes]
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         servers.append(server)
         assert server.stdout is not None

@@ -12,11 +12,10 @@ from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import sleep
-from web import Route, Site, Web, answer
+from web import RULES, Route, Site, Web, answer
 
 from scrapy_rep import RobotsUnreachable
 
-RULES = "user-agent: *\ndisallow: /private\n"
 DOWN = answer(status=503)
 WAIT = {"REP_UNREACHABLE_WAIT": 30}
 
@@ -137,7 +136,7 @@ async def test_after_the_budget_nobody_waits_until_a_fetch_succeeds(web: Web) ->
         prepare=watched.prepare,
     )
     assert watched.asked == [0.0, 5.0, 15.0, 30.0, 70.1, 150.1]
-    told: list[tuple[float, str, int]] = result.ends  # type: ignore[attr-defined]
+    told: list[tuple[float, str, int]] = result.ends
     assert [end for _, end, _ in told] == ["RobotsUnreachable"] * 6 + ["page"]
     assert {slept for *_, slept in told} == {3}, "nobody slept after the budget was over"
     assert result.stats["rep/dropped/unreachable"] == 6
@@ -156,7 +155,7 @@ async def test_the_next_outage_has_a_budget_of_its_own(web: Web) -> None:
         prepare=watched.prepare,
     )
     assert watched.asked == [0.0, 5.0, 90_005.0, 90_010.0, 90_020.0]
-    assert result.ends == ["page"] * 2  # type: ignore[attr-defined]
+    assert result.ends == ["page"] * 2
 
 
 # Retry-After.
@@ -212,5 +211,5 @@ async def test_nobody_waits_in_vain_and_an_hour_is_the_most(web: Web, value: str
         prepare=watched.prepare,
     )
     assert watched.asked == [0.0, wait]
-    assert result.ends == ["RobotsUnreachable"] * 3 + ["page"]  # type: ignore[attr-defined]
+    assert result.ends == ["RobotsUnreachable"] * 3 + ["page"]
     assert watched.slept == []

@@ -8,9 +8,8 @@ from collections.abc import Callable
 
 import pytest
 from processes import REACTORS, Ended, crawled
-from web import Route, Web, answer, redirect
+from web import RULES, Route, Web, answer, redirect
 
-RULES = "user-agent: *\ndisallow: /private\n"
 BOMB = gzip.compress(RULES.encode() + b"#" * 100_000_000)
 SETTINGS = {"REP_FETCH_TIMEOUT": 1, "DOWNLOAD_TIMEOUT": 10}
 RULES_HOLD, EVERYTHING, NOTHING = "the rules hold", "everything is allowed", "nothing is allowed"

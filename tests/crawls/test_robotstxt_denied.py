@@ -10,10 +10,9 @@ from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
-from web import Web, answer
+from web import RULES, Web, answer
 
 NOTHING = "user-agent: *\ndisallow: /\n"
-RULES = "user-agent: *\ndisallow: /private\n"
 
 
 def instead(url: str) -> type[CrawlSpider]:

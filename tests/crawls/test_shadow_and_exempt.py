@@ -10,12 +10,11 @@ from crawling import CrawlSpider, Time, crawl, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.http import Response
-from web import Web, answer
+from web import RULES, Web, answer
 
 from scrapy_rep import RepMiddleware
 
 NOTHING = "user-agent: *\ndisallow: /\n"
-RULES = "user-agent: *\ndisallow: /private\n"
 
 
 # REP_SHADOW.

@@ -11,9 +11,8 @@ from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
-from web import Site, Web, answer, redirect
+from web import RULES, Site, Web, answer, redirect
 
-RULES = "User-agent: *\nDisallow: /private\n"
 DAY = 24 * 3600.0
 
 
@@ -165,5 +164,5 @@ async def test_what_was_shared_is_asked_about_where_it_came_from(web: Web) -> No
     target, time = web.robots([answer(RULES, headers={"ETag": '"1"'}), answer(status=304)]), Time()
     source = web.robots(redirect(target.robots_url))
     result = await crawl(source.url("/private"), spider=in_turn(time, DAY), robots=with_clock(time))
-    assert result.ends == ["ForbiddenByRobots"] * 2  # type: ignore[attr-defined]
+    assert result.ends == ["ForbiddenByRobots"] * 2
     assert [r["headers"].get("If-None-Match") for r in target.robots_requests] == [None, '"1"']

@@ -16,16 +16,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from crawling import ADDON, CrawlSpider, SlotByOrigin, crawl
+from crawling import CrawlSpider, SlotByOrigin, crawl
 from pytest_twisted import ensureDeferred
-from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro
-from web import Route, Site, Web, answer, redirect
+from web import RULES, Route, Site, Web, answer, redirect
 
 ORIGINS = int(os.environ.get("SOAK_ORIGINS", "200"))
 PAGES = 5  # an origin
-RULES = "user-agent: *\ndisallow: /private\n"
 DOWN = answer(status=503)
 BOMB = gzip.compress(RULES.encode() + b"#" * 20_000_000)
 
@@ -65,22 +63,13 @@ def origin(web: Web, kind: str, rng: random.Random) -> Site:
 class Soak(CrawlSpider):
     """Counts only: what it would keep is not what is measured."""
 
-    def __init__(self, *args: Any, **attributes: Any) -> None:
-        super().__init__(*args, **attributes)
-        self.ends: Counter[str] = Counter()
-        self.crawl.ends = self.ends  # type: ignore[attr-defined]
-        self.crawl.by_url = {}  # type: ignore[attr-defined]
-
     def parse(self, response: Any, **_: Any) -> None:
-        self.end(response.meta["asked"], "fetched")
+        self.crawl.ends.append((response.meta["asked"], "fetched"))
 
     def failed(self, failure: Any) -> None:
         refused = "ForbiddenByRobots", "RobotsUnreachable"
-        self.end(failure.request.meta["asked"], "refused" if type(failure.value).__name__ in refused else "failed")
-
-    def end(self, url: str, end: str) -> None:
-        self.ends[end] += 1
-        self.crawl.by_url[url] = end  # type: ignore[attr-defined]
+        end = "refused" if type(failure.value).__name__ in refused else "failed"
+        self.crawl.ends.append((failure.request.meta["asked"], end))
 
 
 def open_files() -> int:
@@ -106,26 +95,22 @@ async def test_every_request_is_accounted_for(web: Web) -> None:
         "REP_FETCH_RETRIES": 1,
         "LOG_LEVEL": "WARNING",
     }
-    inside: list[Crawler] = []
-    result = await crawl(*urls, spider=Soak, settings=settings, robots=ADDON, prepare=inside.append)
-    ends: Counter[str] = result.ends  # type: ignore[attr-defined]
-    by_url: dict[str, str] = result.by_url  # type: ignore[attr-defined]
-    assert set(by_url) == set(asked)
-    assert ends.total() == len(asked), "none came to an end twice"
+    result = await crawl(*urls, spider=Soak, settings=settings)
+    by_url: dict[str, str] = dict(result.ends)
+    assert Counter(url for url, _ in result.ends) == Counter(asked.keys()), "each came to an end, and none twice"
     may = {"rules": {"/private": "refused"}, "none": dict.fromkeys(paths, "refused"), "all": {}}
     for url, (kind, path) in asked.items():
         expected = may[KINDS[kind][1]].get(path, "let through")
         assert (by_url[url] == "refused") is (expected == "refused"), (kind, path, by_url[url])
     assert result.tracebacks == []
     assert [m for m in result.messages() if "rror" in m and "robots.txt is unreachable" not in m] == []
-    downloader = inside[0].engine.downloader
-    assert (downloader.total_concurrency, downloader.active) == (16, set())
+    assert (result.downloader.total_concurrency, result.downloader.active) == (16, set())
     for _ in range(100):
         if open_files() <= files:
             break
         await deferred_from_coro(sleep(0.1))
     assert open_files() <= files
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak) / 1024
-    print(f"{dict(ends)} of {len(asked)}; {grown:.0f} MiB more at the peak; {dict(Counter(kinds))}")
+    print(f"{dict(Counter(by_url.values()))} of {len(asked)}; {grown:.0f} MiB more at the peak; {dict(Counter(kinds))}")
     assert grown < 100 + 0.05 * ORIGINS
     assert not [task for task in asyncio.all_tasks() if "scrapy_rep" in repr(task)]

@@ -1,16 +1,18 @@
-"""A crawl in a process of its own: what it is to do as JSON in the first argument, what came of it as the last line.
+"""A crawl in a process of its own: its task as JSON on standard input, what came of it as the last line of output.
 
-`settings`; `urls`, or requests as dicts; `ready_after`: seconds before it says that it is ready; `stop`: what it then
-does to itself. The log goes to standard error.
+The task: `settings`; `urls`, or requests as dicts; `ready_after`: seconds until it says that it is ready; `stop`: how
+it then stops itself; `clock_ahead`: seconds by which our middleware's clock is ahead. The log goes to standard error.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
+from crawling import Time, with_clock
 from scrapy import Request, Spider
 from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
 from scrapy.exceptions import CloseSpider
@@ -19,9 +21,18 @@ from scrapy.utils.asyncio import call_later, sleep
 from scrapy.utils.defer import deferred_from_coro
 
 
-def told(what: dict[str, Any]) -> None:
+def tell(what: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
+
+
+class Ahead(Time):
+    """The clock, so many seconds ahead."""
+
+    def __call__(self) -> float:
+        return time.time() + self.now
+
+    sleep = staticmethod(sleep)
 
 
 class TellsAll(Spider):
@@ -43,7 +54,7 @@ class TellsAll(Spider):
                 raise CloseSpider("enough")
 
     def ready(self) -> None:
-        told({"ready": True})
+        tell({"ready": True})
         engine = self.crawler.engine
         assert engine is not None
         if self.task.get("stop") == "engine.close":
@@ -63,19 +74,21 @@ class TellsAll(Spider):
         self.ends.append({"url": request.url, "end": end, "why": why, **as_it_was, **arguments})
 
 
-def main() -> None:
-    task = json.loads(sys.argv[1])
-    settings = {"TELNETCONSOLE_ENABLED": False, "RETRY_ENABLED": False, **task["settings"]}
-    kind = CrawlerProcess if settings.get("TWISTED_REACTOR_ENABLED", True) else AsyncCrawlerProcess
-    process = kind(settings)
+def main(task: dict[str, Any]) -> None:
+    settings = task["settings"]
+    if "clock_ahead" in task:
+        settings.update(with_clock(Ahead(task["clock_ahead"])))
+    process_class = CrawlerProcess if settings.get("TWISTED_REACTOR_ENABLED", True) else AsyncCrawlerProcess
+    process = process_class(settings)
     crawler = process.create_crawler(TellsAll)
     process.crawl(crawler, task=task)
     process.start()
     spider, stats = crawler.spider, crawler.stats
     assert isinstance(spider, TellsAll)
     assert stats is not None
-    told({"ends": spider.ends, "stats": {k: v for k, v in stats.get_stats().items() if isinstance(v, int | str)}})
+    as_json = {name: value for name, value in stats.get_stats().items() if isinstance(value, int | float | str)}
+    tell({"ends": spider.ends, "stats": as_json})
 
 
 if __name__ == "__main__":
-    main()
+    main(json.load(sys.stdin))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from scrapy import Request, Spider
@@ -14,14 +13,12 @@ from scrapy.crawler import Crawler, CrawlerRunner
 from scrapy.http import Response
 from scrapy.utils.asyncio import sleep
 from scrapy.utils.httpobj import urlparse_cached
-from twisted.python.failure import Failure
 
 from scrapy_rep import ForbiddenByRobots, RepMiddleware
 
 ADDON = {"ADDONS": {"scrapy_rep.Addon": 500}}
 BUILTIN = {"ROBOTSTXT_OBEY": True}
 # No test asks for a robots.txt twice, or waits for one to come back, unless it is about that.
-HELPERS = Path(__file__).parent
 QUIET = {"REP_FETCH_RETRIES": 0, "REP_UNREACHABLE_WAIT": 0, "TELNETCONSOLE_ENABLED": False, "RETRY_ENABLED": False}
 DENIED = "Nothing was crawled, for every start request"
 
@@ -43,7 +40,14 @@ class Crawl:
     refused: dict[str, ForbiddenByRobots] = field(default_factory=dict)
     failed: dict[str, BaseException] = field(default_factory=dict)
     log: list[logging.LogRecord] = field(default_factory=list)
-    crawler: Crawler | None = None
+    ends: list[Any] = field(default_factory=list)
+    """What a spider of a test's own noted of each end, or of what else the test is about."""
+    crawler: Crawler = field(init=False)
+
+    @property
+    def downloader(self) -> Downloader:
+        assert self.crawler.engine is not None
+        return self.crawler.engine.downloader
 
     def messages(self, level: int = logging.WARNING, logger: str = "") -> list[str]:
         """Log messages at that level and above, without the one about a crawl that was refused from the start: most
@@ -86,14 +90,12 @@ class CrawlSpider(Spider):
     def parse(self, response: Response, **_: Any) -> Any:
         self.crawl.pages[response.meta["asked"]] = response
 
-    def failed(self, failure: Failure) -> Any:
-        request: Request = failure.request  # type: ignore[attr-defined]
-        error = failure.value
-        assert error is not None
+    def failed(self, failure: Any) -> Any:
+        error, asked = failure.value, failure.request.meta["asked"]
         if isinstance(error, ForbiddenByRobots):
-            self.crawl.refused[request.meta["asked"]] = error
+            self.crawl.refused[asked] = error
         else:
-            self.crawl.failed[request.meta["asked"]] = error
+            self.crawl.failed[asked] = error
 
 
 async def crawl(
@@ -162,8 +164,6 @@ def in_turn(time: Time, *steps: float, note: Callable[[str], Any] = str) -> type
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
             self.steps = list(steps)
-            self.ends: list[Any] = []
-            self.crawl.ends = self.ends  # type: ignore[attr-defined]
 
         async def parse(self, response: Response, **_: Any) -> AsyncIterator[Request]:
             async for request in self.next(response.request, "page"):
@@ -175,7 +175,7 @@ def in_turn(time: Time, *steps: float, note: Callable[[str], Any] = str) -> type
 
         async def next(self, request: Request | None, end: str) -> AsyncIterator[Request]:
             assert request is not None
-            self.ends.append(note(end))
+            self.crawl.ends.append(note(end))
             await sleep(0.05)  # what is asked while nobody waits may be answered meanwhile
             if self.steps:
                 time.now += self.steps.pop(0)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import random
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from web import Site, Web, answer
+from processes import CrawlProcess, Ended, crawl_process
+from web import RULES, Site, Web, answer
 
-CRAWL = Path(__file__).with_name("fleet_crawl.py")
 WRITER = Path(__file__).with_name("sqlite_writer.py")
-RULES = "User-agent: *\nDisallow: /private\n"
 
 
 @dataclass
@@ -27,7 +26,7 @@ class Account:
     kills: int
     asked: list[int]
     """How often each origin was asked for its robots.txt."""
-    crawls: list[dict[str, Any]] = field(default_factory=list)
+    crawls: list[Ended]
     """Of the crawlers that lived."""
 
     @property
@@ -37,23 +36,11 @@ class Account:
 
     def is_complete(self, origins: int) -> bool:
         """Every crawler that lived fetched the allowed page of every origin, and nothing that is disallowed."""
-        return all((len(c["pages"]), len(c["refused"]), c["failed"]) == (origins, origins, []) for c in self.crawls)
+        return all((len(c.ends), len(c.pages), len(c.refused)) == (2 * origins, origins, origins) for c in self.crawls)
 
 
 def open_sites(web: Web, number: int, delay: float = 0.05, headers: dict[str, str] | None = None) -> list[Site]:
     return [web.robots(answer(RULES, delay=delay, headers=headers or {})) for _ in range(number)]
-
-
-def start_crawl(sites: list[Site], settings: dict[str, Any], shuffled: random.Random) -> subprocess.Popen[str]:
-    """Of an allowed and a disallowed page of each; every crawler has an order of its own."""
-    urls = [site.url(path) for site in sites for path in ("/", "/private")]
-    shuffled.shuffle(urls)
-    process = subprocess.Popen([sys.executable, CRAWL], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdin is not None
-    process.stdin.write(json.dumps({"urls": urls, "settings": settings}))
-    process.stdin.close()
-    process.stdin = None
-    return process
 
 
 def fleet(
@@ -66,23 +53,31 @@ def fleet(
     meanwhile: Callable[[], None] | None = None,
     seed: int = 1,
 ) -> Account:
-    """Crawl by so many at once; at random moments one is killed (SIGKILL), and another one begins in its place."""
+    """Crawl with so many at once; at random moments one is killed (SIGKILL), and another one begins in its place.
+
+    Each asks for an allowed and a disallowed page of every site, in an order of its own.
+    """
     chance, begun = random.Random(seed), time.monotonic()
-    running = [start_crawl(sites, settings, chance) for _ in range(crawlers)]
-    if meanwhile is not None:
-        meanwhile()
-    killed, pace = 0, 1.0
-    while killed < kills:
-        time.sleep(chance.uniform(*between) * pace)
-        victim = chance.randrange(crawlers)
-        if running[victim].poll() is None:
-            running[victim].kill()
-            killed += 1
-        else:
-            pace /= 2  # by now they are done sooner than somebody would kill them
-        running[victim].communicate(timeout=300)
-        running[victim] = start_crawl(sites, settings, chance)
-    crawls = [json.loads(process.communicate(timeout=300)[0]) for process in running]
+    urls = [site.url(path) for site in sites for path in ("/", "/private")]
+    with ExitStack() as stack:
+
+        def start() -> CrawlProcess:
+            shuffled = chance.sample(urls, len(urls))
+            return stack.enter_context(crawl_process(shuffled, {"LOG_LEVEL": "WARNING", **settings}))
+
+        running = [start() for _ in range(crawlers)]
+        if meanwhile is not None:
+            meanwhile()
+        killed, pace = 0, 1.0
+        while killed < kills:
+            time.sleep(chance.uniform(*between) * pace)
+            victim = chance.randrange(crawlers)
+            if running[victim].killed():
+                killed += 1
+            else:
+                pace /= 2  # by now they end before their turn to be killed
+            running[victim] = start()
+        crawls = [process.ended(300) for process in running]
     asked = [len(site.robots_requests) for site in sites]
     return Account(time.monotonic() - begun, killed, asked, crawls)
 

@@ -6,13 +6,14 @@ import json
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from crawling import QUIET
+from crawling import ADDON, QUIET
 
 SECONDS = 20  # for any of them, on a machine that has much else to do
 REACTORS: dict[str, dict[str, Any]] = {
@@ -36,15 +37,32 @@ class Ended:
         return {end["url"]: end["end"] for end in self.ends}
 
     @property
+    def pages(self) -> list[str]:
+        return [end["url"] for end in self.ends if end["end"].startswith("HTTP ")]
+
+    @property
+    def refused(self) -> list[str]:
+        """By robots.txt."""
+        return [end["url"] for end in self.ends if end["end"] in {"ForbiddenByRobots", "RobotsUnreachable"}]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Lines of the log at WARNING and above."""
+        return self._lines(" WARNING: ", " ERROR: ", " CRITICAL: ")
+
+    @property
     def complaints(self) -> list[str]:
         """Lines of the log that no crawl should have."""
-        signs = ("Traceback", "Unhandled", "ERROR", "CRITICAL", "never awaited", "was destroyed")
+        return self._lines("Traceback", "Unhandled", "ERROR", "CRITICAL", "never awaited", "was destroyed")
+
+    def _lines(self, *signs: str) -> list[str]:
         return [line for line in self.log.splitlines() if any(sign in line for sign in signs)]
 
 
 class CrawlProcess:
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str], log: IO[str]) -> None:
         self._process = process
+        self._log = log
 
     def until_ready(self) -> None:
         assert self._process.stdout is not None
@@ -53,9 +71,18 @@ class CrawlProcess:
     def interrupt(self) -> None:
         self._process.send_signal(signal.SIGINT)
 
+    def killed(self) -> bool:
+        """False where it had come to an end before."""
+        was_running = self._process.poll() is None
+        self._process.kill()
+        self._process.communicate()
+        return was_running
+
     def ended(self, seconds: float = SECONDS) -> Ended:
-        """Raises TimeoutExpired where it doesn't end within these."""
-        out, log = self._process.communicate(timeout=seconds)
+        """Raises TimeoutExpired if it does not end within so many seconds."""
+        out, _ = self._process.communicate(timeout=seconds)
+        self._log.seek(0)
+        log = self._log.read()
         assert self._process.returncode == 0, log
         return Ended(log, **json.loads(out.splitlines()[-1]))
 
@@ -64,25 +91,24 @@ class CrawlProcess:
 def crawl_process(
     urls: Sequence[str | dict[str, Any]], settings: dict[str, Any] | None = None, **task: Any
 ) -> Iterator[CrawlProcess]:
-    """A crawl under way; whatever happens, it does not outlive the block."""
-    settings = {**QUIET, "ADDONS": {"scrapy_rep.Addon": 500}, **(settings or {})}
-    argument = json.dumps({"urls": list(urls), "settings": settings, **task})
+    """A crawl under way; it does not outlive the block. `task`: see `crawl_process.py`."""
+    settings = {**QUIET, **ADDON, **(settings or {})}
     script = str(Path(__file__).with_name("crawl_process.py"))
-    process = subprocess.Popen(
-        [sys.executable, script, argument],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield CrawlProcess(process)
-    finally:
-        if process.poll() is None:
+    # Not a pipe: nobody reads the log before the end, and a full pipe would stop the crawl.
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log,
+        subprocess.Popen(
+            [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+        ) as process,
+    ):
+        assert process.stdin is not None
+        json.dump({"urls": list(urls), "settings": settings, **task}, process.stdin)
+        process.stdin.close()
+        process.stdin = None
+        try:
+            yield CrawlProcess(process, log)
+        finally:
             process.kill()
-        process.wait()
-        for pipe in (process.stdout, process.stderr):
-            assert pipe is not None
-            pipe.close()
 
 
 def crawled(urls: Sequence[str | dict[str, Any]], settings: dict[str, Any] | None = None, **task: Any) -> Ended:

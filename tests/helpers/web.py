@@ -14,6 +14,9 @@ from typing import Any
 
 Route = dict[str, Any]
 
+RULES = "user-agent: *\ndisallow: /private\n"
+"""What most origins of these tests say in their robots.txt."""
+
 
 def answer(
     body: str | bytes = "", status: int = 200, headers: Mapping[str, str] | Iterable[tuple[str, str]] = (), **more: Any

@@ -335,7 +335,8 @@ def test_a_class_of_ones_own_gets_the_address() -> None:
     for storage_class in (OwnStorage, path):
         crawler = crawler_with(REP_STORAGE="own://x?y", REP_STORAGES={"own": storage_class})
         storage = storage_of(crawler)
-        assert (type(storage).__name__, storage.address) == ("OwnStorage", "own://x?y")  # type: ignore[attr-defined]
+        assert isinstance(storage, OwnStorage)
+        assert storage.address == "own://x?y"
 
 
 def test_a_class_without_from_crawler_gets_the_address_alone(tmp_path: Path) -> None:

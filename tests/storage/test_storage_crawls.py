@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +12,8 @@ from time import time as seconds_since_the_epoch
 from typing import Any
 
 import pytest
-from crawling import ADDON, HELPERS, Crawl, Time, crawl, in_turn, with_clock
+from crawling import ADDON, Crawl, Time, crawl, in_turn, with_clock
+from processes import REACTORS, crawled
 from pytest_twisted import ensureDeferred
 from redis_server import RedisServer
 from scrapy import Spider, signals
@@ -25,7 +23,7 @@ from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred
-from web import Web, answer, redirect
+from web import RULES, Web, answer, redirect
 
 from scrapy_rep.cache.shared_store import NOT_SHARED
 from scrapy_rep.protocol.access_result import AccessResult
@@ -34,7 +32,6 @@ from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.storage import Storage, Stored, storage_of, stored
 from scrapy_rep.storage.memory import MemoryStorage
 
-RULES = "User-agent: *\nDisallow: /private\n"
 DOWN = answer(status=503)
 DAY = 24 * 3600.0
 
@@ -163,7 +160,7 @@ async def test_5_2_2_5_an_outage_is_stored_all_the_same(web: Web, address: str) 
     result = await crawl(
         site.url("/private"), spider=in_turn(time, DAY), settings={"REP_STORAGE": address}, robots=with_clock(time)
     )
-    assert result.ends == ["ForbiddenByRobots"] * 2, "from memory, as stale rules"  # type: ignore[attr-defined]
+    assert result.ends == ["ForbiddenByRobots"] * 2, "from memory, as stale rules"
     (item,) = await task(everything_in(address))
     assert item.entry is not None
     assert item.entry.stored is None
@@ -490,24 +487,13 @@ async def test_any_exception_of_a_store_that_is_built_stops_the_start(web: Web, 
 
 # Every reactor.
 
-CRAWL = HELPERS / "fleet_crawl.py"
-REACTORS: dict[str, dict[str, Any]] = {
-    "asyncio": {},
-    "select": {"TWISTED_REACTOR": "twisted.internet.selectreactor.SelectReactor"},
-    "none": {"TWISTED_REACTOR_ENABLED": False},
-}
-
 
 @pytest.mark.parametrize("reactor", REACTORS)
 def test_every_reactor(web: Web, address: str, reactor: str) -> None:
     site = web.robots(RULES)
     settings = {**REACTORS[reactor], "REP_STORAGE": address}
     for _ in range(2):
-        job = json.dumps({"urls": [site.url("/"), site.url("/private")], "settings": settings})
-        done = subprocess.run(
-            [sys.executable, CRAWL], input=job, capture_output=True, text=True, check=True, timeout=60
-        )
-        result = json.loads(done.stdout)
-        assert (result["pages"], result["refused"]) == ([site.url("/")], [site.url("/private")])
-        assert [message for message in result["warnings"] if "REP_" in message or "robots.txt" in message] == []
+        ended = crawled([site.url("/"), site.url("/private")], settings)
+        assert (ended.pages, ended.refused) == ([site.url("/")], [site.url("/private")])
+        assert [message for message in ended.warnings if "REP_" in message or "robots.txt" in message] == []
     assert len(site.robots_requests) == 1
