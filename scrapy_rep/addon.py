@@ -1,4 +1,4 @@
-"""One line in the settings: ours on, the built-in off."""
+"""The Scrapy add-on: switches our middlewares on and the built-in one off."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scrapy.settings import BaseSettings
 from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
 from scrapy_rep.middleware import RepMiddleware
 
-# The built-in's place, so that user middlewares see the same requests; and the one behind HttpCompressionMiddleware.
+# The built-in's order, so that user middlewares see the same requests; and the one after HttpCompressionMiddleware.
 ORDERS = {RepMiddleware: 100, RepDecodingMiddleware: 595}
 
 
@@ -16,7 +16,7 @@ class Addon:
     """`ADDONS = {"scrapy_rep.Addon": 500}`"""
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Settings of the project's and the spider's own stay as they are, all but the built-in's place."""
+        """Keeps what the project and the spider set, except that the built-in middleware goes off."""
         name = "DOWNLOADER_MIDDLEWARES"
         settings.set_in_component_priority_dict(name, RobotsTxtMiddleware, None)
         for middleware, order in ORDERS.items():

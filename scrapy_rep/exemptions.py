@@ -1,4 +1,4 @@
-"""Origins that one has leave to crawl whatever their robots.txt says (REP_EXEMPT)."""
+"""Origins whose robots.txt is neither fetched nor obeyed (REP_EXEMPT)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ logger = logging.getLogger("scrapy_rep")
 
 
 class Exemptions:
-    """Origins, and hosts at whatever scheme and port."""
+    """The exempt origins, and the hosts that are exempt with any scheme and port."""
 
     def __init__(self, crawler: Crawler, exempt: frozenset[Origin | str]) -> None:
         self._count = crawler.stats.inc_value
         self._exempt = exempt
 
     def holds(self, origin: Origin) -> bool:
-        """Whether the origin is one of them."""
+        """Whether the origin is exempt."""
         return origin in self._exempt or origin.host in self._exempt
 
     def passes(self, origin: Origin) -> bool:
-        """Whether a request to the origin passes for it, which is counted."""
+        """The same for a request, which is counted."""
         if not self.holds(origin):
             return False
         self._count("rep/exempt")
@@ -32,4 +32,4 @@ class Exemptions:
     def announce(self) -> None:
         if self._exempt:
             names = ", ".join(sorted(map(str, self._exempt)))
-            logger.info("REP_EXEMPT: robots.txt is neither asked for nor obeyed at %s", names)
+            logger.info("REP_EXEMPT: robots.txt is neither fetched nor obeyed for %s", names)

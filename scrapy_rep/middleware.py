@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable
+from contextlib import nullcontext
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, Spider, signals
@@ -40,7 +41,6 @@ from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import call_when_closing
-from scrapy_rep.scrapy_internals.head_limit import limit_response_heads
 from scrapy_rep.scrapy_internals.scheduler_door import SchedulerDoor
 from scrapy_rep.settings import RepSettings, warn_of_unknown_names
 from scrapy_rep.signals import request_forbidden, request_waited
@@ -91,7 +91,13 @@ class RepMiddleware:
     def _built_resolver(self, settings: RepSettings) -> Resolver:
         crawler, count = self._crawler, self._stats.inc_value
         memory, store = memory_and_store(crawler, settings)
-        fetcher = Fetcher(crawler, settings, self._downloads.fetch, self._downloads.is_on_wire, self.clock)
+        fetcher = Fetcher(
+            crawler,
+            settings,
+            under_way=self._downloads.fetch,
+            is_on_wire=self._downloads.is_on_wire,
+            now=self.clock,
+        )
         tools = FetchTools(
             settings,
             fetcher.fetch,
@@ -105,14 +111,17 @@ class RepMiddleware:
         return Resolver(tools)
 
     def _start_extensions(self, settings: RepSettings) -> None:
-        OutageLog(self._crawler, settings, self)
-        CrawlDelay(self._crawler, settings.crawl_delay_max, self)
+        # Held here, because signals do not keep their receivers alive.
+        self._extensions: list[object] = [
+            OutageLog(self._crawler, settings, self),
+            CrawlDelay(self._crawler, settings.crawl_delay_max, self),
+        ]
         if not settings.shadow:
-            RobotsTxtDenied(self._crawler)
+            self._extensions.append(RobotsTxtDenied(self._crawler))
             if settings.drop_early:
-                DropEarly(self._crawler, self)
+                self._extensions.append(DropEarly(self._crawler, self))
         if settings.report is not None:
-            Report(self._crawler, settings, self)
+            self._extensions.append(Report(self._crawler, settings, self))
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RepMiddleware:
@@ -172,25 +181,24 @@ class RepMiddleware:
 
     def _released(self, request: Request, policy: RobotsPolicy, seconds: float) -> None:
         self._released_number += 1
-        self._tell_waited(request, seconds)
+        self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
         try:
             self._waited[request] = policy.verdict(request.url, self.user_agent.tokens(request))
         except ValueError:  # in its meta; `process_request` raises it
             return
 
     async def _wait_here(self, origin: Origin, request: Request) -> None:
+        self._stats.inc_value("rep/waited")
         began = self.monotonic()
         try:
-            with self._downloads.uncounted(request):
+            # One that never came through the door is no part of what the engine limits.
+            with self._downloads.uncounted(request) if self._door.is_open else nullcontext():
                 policy = await self._resolver.resolve(origin, request)
         except CrawlClosingError:
             raise IgnoreRequest("The crawl closed while the request waited for robots.txt") from None
-        self._tell_waited(request, self.monotonic() - began)
-        self._decide(policy, request)
-
-    def _tell_waited(self, request: Request, seconds: float) -> None:
-        self._stats.inc_value("rep/waited")
+        seconds = self.monotonic() - began
         self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
+        self._decide(policy, request)
 
     # For spiders.
 
@@ -268,7 +276,6 @@ class RepMiddleware:
             logger.warning("REP_SHADOW is on: what robots.txt forbids is counted and logged, and fetched all the same")
         self._door.open()
         call_when_closing(self._crawler, self._resolver.stop)
-        limit_response_heads(self._crawler)
         self._warn_of_misconfiguration()
 
     async def _spider_closed(self) -> None:

@@ -23,7 +23,10 @@ class RepRobotParser(RobotParser):
 
     def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
         """Whether the absolute URL may be fetched; `user_agent` is a product token or a whole User-Agent."""
-        return self.robots.allows(to_unicode(url, errors="replace"), _tokens(user_agent))
+        try:
+            return self.robots.allows(to_unicode(url, errors="replace"), _tokens(user_agent))
+        except ValueError:  # links such as `mailto:a@b.example`, which no robots.txt is about
+            return True
 
     def crawl_delay(self, user_agent: str | bytes) -> float | None:
         """Seconds, or None where no group of the agent's names any."""

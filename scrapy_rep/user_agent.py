@@ -1,9 +1,10 @@
-"""Which product tokens a request is held to, and where they come from (RFC 9309 section 2.2.1)."""
+"""The crawler's product tokens: which apply to a request, and where they come from (RFC 9309 section 2.2.1)."""
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -13,7 +14,7 @@ from scrapy.http import Headers
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.python import to_unicode, without_none_values
 
-from scrapy_rep.protocol.robotstxt.product_tokens import EVERYONE, is_product_token, product_token
+from scrapy_rep.protocol.robotstxt.product_tokens import EVERYONE, IDENTIFIER, is_product_token, product_token
 
 logger = logging.getLogger("scrapy_rep")
 
@@ -21,14 +22,14 @@ META_KEY = SPIDER_ATTRIBUTE = "robotstxt_user_agent"
 SETTING = "ROBOTSTXT_USER_AGENT"
 
 ProductTokens = tuple[str, ...]
-"""In order of preference; none where the crawler names itself nowhere: only groups of `*` apply then."""
+"""In order of preference. Empty if the crawler has no name: then only the groups of `*` apply."""
 
 
 class UserAgent:
-    """The crawl's product tokens, and those of single requests that have their own."""
+    """The crawl's product tokens, and those of requests that have their own."""
 
     def __init__(self, settings: BaseSettings, spider: Spider | None) -> None:
-        """Raises ValueError for a wrong value, naming the setting or attribute, the value and the cure."""
+        """Raises ValueError for a wrong value; the message names the setting or attribute, the value and the cure."""
         self._sent, self._sent_by = _user_agent_sent(settings, spider)
         configured = _configured(settings, spider)
         self._configured = configured is not None
@@ -38,7 +39,7 @@ class UserAgent:
         )
 
     def tokens(self, request: Request) -> ProductTokens:
-        """Those that this request is held to. Raises ValueError for a wrong value in its meta."""
+        """The tokens that apply to this request. Raises ValueError for a wrong value in its meta."""
         meta = request.meta.get(META_KEY)
         if meta is not None:
             return tokens_of_value(meta, f"request.meta[{META_KEY!r}]")
@@ -47,19 +48,18 @@ class UserAgent:
         return self.product_tokens
 
     def announce(self) -> None:
-        """One INFO line that says who is obeyed, and WARNINGs where site owners could not know."""
+        """Log the product token at INFO, and a WARNING where site owners could not know it."""
         names = " or ".join(map(repr, self.product_tokens))
         logger.info(
-            "robots.txt: obeying the groups of %s (from %s), where there are none those of '*'"
-            if names
-            else "robots.txt: obeying the groups of '*' alone%s (from %s)",
-            names,
+            "robots.txt product token: %s (from %s)%s",
+            names or "none, so only the groups of '*' apply",
             self.source,
+            ", falling back to '*'" if set(self.product_tokens) - {EVERYONE} else "",
         )
         sent = to_unicode(self._sent or b"", "latin-1")
-        if not names:
+        if not names and not self._configured:
             logger.warning(
-                "The User-Agent %r (from %s) names no crawler, so only groups of '*' are obeyed;"
+                "The User-Agent %r (from %s) names no crawler, so only the groups of '*' apply;"
                 " set USER_AGENT to one that names yours, or ROBOTSTXT_USER_AGENT to its product token",
                 sent,
                 self._sent_by,
@@ -67,8 +67,9 @@ class UserAgent:
         for token in self.product_tokens:
             if token != EVERYONE and token.lower() not in sent.lower():
                 logger.warning(
-                    "The User-Agent sent, %r (from %s), does not contain the product token %r (from %s), as it SHOULD"
-                    " (RFC 9309 2.2.1): set USER_AGENT to one that does, or ROBOTSTXT_USER_AGENT to a token of it",
+                    "The User-Agent sent, %r (from %s), does not contain the product token %r (from %s), so that site"
+                    " owners cannot know it (RFC 9309 2.2.1); set USER_AGENT to one that contains it, or"
+                    " ROBOTSTXT_USER_AGENT to a product token of the User-Agent",
                     sent,
                     self._sent_by,
                     token,
@@ -77,7 +78,7 @@ class UserAgent:
 
 
 def _configured(settings: BaseSettings, spider: Spider | None) -> tuple[ProductTokens, str] | None:
-    """The tokens that the user chose, and where; None where the User-Agent that is sent decides."""
+    """The tokens that the user chose, and where; None where the User-Agent decides."""
     setting = settings.get(SETTING)
     attribute = getattr(spider, SPIDER_ATTRIBUTE, None)
     above_spider = (settings.getpriority(SETTING) or 0) > SETTINGS_PRIORITIES["spider"]
@@ -90,7 +91,7 @@ def _configured(settings: BaseSettings, spider: Spider | None) -> tuple[ProductT
 
 
 def _user_agent_sent(settings: BaseSettings, spider: Spider | None) -> tuple[bytes | None, str]:
-    """The User-Agent header of a request without one of its own, as Scrapy's middlewares set it, and who set it."""
+    """The User-Agent that Scrapy's middlewares give to a request without one, and where it comes from."""
     headers = Headers(without_none_values(settings["DEFAULT_REQUEST_HEADERS"]))
     if b"User-Agent" in headers:
         return headers.get(b"User-Agent"), "DEFAULT_REQUEST_HEADERS"
@@ -105,13 +106,13 @@ def _octets(user_agent: str | bytes | None) -> bytes | None:
 
 @lru_cache(maxsize=1024)
 def tokens_of_header(user_agent: bytes | None) -> ProductTokens:
-    """The token by which the crawler calls itself in its User-Agent header; none where it names no crawler."""
+    """The product token in a User-Agent header; none if it names no crawler."""
     token = product_token(to_unicode(user_agent, "latin-1")) if user_agent else None
     return (token,) if token is not None else ()
 
 
 def tokens_of_value(value: Any, source: str) -> ProductTokens:
-    """A string is one token, a list or tuple several in order of preference. Raises ValueError for anything else."""
+    """A string is one token; a list or tuple is several, in order of preference. Raises ValueError otherwise."""
     values = _listed(value) if isinstance(value, str) else value
     if not isinstance(values, Sequence) or not values or not all(isinstance(v, str) and v for v in values):
         raise ValueError(
@@ -122,8 +123,8 @@ def tokens_of_value(value: Any, source: str) -> ProductTokens:
 
 
 def _listed(value: str) -> Any:
-    """A list in JSON, as Scrapy reads lists on the command line; None where it is broken. Else the string alone."""
-    if not value.startswith("["):  # which no token does
+    """The string, or the list that it is in JSON, which the command line needs; None if the JSON is broken."""
+    if not value.startswith("["):  # no token does
         return (value,)
     try:
         return json.loads(value)
@@ -131,18 +132,17 @@ def _listed(value: str) -> Any:
         return None
 
 
-@lru_cache(maxsize=1024)  # so that a WARNING comes once, not with each request
+@lru_cache(maxsize=1024)  # so that it warns once, not with each request
 def _tokens_of_texts(texts: tuple[str, ...], source: str) -> ProductTokens:
-    tokens: list[str] = []
-    for text in texts:
-        token = text if is_product_token(text) else product_token(text)
+    found = {text: text if is_product_token(text) else product_token(text) for text in texts}
+    for text, token in found.items():
         if token != text:
+            wrong = re.sub(IDENTIFIER, "", text)
             logger.warning(
-                "%s is %r, which is no product token but a whole User-Agent; %s. Set it to the token alone",
+                "%s is %r, which is %s; %s. Set it to a product token such as 'ExampleBot'",
                 source,
                 text,
-                f"its token {token!r} is obeyed" if token else "it names no crawler, so only groups of '*' are obeyed",
+                "a whole User-Agent" if set(wrong) & set("/ ();,") else f"no product token, because of {wrong!r}",
+                f"its product token {token!r} is obeyed" if token else "only the groups of '*' apply",
             )
-        if token is not None:
-            tokens.append(token)
-    return tuple(tokens)
+    return tuple(token for token in found.values() if token is not None)

@@ -144,7 +144,7 @@ class OriginFetch:
         tools, origin = self._tools, self.origin
         known = tools.memory.policy(origin, tools.clock.now())
         before = known.entry if known is not None else tools.memory.unannounced(origin)
-        entry: Entry | None = None
+        entry: Entry | None = self._failed(before, "cancelled")
         try:
             entry = await self._entry(before, is_refresh=known is not None and known.is_current)
             if entry is not None and not self.depth:
@@ -195,6 +195,7 @@ class OriginFetch:
                 if entry is None:
                     return None
                 if not self.depth:
+                    tools.count(f"rep/access/{entry.access.value}")
                     self._send(robots_fetched, entry)
                 if is_refresh and entry.outage is None:
                     tools.count("rep/refreshed")

@@ -8,7 +8,7 @@ from twisted.internet.defer import DeferredList
 
 from scrapy_rep.cache.origin_fetch import FetchTools, OriginFetch
 from scrapy_rep.exceptions import CrawlClosingError
-from scrapy_rep.fetching.fetcher import has_own_way
+from scrapy_rep.fetching.fetcher import has_own_proxy
 from scrapy_rep.fetching.redirects import Elsewhere
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
@@ -81,7 +81,7 @@ class Resolver:
             return policy
         under_way = self._fetches.get(other)
         if under_way is None:
-            if has_own_way(fetch.trigger):
+            if has_own_proxy(fetch.trigger):
                 return Elsewhere.FOLLOW
             if fetch.depth >= 2 * self._tools.settings.max_redirects:
                 return Elsewhere.GIVE_UP

@@ -68,7 +68,7 @@ class CrawlDelay:
         """A request is about to be queued in its slot, which may be a new one: those without work are disposed of."""
         policy = self._middleware.peek(request)
         asked = 0.0 if policy is None else _asked_for(policy.robots, self._middleware.product_tokens(request))
-        self._slots.hold(request, min(asked, self._most))
+        self._slots.require(request, min(asked, self._most))
 
     def _downloaded(self, request: Request) -> None:
         self._slots.count_from_now(request)

@@ -1,4 +1,4 @@
-"""A robots.txt's octets as they came off the wire, made readable without ever costing more than the limit."""
+"""Decodes the body of a robots.txt (Content-Encoding), and never to more than the limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scrapy.http import Response
 
 from scrapy_rep.settings import RepSettings
 
-# As Scrapy itself chooses between the libraries that it requires.
+# The same choices as Scrapy's, which requires these libraries.
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
@@ -25,20 +25,20 @@ except ImportError:
     import brotlicffi as brotli  # PyPy
 
 ROBOTS_TXT_REQUEST = "rep_robots_txt"
-"""The request meta key that marks a robots.txt request of ours."""
+"""The request meta key that marks our requests for a robots.txt."""
 
 CHUNK = 65_536  # octets
-MAX_CODINGS = 3  # each costs a pass over the limit's octets; nobody who means well stacks more
+MAX_CODINGS = 3  # each takes another pass over the body; nobody needs more
 
 
 class UndecodableBodyError(Exception):
-    """The body of a success can't be read as its Content-Encoding says."""
+    """The body of a successful response is not what its Content-Encoding says."""
 
 
 class RepDecodingMiddleware:
-    """Decodes the bodies of our own robots.txt requests, bounded, before HttpCompressionMiddleware would, unbounded.
+    """Decodes robots.txt bodies up to REP_BODY_LIMIT. HttpCompressionMiddleware would decode them without that limit.
 
-    Its place is behind that middleware (590), where the response comes first: order 595.
+    Order 595: responses pass it before that middleware (590).
     """
 
     def __init__(self, limit: int) -> None:
@@ -52,7 +52,7 @@ class RepDecodingMiddleware:
         if ROBOTS_TXT_REQUEST not in request.meta:
             return response
         codings = b",".join(response.headers.getlist("Content-Encoding"))
-        # Only a success is ever read as rules.
+        # Only a successful response is read as rules.
         body = decoded(response.body, codings, self.limit) if 200 <= response.status < 300 else b""
         headers = response.headers.copy()
         headers.pop("Content-Encoding", None)
@@ -60,13 +60,13 @@ class RepDecodingMiddleware:
 
 
 def decoded(body: bytes, content_encoding: bytes, limit: int) -> bytes:
-    """What the body decodes to, at most one octet more than `limit`; of a truncated body what could be decoded.
+    """The decoded body, at most `limit` + 1 octets; of a truncated body, what could be decoded.
 
-    `content_encoding` is the header's value (RFC 9110 8.4). Raises UndecodableBodyError where there is nothing to read.
+    `content_encoding` is the header's value (RFC 9110 8.4). Raises UndecodableBodyError if nothing could be decoded.
     """
     codings = [coding for text in content_encoding.lower().split(b",") if (coding := text.strip(b" \t")) != b""]
     if len(codings) > MAX_CODINGS:
-        raise UndecodableBodyError(f"{len(codings)} content codings, one upon another")
+        raise UndecodableBodyError(f"{len(codings)} content codings on top of each other")
     for coding in reversed(codings):
         if coding not in _DECODERS:
             raise UndecodableBodyError(f"unknown content coding {coding.decode('latin-1')!r}")
@@ -81,7 +81,7 @@ def _first(chunks: Iterator[bytes], octets: int) -> bytes:
             found += chunk
             if len(found) >= octets:
                 break
-    except Exception as exc:  # each library has errors of its own, for truncated bodies and for garbage
+    except Exception as exc:  # each library has its own errors for truncated bodies and for garbage
         if not found:
             raise UndecodableBodyError(f"{type(exc).__name__}: {exc}") from exc
     return bytes(found[:octets])
@@ -102,7 +102,7 @@ def _inflate(body: bytes) -> Iterator[bytes]:
         zlib.decompressobj().decompress(body[:2])
         decompressor = zlib.decompressobj()
     except zlib.error:
-        # RFC 9110 8.4.1.2: some send "deflate" without the zlib wrapper.
+        # RFC 9110 8.4.1.2: some servers send "deflate" without the zlib wrapper.
         decompressor = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
     while body and not decompressor.eof:
         yield decompressor.decompress(body, CHUNK)

@@ -1,4 +1,4 @@
-"""robots.txt by FTP, under a deadline and a limit: Scrapy's handler has neither."""
+"""robots.txt by FTP, with a time limit and a size limit. Scrapy's handler has neither."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ NOT_FOUND = "550"  # RFC 959 4.2.1; FTPDownloadHandler.CODE_MAPPING
 
 
 class RepFTPDownloadHandler(FTPDownloadHandler):
-    """Scrapy's, but for our own requests."""
+    """Scrapy's handler, except for our own requests."""
 
     async def download_request(self, request: Request) -> Response:
         if ROBOTS_TXT_REQUEST not in request.meta:
             return await super().download_request(request)
         from twisted.internet import reactor  # noqa: PLC0415 - as Scrapy: only once one is installed
 
-        # Whichever CancelledError it was: asyncio's would pass Scrapy's `except Exception`, and the request be lost.
+        # asyncio's CancelledError would pass Scrapy's `except Exception`, and the request would be lost.
         def too_late(_failure: object, timeout: float) -> NoReturn:
             raise DownloadTimeoutError(f"Getting {request.url} took longer than {timeout} seconds.")
 
@@ -48,7 +48,7 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
         creator = ClientCreator(reactor, FTPClient, user, password, passive=int(passive))  # type: ignore[no-untyped-call]
         connected = creator.connectTCP(parts.hostname, parts.port or 21)  # type: ignore[no-untyped-call]
         client: FTPClient = await maybe_deferred_to_future(connected)
-        # Read here, because Scrapy builds its handlers before the gate: it is the gate that tells of a wrong value.
+        # Not read earlier: Scrapy builds its handlers before our middleware, which reports a wrong value.
         received = _Received(RepSettings.read(self.crawler.settings).body_limit)
         try:
             retrieved = client.retrieveFile(unquote(parts.path), received)  # type: ignore[no-untyped-call]
@@ -63,7 +63,7 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
 
 
 class _Received(Protocol):
-    """The file, up to one octet more than the limit."""
+    """The file, up to `limit` + 1 octets."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

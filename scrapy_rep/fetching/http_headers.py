@@ -1,4 +1,4 @@
-"""Header fields of a robots.txt's answer -> the values that the protocol core takes (RFC 9110, RFC 9111)."""
+"""Reads the header fields of a robots.txt response: caching and Retry-After (RFC 9110, RFC 9111)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from scrapy.http import Headers
 
 from scrapy_rep.protocol.freshness import Caching
 
-MAX_OCTETS = 8_192  # of a field that is read, and MAX_VALIDATOR of one that is kept: a stranger wrote them
-MAX_VALIDATOR = 1_024
-MAX_SECONDS = 2**31  # RFC 9111 1.2.2: what a larger number of seconds stands for
+MAX_OCTETS = 8_192  # of a field that is read
+MAX_VALIDATOR = 1_024  # octets of a field that is kept
+MAX_SECONDS = 2**31  # RFC 9111 1.2.2: a larger number of seconds counts as this
 
 
 def caching_of(headers: Headers) -> Caching:
-    """What the answer says of its use by caches. Never raises."""
+    """What the response says about its use by caches. Never raises."""
     directives = cache_control(_text(headers, "Cache-Control"))
     return Caching(
         max_age=_max_age(directives),
         expires=_expires(_text(headers, "Expires", first=True)),
         date=http_date(_text(headers, "Date", first=True)),
         age=delta_seconds(_text(headers, "Age", first=True) or "") or 0.0,
-        # With field names, it speaks of those fields alone (RFC 9111 5.2.2.4), and none of them is used again.
+        # With field names it is about those fields only (RFC 9111 5.2.2.4), and we reuse none.
         no_cache="no-cache" in directives and directives["no-cache"] is None,
         no_store="no-store" in directives,
         must_revalidate="must-revalidate" in directives,
@@ -33,8 +33,20 @@ def caching_of(headers: Headers) -> Caching:
     )
 
 
+def retry_after(headers: Headers, now: float) -> float:
+    """Seconds to wait from `now` (seconds since the epoch), by the Retry-After field (RFC 9110 10.2.3).
+
+    0 where there is no such field or it cannot be read; at most MAX_SECONDS.
+    """
+    value = _text(headers, "Retry-After", first=True) or ""
+    seconds, date = delta_seconds(value), http_date(value)
+    if seconds is None:
+        seconds = 0.0 if date is None else date - now
+    return min(max(seconds, 0.0), MAX_SECONDS)
+
+
 def cache_control(value: str | None) -> Mapping[str, str | None]:
-    """Directives by their name in lower case -> argument, unquoted, of the first of a name (RFC 9111 4.2.1 and 5.2)."""
+    """Directive in lower case -> its unquoted argument; the first of a name counts (RFC 9111 4.2.1 and 5.2)."""
     directives: dict[str, str | None] = {}
     for directive in parse_http_list(value or ""):
         name, equals, argument = directive.partition("=")
@@ -43,7 +55,7 @@ def cache_control(value: str | None) -> Mapping[str, str | None]:
 
 
 def delta_seconds(text: str) -> float | None:
-    """Seconds (RFC 9111 1.2.2); None where it is no number of them."""
+    """Seconds (RFC 9111 1.2.2); None for anything but digits."""
     text = text.strip(" \t")
     if not text.isascii() or not text.isdigit():
         return None
@@ -51,7 +63,7 @@ def delta_seconds(text: str) -> float | None:
 
 
 def http_date(text: str | None) -> float | None:
-    """Seconds since the epoch of a date in any of HTTP's three formats (RFC 9110 5.6.7); None where it is none."""
+    """Seconds since the epoch, from any of HTTP's three date formats (RFC 9110 5.6.7); None for anything else."""
     if not text:
         return None
     try:
@@ -64,7 +76,7 @@ def http_date(text: str | None) -> float | None:
 def _max_age(directives: Mapping[str, str | None]) -> float | None:
     if "max-age" not in directives:
         return None
-    # RFC 9111 4.2.1: without a number it is invalid, and the answer had better be taken for stale.
+    # RFC 9111 4.2.1: without a number the response counts as stale.
     return delta_seconds(directives["max-age"] or "") or 0.0
 
 
@@ -74,7 +86,7 @@ def _expires(text: str | None) -> float | None:
 
 
 def _text(headers: Headers, name: str, *, first: bool = False) -> str | None:
-    """A field's value, of several lines as one list (RFC 9110 5.3) or the first alone; None where it is missing."""
+    """A field's value: several lines joined (RFC 9110 5.3), or the first line only; None where it is missing."""
     lines = headers.getlist(name)
     if not lines:
         return None

@@ -1,4 +1,4 @@
-"""A deadline for download handlers that know none, counted on the wire, never in the download slot's queue."""
+"""A time limit for download handlers that have none. Time in the download slot's queue does not count."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.python.failure import Failure
 
-LOOKS = 10  # within the deadline
+LOOKS = 10  # within the limit
 
 
 async def within(seconds: float, download: Coroutine[Any, Any, Response], is_on_wire: Callable[[], bool]) -> Response:
-    """The response; raises DownloadTimeoutError once the download was seen on the wire for so long."""
+    """The response. Raises DownloadTimeoutError once the download was on the wire for that many seconds."""
     looks = 0
     downloading = deferred_from_coro(download)
 

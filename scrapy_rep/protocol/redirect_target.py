@@ -1,4 +1,4 @@
-"""Which redirects of a robots.txt are followed, and which lead to private addresses (RFC 9309 section 2.3.1.2)."""
+"""Which redirects are followed: not those from a public host to a private one (RFC 9309 section 2.3.1.2)."""
 
 from __future__ import annotations
 

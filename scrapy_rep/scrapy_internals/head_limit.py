@@ -1,56 +1,86 @@
-"""Response headers without end: Twisted's HTTP/1.1 client would keep them all, until the request's time is over.
+"""Ends a robots.txt response whose header fields go on and on.
 
-Where Scrapy's or Twisted's insides look different (another download handler, say), that handler's own bounds hold.
+Twisted's HTTP/1.1 client would keep them all until the request times out, and Scrapy sends no signal before they are
+complete. Only connections with a robots.txt request are watched, until its header fields are complete. With another
+download handler, that handler's own bounds apply.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
+from urllib.parse import urldefrag
 
+from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.utils.httpobj import urlparse_cached
+from twisted.web.client import URI
 
-MAX_OCTETS = 256 * 1024  # of a response's head: servers and browsers give up at a tenth to all of that
-IN_HEAD = {"STATUS", "HEADER"}  # the states of twisted.web._newclient.HTTPParser before the body
+MAX_OCTETS = 256 * 1024  # servers and browsers give up at a tenth to all of that
+IN_HEAD = {"STATUS", "HEADER"}  # states of twisted.web._newclient.HTTPParser before the body
 
 
-def limit_response_heads(crawler: Crawler) -> None:
-    """Abort the crawl's HTTP/1.1 connections whose response's head goes on and on.
+class HeadLimit:
+    """Bounds the responses to the requests that it is told of."""
 
-    No signal of Scrapy's is sent before a head is over, so this is done where the octets come in.
-    """
-    handler_for = getattr(crawler.engine.downloader.handlers, "_get_handler", None)
-    for scheme in ("http", "https"):
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._urls: Counter[bytes] = Counter()
+
+    @contextmanager
+    def watching(self, request: Request) -> Iterator[None]:
+        """For this long the response to the request is bounded."""
+        self._watch_connections(urlparse_cached(request).scheme)
+        # As Twisted spells it. The fragment is not sent.
+        url: bytes = URI.fromBytes(urldefrag(request.url)[0].encode()).toBytes()  # type: ignore[no-untyped-call]
+        self._urls[url] += 1
+        try:
+            yield
+        finally:
+            self._urls -= Counter([url])
+
+    def _watch_connections(self, scheme: str) -> None:
+        handler_for = getattr(self._crawler.engine.downloader.handlers, "_get_handler", None)
         pool = getattr(handler_for(scheme), "_pool", None) if handler_for is not None else None
-        factory = getattr(pool, "_factory", None)
-        if pool is not None and isinstance(factory, type) and not issubclass(factory, _Bounded):
-            pool._factory = type(factory.__name__, (_Bounded, factory), {})  # noqa: SLF001
+        make_factory = getattr(pool, "_factory", None)
+        if pool is not None and make_factory is not None and not isinstance(make_factory, partial):
+            pool._factory = partial(self._factory, make_factory)  # noqa: SLF001
 
+    def _factory(self, make_factory: Callable[..., Any], *args: Any) -> Any:
+        factory = make_factory(*args)
+        build = factory.buildProtocol
+        factory.buildProtocol = lambda addr: self._watched(build(addr))
+        return factory
 
-class _Bounded:
-    """Mixed into the class that builds a protocol for each connection."""
+    def _watched(self, protocol: Any) -> Any:
+        send = protocol.request
 
-    def buildProtocol(self, addr: Any) -> Any:  # noqa: N802 - Twisted's name
-        protocol: Any = super().buildProtocol(addr)  # type: ignore[misc]
-        protocol.dataReceived = partial(_Head().received, protocol, protocol.dataReceived)
+        def request(twisted_request: Any) -> Any:
+            vars(protocol).pop("dataReceived", None)
+            if self._urls and getattr(twisted_request, "absoluteURI", None) in self._urls:
+                protocol.dataReceived = _Head(protocol).received
+            return send(twisted_request)
+
+        protocol.request = request
         return protocol
 
 
 class _Head:
-    """Octets of the present response's head on one connection."""
+    """Counts the octets of one response until its header fields are complete."""
 
-    def __init__(self) -> None:
-        self._parser: Any = None
+    def __init__(self, protocol: Any) -> None:
+        self._protocol = protocol
+        self._pass_on = protocol.dataReceived
         self._octets = 0
 
-    def received(self, protocol: Any, pass_on: Callable[[bytes], Any], data: bytes) -> Any:
-        parser = getattr(protocol, "_parser", None)
-        if parser is not self._parser:
-            self._parser, self._octets = parser, 0
-        if getattr(parser, "state", None) in IN_HEAD:
-            self._octets += len(data)
-            if self._octets > MAX_OCTETS:
-                protocol.transport.abortConnection()
-                return None
-        return pass_on(data)
+    def received(self, data: bytes) -> None:
+        self._octets += len(data)
+        if self._octets > MAX_OCTETS:
+            self._protocol.transport.abortConnection()
+            return
+        self._pass_on(data)
+        if getattr(getattr(self._protocol, "_parser", None), "state", None) not in IN_HEAD:
+            vars(self._protocol).pop("dataReceived", None)

@@ -1,4 +1,4 @@
-"""Minimum delays between the requests of Scrapy's download slots."""
+"""Makes Scrapy's download slots leave a minimum delay between requests."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ logger = logging.getLogger("scrapy_rep")
 _SLOT_NEEDS = ("delay", "concurrency", "lastseen")
 
 
-class _Held(NamedTuple):
+class _Minimum(NamedTuple):
     slot: Slot
     delay: float
 
 
 class SlotDelays:
-    """Download slots, each held to the longest delay that an origin asks for whose requests go through it."""
+    """The download slots that have a minimum delay: the longest of the origins whose requests go through the slot."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._held: dict[str, _Held] = {}
+        self._minimums: dict[str, _Minimum] = {}
         self._has_warned = False
 
-    def hold(self, request: Request, delay: float) -> None:
-        """From now on the request's slot leaves so many seconds between requests, at least, for as long as it lives.
+    def require(self, request: Request, delay: float) -> None:
+        """From now on the request's slot leaves at least `delay` seconds between requests.
 
-        One at a time, and counted from when the last one has its answer: only so no gap is shorter where they arrive,
-        however long it took to get there.
+        It sends one at a time, and the delay begins when the last one is answered. Otherwise requests that travel for
+        different times could arrive closer together.
         """
         key = request.meta.get(Downloader.DOWNLOAD_SLOT, "")
-        held = self._held.get(key)
-        if held is None and not delay:
+        minimum = self._minimums.get(key)
+        if minimum is None and not delay:
             return
         slot = self._slot(key)
         if slot is None:
             return
-        if held is not None and held.slot is slot:
-            delay = max(delay, held.delay)
+        if minimum is not None and minimum.slot is slot:
+            delay = max(delay, minimum.delay)
         elif delay and slot.lastseen:
-            # Something went through it before, as a rule robots.txt itself: that has its answer by now.
+            # The slot has been used, usually for robots.txt, which is answered by now.
             slot.lastseen = monotonic()
         if delay:
-            self._held[key] = _Held(slot, delay)
-            _raise(slot, delay)
-        self._forget_the_disposed()
+            self._minimums[key] = _Minimum(slot, delay)
+            _raise_delay(slot, delay)
+        self._forget_old_slots()
 
     def count_from_now(self, request: Request) -> None:
-        held = self._held.get(request.meta.get(Downloader.DOWNLOAD_SLOT, ""))
-        if held is not None:
-            held.slot.lastseen = monotonic()
-            _raise(held.slot, held.delay)
+        minimum = self._minimums.get(request.meta.get(Downloader.DOWNLOAD_SLOT, ""))
+        if minimum is not None:
+            minimum.slot.lastseen = monotonic()
+            _raise_delay(minimum.slot, minimum.delay)
 
     def _slot(self, key: str) -> Slot | None:
         slot: Slot | None = getattr(self._crawler.engine.downloader, "slots", {}).get(key)
@@ -63,17 +63,17 @@ class SlotDelays:
             return slot
         if not self._has_warned:
             self._has_warned = True
-            logger.warning("REP_CRAWL_DELAY_MAX has no effect: the DOWNLOADER has no download slots as Scrapy's has")
+            logger.warning("REP_CRAWL_DELAY_MAX has no effect: the DOWNLOADER has no download slots like Scrapy's")
         return None
 
-    def _forget_the_disposed(self) -> None:
+    def _forget_old_slots(self) -> None:
         slots = self._crawler.engine.downloader.slots
-        if len(self._held) > 2 * len(slots) + 100:
-            self._held = {key: held for key, held in self._held.items() if slots.get(key) is held.slot}
+        if len(self._minimums) > 2 * len(slots) + 100:
+            self._minimums = {key: minimum for key, minimum in self._minimums.items() if slots.get(key) is minimum.slot}
 
 
-def _raise(slot: Slot, delay: float) -> None:
-    """What the user set, or AutoThrottle, stays where it is more."""
+def _raise_delay(slot: Slot, delay: float) -> None:
+    """A longer delay, set by the user or AutoThrottle, stays."""
     slot.concurrency = 1
     has_jitter = hasattr(slot, "jitter")  # Scrapy 2.18 has `randomize_delay`, which varies by half
     jitter = slot.jitter if has_jitter else 0.5 * bool(slot.randomize_delay)

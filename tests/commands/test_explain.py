@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_rep.commands.findings import Finding, Findings, as_json, as_text, in_words
-from scrapy_rep.commands.listing import _spans, listing
+from scrapy_rep.commands.listing import _lines_of_groups, listing
 from scrapy_rep.commands.spiders import why_it_passes
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
@@ -61,10 +61,10 @@ LINES = st.sampled_from(
 def test_the_listing_sees_the_groups_that_the_parser_sees(lines: list[str]) -> None:
     octets = [line.encode() for line in lines]
     robots = RobotsTxt.parse(b"\n".join(octets))
-    spans = list(_spans(octets))
+    spans = _lines_of_groups(robots)
     assert len(spans) == len(robots.groups)
-    for (first, last), group in zip(spans, robots.groups, strict=True):
-        assert all(first < rule.line <= last for rule in group.rules)
+    for lines_of_group, group in zip(spans, robots.groups, strict=True):
+        assert all(rule.line in lines_of_group[1:] for rule in group.rules)
 
 
 @pytest.mark.parametrize(

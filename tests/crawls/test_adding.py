@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -20,18 +20,40 @@ from scrapy_rep import RobotsTxt
 
 
 def noindex_of(robots: RobotsTxt) -> RobotsTxt:
-    """The same groups, with their Noindex lines for rules."""
-    # An empty rule stays where a rule was: it ends a run of user-agent lines.
-    without_rules = re.sub(rb"(?im)^[ \t]*(?:dis)?allow[ \t]*:[^\r\n]*", b"disallow:", robots.octets)
-    return RobotsTxt.parse(re.sub(rb"(?im)^[ \t]*noindex[ \t]*:", b"disallow:", without_rules))
+    """The same groups, with their Noindex lines as rules."""
+    # An empty rule keeps a group without Noindex apart from the next.
+    lines = [[*(f"User-agent: {token}" for token in group.product_tokens), "Disallow:"] for group in robots.groups]
+    for record in robots.records:
+        if record.key == "noindex" and record.group is not None:
+            lines[record.group].append(f"Disallow: {record.value}")
+    return RobotsTxt.parse("\n".join(chain.from_iterable(lines)).encode())
 
 
 @pytest.mark.parametrize(
     ("path", "agent", "indexed"),
-    [("/drafts/a", "anybot", False), ("/private/a", "anybot", True), ("/drafts/a", "ownbot", True)],
+    [
+        ("/drafts/a", "anybot", False),
+        ("/private/a", "anybot", True),
+        ("/drafts/a", "ownbot", True),
+        ("/b", "one", False),
+        ("/b", "two", False),
+    ],
 )
 def test_a_directive_of_ones_own_has_groups_and_patterns_as_any(path: str, agent: str, indexed: bool) -> None:
-    text = b"user-agent: *\ndisallow: /private\nnoindex: /draf*s/\n\nuser-agent: ownbot\ndisallow: /x\n"
+    text = b"""
+        noindex: /
+        user-agent: *
+        disallow: /private
+        NoIndex: /draf*s/ # not yet
+
+        user-agent: ownbot
+        disallow: /x
+
+        user-agent: one
+        noindex: /b
+        user-agent: two
+        allow: /
+    """
     assert noindex_of(RobotsTxt.parse(text)).allows(path, agent) is indexed
 
 

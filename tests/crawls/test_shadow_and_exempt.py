@@ -85,7 +85,7 @@ async def test_exempt_origins_are_neither_asked_nor_refused(web: Web) -> None:
     assert mine.robots_requests == []
     assert result.stats["rep/exempt"] == 2
     (said,) = (m for m in result.messages(logging.INFO, "scrapy_rep") if m.startswith("REP_EXEMPT"))
-    assert said == f"REP_EXEMPT: robots.txt is neither asked for nor obeyed at {mine.origin}"
+    assert said == f"REP_EXEMPT: robots.txt is neither fetched nor obeyed for {mine.origin}"
 
 
 @pytest.mark.parametrize("exempt", [["127.0.0.1"], "127.0.0.1, example.com", ["127.1"], ["HTTP://127.0.0.1:{port}/"]])

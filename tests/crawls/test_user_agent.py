@@ -120,6 +120,37 @@ async def test_at_the_start_one_line_says_who_is_obeyed(web: Web, configured: st
     assert all("'Setting/1.0'" in warning and "token" in warning for warning in warnings)
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("Mozilla/5.0 (X11; Linux)", "which is a whole User-Agent; only the groups of '*' apply"),
+        ("NewsBöt", "which is no product token, because of 'ö'; its product token 'NewsB' is obeyed"),
+        ("*bot", "which is no product token, because of '*'; "),
+    ],
+)
+@ensureDeferred
+async def test_a_setting_that_is_no_token_is_blamed_itself(web: Web, value: str, said: str) -> None:
+    result = await crawl(settings={"USER_AGENT": "NewsBot/1.0", "ROBOTSTXT_USER_AGENT": value})
+    (warning,) = result.messages()
+    assert warning.startswith(f"the setting ROBOTSTXT_USER_AGENT is {value!r}, {said}")
+
+
+@pytest.mark.parametrize(
+    ("configured", "line"),
+    [
+        ("NewsBot", "robots.txt product token: 'NewsBot' (from the setting ROBOTSTXT_USER_AGENT), falling back to '*'"),
+        ("*", "robots.txt product token: '*' (from the setting ROBOTSTXT_USER_AGENT)"),
+        (None, "robots.txt product token: none, so only the groups of '*' apply (from the User-Agent of USER_AGENT)"),
+    ],
+)
+@ensureDeferred
+async def test_the_line_at_the_start_reads_naturally(web: Web, configured: str | None, line: str) -> None:
+    result = await crawl(
+        settings={"USER_AGENT": "NewsBot/1.0" if configured else "5", "ROBOTSTXT_USER_AGENT": configured}
+    )
+    assert line in result.messages(logging.INFO, "scrapy_rep")
+
+
 @ensureDeferred
 async def test_a_token_that_site_owners_can_not_see_is_warned_of(web: Web) -> None:
     result = await crawl(settings={"USER_AGENT": "Setting/1.0", "ROBOTSTXT_USER_AGENT": "Otherbot"})

@@ -8,7 +8,19 @@ from random import Random
 ATOMS = ["/", "a", "b", "A", "*", "$", "?", "=", "é", " ", "[", "%", "%61", "%2f", "%2F", "%3a", "%3A", ":", "%c3"]
 ATOMS += ["%C3%A9", "%24", "%2A", "%25", "3", "F", "~", "%7E", "+", "@", "%40", "%3F", "|", "\0", "\x0b", "\xa0", "\t"]
 KEYS = ["User-agent", "Disallow", "Allow", "DISALLOW", "allow", "useragent", "user agent", "Disalow", "diasllow"]
-OTHER_KEYS = ["Crawl-delay", "crawl delay", "Sitemap", "Noindex", "", "x", "User-agents", "disallowed", "user\tagent"]
+DELAYS = ["1", "2", "3.5", "4", "1e1", "-1", "x", "", "1 2", "9" * 400]
+OTHER_KEYS = [
+    "Crawl-delay",
+    "crawl delay",
+    "CrawlDelay",
+    "Sitemap",
+    "Noindex",
+    "",
+    "x",
+    "User-agents",
+    "disallowed",
+    "user\tagent",
+]
 SEPARATORS = [": ", ":"] * 4 + [" : ", "\t:", " ", "  ", "\t", "", "::"]
 AGENTS = [
     "*",
@@ -31,7 +43,7 @@ AGENTS = [
 ]
 ENDS = ["\n"] * 8 + ["\r\n", "\r", "\n\n", "\r\r\n", "\x0b", "\x85"]
 TAILS = [""] * 8 + [" # c", "#", "  ", "\t", "\t #x: y"]
-TOKENS: list[tuple[str, ...]] = [("a",), ("b",), ("A",), ("*",), ("",), ("z",), ("z", "b"), ("b", "a"), ()]
+TOKENS: list[tuple[str, ...]] = [("a",), ("b",), ("A",), ("*",), ("z",), ("z", "b"), ("b", "a"), ()]
 
 
 Question = tuple[str, tuple[str, ...]]
@@ -53,6 +65,8 @@ def line(random: Random) -> str:
     key = random.choice(KEYS if random.random() < 0.85 else OTHER_KEYS)
     if key.lower().startswith("user") and random.random() < 0.9:
         value = random.choice(AGENTS)
+    elif key.lower().startswith("crawl"):
+        value = random.choice(DELAYS)
     else:
         value = random.choice(["/", "/", "/", "*", "/a", ""]) + text(random, 6)
     indent = random.choice([""] * 8 + [" ", "\t ", "#"])
@@ -64,6 +78,7 @@ def text(random: Random, most: int) -> str:
 
 
 def question(random: Random) -> Question:
-    before = random.choice(["https://h.example"] * 6 + ["http://u@h:1", "//h", "HTTPS://h", "", "h"])
+    before = random.choice(["https://h.example"] * 6 + ["http://u@h:1", "//h", "HTTPS://h", "", "ftp://"])
     fragment = random.choice([""] * 6 + ["#x", "é#/?"])
-    return before + random.choice(["/"] * 4 + ["", "?"]) + text(random, 9) + fragment, random.choice(TOKENS)
+    start = random.choice(["/"] * 4 + ["?"] + [""] * bool(before))
+    return before + start + text(random, 9) + fragment, random.choice(TOKENS)

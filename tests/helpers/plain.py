@@ -13,8 +13,9 @@ KEYS = {
     "user-agent": ("user-agent", "useragent", "user agent"),
     "allow": ("allow",),
     "disallow": ("disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"),
+    "crawl-delay": ("crawl-delay", "crawl delay", "crawldelay"),
+    "sitemap": ("sitemap", "site-map", "sitemaps"),
 }
-OTHER_KEYS = ("crawl-delay", "crawl delay", "crawldelay", "sitemap", "site-map", "sitemaps")
 UNRESERVED = string.ascii_letters + string.digits + "-._~"  # RFC 3986 2.3
 RESERVED = ":/?#@!$&'()*+,;="  # RFC 3986 2.2, less the brackets
 IN_A_TOKEN = string.ascii_letters + string.digits + "-_."
@@ -34,6 +35,8 @@ class PlainGroup:
     tokens: list[str] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     has_rules: bool = False
+    delays: list[tuple[list[str], list[str]]] = field(default_factory=list)
+    """Tokens, and the values of the Crawl-delay lines that follow them."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +51,10 @@ class Outcome:
 
 
 def lines_of(body: bytes) -> list[str]:
-    """A line ends at CR, LF or CRLF, and at nothing else."""
+    """A line ends at CR, LF or CRLF, and at nothing else; NUL is white space at its end, and nowhere else."""
     text = body.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return [line.rstrip(" \t\0") for line in lines]
 
 
 def record_of(line: str) -> tuple[str, str] | None:
@@ -71,7 +75,7 @@ def kind_of(key: str) -> str | None:
     for kind, spellings in KEYS.items():
         if lower in spellings:
             return kind
-    return "other" if lower in OTHER_KEYS else None
+    return None
 
 
 # 2.1 and 2.2.1: groups.
@@ -85,6 +89,11 @@ def groups_of(body: bytes) -> list[PlainGroup]:
             if not groups or groups[-1].has_rules:
                 groups.append(PlainGroup())
             groups[-1].tokens.append(token_of(value))
+            if not groups[-1].delays or groups[-1].delays[-1][1]:
+                groups[-1].delays.append(([], []))
+            groups[-1].delays[-1][0].append(token_of(value))
+        elif kind == "crawl-delay" and groups:
+            groups[-1].delays[-1][1].append(value)
         elif kind in {"allow", "disallow"} and groups:
             groups[-1].has_rules = True
             groups[-1].lines.append(Line(number, kind == "allow", value))
@@ -112,6 +121,31 @@ def obeyed(groups: Sequence[PlainGroup], product_tokens: Sequence[str]) -> tuple
     return None, []
 
 
+# Crawl-delay, which the standard has not: each belongs to the user-agent lines above it, up to the delay before it.
+
+
+def delay_of_groups(groups: Sequence[PlainGroup], product_tokens: Sequence[str]) -> float | None:
+    token, _lines = obeyed(groups, product_tokens)
+    delays = [delay for group in groups for delay in delays_of(group, token)]
+    return max(delays, default=None)
+
+
+def delays_of(group: PlainGroup, token: str | None) -> list[float]:
+    """Each delay of the group for the token, in seconds."""
+    values = [value for tokens, values in group.delays if token and token.lower() in tokens for value in values]
+    return [float(value) for value in values if is_number(value)]
+
+
+def is_number(text: str) -> bool:
+    """Finite, and without a minus sign."""
+    if not text or text[0] == "-" or any(character not in string.digits + ".eE+-" for character in text):
+        return False
+    try:
+        return float(text) != float("inf")
+    except ValueError:
+        return False
+
+
 # 2.2.2 and 2.2.3: octets made comparable.
 
 
@@ -135,23 +169,24 @@ def with_query_decoded(octets: Sequence[str]) -> list[str]:
 
 
 def paths_of(url: str) -> list[str]:
-    """Path and query of the URL, in both spellings; in a URL neither `*` nor `$` is special."""
+    """Path and query of the URL, in both spellings; in a URL neither `*` nor `$` is special.
+
+    Raises ValueError for a text that has neither an authority nor a path.
+    """
     rest = url.split("#", maxsplit=1)[0]
     scheme, colon, after = rest.partition(":")
-    if colon and after.startswith("//") and is_scheme(scheme):
+    if colon and after.startswith("//") and "/" not in scheme and "?" not in scheme:
         rest = after
     if rest.startswith("//"):
         authority = rest[2:].split("/")[0].split("?")[0]
         rest = rest[2 + len(authority) :]
+    elif rest and rest[0] not in "/?":
+        raise ValueError(url)
     if not rest.startswith("/"):
         rest = "/" + rest
     text = rest.encode("utf-8", "surrogatepass").decode("latin-1")
     octets = [{"*": "%2A", "$": "%24"}.get(octet, octet) for octet in octets_of(text)]
     return ["".join(octets), "".join(with_query_decoded(octets))]
-
-
-def is_scheme(text: str) -> bool:
-    return text[:1] in [*string.ascii_letters] and all(c in string.ascii_letters + string.digits + "+.-" for c in text)
 
 
 def rule_of(value: str) -> str:

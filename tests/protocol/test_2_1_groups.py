@@ -50,7 +50,7 @@ def test_a_group_holds_tokens_rules_and_delay() -> None:
     (group,) = parse("User-Agent: A\nuser-agent: b\nDisallow: /x\nAllow: /x/y\nCrawl-delay: 2\n").groups
     assert group.product_tokens == ("a", "b")
     assert [(rule.line, rule.allow, rule.octets) for rule in group.rules] == [(3, False, b"/x"), (4, True, b"/x/y")]
-    assert group.crawl_delay == 2.0
+    assert group.crawl_delays == {"a": 2.0, "b": 2.0}
 
 
 def test_a_token_is_listed_once_a_group() -> None:

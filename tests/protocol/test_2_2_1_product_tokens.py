@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from asking import ORIGIN, allows, line_token, parse
 
@@ -116,11 +118,34 @@ NOT_NAMED = "User-agent: *\nDisallow: /foo\nDisallow: /bar\n\nUser-agent: BazBot
         pytest.param("BazBot", "/foo", True, id="2.2.1-who-is-named-is-not-everyone"),
         pytest.param("BazBot", "/baz", False, id="2.2.1-who-is-named"),
         pytest.param("*", "/foo", False, id="2.2.1-asking-as-everyone"),
-        pytest.param("", "/foo", False, id="2.2.1-no-name"),
     ],
 )
 def test_everyones_group_is_for_those_without_one(asking: str, path: str, allowed: bool) -> None:
     assert allows(NOT_NAMED, path, asking) is allowed
+
+
+def test_a_crawler_without_a_token_obeys_everyones_group() -> None:
+    robots = parse(NOT_NAMED)
+    assert [robots.allows(f"{ORIGIN}{path}", ()) for path in ("/foo", "/baz")] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param("", id="2.2.1-empty"),
+        pytest.param("Mozilla/5.0 (compatible; ExampleBot/0.1)", id="2.2.1-a-whole-header"),
+        pytest.param("ExampleBot/1.0", id="2.2.1-with-version"),
+        pytest.param("Example Bot", id="2.2.1-two-words"),
+        pytest.param("ExampleBot\n", id="2.2.1-with-line-end"),
+        pytest.param("**", id="2.2.1-two-stars"),
+    ],
+)
+def test_what_is_no_product_token_is_an_error(wrong: str) -> None:
+    robots = parse(NOT_NAMED)
+    for tokens in (wrong, [wrong], ("ExampleBot", wrong)):
+        for ask in (robots.verdict, robots.allows, lambda _url, tokens: robots.crawl_delay(tokens)):
+            with pytest.raises(ValueError, match=re.escape(f"{wrong!r} is not a product token: use")):
+                ask(f"{ORIGIN}/", tokens)
 
 
 def test_without_a_group_for_it_or_everyone_no_rules_apply() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-from asking import allows, matches
+import re
 
-from scrapy_rep.protocol.robotstxt.patterns import spellings
+import pytest
+from asking import ORIGIN, TOKEN, allows, matches, parse
+
+from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt, spellings
 
 E_ACUTE, KATAKANA_TU = "%C3%A9", "%E3%83%84"
 
@@ -74,6 +76,33 @@ def test_different_paths_one_in_the_rule(one: str, other: str) -> None:
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
 def test_different_paths_one_in_the_url(one: str, other: str) -> None:
     assert not matches(other + "$", one)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("example.com/a", id="RFC3986-4.2-a-host-and-a-path"),
+        pytest.param("localhost:8000/a", id="RFC3986-4.2-a-host-and-a-port"),
+        pytest.param("mailto:a@example.com", id="RFC3986-3-no-authority"),
+        pytest.param("data:,/robots.txt", id="RFC2397-no-authority"),
+        pytest.param("a", id="RFC3986-4.2-a-relative-path"),
+        pytest.param(" /a", id="RFC3986-2-white-space"),
+    ],
+)
+def test_what_is_neither_a_url_nor_a_path_is_an_error(text: str) -> None:
+    robots = parse("User-agent: *\nDisallow: /\n")
+    for ask in (robots.verdict, robots.allows):
+        with pytest.raises(ValueError, match=re.escape(f"{text!r} is neither a URL nor a path: write it as 'https://")):
+            ask(text, TOKEN)
+    assert not is_robots_txt(text)
+
+
+@pytest.mark.parametrize("path", ["/a", "/a?b", "", "?b", "#c", "//www.example.com/a"])
+def test_a_path_is_accepted_as_its_url_is(path: str) -> None:
+    robots = parse("User-agent: *\nDisallow: /a\n")
+    url = f"https:{path}" if path.startswith("//") else ORIGIN + path
+    assert robots.verdict(path, TOKEN) == robots.verdict(url, TOKEN)
+    assert robots.allows(path, TOKEN) is not ("/a" in path)
 
 
 def test_octets_that_are_no_utf_8_stay_octets() -> None:

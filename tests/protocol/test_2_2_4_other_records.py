@@ -59,7 +59,7 @@ def test_a_missing_colon_in_every_record() -> None:
     (group,) = robots.groups
     assert group.product_tokens == ("*",)
     assert [rule.octets for rule in group.rules] == [b"/a", b"/b:c"]
-    assert (group.crawl_delay, robots.sitemaps) == (3.0, ("https://www.example.com/s.xml",))
+    assert (group.crawl_delays, robots.sitemaps) == ({"*": 3.0}, ("https://www.example.com/s.xml",))
 
 
 def test_sitemaps_belong_to_no_group() -> None:
@@ -124,6 +124,53 @@ def test_a_sitemap_that_is_no_utf_8_is_read_as_latin_1() -> None:
 )
 def test_a_crawl_delay_is_a_finite_number_not_negative(value: str, seconds: float | None) -> None:
     assert parse(f"User-agent: *\nCrawl-delay: {value}\n").crawl_delay(TOKEN) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "delays"),
+    [
+        pytest.param(
+            "User-agent: a\nCrawl-delay: 5\nUser-agent: *\nDisallow: /x\n", {"a": 5.0}, id="2.2.4-the-tokens-above-it"
+        ),
+        pytest.param(
+            "User-agent: a\nUser-agent: b\nCrawl-delay: 5\nUser-agent: c\nCrawl-delay: 7\nDisallow: /x\n",
+            {"a": 5.0, "b": 5.0, "c": 7.0},
+            id="2.2.4-each-its-own",
+        ),
+        pytest.param(
+            "User-agent: a\nCrawl-delay: 5\nUser-agent: b\nDisallow: /x\nCrawl-delay: 7\n",
+            {"a": 5.0, "b": 7.0},
+            id="2.2.4-a-rule-between-changes-nothing",
+        ),
+        pytest.param(
+            "User-agent: a\nCrawl-delay: soon\nUser-agent: b\nCrawl-delay: 7\nDisallow: /x\n",
+            {"b": 7.0},
+            id="2.2.4-a-delay-that-is-none-ends-the-run-too",
+        ),
+        pytest.param(
+            "User-agent: a\nCrawl-delay: 5\nUser-agent: a\nUser-agent: b\nCrawl-delay: 3\nDisallow: /x\n",
+            {"a": 5.0, "b": 3.0},
+            id="2.2.4-the-largest-of-a-token-named-twice",
+        ),
+        pytest.param(
+            "User-agent: a\nSitemap: /s\nNoindex: /\n\nUser-agent: b\nCrawl-delay: 5\nDisallow: /x\n",
+            {"a": 5.0, "b": 5.0},
+            id="2.2.4-other-records-end-nothing",
+        ),
+        pytest.param(
+            "User-agent: a\nCrawl-delay: 5\nCrawl-delay: 9\nUser-agent: /\nCrawl-delay: 7\nDisallow: /x\n",
+            {"a": 9.0},
+            id="2.2.1-a-line-that-names-nobody-begins-a-run-too",
+        ),
+    ],
+)
+def test_a_crawl_delay_belongs_to_the_user_agent_lines_above_it(text: str, delays: dict[str, float]) -> None:
+    robots = parse(text)
+    (group,) = robots.groups
+    assert group.crawl_delays == delays
+    for token in group.product_tokens:
+        assert robots.crawl_delay(token) == delays.get(token)
+        assert not robots.allows("/x", token), "the run of user-agent lines goes on for the rules"
 
 
 @pytest.mark.parametrize(

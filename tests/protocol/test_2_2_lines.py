@@ -7,6 +7,8 @@ from collections.abc import Callable
 import pytest
 from asking import ORIGIN, TOKEN, allows, parse
 
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+
 SPELLED: list[Callable[[str], str]] = [str.lower, str.upper, str.title, str.swapcase]
 LINE_ENDS = [
     pytest.param("\n", id="2.2-NL-lf"),
@@ -92,6 +94,29 @@ def test_nothing_else_is_white_space(character: str) -> None:
     assert [ignored.reason for ignored in parse(text).ignored] == ["unknown key", "unknown key"]
 
 
+@pytest.mark.parametrize(
+    ("end", "value"),
+    [
+        pytest.param(b"\0", b"/x", id="2.2-WS-nul"),
+        pytest.param(b"\0\0\0", b"/x", id="2.2-WS-several-nuls"),
+        pytest.param(b" \0\t\0 ", b"/x", id="2.2-WS-nul-between-white-space"),
+        pytest.param(b"\0#c", b"/x\0", id="2.2-WS-not-before-a-comment"),
+        pytest.param(b"#c\0", b"/x", id="2.2-WS-nul-after-a-comment"),
+        pytest.param(b"\0y", b"/x\0y", id="2.2-WS-not-nul-in-a-value"),
+    ],
+)
+@pytest.mark.parametrize("line_end", [b"\n", b"\r", b"\r\n", b""])
+def test_nul_at_the_end_of_a_line_is_white_space(end: bytes, value: bytes, line_end: bytes) -> None:
+    robots = parse(b"User-agent: *\0\nDisallow: /x" + end + line_end)
+    assert [rule.octets for rule in robots.groups[0].rules] == [value]
+    assert robots.groups[0].product_tokens == ("*",)
+    assert robots.allows(f"{ORIGIN}/x", TOKEN) is (value != b"/x")
+
+
+def test_nuls_cut_by_the_limit_are_no_end_of_a_line() -> None:
+    assert RobotsTxt.parse(b"User-agent: *\nDisallow: /\0\0x\n", 26).groups[0].rules == ()
+
+
 def test_a_comment_hides_a_record() -> None:
     assert allows("User-agent: *\n# Disallow: /\n#Disallow: /\n", "/")
 
@@ -102,7 +127,7 @@ def test_keys_have_no_case(spelled: Callable[[str], str]) -> None:
     keys_and_values = [line.split(": ") for line in lines]
     robots = parse("\n".join(f"{spelled(key)}: {value}" for key, value in keys_and_values))
     assert robots.groups == parse("\n".join(lines)).groups
-    assert [(len(group.rules), group.crawl_delay) for group in robots.groups] == [(2, 2.0)]
+    assert [(len(group.rules), group.crawl_delays) for group in robots.groups] == [(2, {"*": 2.0})]
     assert robots.sitemaps == ("https://www.example.com/s.xml",)
 
 

@@ -15,6 +15,11 @@ def patterns(body: bytes, limit: int) -> list[str]:
     return [rule.pattern for group in RobotsTxt.parse(body, limit).groups for rule in group.rules]
 
 
+def test_a_text_is_no_body() -> None:
+    with pytest.raises(TypeError, match="not a str"):
+        RobotsTxt.parse(BODY.decode())  # type: ignore[arg-type]
+
+
 def test_the_limit_is_at_least_500_kibibytes() -> None:
     assert PARSING_LIMIT >= 500 * 1024
 
@@ -109,6 +114,25 @@ def test_an_encoding_that_its_mark_tells(body: bytes) -> None:
 )
 def test_anything_else_before_the_first_key_makes_it_another_key(mark: bytes) -> None:
     assert allows(mark + RULES.encode(), "/é")
+
+
+@pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])
+@pytest.mark.parametrize("first_line", [b"# a comment", b"", b"Sitemap: /s.xml", b"U"])
+def test_a_mark_of_utf_16_before_octets_costs_the_first_line_alone(mark: bytes, first_line: bytes) -> None:
+    robots = parse(mark + first_line + b"\n" + RULES.encode())
+    assert not robots.allows(f"{ORIGIN}/é", TOKEN)
+    assert [ignored.line for ignored in robots.ignored] == [1]
+
+
+@pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])
+def test_a_mark_of_the_other_octet_order_is_no_utf_16(mark: bytes) -> None:
+    encoding = "utf-16-be" if mark == b"\xff\xfe" else "utf-16-le"
+    assert parse(mark + RULES.encode(encoding)).groups == ()
+
+
+def test_utf_16_may_begin_with_any_comment() -> None:
+    body = b"\xff\xfe" + f"#\u0416\n{RULES}".encode("utf-16-le")
+    assert parse(body).octets == f"#\u0416\n{RULES}".encode()
 
 
 def test_utf_16_without_a_mark_is_garbage() -> None:

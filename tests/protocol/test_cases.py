@@ -56,11 +56,12 @@ class Decision:
     as_the_source: str = ""
     """Ids, in a list separated by white space."""
     against_the_source: str = ""
+    no_token: str = ""
+    """The crawler asks by what is no product token."""
 
 
 LINE_TOKEN = "2.2.1: a line's token ends at the first character that no token has"
 DIGITS = "2.2.1: digits belong to the token, else MJ12bot could not be named; it is compared whole"
-WHOLE = "2.2.1: tokens are compared whole"
 ROBOTS_TXT = '2.2.2: "The /robots.txt URI is implicitly allowed."'
 NON_ASCII = "2.2.2: octets outside ASCII are percent-encoded prior to comparison, in the URL too"
 UNRESERVED = "2.2.2, Figure 4, row 5: escapes of unreserved characters are decoded prior to comparison"
@@ -99,12 +100,7 @@ DECISIONS = (
     ),
     Decision(
         "2.2.1: no groups, so no rules apply",
-        """google-spec-test/correctness/empty-string/01 google-spec-test/correctness/empty-string/02
-        google-robots_test/GoogleOnly_SystemTest/04""",
-    ),
-    Decision(
-        "2.2.1: an empty token is in no group",
-        "google-spec-test/correctness/empty-string/03 google-robots_test/GoogleOnly_SystemTest/02",
+        "google-spec-test/correctness/empty-string/01",
     ),
     Decision("RFC 9110 4.2.3: an empty path is /", "google-spec-test/correctness/empty-string/04"),
     Decision(
@@ -128,8 +124,10 @@ DECISIONS = (
         google-robots_test/GoogleOnly_AcceptUserAgentUpToFirstSpace/01""",
     ),
     Decision(
-        WHOLE,
-        """google-spec-test/correctness/user-agent-name/02
+        "2.2.1: what is no product token is in no group, and asking by it is a mistake",
+        no_token="""google-spec-test/correctness/empty-string/02 google-spec-test/correctness/empty-string/03
+        google-spec-test/correctness/user-agent-name/02 google-robots_test/GoogleOnly_SystemTest/02
+        google-robots_test/GoogleOnly_SystemTest/04
         google-robots_test/GoogleOnly_AcceptUserAgentUpToFirstSpace/02""",
     ),
     Decision(
@@ -144,6 +142,7 @@ DECISIONS = (
 )
 
 AS_THE_SOURCE = {id_: decision.reason for decision in DECISIONS for id_ in decision.as_the_source.split()}
+NO_TOKEN = {id_: decision.reason for decision in DECISIONS for id_ in decision.no_token.split()}
 AGAINST_THE_SOURCE = {id_: decision.reason for decision in DECISIONS for id_ in decision.against_the_source.split()}
 
 
@@ -171,12 +170,18 @@ def test_contested_and_decided_against_the_source(case: Case) -> None:
     assert case.outcome is not case.allowed, AGAINST_THE_SOURCE[case.id]
 
 
+@pytest.mark.parametrize("case", params(case for case in CONTESTED if case.id in NO_TOKEN))
+def test_contested_and_asked_by_no_product_token(case: Case) -> None:
+    with pytest.raises(ValueError, match="is not a product token"):
+        RobotsTxt.parse(case.body).verdict(case.url, case.agent)
+
+
 def test_every_case_is_there_once() -> None:
     assert [len(cases) for cases in (STANDARD, DECIDED, CONTESTED)] == [539, 98, 63]
     assert len({case.id for case in (*STANDARD, *DECIDED, *CONTESTED)}) == 539 + 98 + 63
 
 
 def test_every_contested_case_is_decided_once() -> None:
-    listed = [id_ for d in DECISIONS for id_ in (d.as_the_source + " " + d.against_the_source).split()]
+    listed = [id_ for d in DECISIONS for id_ in f"{d.as_the_source} {d.against_the_source} {d.no_token}".split()]
     assert sorted(listed) == sorted(case.id for case in CONTESTED)
-    assert (len(AS_THE_SOURCE), len(AGAINST_THE_SOURCE)) == (44, 19)
+    assert (len(AS_THE_SOURCE), len(AGAINST_THE_SOURCE), len(NO_TOKEN)) == (38, 19, 6)

@@ -1,13 +1,13 @@
-"""What holds of every robots.txt and every URL, and a slow, obvious matcher that the real one is held against."""
+"""What is true of every robots.txt and every URL."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
 from itertools import chain, product
 
+import plain
 import pytest
 from asking import ORIGIN, TOKEN, line_token, parse, pattern_of
 from hypothesis import HealthCheck, assume, given, settings
@@ -18,7 +18,6 @@ from scrapy_rep.protocol.redirect_target import is_private, why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt, matches, spellings
 from scrapy_rep.protocol.robotstxt.product_tokens import is_product_token, product_token
-from scrapy_rep.protocol.robotstxt.rules import Rule
 
 # The same examples in every run: a failure on one machine is a failure on all.
 some = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -53,13 +52,27 @@ urls = st.one_of(
         lambda atoms: f"{ORIGIN}/{''.join(atoms)}"
     ),
 )
-tokens = st.sampled_from(["a", "B", "*", "c", "", "K"])  # the last: Kelvin, whose lower case is ASCII
+tokens = st.sampled_from(["a", "B", "*", "c"])
+wrong_tokens = st.sampled_from(["", "\N{KELVIN SIGN}", "a b", "a/1"])  # the second in lower case is ASCII
+
+
+def is_target(url: str) -> bool:
+    """Whether the text is a URL with an authority, or a path."""
+    try:
+        plain.paths_of(url)
+    except ValueError:
+        return False
+    return True
 
 
 @some
 @given(body=bodies, url=urls, token=tokens, limit=st.sampled_from([1, 7, 20, 60, 512_000]))
 def test_nothing_raises_and_everything_fits_together(body: bytes, url: str, token: str, limit: int) -> None:
     robots = RobotsTxt.parse(body, limit)
+    if not is_target(url):
+        with pytest.raises(ValueError, match="neither a URL nor a path"):
+            robots.verdict(url, token)
+        url = f"{ORIGIN}/{url}"
     verdict = robots.verdict(url, token)
     assert robots.allows(url, token) is verdict.allowed
     assert verdict.allowed is (verdict.rule is None or verdict.rule.allow)
@@ -68,6 +81,13 @@ def test_nothing_raises_and_everything_fits_together(body: bytes, url: str, toke
     assert delay is None or (math.isfinite(delay) and delay >= 0)
     assert robots.truncated is (len(body) > limit)
     assert RobotsTxt.parse(body, limit) == robots
+
+
+@some
+@given(body=bodies, url=urls, token=wrong_tokens)
+def test_what_is_no_product_token_is_an_error_whatever_the_file(body: bytes, url: str, token: str) -> None:
+    with pytest.raises(ValueError, match="is not a product token"):
+        parse(body).allows(url, token)
 
 
 @some
@@ -101,6 +121,11 @@ def test_any_text_is_a_url_of_some_kind(url: str) -> None:
     followed = why_not_followed(ORIGIN, url, private=True) is None
     assert not followed or (origin is not None and origin.scheme in {"http", "https"})
     assert origin is None or isinstance(is_private(origin.host), bool)
+    if not is_target(url):
+        assert origin is None, "a crawl asks about nothing that a verdict raises for"
+        assert not is_robots_txt(url)
+        return
+    assert list(spellings(url)) == list(dict.fromkeys(plain.paths_of(url)))
     assert not is_robots_txt(url) or spellings(url) == ("/robots.txt",)
     for spelling in spellings(url):
         assert re.fullmatch(r"/(?:[A-Za-z0-9._~:/?@!&'()+,;=-]|%[0-9A-F]{2})*", spelling)
@@ -273,72 +298,7 @@ def test_escaping_unreserved_characters_makes_no_difference(characters: list[tup
     assert pattern_of(escaped) == pattern_of(path)
 
 
-# The slow matcher: the standard's sentences, one after the other, on one octet after the other.
-
-UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"  # RFC 3986 2.3
-RESERVED = ":/?#@!$&'()*+,;="  # RFC 3986 2.2, less the brackets, which no path or query may hold
-HEX = "0123456789ABCDEFabcdef"
-
-
-def compared(text: str) -> list[str]:
-    """Each octet as it is compared: itself where it may stand so, else percent-encoded (2.2.2)."""
-    octets, place, result = text.encode(), 0, []
-    while place < len(octets):
-        escape = octets[place : place + 3].decode("latin-1")
-        if len(escape) == 3 and escape[0] == "%" and escape[1] in HEX and escape[2] in HEX:
-            octet, place = chr(int(escape[1:], 16)), place + 3
-            result.append(octet if octet in UNRESERVED else f"%{ord(octet):02X}")
-        else:
-            octet, place = chr(octets[place]), place + 1
-            result.append(octet if octet in UNRESERVED + RESERVED else f"%{ord(octet):02X}")
-    return result
-
-
-def query_decoded(octets: list[str]) -> list[str]:
-    """After the first `?`, four reserved characters are themselves (2.2.2, Figure 4, row 2)."""
-    query = octets.index("?") if "?" in octets else len(octets)
-    raw = {"%3A": ":", "%2F": "/", "%3F": "?", "%40": "@"}
-    return octets[:query] + [raw.get(octet, octet) for octet in octets[query:]]
-
-
-def url_spellings(path: str) -> list[str]:
-    as_it_stands = [{"*": "%2A", "$": "%24"}.get(octet, octet) for octet in compared(path)]
-    return ["".join(as_it_stands), "".join(query_decoded(as_it_stands))]
-
-
-def rule_spelling(value: str) -> str:
-    """The rule's octets; a final `$` stays one, any other is a character (2.2.3)."""
-    body, end = (value[:-1], "$") if value.endswith("$") else (value, "")
-    return "".join(query_decoded(["%24" if octet == "$" else octet for octet in compared(body)])) + end
-
-
-@cache
-def slow_match(rule: str, path: str) -> bool:
-    """2.2.2: "if and only if the end of the path from the rule is reached before a difference in octets"."""
-    if rule == "":
-        return True
-    if rule == "$":
-        return path == ""
-    if rule[0] == "*":  # no octet, or one more
-        return slow_match(rule[1:], path) or (path != "" and slow_match(rule, path[1:]))
-    return path != "" and rule[0] == path[0] and slow_match(rule[1:], path[1:])
-
-
-def slow_verdict(rules: list[str], path: str) -> tuple[bool, int | None]:
-    """Whether the path is allowed, and the octets of the rule that decides."""
-    matching = []
-    for line in rules:
-        key, value = key_and_value(line)
-        if any(slow_match(rule_spelling(value), spelling) for spelling in url_spellings(path)):
-            matching.append((len(rule_spelling(value)), key == "Allow"))
-    if not matching:
-        return True, None
-    octets, allow = max(matching)  # the most octets; of equals, allow
-    return allow, octets
-
-
-def octets_of(rule: Rule | None) -> int | None:
-    return len(pattern_of(rule.octets)) if rule is not None else None
+# The plain matcher beside the real one.
 
 
 def texts(alphabet: str, longest: int) -> Iterator[str]:
@@ -349,32 +309,26 @@ def texts(alphabet: str, longest: int) -> Iterator[str]:
 
 @pytest.mark.parametrize("end", ["", "$"])
 @pytest.mark.parametrize("start", ["/", "*"])
-def test_the_slow_matcher_agrees_about_every_short_pattern(start: str, end: str) -> None:
+def test_the_plain_matcher_agrees_about_every_short_pattern(start: str, end: str) -> None:
     paths = ["/" + path for path in texts("ab", 5)]
     for value in (start + middle + end for middle in texts("ab*", 4)):
         pattern = pattern_of(value)
-        wrong = [path for path in paths if matches(pattern, path) is not slow_match(value, path)]
+        wrong = [path for path in paths if matches(pattern, path) is not plain.does_match(value, path)]
         assert wrong == [], value
 
 
 @many
 @given(start=st.sampled_from("/*"), rest=st.text("/a*$?", max_size=6), path=st.text("/a?$*", max_size=6))
-def test_the_slow_matcher_agrees_about_special_characters(start: str, rest: str, path: str) -> None:
+def test_the_plain_matcher_agrees_about_special_characters(start: str, rest: str, path: str) -> None:
     pattern = pattern_of(start + rest)
     (spelling,) = spellings(f"{ORIGIN}/{path}")
-    assert matches(pattern, spelling) is slow_match(rule_spelling(start + rest), spelling)
+    assert matches(pattern, spelling) is plain.does_match(plain.rule_of(start + rest), spelling)
 
 
 @many
 @given(rules=st.lists(rules.map(str.strip), min_size=1, max_size=5), path=paths)
-def test_the_slow_matcher_agrees_about_a_file(rules: list[str], path: str) -> None:
-    verdict = parse("\n".join(["User-agent: *", *rules])).verdict(ORIGIN + path, TOKEN)
-    assert (verdict.allowed, octets_of(verdict.rule)) == slow_verdict(rules, path)
-
-
-@pytest.mark.parametrize(
-    ("rule", "path", "matched"),
-    [("/a", "/ab", True), ("/a$", "/ab", False), ("/*b", "/ab", True), ("/b", "/ab", False), ("/ab$", "/ab", True)],
-)
-def test_the_slow_matcher_itself(rule: str, path: str, matched: bool) -> None:
-    assert slow_match(rule, path) is matched
+def test_the_plain_matcher_agrees_about_a_file(rules: list[str], path: str) -> None:
+    body = "\n".join(["User-agent: *", *rules]).encode()
+    verdict = parse(body).verdict(ORIGIN + path, TOKEN)
+    outcome = plain.outcome(body, ORIGIN + path, [TOKEN])
+    assert (verdict.allowed, verdict.rule and verdict.rule.line) == (outcome.allowed, outcome.line)

@@ -1,47 +1,90 @@
-"""The report on a crawl's robots.txt (REP_REPORT): gathered while it runs in bounded memory, written at its end."""
+"""The report on a crawl's robots.txt (REP_REPORT): gathered in bounded memory, written at the crawl's end."""
 
 from __future__ import annotations
 
 import json
 import logging
+import os
+import platform
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from scrapy import Request, Spider, signals
+from scrapy import Request, Spider
 from scrapy.crawler import Crawler
+from scrapy.signals import response_received, spider_closed
 
 from scrapy_rep.extensions.middleware_access import MiddlewareAccess
+from scrapy_rep.extensions.report.html import page
 from scrapy_rep.extensions.report.top_k import TopK
+from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import Verdict
-from scrapy_rep.settings import RepSettings
+from scrapy_rep.settings import SETTINGS, RepSettings
 from scrapy_rep.signals import request_forbidden, request_waited, robots_available, robots_fetched
+from scrapy_rep.storage.base import without_password
 
 logger = logging.getLogger("scrapy_rep")
 
-MAX_ORIGINS = 5_000  # that are remembered; about 1 KiB each
-MAX_RULES = 5_000
-NAMED = 100  # of each kind, in the report
+MAX_ORIGINS = 5_000  # in the report; up to twice as many in memory, as with the rules
+MAX_RULES = 500
+MAX_RULE_ORIGINS = 100  # that are counted for one rule
+MAX_EXAMPLES = 3  # of one rule
 MAX_OUTAGES = 5  # of one origin
-MAX_TEXT = 300  # characters of a stranger's text
-WAITS = (0.1, 1.0, 10.0, 30.0, 60.0, 120.0)  # seconds: the upper ends of the classes that waits are counted in
+MAX_TEXT = 200  # characters of what strangers wrote
+MAX_RULE_TEXT = 500
+WAITS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0)  # seconds: the upper ends of the distribution's classes
+
+
+class Waits:
+    """How many requests waited how long, in bounded memory.
+
+    Times are rounded to two significant digits and to a hundredth of a second, so quantiles are within 5 % or 5 ms.
+    """
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.longest = 0.0
+        self._requests_by_seconds: Counter[float] = Counter()
+
+    def add(self, seconds: float) -> None:
+        self.requests += 1
+        self.longest = max(self.longest, seconds)
+        self._requests_by_seconds[float(f"{round(seconds, 2):.2g}")] += 1
+
+    def quantile(self, share: float) -> float:
+        """The seconds that this share of the requests waited at most; 0 if none waited."""
+        rest = share * self.requests
+        for seconds, requests in sorted(self._requests_by_seconds.items()):
+            rest -= requests
+            if rest <= 0:
+                return min(seconds, self.longest)
+        return 0.0
+
+    def classes(self) -> list[dict[str, Any]]:
+        """Requests by the classes of WAITS and, with `at_most` None, those that waited longer."""
+        counts: Counter[int] = Counter()
+        for seconds, requests in self._requests_by_seconds.items():
+            counts[bisect_left(WAITS, seconds)] += requests
+        return [{"at_most": end, "count": counts[index]} for index, end in enumerate([*WAITS, None])]
 
 
 @dataclass(slots=True)
 class Outage:
-    """Seconds since the epoch."""
+    """While an origin's robots.txt was unreachable; seconds since the epoch."""
 
     began: float
+    reason: str
     ended: float | None = None
-    """None: not before the end of the crawl."""
-    cause: str = ""
+    """None if the outage was not over at the end of the crawl."""
     ended_in: str | None = None
     """The access result."""
 
@@ -52,18 +95,18 @@ class OriginSeen:
 
     access: str = ""
     answer: str = ""
+    fetched: int = 0
+    """Pages."""
     refused: int = 0
-    waited: int = 0
-    """Requests."""
-    waited_seconds: float = 0.0
-    delay_asked: float = 0.0
-    delay_obeyed: float = 0.0
+    waits: Waits = field(default_factory=Waits)
+    crawl_delay: float = 0.0
     outages: list[Outage] = field(default_factory=list)
+    """The first ones and the last."""
 
     @property
     def size(self) -> float:
         """How much there is to tell of it."""
-        return self.refused + self.waited_seconds + 10 * len(self.outages) + self.delay_obeyed
+        return self.refused + 10 * len(self.outages) + self.waits.longest + self.crawl_delay + self.fetched / 10
 
     @property
     def open_outage(self) -> Outage | None:
@@ -71,149 +114,209 @@ class OriginSeen:
 
 
 @dataclass(slots=True)
-class Totals:
-    """Of the whole crawl."""
+class RefusedPages:
+    """The pages of all origins that were refused by the same rule, or for the same answer."""
 
-    access: Counter[str] = field(default_factory=Counter)
-    """Origins by what their robots.txt came to, last time."""
-    refused: Counter[str] = field(default_factory=Counter)
-    """Pages by what refused them: a rule, or the access result."""
-    waited: int = 0
-    waited_seconds: float = 0.0
-    longest_wait: float = 0.0
-    waits: list[int] = field(default_factory=lambda: [0] * (len(WAITS) + 1))
-    outages: int = 0
-    outages_open: int = 0
+    pages: int = 0
+    origins: set[int] = field(default_factory=set)
+    """Their hashes."""
+    examples: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Report:
-    """What the gate tells, as counts and as the origins and rules of which there is most to tell."""
+    """Counts what the signals tell, and keeps the origins and rules of which there is most to tell."""
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, gate: MiddlewareAccess) -> None:
+    def __init__(self, crawler: Crawler, settings: RepSettings, middleware: MiddlewareAccess) -> None:
+        """Raises ValueError if the report cannot be written."""
         self._crawler = crawler
         self._settings = settings
-        self._gate = gate
-        self._began = gate.now()
-        self._put_aside: Counter[str] = Counter()
-        self.totals = Totals()
-        self.origins: TopK[Origin, OriginSeen] = TopK(MAX_ORIGINS, OriginSeen, lambda seen: seen.size, self._fold)
-        # By robots.txt's address, the rule's line and the rule; pages.
-        self.rules: TopK[tuple[str, int, str], list[int]] = TopK(
-            MAX_RULES, lambda: [0], lambda pages: pages[0], lambda _pages: None
-        )
-        for signal in (robots_fetched, robots_available):
-            crawler.signals.connect(self.known, signal=signal)
-        crawler.signals.connect(self.waited, signal=request_waited)
-        crawler.signals.connect(self.refused, signal=request_forbidden)
-        crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
-        crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
+        self._middleware = middleware
+        self._began = middleware.now()
+        self._path = report_path(str(settings.report), getattr(crawler.spider, "name", ""), self._began)
+        self._fetched = self._outages = self._open_outages = 0
+        self._access: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
+        self._waits = Waits()
+        self._origins: TopK[Origin, OriginSeen] = TopK(MAX_ORIGINS, OriginSeen, lambda seen: seen.size)
+        self._rules: TopK[tuple[str, str], RefusedPages] = TopK(MAX_RULES, RefusedPages, lambda refused: refused.pages)
+        connect = crawler.signals.connect
+        connect(self._robots_known, robots_fetched)
+        connect(self._robots_known, robots_available)  # what comes from the store is not fetched
+        connect(self._request_waited, request_waited)
+        connect(self._request_forbidden, request_forbidden)
+        connect(self._response_received, response_received)
+        connect(self._spider_closed, spider_closed)
 
-    # What the gate tells.
-
-    def known(self, origin: Origin, info: OriginInfo, request: Request) -> None:
-        now, seen = self._gate.now(), self.origins[origin]
-        seen.access, seen.answer = info.access.value, info.answer[:MAX_TEXT].rstrip(".")
+    def _robots_known(self, origin: Origin, info: OriginInfo, request: Request) -> None:
+        now, seen = self._middleware.now(), self._origins[origin]
+        self._access[seen.access] -= 1
+        seen.access, seen.answer = info.access.value, _cut(info.answer.rstrip("."))
+        self._access[seen.access] += 1
         if info.robots is not None:
-            seen.delay_asked = info.robots.crawl_delay(self._gate.product_tokens(request)) or 0.0
-            seen.delay_obeyed = min(seen.delay_asked, self._settings.crawl_delay_max)
-        if info.access is AccessResult.UNREACHABLE:
-            if seen.open_outage is None:
-                self.totals.outages += 1
-                since = now if info.failing_since is None else info.failing_since
-                seen.outages[MAX_OUTAGES - 1 :] = []
-                seen.outages.append(Outage(since, cause=seen.answer))
-        elif (outage := seen.open_outage) is not None:
-            outage.ended, outage.ended_in = now, info.access.value
+            seen.crawl_delay = info.robots.crawl_delay(self._middleware.product_tokens(request)) or 0.0
+        outage = seen.open_outage
+        if outage is None and info.access is AccessResult.UNREACHABLE:
+            self._outages += 1
+            self._open_outages += 1
+            del seen.outages[MAX_OUTAGES - 1 :]
+            seen.outages.append(Outage(now if info.failing_since is None else info.failing_since, seen.answer))
+        elif outage is not None and info.access is not AccessResult.UNREACHABLE:
+            self._open_outages -= 1
+            outage.ended, outage.ended_in = now, seen.access
 
-    def waited(self, request: Request, seconds: float) -> None:
-        origin = Origin.of(request.url)
-        if origin is None:
-            return
-        seen, totals = self.origins[origin], self.totals
-        seen.waited += 1
-        seen.waited_seconds += seconds
-        totals.waited += 1
-        totals.waited_seconds += seconds
-        totals.longest_wait = max(totals.longest_wait, seconds)
-        totals.waits[bisect_left(WAITS, seconds)] += 1
+    def _request_waited(self, request: Request, seconds: float) -> None:
+        self._waits.add(seconds)
+        if (seen := self._seen(request)) is not None:
+            seen.waits.add(seconds)
 
-    def refused(self, request: Request, verdict: Verdict) -> None:
-        self.totals.refused["rule" if verdict.rule is not None else verdict.access.value] += 1
-        origin = Origin.of(request.url)
-        if origin is not None:
-            self.origins[origin].refused += 1
+    def _request_forbidden(self, request: Request, verdict: Verdict) -> None:
+        reason, line = verdict.reason.value, None
+        text = _cut(verdict.answer)
         if verdict.rule is not None:
-            rule = str(verdict.rule)[:MAX_TEXT]
-            self.rules[verdict.robots_url or "", verdict.rule.line, rule][0] += 1
+            text, line = _cut(str(verdict.rule), MAX_RULE_TEXT), verdict.rule.line
+        self._refused[reason] += 1
+        if (seen := self._seen(request)) is not None:
+            seen.refused += 1
+        refused, url = self._rules[reason, text], _cut(request.url)
+        refused.pages += 1
+        if len(refused.origins) < MAX_RULE_ORIGINS:
+            refused.origins.add(hash(Origin.of(request.url)))
+        if len(refused.examples) < MAX_EXAMPLES and all(url != example["url"] for example in refused.examples):
+            refused.examples.append({"url": url, "robots_url": _cut(verdict.robots_url or ""), "line": line})
 
-    def _fold(self, seen: OriginSeen) -> None:
-        self._put_aside[seen.access] += 1
-        self.totals.outages_open += seen.open_outage is not None
+    def _response_received(self, request: Request) -> None:
+        if ROBOTS_TXT_REQUEST not in request.meta:
+            self._fetched += 1
+            if (seen := self._seen(request)) is not None:
+                seen.fetched += 1
 
-    # What is written.
-
-    def _spider_opened(self) -> None:
-        self._began = self._gate.now()
+    def _seen(self, request: Request) -> OriginSeen | None:
+        """None if no robots.txt applies to the request, or its origin was dropped."""
+        origin = Origin.of(request.url)
+        return None if origin is None else self._origins.get(origin)
 
     def _spider_closed(self, spider: Spider, reason: str) -> None:
-        began = datetime.fromtimestamp(self._began, timezone.utc).strftime("%Y-%m-%dT%H-%M-%S")
-        path = Path(str(self._settings.report) % {"name": spider.name, "time": began})
         lines = list(self.lines(spider, reason))
+        text = page(lines) if self._path.suffix == ".html" else "".join(json.dumps(line) + "\n" for line in lines)
+        partial = _partial(self._path)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(self._rendered(path, lines), encoding="utf-8")
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(self._path)
         except OSError as exc:
-            logger.error("REP_REPORT: %s could not be written: %s", path, exc)  # noqa: TRY400 - it says all
+            partial.unlink(missing_ok=True)
+            logger.error("REP_REPORT: %s could not be written: %s", self._path, exc)  # noqa: TRY400 - it says all
         else:
-            logger.info("REP_REPORT: written to %s", path)
-
-    @staticmethod
-    def _rendered(path: Path, lines: list[dict[str, Any]]) -> str:
-        if path.suffix == ".jsonl":
-            return "".join(json.dumps(line) + "\n" for line in lines)
-        from scrapy_rep.extensions.report.html import page  # noqa: PLC0415 - a crawl without such a report does without it
-
-        return page(lines)
+            logger.info("REP_REPORT: written to %s", self._path)
 
     def lines(self, spider: Spider, reason: str) -> Iterator[dict[str, Any]]:
-        """Objects with a `type` each: one `crawl`, then `origin`s and `rule`s, the largest first."""
-        origins, rules = self.origins.items(), self.rules.items()
-        yield self._crawl(spider, reason, origins, [pages[0] for _rule, pages in rules])
-        for origin, seen in origins[:NAMED]:
-            yield {"type": "origin", "origin": str(origin), **asdict(seen)}
-        for (robots_url, line, rule), pages in rules[:NAMED]:
-            yield {"type": "rule", "robots_url": robots_url, "line": line, "rule": rule, "pages": pages[0]}
-
-    def _crawl(
-        self, spider: Spider, reason: str, origins: list[tuple[Origin, OriginSeen]], pages: list[int]
-    ) -> dict[str, Any]:
-        totals, settings = self.totals, self._settings
-        access = self._put_aside + Counter(seen.access for _origin, seen in origins)
-        refused = dict(totals.refused)
-        return {
+        """The objects of the JSON lines (docs/report.md): `crawl`, then each `origin` and `refused`, largest first."""
+        now, origins, rules = self._middleware.now(), self._origins.largest(), self._rules.largest()
+        access = +self._access
+        refused = self._refused.total()
+        # In a dry run the pages that would have been refused are among those fetched.
+        requests = max(self._fetched, refused) if self._settings.shadow else self._fetched + refused
+        yield {
             "type": "crawl",
             "spider": spider.name,
             "began": self._began,
-            "ended": self._gate.now(),
-            "reason": reason,
-            "shadow": settings.shadow,
-            "crawl_delay_max": settings.crawl_delay_max,
-            "origins": {access_result or "not known": count for access_result, count in access.items()},
+            "ended": now,
+            "finish_reason": reason,
+            **self._configuration(),
+            "requests": requests,
+            "fetched": self._fetched,
             "refused": refused,
-            "rules_not_named": {
-                "rules": self.rules.put_aside + max(len(pages) - NAMED, 0),
-                "pages": refused.get("rule", 0) - sum(pages[:NAMED]),
-            },
-            "origins_not_named": sum(access.values()) - min(len(origins), NAMED),
+            "refused_by": dict(self._refused),
+            "refused_not_listed": refused - sum(rule.pages for _, rule in rules),
+            "origins": access.total(),
+            "origins_not_listed": access.total() - len(origins),
+            "access": dict(access.most_common()),
             "waited": {
-                "requests": totals.waited,
-                "seconds": totals.waited_seconds,
-                "longest": totals.longest_wait,
-                "at_most": [*WAITS, None],
-                "counts": totals.waits,
+                "requests": self._waits.requests,
+                "median": self._waits.quantile(0.5),
+                "nine_tenths": self._waits.quantile(0.9),
+                "longest": self._waits.longest,
+                "classes": self._waits.classes(),
             },
-            "outages": {
-                "began": totals.outages,
-                "not_over": totals.outages_open + sum(seen.open_outage is not None for _origin, seen in origins),
-            },
+            "outages": self._outages,
+            "outages_not_over": self._open_outages,
         }
+        for origin, seen in origins:
+            yield {
+                "type": "origin",
+                "origin": _cut(str(origin)),
+                "robots_url": _cut(origin.robots_url),
+                "access": seen.access,
+                "answer": seen.answer,
+                "fetched": seen.fetched,
+                "refused": seen.refused,
+                "waited": seen.waits.requests,
+                "waited_median": seen.waits.quantile(0.5),
+                "waited_longest": seen.waits.longest,
+                "crawl_delay": seen.crawl_delay,
+                "outage_seconds": sum((now if o.ended is None else o.ended) - o.began for o in seen.outages),
+                "outages": [asdict(outage) for outage in seen.outages],
+            }
+        for (kind, text), rule in rules:
+            yield {
+                "type": "refused",
+                "reason": kind,
+                "text": text,
+                "pages": rule.pages,
+                "share": rule.pages / requests,
+                "origins": len(rule.origins),
+                "examples": rule.examples,
+            }
+
+    def _configuration(self) -> dict[str, Any]:
+        user_agent = self._middleware.user_agent
+        settings = {name: self._crawler.settings.get(name, setting.default) for name, setting in SETTINGS.items()}
+        packages = {name: version(name) for name in ("scrapy-rep", "Scrapy", "Twisted")}
+        return {
+            "shadow": self._settings.shadow,
+            "product_tokens": list(user_agent.product_tokens),
+            "product_token_source": user_agent.source,
+            "status_policy": _shown(settings["REP_STATUS_POLICY"]),
+            "crawl_delay_max": self._settings.crawl_delay_max,
+            "settings": {
+                name: _shown(settings[name])
+                for name, setting in SETTINGS.items()
+                if name != "REP_REPORT" and setting.check(settings[name]) != setting.check(setting.default)
+            },
+            "versions": {**packages, "Python": platform.python_version()},
+        }
+
+
+def _cut(text: str, most: int = MAX_TEXT) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _shown(value: Any) -> str:
+    """A setting's value, without the password of an address, be it before the `@` or in the query."""
+    return without_password(value).partition("?")[0] if isinstance(value, str) else _cut(repr(value))
+
+
+def report_path(pattern: str, name: str, began: float) -> Path:
+    """Where the report goes; its directory exists from then on. Raises ValueError if it cannot be written there."""
+    if "://" in pattern or "%" in re.sub(r"%%|%\((?:name|time)\)s", "", pattern):
+        raise ValueError(
+            f"REP_REPORT is {pattern!r}; set it to the path of a file, in which %(name)s stands for the spider's name,"
+            " %(time)s for the start of the crawl and %% for a single %"
+        )
+    time = datetime.fromtimestamp(began, timezone.utc).strftime("%Y-%m-%dT%H-%M-%S")
+    path = Path(pattern % {"name": name, "time": time}).absolute()
+    try:
+        if path.is_dir():
+            raise IsADirectoryError("it is a directory")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _partial(path).touch()
+        _partial(path).unlink()
+    except OSError as exc:
+        raise ValueError(
+            f"REP_REPORT is {pattern!r}, and {path} cannot be written ({exc});"
+            " set it to a path in a directory where the crawl may create files"
+        ) from None
+    return path
+
+
+def _partial(path: Path) -> Path:
+    return path.with_name(f"{path.name}.{os.getpid()}.part")

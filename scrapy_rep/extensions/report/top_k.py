@@ -1,47 +1,34 @@
-"""The largest of many, in bounded memory: those are named, and of the rest it is known how much they come to."""
+"""The largest of many values, in bounded memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class TopK(Generic[K, V]):
-    """A dict of at most twice `most` values.
+class TopK(dict[K, V]):
+    """Creates the values of missing keys, and holds at most twice `most`.
 
-    Exact up to that; then the smaller half is put aside, to `fold`, and one of them that comes again begins anew.
+    It is exact up to that number. Then it drops the smaller half; a key that was dropped and comes again starts anew.
     """
 
-    def __init__(self, most: int, new: Callable[[], V], size: Callable[[V], float], fold: Callable[[V], None]) -> None:
+    def __init__(self, most: int, new: Callable[[], V], size: Callable[[V], float]) -> None:
+        super().__init__()
         self._most = most
         self._new = new
         self._size = size
-        self._fold = fold
-        self._values: dict[K, V] = {}
-        self.put_aside = 0
-        """How many were."""
 
-    def __getitem__(self, key: K) -> V:
-        """The key's value, a new one where there is none."""
-        if key not in self._values:
-            if len(self._values) >= 2 * self._most:
-                self._halve()
-            self._values[key] = self._new()
-        return self._values[key]
+    def __missing__(self, key: K) -> V:
+        if len(self) >= 2 * self._most:
+            largest = self.largest()
+            self.clear()
+            self.update(largest)
+        value = self[key] = self._new()
+        return value
 
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def items(self) -> list[tuple[K, V]]:
-        """The largest first; of equals, those that came first."""
-        return sorted(self._values.items(), key=lambda item: -self._size(item[1]))
-
-    def _halve(self) -> None:
-        items = self.items()
-        self._values = dict(items[: self._most])
-        for _key, value in items[self._most :]:
-            self._fold(value)
-        self.put_aside += len(items) - self._most
+    def largest(self) -> list[tuple[K, V]]:
+        """The `most` largest, in that order; of equals, those that came first."""
+        return sorted(self.items(), key=lambda item: -self._size(item[1]))[: self._most]

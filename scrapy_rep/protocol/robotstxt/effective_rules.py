@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import islice
 
-from scrapy_rep.protocol.robotstxt.groups import read_groups
+from scrapy_rep.protocol.robotstxt.groups import seconds_of
 from scrapy_rep.protocol.robotstxt.match_index import LongestMatch
 from scrapy_rep.protocol.robotstxt.match_linear import places_of_matches
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_normal, patterns, spellings
@@ -16,6 +16,7 @@ from scrapy_rep.protocol.robotstxt.syntax import (
     RECORDS,
     RULE_ALLOWS,
     RULE_LINE,
+    RULE_OR_DELAY_LINE,
     RULE_VALUE,
     Directive,
     searchable,
@@ -93,11 +94,17 @@ class EffectiveRules:
     def crawl_delay(self, octets: bytes) -> float | None:
         """Seconds between requests: the largest that the groups, read in the octets, ask for; None where none does."""
         if self._delays is None:
-            groups = read_groups(octets) if _CRAWL_DELAY.search(searchable(octets)) else ()
-            key = (self.product_token or "").lower()
-            delays = [group.crawl_delay for group in groups if key in group.product_tokens]
-            self._delays = [delay for delay in delays if delay is not None]
+            self._delays = self._delays_in(searchable(octets))
         return max(self._delays, default=None)
+
+    def _delays_in(self, text: str) -> list[float]:
+        if self.product_token is None or not _CRAWL_DELAY.search(text):
+            return []
+        _before, tokens, segments = _user_agents(text)
+        own = _own_segments(self.product_token, tokens, segments, ends=RULE_OR_DELAY_LINE)
+        values = _CRAWL_DELAY.findall(_LINE_OF_NONE.join([segments[at] for at in own]))
+        delays = map(seconds_of, without_comments("\n".join(values)).split("\n"))
+        return [delay for delay in delays if delay is not None]
 
     def _most_specific(self, compared: Sequence[str]) -> int | None:
         if self._match is None:
@@ -135,7 +142,7 @@ def _named_and_lines(text: str, product_tokens: Sequence[str]) -> tuple[str | No
     """The token whose groups are obeyed, and their lines."""
     _before, tokens, segments = _user_agents(text)
     for token in product_tokens:
-        if token and token.lower() in tokens:
+        if token.lower() in tokens:
             break
     else:
         if EVERYONE not in tokens:
@@ -154,13 +161,18 @@ def _user_agents(text: str) -> tuple[str, list[str], list[str]]:
     return parts[0], [token.lower() for token in parts[1::2]], parts[2::2]
 
 
-def _own_segments(product_token: str | None, tokens: Sequence[str], segments: Sequence[str]) -> list[int]:
-    """Indices of the segments that hold the token's rules: those of a run of user-agent lines follow its last (2.1)."""
+def _own_segments(
+    product_token: str | None, tokens: Sequence[str], segments: Sequence[str], ends: re.Pattern[str] = RULE_LINE
+) -> list[int]:
+    """Indices of the segments that hold the token's records: those of a run of user-agent lines follow its last (2.1).
+
+    `ends`: the records after which a user-agent line begins another run.
+    """
     own: list[int] = []
     key = (product_token or "").lower()
     in_run = False
     for at, token in enumerate(tokens):
-        in_run = token == key or (in_run and RULE_LINE.search(segments[at - 1]) is None)
+        in_run = token == key or (in_run and ends.search(segments[at - 1]) is None)
         if in_run:
             own.append(at)
     return own

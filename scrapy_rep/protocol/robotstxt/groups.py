@@ -1,31 +1,66 @@
-"""All that a robots.txt says, line by line: its groups, and what is ignored (RFC 9309 sections 2.1, 2.2 and 2.2.4)."""
+"""What a robots.txt says, line by line: its records, its groups, and what is ignored (RFC 9309 2.1, 2.2 and 2.2.4)."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
-from scrapy_rep.protocol.robotstxt.rules import Rule
-from scrapy_rep.protocol.robotstxt.syntax import PATTERN_STARTS, RECORDS, WHITE_SPACE, Directive, searchable
+from scrapy_rep.protocol.robotstxt.rules import Rule, text_of
+from scrapy_rep.protocol.robotstxt.syntax import (
+    PATTERN_STARTS,
+    RECORDS,
+    TOKEN,
+    WHITE_SPACE,
+    Directive,
+    searchable,
+)
 
 # Each has one group.
 _RECORD = re.compile("|".join(expression.pattern for expression in RECORDS.values()), re.ASCII)
 _DIRECTIVES = tuple(RECORDS)
+_USER_AGENT, _ALLOW, _DISALLOW, _CRAWL_DELAY, _SITEMAP = (directive.spellings[0] for directive in Directive)
+_NEEDS_GROUP = (_ALLOW, _DISALLOW, _CRAWL_DELAY)
 
 _SECONDS = re.compile(r"\+?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
+class Record:
+    """A line with a key and a value, whether this package reads the key or not (2.2.4)."""
+
+    line: int
+    """Counted from 1."""
+    group: int | None
+    """The index of its group in `RobotsTxt.groups`; None before the first user-agent line, and for a sitemap, which
+    belongs to no group."""
+    key: str
+    """In lower case. Known misspellings are corrected: `disalow` is `disallow`."""
+    octets: bytes
+    """The value as it stands in the file, without white space and comment."""
+
+    @property
+    def value(self) -> str:
+        """The value as text: UTF-8, or Latin-1 where the octets are no UTF-8."""
+        return text_of(self.octets)
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
-    """The rules that follow one run of user-agent lines (2.1)."""
+    """The rules that follow one run of user-agent lines (2.1).
+
+    A crawler obeys all groups that name it as if they were one (2.2.1), so one group alone decides nothing.
+    """
 
     product_tokens: tuple[str, ...]
-    """Lower case, each once, in their order; a line that names nobody has none."""
+    """The crawlers that it names, in lower case, each once, in their order; `*` is everyone without a group. Empty if
+    no user-agent line names a product token."""
     rules: tuple[Rule, ...]
-    crawl_delay: float | None
-    """Seconds, finite, not negative; the largest that the group names."""
+    """In their order; without empty rules and those that can match nothing."""
+    crawl_delays: Mapping[str, float]
+    """Seconds between requests by product token, finite and not negative; a token without a delay is not in it. A delay
+    belongs to the user-agent lines above it, up to the delay before it."""
 
 
 # What is told of each line that is ignored: its number and the reason.
@@ -36,79 +71,101 @@ def unreported(_line: int, _reason: str) -> None:
     return None
 
 
+def read_records(octets: bytes, report: Report = unreported) -> Iterator[Record]:
+    """All lines with a key and a value, in their order."""
+    group, had_rule = -1, True
+    for number, text in enumerate(searchable(octets)[1:].split("\n"), start=1):
+        line = text.partition("#")[0].strip(WHITE_SPACE)
+        if not line:
+            continue
+        if found := _RECORD.match(f"\n{line}"):
+            place = found.lastindex or 0  # never that
+            key, value = _DIRECTIVES[place - 1].spellings[0], line[found.start(place) - 1 :]
+        elif ":" in line:
+            key, _, value = line.partition(":")
+            key, value = text_of(key.rstrip(WHITE_SPACE).encode("latin-1")).lower(), value.lstrip(WHITE_SPACE)
+        else:
+            report(number, "no colon")
+            continue
+        if key == _USER_AGENT and had_rule:
+            group, had_rule = group + 1, False
+        # An empty rule, and one that can match nothing, ends the run of user-agent lines as well.
+        had_rule = had_rule or key in {_ALLOW, _DISALLOW}
+        yield Record(number, None if group < 0 or key == _SITEMAP else group, key, value.encode("latin-1"))
+
+
 def read_groups(octets: bytes, report: Report = unreported) -> tuple[Group, ...]:
     """All groups, in their order."""
-    reader = _Reader(report)
-    reader.read(octets)
-    return tuple(reader.groups)
-
-
-def _records(octets: bytes, report: Report) -> Iterator[tuple[int, Directive, str]]:
-    """Line number, directive and value of each record; of a user-agent line the token."""
-    for number, line in enumerate(searchable(octets)[1:].split("\n"), start=1):
-        record = line.partition("#")[0].strip(WHITE_SPACE)
-        if not record:
-            continue
-        if found := _RECORD.match(f"\n{record}"):
-            place = found.lastindex or 0  # never that
-            yield number, _DIRECTIVES[place - 1], found[place]
+    groups: list[_GroupReader] = []
+    for record in read_records(octets, report):
+        if record.group == len(groups):
+            groups.append(_GroupReader())
+        if record.key == _SITEMAP:
+            reason = "" if record.octets else "no address"
+        elif record.key not in {_USER_AGENT, *_NEEDS_GROUP}:
+            reason = "unknown key"
+        elif record.group is None:
+            reason = f"{record.key} before the first user-agent line"
         else:
-            report(number, "unknown key" if ":" in record else "no colon")
+            reason = groups[-1].read(record)
+        if reason:
+            report(record.line, reason)
+    return tuple(group.read_group() for group in groups)
 
 
-class _Reader:
-    def __init__(self, report: Report) -> None:
-        self._report = report
-        self.groups: list[Group] = []
-        self._open = False
-        # The group being read; a user-agent line after a rule closes it.
-        self._tokens: dict[str, None] = {}
-        self._rules: list[Rule] = []
-        self._delay: float | None = None
-        self._had_rule = False
+def seconds_of(delay: str) -> float | None:
+    """The value of a Crawl-delay in seconds; None if it is no finite number, or negative."""
+    seconds = float(delay) if _SECONDS.fullmatch(delay) else math.inf
+    return seconds if math.isfinite(seconds) else None
 
-    def read(self, octets: bytes) -> None:
-        for number, directive, value in _records(octets, self._report):
-            if directive is Directive.USER_AGENT:
-                self._user_agent(number, value)
-            elif directive is Directive.SITEMAP:
-                if not value:
-                    self._report(number, "no address")
-            elif not self._open:
-                self._report(number, f"{directive.spellings[0]} before the first user-agent line")
-            elif directive is Directive.CRAWL_DELAY:
-                self._crawl_delay(number, value)
-            else:
-                self._rule(number, directive is Directive.ALLOW, value)
-        self._close()
 
-    def _close(self) -> None:
-        if self._open:
-            self.groups.append(Group(tuple(self._tokens), tuple(self._rules), self._delay))
-        self._tokens, self._rules, self._delay, self._had_rule = {}, [], None, False
+@dataclass(slots=True)
+class _GroupReader:
+    tokens: dict[str, None] = field(default_factory=dict)
+    rules: list[Rule] = field(default_factory=list)
+    delays: dict[str, float] = field(default_factory=dict)
+    # The tokens that the next delay belongs to, and the largest delay that they have so far.
+    delayed: list[str] = field(default_factory=list)
+    delay: float | None = None
+    had_delay: bool = False
 
-    def _user_agent(self, number: int, token: str) -> None:
-        if self._had_rule:
-            self._close()
-        self._open = True
-        if token:
-            self._tokens[token.lower()] = None
-        else:
-            self._report(number, "names no product token")
+    def read(self, record: Record) -> str:
+        """The reason why the record is ignored; empty if it is not."""
+        value = record.octets.decode("latin-1")
+        if record.key == _USER_AGENT:
+            return self._user_agent(value)
+        if record.key == _CRAWL_DELAY:
+            return self._crawl_delay(value)
+        if value.startswith(PATTERN_STARTS):
+            self.rules.append(Rule(record.line, record.key == _ALLOW, record.octets))
+        elif value:
+            return "begins with neither / nor *"
+        return ""
 
-    def _rule(self, number: int, allow: bool, value: str) -> None:
-        # Also an empty one, and one that matches nothing, ends the run of user-agent lines.
-        self._had_rule = True
-        if not value:
-            return
-        if not value.startswith(PATTERN_STARTS):
-            self._report(number, "begins with neither / nor *")
-            return
-        self._rules.append(Rule(number, allow, value.encode("latin-1")))
+    def _user_agent(self, value: str) -> str:
+        if self.had_delay:
+            self._assign_delay()
+        token = TOKEN.match(value)[0].lower()  # type: ignore[index]  # it matches anything
+        if not token:
+            return "names no product token"
+        self.tokens[token] = None
+        self.delayed.append(token)
+        return ""
 
-    def _crawl_delay(self, number: int, value: str) -> None:
-        seconds = float(value) if _SECONDS.fullmatch(value) else math.inf
-        if not math.isfinite(seconds):
-            self._report(number, "no finite number of seconds")
-        elif self._delay is None or seconds > self._delay:
-            self._delay = seconds
+    def _crawl_delay(self, value: str) -> str:
+        self.had_delay = True
+        seconds = seconds_of(value)
+        if seconds is None:
+            return "no finite number of seconds"
+        self.delay = seconds if self.delay is None else max(self.delay, seconds)
+        return ""
+
+    def _assign_delay(self) -> None:
+        if self.delay is not None:
+            for token in self.delayed:
+                self.delays[token] = max(self.delay, self.delays.get(token, self.delay))
+        self.delayed, self.delay, self.had_delay = [], None, False
+
+    def read_group(self) -> Group:
+        self._assign_delay()
+        return Group(tuple(self.tokens), tuple(self.rules), self.delays)

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from scrapy_rep.protocol.robotstxt.effective_rules import EffectiveRules
-from scrapy_rep.protocol.robotstxt.groups import Group, read_groups
+from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_records
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
-from scrapy_rep.protocol.robotstxt.product_tokens import in_order_of_preference
+from scrapy_rep.protocol.robotstxt.product_tokens import in_order_of_preference, is_product_token
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason, text_of
 from scrapy_rep.protocol.robotstxt.syntax import RECORDS, WHITE_SPACE, Directive, readable, searchable, without_comments
 
@@ -44,7 +44,12 @@ class RobotsTxt:
 
     @classmethod
     def parse(cls, body: bytes, limit: int = PARSING_LIMIT) -> RobotsTxt:
-        """Never raises on any octets. What lies beyond `limit` octets is not read, nor is a line that it cuts (2.5)."""
+        """Never raises on any octets. What lies beyond `limit` octets is not read, nor is a line that it cuts (2.5).
+
+        Raises TypeError for a str: rules are octets (2.2.2), and which ones a text stood for is not known here.
+        """
+        if isinstance(body, str):
+            raise TypeError("RobotsTxt.parse needs the bytes of a robots.txt, not a str: use response.body")
         return cls(readable(body, limit), len(body) > limit)
 
     def allows(self, url: str, product_token: str | Sequence[str]) -> bool:
@@ -73,6 +78,11 @@ class RobotsTxt:
         return read_groups(self.octets)
 
     @property
+    def records(self) -> tuple[Record, ...]:
+        """Each line with a key and a value, also where the key means nothing here: for directives of one's own."""
+        return tuple(read_records(self.octets))
+
+    @property
     def sitemaps(self) -> tuple[str, ...]:
         """The sitemaps' addresses as written, each once, in their order; they belong to no group (2.2.4)."""
         values = RECORDS[Directive.SITEMAP].findall(searchable(self.octets))
@@ -97,7 +107,12 @@ class RobotsTxt:
         key = product_token if isinstance(product_token, str) else tuple(product_token)
         obeyed = self._ready.get(key)
         if obeyed is None:
+            tokens = in_order_of_preference(product_token)
+            if wrong := [token for token in tokens if not is_product_token(token)]:
+                raise ValueError(
+                    f"{wrong[0]!r} is not a product token: use the crawler's name alone, such as 'ExampleBot', or '*'"
+                )
             if len(self._ready) >= MAX_READY:
                 self._ready.clear()
-            obeyed = self._ready[key] = EffectiveRules(searchable(self.octets), in_order_of_preference(product_token))
+            obeyed = self._ready[key] = EffectiveRules(searchable(self.octets), tokens)
         return obeyed

@@ -47,8 +47,8 @@ _QUERY = re.compile(r"(\?.*)")
 # RFC 9309 Figure 4, row 2: these four mean the same in a query, raw or encoded.
 _QUERY_ESCAPES = {"%3A": ":", "%2F": "/", "%3F": "?", "%40": "@"}
 # What precedes a path: a scheme, which may be missing, and an authority.
-_BEFORE_PATH = r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//[^/?#]*"
-_TARGET = re.compile(rf"(?:{_BEFORE_PATH})?([^#]*)")
+_BEFORE_PATH = r"(?:[^:/?#]*:)?//[^/?#]*"
+_TARGET = re.compile(rf"({_BEFORE_PATH})?([^#]*)")
 _PLAIN_TARGET = re.compile(rf"{_BEFORE_PATH}(/[{re.escape(_PLAIN)}]*)")
 
 
@@ -100,12 +100,16 @@ def spellings(url: str) -> tuple[str, ...]:
     """What rules are compared with: the URL's path and query, normalised, never its fragment; one spelling, or two
     where the query has a second one (2.2.2, Figure 4, row 2). An empty path is `/` (RFC 9110 4.2.3).
 
-    ASCII: hex digits upper case, unreserved escapes decoded, octets that no URI may hold raw encoded (2.2.2)."""
+    ASCII: hex digits upper case, unreserved escapes decoded, octets that no URI may hold raw encoded (2.2.2).
+    Raises ValueError for a text that is neither a URL with an authority nor a path.
+    """
     plain = _PLAIN_TARGET.fullmatch(url)
     if plain:  # most URLs are
         return (plain[1],)
-    target = _TARGET.match(url)[1]  # type: ignore[index]  # it matches anything
+    before, target = _TARGET.match(url).groups()  # type: ignore[union-attr]  # it matches anything
     if not target.startswith("/"):
+        if before is None and target and target[0] != "?":
+            raise ValueError(f"{url!r} is neither a URL nor a path: write it as 'https://{url}' or '/{url}'")
         target = "/" + target
     if _TO_NORMALISE.search(target):  # in requests of Scrapy's, little ever is
         target = _normalised(target.encode("utf-8", "surrogatepass").decode("latin-1"), _MAY_STAND_IN_URL)
@@ -162,5 +166,8 @@ def matches(pattern: str, spelling: str) -> bool:
 
 
 def is_robots_txt(url: str) -> bool:
-    """Whether the URL is a robots.txt itself, exactly, which is always allowed (2.2.2)."""
-    return spellings(url)[0] == ROBOTS_PATH
+    """Whether the URL is a robots.txt itself, exactly, which is always allowed (2.2.2). Never raises."""
+    try:
+        return spellings(url)[0] == ROBOTS_PATH
+    except ValueError:  # `mailto:a@b.example`
+        return False

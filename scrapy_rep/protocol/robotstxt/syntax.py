@@ -11,14 +11,15 @@ from scrapy_rep.protocol.robotstxt.product_tokens import IDENTIFIER
 
 WHITE_SPACE = " \t"  # 2.2: WS; VT, FF and NBSP are none
 
+_PADDING = f"{WHITE_SPACE}\0".encode()
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def readable(body: bytes, limit: int) -> bytes:
-    """The octets that are read: UTF-16 made UTF-8 where its mark says so (2.2.2: MAY bridge), no mark, no cut line;
-    LF where a line ends (2.2, NL: CR, LF or CRLF, and nothing else)."""
+    """The octets that are read: UTF-16 as UTF-8 (2.2.2: MAY bridge), no byte order mark, no cut line, no NUL at the end
+    of a line, and LF for each line end (2.2, NL: CR, LF or CRLF, and nothing else)."""
     octets = body if len(body) <= limit else body[: limit + 1]
-    if octets.startswith(_UTF16_MARKS):
+    if octets.startswith(_UTF16_MARKS) and _is_utf_16(octets):
         octets = octets.decode("utf-16", "replace").encode("utf-8", "replace")
     else:
         octets = octets.removeprefix(codecs.BOM_UTF8)
@@ -26,8 +27,22 @@ def readable(body: bytes, limit: int) -> bytes:
         # Either way each CRLF or CR becomes LF; removing octets is ten times faster than replacing them.
         ends_all = octets.count(b"\r") == octets.count(b"\r\n")
         octets = octets.replace(b"\r", b"") if ends_all else octets.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    # One octet past the limit is looked at: the line is whole if its end is there.
-    return octets if len(body) <= limit else octets[: octets.rfind(b"\n") + 1]
+    if len(body) > limit:
+        # One octet past the limit is looked at: the line is whole if its end is there.
+        octets = octets[: octets.rfind(b"\n") + 1]
+    if b"\0" in octets:
+        # Some servers pad lines with NUL, which would disarm their rules.
+        octets = b"\n".join([line.rstrip(_PADDING) for line in octets.split(b"\n")])
+    return octets
+
+
+def _is_utf_16(octets: bytes) -> bool:
+    """Whether text that begins with a mark of UTF-16 really is UTF-16: its first character is ASCII, so one of the two
+    octets is 0."""
+    low, high = octets[2:3], octets[3:4]
+    if octets.startswith(codecs.BOM_UTF16_BE):
+        low, high = high, low
+    return high == b"\0" != low
 
 
 def searchable(octets: bytes) -> str:
@@ -53,6 +68,7 @@ _WS = f"[{WHITE_SPACE}]"
 _ANY_WS = f"{_WS}*+" if sys.version_info >= (3, 11) else f"{_WS}*"
 # Of a user-agent line no more than the token, none where the value begins otherwise: `*foo` names nobody (2.2.1).
 _TOKEN = rf"({IDENTIFIER}|\*(?=[\n#{WHITE_SPACE}]|\Z)|)"
+TOKEN = re.compile(_TOKEN)
 _VALUE = "(.*)"
 # A missing colon is forgiven where the line is exactly two words, the first a known key.
 _ONE_WORD = rf"{_WS}(?={_ANY_WS}[^\n#:{WHITE_SPACE}][^\n#{WHITE_SPACE}]*{_ANY_WS}(?:[\n#]|\Z))"
@@ -79,6 +95,7 @@ RECORDS = {
     for directive in Directive
 }
 RULE_LINE = _record(_key(Directive.ALLOW, Directive.DISALLOW), "")
+RULE_OR_DELAY_LINE = _record(_key(Directive.ALLOW, Directive.DISALLOW, Directive.CRAWL_DELAY), "")
 # Of rules that may match (2.2, path-pattern; 5.1) the value, and the key where it allows, else nothing. Both find the
 # same lines in the same order: a rule's place is its place in either.
 PATTERN_STARTS = ("/", "*")

@@ -1,0 +1,136 @@
+"""One request for a robots.txt: whatever becomes of it, it is told as an answer, and what was entered is left once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from crawling import CrawlSpider, crawl
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from scrapy.http.cookies import CookieJar
+from scrapy.utils.asyncio import sleep
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import CancelledError
+from web import Web, answer, redirect
+
+from scrapy_rep.fetching.fetcher import Fetcher
+from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.settings import RepSettings
+
+RULES = "user-agent: *\ndisallow: /private\n"
+
+
+class Faulty:
+    """A downloader middleware that fails as the URL's query says."""
+
+    def process_request(self, request: Request) -> None:
+        if request.url.endswith("?request"):
+            raise RuntimeError("in process_request")
+        if request.url.endswith("?ignored"):
+            raise IgnoreRequest("not today")
+
+    def process_response(self, request: Request, response: Response) -> Any:
+        if request.url.endswith("?response"):
+            raise RuntimeError("in process_response")
+        if request.url.endswith("?redirected"):
+            return request.replace(url=request.url.removesuffix("?redirected"))
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> Any:
+        if request.url.endswith("?exception"):
+            raise RuntimeError("in process_exception")
+        if request.url.endswith("?rescued"):
+            return Response(request.url)
+        return None
+
+
+class UnderWay:
+    """How often each request was entered and left."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+
+    @contextmanager
+    def __call__(self, request: Request) -> Iterator[None]:
+        self.steps.append("entered")
+        try:
+            yield
+        finally:
+            self.steps.append("left")
+
+
+async def fetched(url: str, *, cancel_after: float | None = None, **settings: Any) -> tuple[Any, list[str]]:
+    """What `Fetcher.fetch` came to within a crawl, and the steps of what it entered."""
+    under_way = UnderWay()
+    came: list[Any] = []
+
+    class Fetches(CrawlSpider):
+        async def start(self) -> AsyncIterator[Any]:
+            fetcher = Fetcher(
+                self.crawler,
+                RepSettings.read(self.crawler.settings),
+                under_way=under_way,
+                is_on_wire=lambda _request: True,
+                now=lambda: 0.0,
+            )
+            fetching = deferred_from_coro(fetcher.fetch(url, Request("http://trigger.example/"), CookieJar()))
+            if cancel_after is not None:
+                await sleep(cancel_after)
+                fetching.cancel()
+            try:
+                came.append(await maybe_deferred_to_future(fetching))
+            except (CancelledError, asyncio.CancelledError) as exc:
+                came.append(exc)
+            return
+            yield
+
+    result = await crawl(spider=Fetches, settings={"DOWNLOADER_MIDDLEWARES": {Faulty: 50}, **settings})
+    assert result.tracebacks == []
+    (end,) = came
+    return end, under_way.steps
+
+
+@pytest.mark.parametrize("query", ["", "?response", "?request", "?ignored", "?redirected", "?exception", "?rescued"])
+@pytest.mark.parametrize(
+    "route",
+    [
+        pytest.param(answer(RULES), id="200"),
+        pytest.param(answer(status=503), id="503"),
+        pytest.param(redirect("/elsewhere"), id="301"),
+        pytest.param(answer(RULES, headers={"Content-Encoding": "secret"}), id="undecodable"),
+        pytest.param(answer(RULES * 100_000), id="past-the-limit"),
+        pytest.param(answer(kind="reset"), id="reset"),
+        pytest.param(answer(kind="garbage"), id="garbage"),
+        pytest.param(answer(RULES, kind="cut"), id="cut-off"),
+        pytest.param(answer(kind="hang"), id="timeout"),
+        pytest.param(answer(kind="headers"), id="endless-headers"),
+    ],
+)
+@ensureDeferred
+async def test_however_a_fetch_ends(web: Web, route: Any, query: str) -> None:
+    site = web.site({"*": route})
+    end, steps = await fetched(f"{site.robots_url}{query}", REP_FETCH_TIMEOUT=0.3)
+    assert isinstance(end, Answer)
+    assert (end.status is None) == bool(end.reason)
+    assert end.dropped == (query == "?ignored")
+    assert steps == ["entered", "left"]
+
+
+@ensureDeferred
+async def test_a_fetch_that_is_cancelled(web: Web) -> None:
+    end, steps = await fetched(web.robots(answer(kind="hang")).robots_url, cancel_after=0.1)
+    assert isinstance(end, (CancelledError, asyncio.CancelledError))
+    assert steps == ["entered", "left"]
+
+
+@ensureDeferred
+async def test_reasons_are_words(web: Web) -> None:
+    end, _ = await fetched(web.robots(answer(kind="reset")).robots_url)
+    assert end.reason.startswith("Connection")
+    assert "Failure" not in end.reason
