@@ -162,6 +162,14 @@ async def test_rules_are_grouped_across_origins(web: Web, tmp_path: Path) -> Non
     assert all(example["line"] == line_of[example["robots_url"]] for example in told["examples"])
 
 
+def test_answers_are_grouped_though_they_name_the_host(tmp_path: Path) -> None:
+    crawl = SimulatedCrawl(tmp_path / "report.html")
+    for host in ("a.example", "b.example"):
+        crawl.refused_in_outage(f"https://{host}/", f"DNS lookup failed: no results for hostname lookup: {host}")
+    _crawl, refused = crawl.lines()
+    assert (refused["text"], refused["origins"]) == ("robots.txt is unreachable: DNS lookup failed", 2)
+
+
 # Where it goes.
 
 

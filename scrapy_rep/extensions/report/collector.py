@@ -171,7 +171,8 @@ class Report:
 
     def _request_forbidden(self, request: Request, verdict: Verdict) -> None:
         reason, line = verdict.reason.value, None
-        text = _cut(f"{verdict.words}: {verdict.answer}")
+        # What follows a colon names the host, or the like: answers are to be the same across origins.
+        text = _cut(f"{verdict.words}: {verdict.answer.partition(':')[0]}")
         if verdict.rule is not None:
             text, line = _cut(str(verdict.rule), MAX_RULE_TEXT), verdict.rule.line
         self._refused[reason] += 1
