@@ -24,7 +24,7 @@ from scrapy_rep import RepMiddleware
 
 HANGS = answer(kind="hang")
 # Those who wait have waited for longer than it takes to notice.
-WAITED = {"ready_after": 0.8}
+WAITED: dict[str, Any] = {"ready_after": 0.8}
 
 
 @pytest.mark.parametrize("reactor", REACTORS)
