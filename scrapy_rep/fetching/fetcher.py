@@ -221,9 +221,12 @@ def _location(response: Response) -> str | None:
         location = safe_url_string(value)
         parts = urlsplit(location)
         # RFC 3986 5.2.2, strictly: `http:` and `http:x` are not relative references.
-        url = "" if parts.scheme and not parts.netloc else urljoin(response.url, location)
-        # Request will read it once more. What it reads otherwise then, `//a\\b` for one, nobody has judged.
-        return url if url and safe_url_string(url) == url else None
+        if parts.scheme and not parts.netloc:
+            return None
+        joined = urljoin(response.url, location)
+        url = safe_url_string(joined)  # as Request does
+        # `//a\\b` has one host before that, and another one after.
+        return url if urlsplit(url).netloc == urlsplit(joined).netloc else None
     except ValueError:
         return None
 
