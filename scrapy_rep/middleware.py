@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable
+from contextlib import nullcontext
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, Spider, signals
@@ -188,25 +189,24 @@ class RepMiddleware:
 
     def _released(self, request: Request, policy: RobotsPolicy, seconds: float) -> None:
         self._released_number += 1
-        self._tell_waited(request, seconds)
+        self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
         try:
             self._waited[request] = policy.verdict(request.url, self.user_agent.tokens(request))
         except ValueError:  # in its meta; `process_request` raises it
             return
 
     async def _wait_here(self, origin: Origin, request: Request) -> None:
+        self._stats.inc_value("rep/waited")
         began = self.monotonic()
         try:
-            with self._downloads.uncounted(request):
+            # One that never came through the door is no part of what the engine limits.
+            with self._downloads.uncounted(request) if self._door.is_open else nullcontext():
                 policy = await self._resolver.resolve(origin, request)
         except CrawlClosingError:
             raise IgnoreRequest("The crawl closed while the request waited for robots.txt") from None
-        self._tell_waited(request, self.monotonic() - began)
-        self._decide(policy, request)
-
-    def _tell_waited(self, request: Request, seconds: float) -> None:
-        self._stats.inc_value("rep/waited")
+        seconds = self.monotonic() - began
         self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
+        self._decide(policy, request)
 
     # For spiders.
 

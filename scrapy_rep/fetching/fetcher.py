@@ -15,13 +15,13 @@ from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import Response
 from scrapy.http.cookies import CookieJar
 from scrapy.http.request import NO_CALLBACK
-from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
-from twisted.internet.defer import CancelledError, DeferredSemaphore
+from twisted.internet.defer import CancelledError
 from w3lib.url import safe_url_string
 
 from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST, RepDecodingMiddleware
 from scrapy_rep.fetching.http_headers import MAX_OCTETS, caching_of, retry_after
+from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.fetching.wire_timeout import within
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.freshness import SILENT, Caching
@@ -69,7 +69,7 @@ class Fetcher:
         self._now = now
         # The user wants only what HttpCacheMiddleware has.
         self._offline = all(crawler.settings.getbool(f"HTTPCACHE_{name}") for name in ("ENABLED", "IGNORE_MISSING"))
-        self._turns = DeferredSemaphore(settings.fetch_concurrency)
+        self._turns = FetchTurns(settings.fetch_concurrency)
         self._body_limit = _BodyLimit(crawler, settings.body_limit)
         self._head_limit = HeadLimit(crawler)
         # By trigger: whether its last answer came from a private host.
@@ -92,11 +92,8 @@ class Fetcher:
 
         Raises CancelledError when the crawl closes.
         """
-        await maybe_deferred_to_future(self._turns.acquire())
-        try:
+        async with self._turns.turn():
             answer = await self._fetch(url, trigger, jar, past_cache, validators)
-        finally:
-            self._turns.release()
         self._crawler.signals.send_catch_log(robots_response, url=url, answer=answer, request=trigger)
         return answer
 

@@ -180,7 +180,7 @@ async def test_the_others_go_on_when_whoever_began_the_fetch_is_cancelled(web: W
 
 
 @ensureDeferred
-async def test_a_spider_that_closes_while_requests_wait_loses_none(web: Web) -> None:
+async def test_a_spider_that_closes_while_requests_wait_gives_them_back_to_the_queue(web: Web) -> None:
     site = web.robots(answer(RULES, delay=0.3))
 
     class Closes(CrawlSpider):
@@ -191,8 +191,9 @@ async def test_a_spider_that_closes_while_requests_wait_loses_none(web: Web) -> 
             raise CloseSpider("test")
 
     result = await crawl(site.url("/a"), site.url("/private"), spider=Closes)
-    assert len(result.pages) + len(result.refused) + len(result.failed) == 2
+    assert not result.pages
     assert result.stats["finish_reason"] == "test"
+    assert (result.stats["scheduler/dequeued"], result.stats["scheduler/enqueued"]) == (2, 4)
     assert result.tracebacks == []
 
 

@@ -171,7 +171,7 @@ class Report:
 
     def _request_forbidden(self, request: Request, verdict: Verdict) -> None:
         reason, line = verdict.reason.value, None
-        text = _cut(verdict.answer)
+        text = _cut(f"{verdict.words}: {verdict.answer}")
         if verdict.rule is not None:
             text, line = _cut(str(verdict.rule), MAX_RULE_TEXT), verdict.rule.line
         self._refused[reason] += 1
