@@ -125,7 +125,15 @@ class RepMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RepMiddleware:
-        return cls(crawler)
+        try:
+            return cls(crawler)
+        except NotConfigured as exc:
+            if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
+                raise
+            # Scrapy would leave this middleware out and crawl what is forbidden.
+            raise ValueError(
+                f"{cls.__name__} cannot be built ({exc}); mend that, or set ROBOTSTXT_OBEY to False"
+            ) from exc
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
         """None where the request may go on, an awaitable where it has to wait for robots.txt here.
@@ -191,8 +199,7 @@ class RepMiddleware:
         self._stats.inc_value("rep/waited")
         began = self.monotonic()
         try:
-            # One that never came through the door is no part of what the engine limits.
-            with self._downloads.uncounted(request) if self._door.is_open else nullcontext():
+            with self._downloads.uncounted(request) if self._door.never_saw(request) else nullcontext():
                 policy = await self._resolver.resolve(origin, request)
         except CrawlClosingError:
             raise IgnoreRequest("The crawl closed while the request waited for robots.txt") from None

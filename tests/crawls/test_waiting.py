@@ -172,12 +172,11 @@ async def test_beyond_the_most_that_may_wait_requests_go_back_to_the_queue(web: 
     urls = [dead.url(f"/{n}") for n in range(30)] + [site.url(f"/{n}") for n in range(3) for site in healthy]
     requests = [Request(url, dont_filter=n % 2 == 0, priority=n % 3) for n, url in enumerate(urls)]
     inside = Inside()
-    settings = {"SCHEDULER_PRIORITY_QUEUE": queue, "REP_WAITING_MAX": most, "CONCURRENT_REQUESTS": 4}
-    if not most:  # they wait in the downloader, as in any middleware
-        settings["CONCURRENT_REQUESTS"] = 40
+    total = 4 if most else 40  # where none may wait at the door, they wait in the downloader, as in any middleware
+    settings = {"SCHEDULER_PRIORITY_QUEUE": queue, "REP_WAITING_MAX": most, "CONCURRENT_REQUESTS": total}
     result = await crawl_past([dead], healthy, urls, requests=requests, settings=settings, prepare=inside.prepare)
     assert dead.targets[0] == "/robots.txt"
-    assert inside.is_left_clean(settings["CONCURRENT_REQUESTS"])
+    assert inside.is_left_clean(total)
     as_they_were = {request.url: (request.dont_filter, request.priority) for request in requests}
     for url, page in result.pages.items():
         assert page.request is not None
