@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable
+from contextlib import nullcontext
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, Spider, signals
@@ -124,7 +125,15 @@ class RepMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RepMiddleware:
-        return cls(crawler)
+        try:
+            return cls(crawler)
+        except NotConfigured as exc:
+            if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
+                raise
+            # Scrapy would leave this middleware out and crawl what is forbidden.
+            raise ValueError(
+                f"{cls.__name__} cannot be built ({exc}); mend that, or set ROBOTSTXT_OBEY to False"
+            ) from exc
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
         """None where the request may go on, an awaitable where it has to wait for robots.txt here.
@@ -180,25 +189,23 @@ class RepMiddleware:
 
     def _released(self, request: Request, policy: RobotsPolicy, seconds: float) -> None:
         self._released_number += 1
-        self._tell_waited(request, seconds)
+        self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
         try:
             self._waited[request] = policy.verdict(request.url, self.user_agent.tokens(request))
         except ValueError:  # in its meta; `process_request` raises it
             return
 
     async def _wait_here(self, origin: Origin, request: Request) -> None:
+        self._stats.inc_value("rep/waited")
         began = self.monotonic()
         try:
-            with self._downloads.uncounted(request):
+            with self._downloads.uncounted(request) if self._door.never_saw(request) else nullcontext():
                 policy = await self._resolver.resolve(origin, request)
         except CrawlClosingError:
             raise IgnoreRequest("The crawl closed while the request waited for robots.txt") from None
-        self._tell_waited(request, self.monotonic() - began)
-        self._decide(policy, request)
-
-    def _tell_waited(self, request: Request, seconds: float) -> None:
-        self._stats.inc_value("rep/waited")
+        seconds = self.monotonic() - began
         self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
+        self._decide(policy, request)
 
     # For spiders.
 

@@ -144,7 +144,7 @@ class OriginFetch:
         tools, origin = self._tools, self.origin
         known = tools.memory.policy(origin, tools.clock.now())
         before = known.entry if known is not None else tools.memory.unannounced(origin)
-        entry: Entry | None = None
+        entry: Entry | None = self._failed(before, "cancelled")
         try:
             entry = await self._entry(before, is_refresh=known is not None and known.is_current)
             if entry is not None and not self.depth:
@@ -187,7 +187,7 @@ class OriginFetch:
         tools = self._tools
         if not is_refresh and not self.depth and (entry is None or not tools.policy(entry).is_current):
             tools.count("rep/cache/miss")
-        began = tools.clock.monotonic()
+        waiting_since: float | None = None
         while True:
             entry, is_enough = await self._looked_up(entry, is_refresh=is_refresh)
             if entry is None or not is_enough:
@@ -195,16 +195,21 @@ class OriginFetch:
                 if entry is None:
                     return None
                 if not self.depth:
+                    tools.count(f"rep/access/{entry.access.value}")
                     self._send(robots_fetched, entry)
                 if is_refresh and entry.outage is None:
                     tools.count("rep/refreshed")
                 self._store(entry)
-            # The clock may have been set back: nobody waits longer than the setting says by a clock that never is.
-            left = tools.limits.budget - (tools.clock.monotonic() - began)
             pause = pause_before_refetch(tools.policy(entry), tools.clock.now(), tools.limits.budget)
-            if pause is None or pause > left or self.depth:
+            if pause is None or self.depth:
                 return entry
-            await tools.clock.sleep(pause)
+            # By a clock that is never set back: no request waits longer than the setting says.
+            now = tools.clock.monotonic()
+            waiting_since = now if waiting_since is None else waiting_since
+            left = tools.limits.budget - (now - waiting_since)
+            if left <= 0:
+                return entry
+            await tools.clock.sleep(min(pause, left))
 
     async def _looked_up(self, entry: Entry | None, *, is_refresh: bool) -> tuple[Entry | None, bool]:
         """What is known before anybody is asked, and whether it is enough; waits where another crawler is asking."""

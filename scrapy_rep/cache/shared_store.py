@@ -77,6 +77,8 @@ class SharedStore:
         return SharedLookup(self, origin, entry, is_enough, Lease(self._store, str(origin)))
 
     async def close(self) -> None:
+        """The crawl is over: wait until everything is stored, for a few seconds at most."""
+        self._store.start_closing()
         await maybe_deferred_to_future(DeferredList(list(self._putting)))
         await self._store.close()
 

@@ -12,9 +12,11 @@ from heapq import heappop, heappush
 from itertools import chain, count
 from time import monotonic
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.utils.asyncio import call_later
 from twisted.internet.defer import Deferred
 
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
@@ -26,7 +28,10 @@ logger = logging.getLogger("scrapy_rep")
 MAX_AT_ONCE = (
     100  # requests that are taken from the queue in one turn of the event loop, while all of them have to wait
 )
-PUT_BACK = "rep_put_back"  # meta key: priority and dont_filter of a request that went back to the queue
+MAX_PUT_BACK_AGAIN = 10
+LOOK_AGAIN_AFTER = 0.05  # seconds
+# Meta key of a request that went back to the queue: how often that was, its priority, its dont_filter.
+PUT_BACK = "rep_put_back"
 BEHIND_ALL = 2**31  # a priority lower by this much comes after all that users set
 
 
@@ -63,11 +68,15 @@ class SchedulerDoor:
         self._waiting: dict[Origin, list[_Waiting]] = {}
         self._waiting_number = 0
         self._ready: list[_Waiting] = []
+        self._is_open = False
+        self._handed_out: WeakSet[Request] = WeakSet()
         # The next one of the queue, while those that have waited come before it.
         self._ahead: Request | None = None
 
     def open(self) -> None:
-        """From now on requests wait here. Where the scheduler cannot be wrapped, they wait in the downloader."""
+        """From now on requests wait here, unless none may or the scheduler cannot be wrapped."""
+        if not self._max_waiting:
+            return
         scheduler: Any = getattr(engine_slot(self._crawler), "scheduler", None)
         try:
             self._next_of_queue = scheduler.next_request
@@ -77,6 +86,7 @@ class SchedulerDoor:
             scheduler.next_request = self._next_request
             scheduler.has_pending_requests = self._has_pending_requests
             scheduler.close = self._close
+            self._is_open = True
         except AttributeError as exc:
             logger.warning(
                 "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl: the scheduler's"
@@ -84,14 +94,21 @@ class SchedulerDoor:
                 exc,
             )
 
+    def never_saw(self, request: Request) -> bool:
+        """Whether the request came to the downloader by another way, so that no limit of the engine's is about it."""
+        return self._is_open and request not in self._handed_out
+
     # The scheduler's methods.
 
     def _next_request(self) -> Request | None:
         if self._ahead is None:
             self._ahead = self._next_not_waiting()
         if self._ready and (self._ahead is None or self._ready[0].rank <= -self._ahead.priority):
-            return heappop(self._ready).request
-        request, self._ahead = self._ahead, None
+            request: Request | None = heappop(self._ready).request
+        else:
+            request, self._ahead = self._ahead, None
+        if request is not None:
+            self._handed_out.add(request)
         return request
 
     def _has_pending_requests(self) -> bool:
@@ -103,7 +120,7 @@ class SchedulerDoor:
         self._waiting, self._ready = {}, []
         # Scrapy's default queues are last in, first out.
         for request in self._and_ahead(waiting.request for waiting in reversed(everything)):
-            self._put_back(request, request.priority)
+            self._put_back(request, 0)
         return self._close_queue(reason)
 
     def _and_ahead(self, requests: Iterator[Request]) -> Iterator[Request]:
@@ -116,18 +133,23 @@ class SchedulerDoor:
 
     def _next_not_waiting(self) -> Request | None:
         """The queue's next request that need not wait; those before it begin to."""
+        put_back_again = 0
         for _ in range(MAX_AT_ONCE):
             request: Request | None = self._next_of_queue()
             if request is None:
                 return None
-            was_put_back = _restore(request)
+            times_before = _restore(request)
             origin = self._awaited(request)
             if origin is None:
                 return request
-            if self._has_place(origin) or not self._put_back(request, request.priority - BEHIND_ALL):
+            if self._has_place(origin) or not self._put_back(request, times_before + 1):
                 self._wait(origin, request)
-            elif was_put_back:
-                return None  # it comes last of all, so the queue has nothing else now
+            elif times_before:
+                # They come last of all, so the queue has nothing else now; but among them may be one with a place.
+                put_back_again += 1
+                if put_back_again == MAX_PUT_BACK_AGAIN:
+                    call_later(LOOK_AGAIN_AFTER, look_for_requests, self._crawler)
+                    return None
         look_for_requests(self._crawler)
         return None
 
@@ -137,6 +159,7 @@ class SchedulerDoor:
 
     def _wait(self, origin: Origin, request: Request) -> None:
         self._waiting_number += 1
+        self._crawler.stats.inc_value("rep/waited")
         waiting = _Waiting(-request.priority, next(self._places), request, monotonic())
         others = self._waiting.get(origin)
         if others is not None:
@@ -156,21 +179,20 @@ class SchedulerDoor:
             self._released(waiting.request, policy, now - waiting.since)
         look_for_requests(self._crawler)
 
-    def _put_back(self, request: Request, priority: int) -> bool:
-        """Whether the queue has taken it."""
-        request.meta[PUT_BACK] = [request.priority, request.dont_filter]
-        # The duplicate filter has seen it.
-        request.priority, request.dont_filter = priority, True
+    def _put_back(self, request: Request, times: int) -> bool:
+        """Whether the queue has taken it: behind all others, and the further the more often it has been put back."""
+        request.meta[PUT_BACK] = [times, request.priority, request.dont_filter]
+        request.priority -= times * BEHIND_ALL
+        request.dont_filter = True  # the duplicate filter has seen it
         if self._enqueue(request):
             return True
         _restore(request)
         return False
 
 
-def _restore(request: Request) -> bool:
-    """Whether it had been put back; it is as it was before."""
-    as_it_was = request.meta.pop(PUT_BACK, None)
-    if as_it_was is None:
-        return False
-    request.priority, request.dont_filter = as_it_was
-    return True
+def _restore(request: Request) -> int:
+    """How often it has been put back; it is as it was before."""
+    if PUT_BACK not in request.meta:
+        return 0
+    times, request.priority, request.dont_filter = request.meta.pop(PUT_BACK)
+    return int(times)

@@ -26,7 +26,7 @@ STORAGES: Mapping[str, Any] = {
 
 
 def storage_of(crawler: Crawler) -> Storage:
-    """The store that REP_STORAGE names. Raises ValueError for a wrong address; it names the setting and the cure."""
+    """The store that REP_STORAGE names. Raises ValueError where it cannot be built, naming the setting and the cure."""
     settings = RepSettings.read(crawler.settings)
     address = settings.storage
     scheme = address.partition(":")[0]
@@ -43,7 +43,15 @@ def storage_of(crawler: Crawler) -> Storage:
             f"REP_STORAGES is {settings.storages!r} ({exc}); set it to a dict that has a subclass of"
             f" scrapy_rep.storage.Storage for {scheme!r}, or the import path of one"
         ) from exc
-    return build_from_crawler(storage_class, crawler, address)
+    shown = without_password(address)
+    try:
+        return build_from_crawler(storage_class, crawler, address)
+    except ValueError as exc:
+        raise ValueError(f"REP_STORAGE is {shown!r}: {exc}") from None
+    except Exception as exc:
+        # Also Scrapy's NotConfigured, for which it would leave our middleware out and crawl on.
+        error = f"{type(exc).__name__}: {exc}"
+        raise ValueError(f"REP_STORAGE is {shown!r}, which fails ({error}); set it to another storage") from exc
 
 
 def _storage_class(path_or_class: Any) -> type[Storage]:

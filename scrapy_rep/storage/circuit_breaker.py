@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from scrapy.utils.asyncio import call_later
+from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
@@ -19,7 +19,7 @@ logger = logging.getLogger("scrapy_rep")
 
 T = TypeVar("T")
 
-DEADLINE = 5.0  # seconds for an answer
+DEADLINE = 5.0  # seconds for one call; and for all that are left when the crawl is over
 BACKOFF_FIRST = 1.0  # seconds
 BACKOFF_MAX = 60.0  # seconds
 
@@ -31,10 +31,12 @@ class CircuitBreaker:
         self._storage = storage
         self._count = count
         self._clock = clock
+        self._calls: set[_Call[Any]] = set()
         self._failures = 0
         self._down_until = -math.inf
         self._warned = False
         self._closed = False
+        self._closing: CallLaterResult | None = None
 
     async def get(self, origin: str) -> bytes | None:
         return await self._attempt(self._storage.get, origin, otherwise=None)
@@ -49,26 +51,39 @@ class CircuitBreaker:
     async def release_lease(self, origin: str, token: str) -> None:
         await self._attempt(self._storage.release_lease, origin, token, otherwise=None)
 
+    def start_closing(self) -> None:
+        """The crawl is over: from now on all calls together have DEADLINE seconds, `close` included."""
+        if self._closing is None:
+            self._closing = call_later(DEADLINE, self._give_up)
+
     async def close(self) -> None:
-        if not self._closed:
-            await self._attempt(self._storage.close, otherwise=None, even_if_down=True)
-            self._closed = True
+        self.start_closing()
+        await self._attempt(self._storage.close, otherwise=None, even_if_down=True)
+        self._closed = True
+        if self._closing is not None:
+            self._closing.cancel()
 
     async def _attempt(
-        self, call: Callable[..., Coroutine[Any, Any, T]], *args: object, otherwise: T, even_if_down: bool = False
+        self, method: Callable[..., Coroutine[Any, Any, T]], *args: object, otherwise: T, even_if_down: bool = False
     ) -> T:
         if self._closed or (self._is_down() and not even_if_down):
             return otherwise
         is_retry = self._failures > 0
         if is_retry:
             self._down_until = self._clock() + DEADLINE  # meanwhile other calls are skipped: one is enough to see
+        call = _Call(method, *args)
+        self._calls.add(call)
         try:
-            result = await _within(DEADLINE, call(*args))
+            result = await call.result()
         except CancelledError:  # Twisted's is an Exception
             raise
+        except _SkippedError:
+            return otherwise
         except Exception as exc:  # noqa: BLE001 - each library has its own errors
             self._failed(exc, is_retry)
             return otherwise
+        finally:
+            self._calls.discard(call)
         if not even_if_down:  # closing does not show that it works
             self._succeeded()
         return result
@@ -76,41 +91,69 @@ class CircuitBreaker:
     def _is_down(self) -> bool:
         return self._clock() < self._down_until
 
-    def _back_off(self) -> None:
-        wait = min(BACKOFF_FIRST * 2.0 ** min(max(self._failures - 1, 0), 64), BACKOFF_MAX)
-        self._down_until = self._clock() + wait
-
     def _failed(self, exc: Exception, is_retry: bool) -> None:
         self._count("rep/storage/error")
         if is_retry or not self._failures:  # other failures are of calls that began before the first
             self._failures += 1
-            self._back_off()
-        logger.log(
-            logging.DEBUG if self._warned else logging.WARNING,
+            wait = min(BACKOFF_FIRST * 2.0 ** min(self._failures - 1, 64), BACKOFF_MAX)
+            self._down_until = self._clock() + wait
+        self._warn(
             "REP_STORAGE: the store cannot be used (%s: %s); the crawl goes on without it and retries",
             type(exc).__name__,
             printable(str(exc)),
         )
-        self._warned = True
+        self._skip_calls()
 
     def _succeeded(self) -> None:
         if self._failures:
             logger.info("REP_STORAGE: the store can be used again")
         self._failures, self._down_until = 0, -math.inf
 
+    def _give_up(self) -> None:
+        self._closed = True
+        self._warn(
+            "REP_STORAGE: the store was not done %g seconds after the crawl; what it has not stored by now is lost",
+            DEADLINE,
+        )
+        self._skip_calls()
 
-async def _within(seconds: float, call: Coroutine[Any, Any, T]) -> T:
-    """The call's result. Raises TimeoutError when it takes longer, and drops a result that comes later."""
-    answer: Deferred[T] = Deferred()
+    def _skip_calls(self) -> None:
+        """They would only queue behind the call that failed."""
+        for call in list(self._calls):
+            call.end(_SkippedError())
 
-    def settle(result: T | Failure) -> None:
-        if not answer.called:
-            answer.callback(result)
+    def _warn(self, message: str, *args: object) -> None:
+        logger.log(logging.DEBUG if self._warned else logging.WARNING, message, *args)
+        self._warned = True
 
-    deferred_from_coro(call).addBoth(settle)
-    too_late = Failure(TimeoutError(f"no answer within {seconds:g} seconds"))  # type: ignore[no-untyped-call]
-    timer = call_later(seconds, settle, too_late)
-    try:
-        return await maybe_deferred_to_future(answer)
-    finally:
-        timer.cancel()
+
+class _SkippedError(Exception):
+    """Not this call has failed, but another one."""
+
+
+class _Call(Generic[T]):
+    """One call of the store. A result that comes after its end is dropped."""
+
+    def __init__(self, method: Callable[..., Coroutine[Any, Any, T]], *args: object) -> None:
+        self._result: Deferred[T] = Deferred(lambda _deferred: self._call.cancel())
+        self._call = deferred_from_coro(self._made(method, *args)).addBoth(self._settle)
+
+    @staticmethod
+    async def _made(method: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T:
+        return await method(*args)  # here, because what is no coroutine function may raise at once
+
+    async def result(self) -> T:
+        """Raises TimeoutError after DEADLINE seconds."""
+        timer = call_later(DEADLINE, self.end, TimeoutError(f"no answer within {DEADLINE:g} seconds"))
+        try:
+            return await maybe_deferred_to_future(self._result)
+        finally:
+            timer.cancel()
+
+    def end(self, error: Exception) -> None:
+        self._settle(Failure(error))  # type: ignore[no-untyped-call]
+        self._call.cancel()
+
+    def _settle(self, result: T | Failure) -> None:
+        if not self._result.called:
+            self._result.callback(result)

@@ -25,7 +25,7 @@ class MemoryStorage(Storage):
     @classmethod
     def from_crawler(cls, crawler: Crawler, address: str) -> MemoryStorage:
         if address != "memory:":
-            raise ValueError(f"REP_STORAGE is {address!r}; set it to 'memory:', without anything after it")
+            raise ValueError("nothing may follow the colon; set it to 'memory:'")
         settings = RepSettings.read(crawler.settings)
         return cls(settings.memory_origins, settings.memory_octets)
 

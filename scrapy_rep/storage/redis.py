@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from scrapy.crawler import Crawler
 
-from scrapy_rep.storage.base import Storage, without_password
+from scrapy_rep.storage.base import Storage
 from scrapy_rep.storage.threads import Threads
 
 if TYPE_CHECKING:
@@ -35,10 +35,7 @@ class RedisStorage(Storage):
         if address == "redis:":
             address = crawler.settings["REDIS_URL"]
             if not address:
-                raise ValueError(
-                    "REP_STORAGE is 'redis:', which stands for scrapy-redis's REDIS_URL, but that is not set;"
-                    " set it to 'redis://host:port/db'"
-                )
+                raise ValueError("there is no REDIS_URL that it could stand for; set it to 'redis://host:port/db'")
         return cls(address)
 
     async def get(self, origin: str) -> bytes | None:
@@ -57,7 +54,7 @@ class RedisStorage(Storage):
         key, milliseconds = LEASE + origin, _milliseconds(seconds)
         if await self._call(self._redis.set, key, token, nx=True, px=milliseconds):
             return True
-        return bool(await self._call(self._redis.eval, RENEW, 1, key, token, str(milliseconds)))
+        return bool(await self._call(self._redis.eval, RENEW, 1, key, token, str(milliseconds), wrong_type=True))
 
     async def release_lease(self, origin: str, token: str) -> None:
         await self._call(self._redis.eval, RELEASE, 1, LEASE + origin, token)
@@ -66,8 +63,14 @@ class RedisStorage(Storage):
         await self._call(self._redis.close)
         self._threads.close()
 
-    async def _call(self, call: Any, *args: Any, **kwargs: Any) -> Any:
-        return await self._threads.run(call, *args, **kwargs)
+    async def _call(self, call: Any, *args: Any, wrong_type: Any = None, **kwargs: Any) -> Any:
+        """`wrong_type`: the result where somebody else has put something else there. Only this key is of no use."""
+        try:
+            return await self._threads.run(call, *args, **kwargs)
+        except Exception as exc:
+            if "WRONGTYPE" in str(exc):
+                return wrong_type
+            raise
 
     def _scan(self) -> list[str]:
         keys = self._redis.scan_iter(match=f"{ENTRY}*", count=1_000)
@@ -84,8 +87,7 @@ def _client(address: str) -> Redis:
         from redis.retry import Retry  # noqa: PLC0415
     except ImportError as exc:
         raise ValueError(
-            f"REP_STORAGE is {without_password(address)!r}, but redis-py cannot be imported ({exc});"
-            " install it with `pip install redis`, or set REP_STORAGE to another storage"
+            f"redis-py cannot be imported ({exc}); install it with `pip install redis`, or set it to another storage"
         ) from exc
     try:
         # Retry once, in case the server has closed an idle connection. Do not retry what timed out.
@@ -98,7 +100,7 @@ def _client(address: str) -> Redis:
         )
     except (ValueError, TypeError) as exc:
         raise ValueError(
-            f"REP_STORAGE is {without_password(address)!r} ({exc}); set it to an address such as 'redis://host:port/db'"
+            f"redis-py cannot read it ({exc}); set it to an address such as 'redis://host:port/db'"
         ) from None
 
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from scrapy.utils.project import data_path
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.project import data_path, inside_project
 
 from scrapy_rep.storage.base import Storage
 from scrapy_rep.storage.threads import Threads
@@ -24,6 +25,9 @@ T = TypeVar("T")
 BUSY = 3.0  # seconds to wait for another process that writes
 PRUNE_EVERY = 1_000  # entries put
 
+# In the file's first 100 bytes (sqlite.org/fileformat.html), so that a damaged file can be told from somebody else's.
+MAGIC = b"SQLite format 3\0"
+APPLICATION_ID = int.from_bytes(b"REP1", "big")
 # With a version: an older or newer scrapy-rep leaves these tables alone.
 SCHEMA = """
 PRAGMA journal_mode = WAL;
@@ -32,28 +36,38 @@ CREATE TABLE IF NOT EXISTS entries_1 (origin TEXT PRIMARY KEY, octets BLOB NOT N
 CREATE INDEX IF NOT EXISTS entries_1_keep_until ON entries_1 (keep_until);
 CREATE TABLE IF NOT EXISTS leases_1 (origin TEXT PRIMARY KEY, token TEXT NOT NULL, until REAL NOT NULL);
 """
+ACQUIRE = """
+INSERT INTO leases_1 (origin, token, until) VALUES (:origin, :token, :until)
+ON CONFLICT (origin) DO UPDATE SET token = :token, until = :until WHERE token = :token OR until <= :now
+"""
 
 
 class SqliteStorage(Storage):
-    """`sqlite:NAME`, a file in the project's `.scrapy`, or `sqlite:///absolute/path`. Not for network file systems."""
+    """`sqlite:NAME`, a file in the project's `.scrapy`, or `sqlite:///absolute/path`. Not for network file systems.
+
+    Without a project, NAME is a file in the working directory. The file is created when something is stored first.
+    """
 
     def __init__(self, address: str) -> None:
-        self._file = _File(path_of(address))
+        """Raises ValueError where the file cannot be used, or is no store."""
+        path = path_of(address)
+        _check(path)
+        self._file = _File(path)
         self._threads = Threads(1)  # SQLite ties a connection to its thread
 
     async def get(self, origin: str) -> bytes | None:
-        return await self._threads.run(self._file.run, lambda db: _get(db, origin))
+        return await self._threads.run(self._file.read, lambda db: _get(db, origin), None)
 
     async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
         await self._threads.run(self._file.put, origin, entry, time.time() + lifetime)
 
     async def forget(self, origin: str) -> bool:
         statement = "DELETE FROM entries_1 WHERE origin = ?"
-        return await self._threads.run(self._file.run, lambda db: db.execute(statement, (origin,)).rowcount > 0)
+        return await self._threads.run(self._file.read, lambda db: db.execute(statement, (origin,)).rowcount > 0, False)
 
     async def origins(self) -> list[str]:
         statement = "SELECT origin FROM entries_1 ORDER BY origin"
-        return await self._threads.run(self._file.run, lambda db: [row[0] for row in db.execute(statement)])
+        return await self._threads.run(self._file.read, lambda db: [row[0] for row in db.execute(statement)], [])
 
     async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:
         now = time.time()
@@ -62,17 +76,11 @@ class SqliteStorage(Storage):
 
     async def release_lease(self, origin: str, token: str) -> None:
         statement = "DELETE FROM leases_1 WHERE origin = ? AND token = ?"
-        await self._threads.run(self._file.run, lambda db: db.execute(statement, (origin, token)))
+        await self._threads.run(self._file.read, lambda db: db.execute(statement, (origin, token)), None)
 
     async def close(self) -> None:
         await self._threads.run(self._file.close)
         self._threads.close()
-
-
-ACQUIRE = """
-INSERT INTO leases_1 (origin, token, until) VALUES (:origin, :token, :until)
-ON CONFLICT (origin) DO UPDATE SET token = :token, until = :until WHERE token = :token OR until <= :now
-"""
 
 
 def path_of(address: str) -> Path:
@@ -83,15 +91,39 @@ def path_of(address: str) -> Path:
         return Path(path[1:] if re.match(r"/[A-Za-z]:", path) else path)
     if not name or name.startswith("/") or name in {".", ".."}:
         raise ValueError(
-            f"REP_STORAGE is {address!r}, which names no file; set it to 'sqlite:NAME', a file in the project's"
-            " .scrapy directory, or to 'sqlite:///absolute/path'"
+            "it names no file; set it to 'sqlite:NAME', a file in the project's .scrapy directory, or to"
+            " 'sqlite:///absolute/path'"
         )
-    return Path(data_path(name))
+    with contextlib.suppress(NotConfigured):  # no scrapy.cfg, although SCRAPY_SETTINGS_MODULE names a project
+        if inside_project():
+            return Path(data_path(name))
+    file = Path(name).absolute()
+    logger.info("REP_STORAGE: without a scrapy.cfg, %r is %s, in the working directory", address, file)
+    return file
+
+
+def _check(path: Path) -> None:
+    """Raises ValueError where the path is not for us to write to. Changes nothing."""
+    try:
+        if path.exists() and not path.is_file():
+            raise ValueError(f"{path} is no file; set it to the path of one")
+        with path.open("r+b") as file:
+            header = file.read(100)
+    except FileNotFoundError:
+        folder = next(parent for parent in path.parents if parent.exists())
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise ValueError(f"{folder} cannot be written to; set it to a path in another directory") from None
+        return
+    except OSError as exc:
+        raise ValueError(f"{path} cannot be opened ({exc.strerror}); set it to another path") from None
+    application_id = int.from_bytes(header[68:72], "big")
+    if header and not (header.startswith(MAGIC) and application_id == APPLICATION_ID):
+        raise ValueError(f"{path} is no store of scrapy-rep; set it to the path of one, or of a new file")
 
 
 def _get(db: sqlite3.Connection, origin: str) -> bytes | None:
     row = db.execute("SELECT octets FROM entries_1 WHERE origin = ?", (origin,)).fetchone()
-    return bytes(row[0]) if row is not None else None
+    return row[0] if row is not None and isinstance(row[0], bytes) else None
 
 
 class _File:
@@ -102,6 +134,10 @@ class _File:
         self._db: sqlite3.Connection | None = None
         self._inode = 0
         self._puts = 0
+
+    def read(self, operation: Callable[[sqlite3.Connection], T], default: T) -> T:
+        """As `run`; the default where there is no file yet."""
+        return self.run(operation) if self._db is not None or self._path.exists() else default
 
     def run(self, operation: Callable[[sqlite3.Connection], T]) -> T:
         try:
@@ -171,13 +207,16 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 def _set_up(db: sqlite3.Connection) -> None:
-    give_up_at = time.monotonic() + BUSY
+    give_up_at = time.monotonic() + BUSY / 2  # an attempt may take BUSY itself
     while True:
         try:
+            # First, and before the log of WAL mode takes it up: it says that the file is ours.
+            if db.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             db.executescript(SCHEMA)
-        except sqlite3.OperationalError:  # noqa: PERF203 - a loop of attempts
+        except sqlite3.OperationalError as exc:  # noqa: PERF203 - a loop of attempts
             # When several processes create the file together, SQLite turns all but one away without waiting.
-            if time.monotonic() > give_up_at:
+            if "locked" not in str(exc) or time.monotonic() > give_up_at:
                 raise
             time.sleep(0.05)
         else:

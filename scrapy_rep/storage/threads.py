@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, ParamSpec, TypeVar
 
 from scrapy.utils.asyncio import is_asyncio_available
@@ -15,28 +18,53 @@ T = TypeVar("T")
 
 
 class Threads:
-    """Not Scrapy's `run_in_thread`: a store that hangs would take the threads that resolve names."""
+    """A few daemon threads: a call that never returns does not keep the process alive.
+
+    Scrapy's `run_in_thread` and `ThreadPoolExecutor` have threads that the interpreter waits for when it ends. Those of
+    the former also resolve names, which a store that hangs would stop.
+    """
 
     def __init__(self, count: int) -> None:
-        self._executor = ThreadPoolExecutor(count, thread_name_prefix="scrapy-rep")
+        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._threads = [Thread(target=_work, args=(self._calls,), daemon=True) for _ in range(count)]
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The call's result, once a thread is free and has it."""
-        future = self._executor.submit(call, *args, **kwargs)
+        """The call's result, once a thread is free and has it. A cancelled call is not made, unless it has begun."""
+        future: Future[T] = Future()
+        self._calls.put((future, partial(call, *args, **kwargs)))
+        for thread in self._threads:
+            if thread.ident is None:
+                thread.start()
         if is_asyncio_available():
             return await asyncio.wrap_future(future)
         return await _deferred(future)
 
     def close(self) -> None:
-        """Take no more calls. Those that run go on."""
-        self._executor.shutdown(wait=False)
+        """Each thread ends when it gets there."""
+        for _ in self._threads:
+            self._calls.put(None)
+
+
+def _work(calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]) -> None:
+    while (item := calls.get()) is not None:
+        future, call = item
+        if not future.set_running_or_notify_cancel():
+            continue
+        try:
+            result = call()
+        except BaseException as exc:  # noqa: BLE001 - it is raised where the call is awaited
+            future.set_exception(exc)
+        else:
+            future.set_result(result)
 
 
 def _deferred(future: Future[T]) -> Deferred[T]:
     from twisted.internet import reactor  # importing it installs one  # noqa: PLC0415
 
-    # Nothing to do when the waiter is cancelled.
-    deferred: Deferred[T] = Deferred(lambda _deferred: None)
+    def cancel(_deferred: Deferred[T]) -> None:
+        future.cancel()
+
+    deferred: Deferred[T] = Deferred(cancel)
 
     def settle() -> None:
         if deferred.called:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from crawling import CrawlSpider, crawl
 from pytest_twisted import ensureDeferred
-from scrapy.crawler import CrawlerRunner
+from scrapy.crawler import Crawler, CrawlerRunner
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+from scrapy.exceptions import NotConfigured
 from web import Web, answer
 
 import scrapy_rep
@@ -59,6 +60,19 @@ async def test_obeying_may_be_switched_off(web: Web, where: str) -> None:
     (warning,) = result.messages()
     assert "RepMiddleware" in warning
     assert warning.endswith("ROBOTSTXT_OBEY is False, so robots.txt is not obeyed")
+
+
+@ensureDeferred
+async def test_nothing_else_switches_it_off(web: Web) -> None:
+    class Own(RepMiddleware):
+        def __init__(self, crawler: Crawler) -> None:
+            super().__init__(crawler)
+            raise NotConfigured("no licence")
+
+    site = web.robots(NOTHING)
+    with pytest.raises(ValueError, match=r"^Own cannot be built \(no licence\); .*ROBOTSTXT_OBEY"):
+        await crawl(site.url("/"), settings={"DOWNLOADER_MIDDLEWARES": {RepMiddleware: None, Own: 100}})
+    assert site.requests == []
 
 
 @ensureDeferred

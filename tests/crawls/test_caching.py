@@ -169,7 +169,7 @@ async def test_a_refresh_that_fails_changes_nothing_and_backs_off(web: Web) -> N
     assert "rep/refreshed" not in result.stats
     assert "rep/cache/stale" not in result.stats
     (warning,) = result.messages(logger="scrapy_rep")
-    assert "the rules that it had go on being obeyed" in warning
+    assert "its last known rules are still obeyed" in warning
 
 
 # Stale while unreachable.
@@ -334,4 +334,4 @@ async def test_origins_beyond_the_bound_are_forgotten(web: Web, bound: dict[str,
     resolver = middleware._resolver
     assert len(resolver._memory._in_use) <= 3
     assert len(resolver._memory._compressed._entries) == 3
-    assert (resolver._flights, len(middleware._signalled)) == ({}, 3)
+    assert (resolver._fetches, len(resolver._tools.parsed)) == ({}, 3)

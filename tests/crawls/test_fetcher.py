@@ -21,7 +21,6 @@ from web import Web, answer, redirect
 
 from scrapy_rep.fetching.fetcher import Fetcher
 from scrapy_rep.protocol.access_result import Answer
-from scrapy_rep.scrapy_internals.parking import StoppingError
 from scrapy_rep.settings import RepSettings
 
 RULES = "user-agent: *\ndisallow: /private\n"
@@ -59,8 +58,6 @@ class UnderWay:
 
     @contextmanager
     def __call__(self, request: Request) -> Iterator[None]:
-        if request.url.endswith("?closing"):
-            raise StoppingError
         self.steps.append("entered")
         try:
             yield
@@ -82,13 +79,13 @@ async def fetched(url: str, *, cancel_after: float | None = None, **settings: An
                 is_on_wire=lambda _request: True,
                 now=lambda: 0.0,
             )
-            fetching = deferred_from_coro(fetcher.fetch(url, Request("http://trigger.example/"), CookieJar()))
+            fetching = deferred_from_coro(fetcher.fetch(url, Request(url), CookieJar()))
             if cancel_after is not None:
                 await sleep(cancel_after)
                 fetching.cancel()
             try:
                 came.append(await maybe_deferred_to_future(fetching))
-            except (CancelledError, asyncio.CancelledError, StoppingError) as exc:
+            except (CancelledError, asyncio.CancelledError) as exc:
                 came.append(exc)
             return
             yield
@@ -130,13 +127,6 @@ async def test_a_fetch_that_is_cancelled(web: Web) -> None:
     end, steps = await fetched(web.robots(answer(kind="hang")).robots_url, cancel_after=0.1)
     assert isinstance(end, (CancelledError, asyncio.CancelledError))
     assert steps == ["entered", "left"]
-
-
-@ensureDeferred
-async def test_a_fetch_when_the_crawl_closes(web: Web) -> None:
-    end, steps = await fetched(f"{web.robots(RULES).robots_url}?closing")
-    assert isinstance(end, StoppingError)
-    assert steps == []
 
 
 @ensureDeferred

@@ -192,7 +192,7 @@ async def test_many_headers_are_not_without_end(web: Web) -> None:
     # On one connection, one after the other: each answer's head counts for itself.
     urls = [site.url("/"), *(site.url(f"/?{n}") for n in range(5))]
     result = await crawl(*urls, settings={"CONCURRENT_REQUESTS_PER_DOMAIN": 1})
-    assert list(result.pages) == urls
+    assert sorted(result.pages) == sorted(urls)
     assert len(result.pages[urls[0]].headers) >= 100
 
 

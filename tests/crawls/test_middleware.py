@@ -18,6 +18,7 @@ from scrapy.utils.asyncio import sleep
 from web import RULES, Web, answer, redirect
 
 from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware, RobotsUnreachable
+from scrapy_rep.cache.origin_fetch import OriginFetch
 
 NOTHING = "user-agent: *\ndisallow: /\n"
 
@@ -129,17 +130,18 @@ async def test_media_pipelines_and_the_like_wait_as_well(web: Web, concurrency: 
 
 
 @ensureDeferred
-async def test_nobody_is_lost_when_the_fetch_ends_in_the_unforeseen(web: Web) -> None:
-    class Broken(RepMiddleware):
-        async def _introduced(self, *_: Any) -> None:
-            raise ZeroDivisionError
+async def test_no_request_is_lost_when_a_fetch_ends_in_an_internal_error(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> Any:
+        raise ZeroDivisionError
 
+    monkeypatch.setattr(OriginFetch, "_announce", fails)
     site = web.robots(answer(RULES, delay=0.1))
-    broken = {"DOWNLOADER_MIDDLEWARES": {RepMiddleware: None, Broken: 100}}
-    result = await crawl(site.url("/a"), site.url("/b"), settings=broken)
+    result = await crawl(site.url("/a"), site.url("/b"))
     assert len(result.refused) == 2
     assert all(isinstance(error, RobotsUnreachable) for error in result.refused.values())
-    assert result.tracebacks == [f"Unforeseen while asking for {site.robots_url}"], "a defect of ours shows"
+    assert result.tracebacks == [f"Internal error while fetching {site.robots_url}"], "a defect of ours shows"
 
 
 @ensureDeferred
@@ -178,7 +180,7 @@ async def test_the_others_go_on_when_whoever_began_the_fetch_is_cancelled(web: W
 
 
 @ensureDeferred
-async def test_a_spider_that_closes_while_requests_wait_loses_none(web: Web) -> None:
+async def test_a_spider_that_closes_while_requests_wait_gives_them_back_to_the_queue(web: Web) -> None:
     site = web.robots(answer(RULES, delay=0.3))
 
     class Closes(CrawlSpider):
@@ -189,8 +191,9 @@ async def test_a_spider_that_closes_while_requests_wait_loses_none(web: Web) -> 
             raise CloseSpider("test")
 
     result = await crawl(site.url("/a"), site.url("/private"), spider=Closes)
-    assert len(result.pages) + len(result.refused) + len(result.failed) == 2
+    assert not result.pages
     assert result.stats["finish_reason"] == "test"
+    assert (result.stats["scheduler/dequeued"], result.stats["scheduler/enqueued"]) == (2, 4)
     assert result.tracebacks == []
 
 

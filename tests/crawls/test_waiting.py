@@ -19,8 +19,6 @@ from scrapy.http import Response
 from scrapy.utils.asyncio import sleep
 from web import RULES, Site, Web, answer, most_at_once, redirect
 
-from scrapy_rep.scrapy_internals import parking as waiting
-
 QUEUES = ["scrapy.pqueues.DownloaderAwarePriorityQueue", "scrapy.pqueues.ScrapyPriorityQueue"]
 # Longer than any of these crawls: whoever waits for it to pass fails.
 DEAD = answer(RULES, kind="hold")
@@ -88,11 +86,13 @@ class Releases(CrawlSpider):
                 site.web.release(site)
 
 
-async def crawl_past(dead: list[Site], healthy: list[Site], urls: list[str], **more: Any) -> Crawl:
+async def crawl_past(
+    dead: list[Site], healthy: list[Site], urls: list[str], *, requests: Iterable[Request] = (), **more: Any
+) -> Crawl:
     """A crawl whose dead origins come back once the healthy ones are done, and not before."""
     pages = sum(url.startswith(site.origin + "/") for site in healthy for url in urls)
     settings = {**LONG, **more.pop("settings", {})}
-    result = await crawl(*urls, spider=Releases, dead=dead, healthy=pages, settings=settings, **more)
+    result = await crawl(*(requests or urls), spider=Releases, dead=dead, healthy=pages, settings=settings, **more)
     assert result.ends == ["no stall"], "healthy pages waited for the dead origins"
     assert len(result.pages) == len(urls)
     assert result.tracebacks == []
@@ -164,30 +164,24 @@ async def test_media_pipelines_do_not_stall_others(web: Web, concurrency: int) -
     assert inside.is_left_clean(concurrency)
 
 
+@pytest.mark.parametrize("most", [0, 5])
+@pytest.mark.parametrize("queue", QUEUES)
 @ensureDeferred
-async def test_beyond_the_most_that_may_wait_they_wait_in_place(web: Web) -> None:
-    site = web.robots(DEAD)
-    seen: list[tuple[int, int, int]] = []
-
-    class Looks(CrawlSpider):
-        async def start(self) -> Any:
-            for request in self.requests:
-                yield self.prepared(request)
-            await sleep(0.3)
-            downloader = inside.downloader
-            (slot,) = downloader.slots.values()
-            seen.append((downloader.total_concurrency, len(downloader.active), len(slot.active)))
-            web.release(site)
-
+async def test_beyond_the_most_that_may_wait_requests_go_back_to_the_queue(web: Web, queue: str, most: int) -> None:
+    dead, healthy = web.robots(DEAD), [web.robots(RULES) for _ in range(3)]
+    urls = [dead.url(f"/{n}") for n in range(30)] + [site.url(f"/{n}") for n in range(3) for site in healthy]
+    requests = [Request(url, dont_filter=n % 2 == 0, priority=n % 3) for n, url in enumerate(urls)]
     inside = Inside()
-    settings = {**LONG, "REP_WAITING_MAX": 5, "CONCURRENT_REQUESTS": 4}
-    urls = [site.url(f"/{n}") for n in range(30)]
-    result = await crawl(*urls, spider=Looks, prepare=inside.prepare, settings=settings)
-    # Five beside the downloader and four in it, and the fetch. Their slot is not idle meanwhile: the queue that is
-    # aware of the downloader would feed it first.
-    assert seen == [(4 + 5 + 1, 4 + 5 + 1, 5 + 1)]
-    assert len(result.pages) == 30
-    assert inside.is_left_clean(4)
+    total = 4 if most else 40  # where none may wait at the door, they wait in the downloader, as in any middleware
+    settings = {"SCHEDULER_PRIORITY_QUEUE": queue, "REP_WAITING_MAX": most, "CONCURRENT_REQUESTS": total}
+    result = await crawl_past([dead], healthy, urls, requests=requests, settings=settings, prepare=inside.prepare)
+    assert dead.targets[0] == "/robots.txt"
+    assert inside.is_left_clean(total)
+    as_they_were = {request.url: (request.dont_filter, request.priority) for request in requests}
+    for url, page in result.pages.items():
+        assert page.request is not None
+        assert (page.request.dont_filter, page.request.priority) == as_they_were[url]
+        assert "rep_put_back" not in page.meta
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -228,8 +222,8 @@ async def test_those_who_waited_never_overfill_the_downloader(web: Web, per_doma
     result = await crawl(*urls, spider=spider, settings=settings, prepare=inside.prepare)
     assert len(result.pages) == 300
     assert result.stats["rep/waited"] == 300
-    assert inside.most_running == min(per_domain, 6)
-    assert most_at_once(site.requests[1:]) <= min(per_domain, 6)
+    assert inside.most_running == 6, "on the wire, or in the slot's queue"
+    assert most_at_once(site.requests[1:]) == min(per_domain, 6)
     assert [url for url in inside.reached if url != site.robots_url] == urls, "in their order"
     assert inside.is_left_clean(6)
 
@@ -250,23 +244,6 @@ async def test_waiters_of_many_origins_never_overfill_the_downloader(web: Web) -
     assert inside.is_left_clean(5)
 
 
-@ensureDeferred
-async def test_the_refused_need_no_room(web: Web) -> None:
-    pages = {f"/{n}": answer(kind="hold") for n in range(2)}
-    site = web.site({"/robots.txt": answer(RULES, delay=0.2), **pages})
-
-    class WhenRefused(CrawlSpider):
-        def failed(self, failure: Any) -> None:
-            super().failed(failure)
-            if len(self.crawl.refused) == 100:
-                web.release(site)
-
-    urls = [*(site.url(page) for page in pages), *(site.url(f"/private/{n}") for n in range(100))]
-    result = await crawl(*urls, spider=WhenRefused, settings={"CONCURRENT_REQUESTS": 2, "DOWNLOAD_TIMEOUT": 20})
-    assert len(result.refused) == 100, "while both places were taken"
-    assert len(result.pages) == 2
-
-
 class DropsLater:
     async def process_request(self, request: Request) -> None:
         if "drop" in request.url:
@@ -276,7 +253,7 @@ class DropsLater:
 
 @pytest.mark.parametrize("end", ["dropped", "redirected", "failed"])
 @ensureDeferred
-async def test_however_a_request_ends_the_next_one_goes_on(web: Web, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_however_a_request_ends_the_next_one_goes_on(web: Web, end: str) -> None:
     target = web.site()
     routes = {"/robots.txt": answer(RULES, delay=0.2), "/redirected": redirect(target.url("/"))}
     site = web.site({**routes, "/failed": answer(kind="reset")})
@@ -297,8 +274,6 @@ async def test_however_a_request_ends_the_next_one_goes_on(web: Web, end: str, m
         def count(self) -> None:
             self.crawl.ends.append(end)
 
-    # Where nobody tells that there is room, it is found out at the next look: too late for this crawl.
-    monkeypatch.setattr(waiting, "LOOK_EVERY", 12.0)
     settings = {"CONCURRENT_REQUESTS": 1, "DOWNLOADER_MIDDLEWARES": {DropsLater: 200}, "CLOSESPIDER_TIMEOUT": 8}
     result = await crawl(*requests, spider=Counts, settings=settings)
     assert result.ends == [end] * 60
@@ -351,7 +326,7 @@ class NoConcurrency(Downloader):
 
 @pytest.mark.parametrize("downloader", [NoSlots, OtherSlots, NoConcurrency])
 @ensureDeferred
-async def test_with_another_downloader_they_wait_in_place(web: Web, downloader: type[Downloader]) -> None:
+async def test_with_another_downloader_requests_wait_all_the_same(web: Web, downloader: type[Downloader]) -> None:
     sites = [web.robots(answer(RULES, delay=0.05)) for _ in range(3)]
     urls = [site.url(path) for site in sites for path in ("/a", "/b", "/private")]
     result = await crawl(*urls, settings={"DOWNLOADER": downloader, "CONCURRENT_REQUESTS": 3})

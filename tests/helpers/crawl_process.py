@@ -1,12 +1,15 @@
 """A crawl in a process of its own: its task as JSON on standard input, what came of it as the last line of output.
 
-The task: `settings`; `urls`, or requests as dicts; `ready_after`: seconds until it says that it is ready; `stop`: how
-it then stops itself; `clock_ahead`: seconds by which our middleware's clock is ahead. The log goes to standard error.
+The task: `settings`; `urls`, or requests as dicts; `ready_after`: seconds from the last of them until it says that it
+is ready; `stop`: how it then stops itself; `clock_ahead`: seconds by which our middleware's clock is ahead. The log
+goes to standard error.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -42,16 +45,19 @@ class TellsAll(Spider):
         super().__init__(**attributes)
         self.task = task
         self.ends: list[dict[str, Any]] = []
+        self.notes: list[str] = []
 
     async def start(self) -> AsyncIterator[Request]:
         for request in self.task["urls"]:
-            details = {"url": request} if isinstance(request, str) else request
-            yield Request(**details, callback=self.parse, errback=self.failed)
+            yield self.request({"url": request} if isinstance(request, str) else request)
         if self.task.get("ready_after"):
             call_later(self.task["ready_after"], self.ready)
             if self.task.get("stop") == "CloseSpider":
                 await sleep(self.task["ready_after"])
                 raise CloseSpider("enough")
+
+    def request(self, details: dict[str, Any]) -> Request:
+        return Request(**details, callback=self.parse, errback=self.failed)
 
     def ready(self) -> None:
         tell({"ready": True})
@@ -59,10 +65,12 @@ class TellsAll(Spider):
         assert engine is not None
         if self.task.get("stop") == "engine.close":
             deferred_from_coro(engine.close_async())
+        elif self.task.get("stop") == "SIGINT":
+            os.kill(os.getpid(), signal.SIGINT)
         elif self.task.get("stop") == "crawler.stop":
             deferred_from_coro(self.crawler.stop_async())
 
-    def parse(self, response: Response, **arguments: Any) -> None:
+    def parse(self, response: Response, **arguments: Any) -> Any:
         assert response.request is not None
         self.end(response.request, f"HTTP {response.status}", arguments)
 
@@ -74,20 +82,20 @@ class TellsAll(Spider):
         self.ends.append({"url": request.url, "end": end, "why": why, **as_it_was, **arguments})
 
 
-def main(task: dict[str, Any]) -> None:
+def main(task: dict[str, Any], spider_class: type[TellsAll] = TellsAll) -> None:
     settings = task["settings"]
     if "clock_ahead" in task:
         settings.update(with_clock(Ahead(task["clock_ahead"])))
     process_class = CrawlerProcess if settings.get("TWISTED_REACTOR_ENABLED", True) else AsyncCrawlerProcess
     process = process_class(settings)
-    crawler = process.create_crawler(TellsAll)
+    crawler = process.create_crawler(spider_class)
     process.crawl(crawler, task=task)
     process.start()
     spider, stats = crawler.spider, crawler.stats
     assert isinstance(spider, TellsAll)
     assert stats is not None
     as_json = {name: value for name, value in stats.get_stats().items() if isinstance(value, int | float | str)}
-    tell({"ends": spider.ends, "stats": as_json})
+    tell({"ends": spider.ends, "stats": as_json, "notes": spider.notes})
 
 
 if __name__ == "__main__":

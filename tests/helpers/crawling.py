@@ -152,6 +152,7 @@ def with_clock(time: Time) -> dict[str, Any]:
 
     class ClockedMiddleware(RepMiddleware):
         clock = staticmethod(time)
+        monotonic = staticmethod(time)
         sleep = staticmethod(time.sleep)
 
     return {**ADDON, "DOWNLOADER_MIDDLEWARES": {RepMiddleware: None, ClockedMiddleware: 100}}

@@ -31,6 +31,8 @@ class Ended:
     ends: list[dict[str, Any]] = field(default_factory=list)
     """Each request that came to an end: `url`, `end` ("HTTP 200" or an exception's type), `why`, and as it was."""
     stats: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    """What a spider of the test's own has noted."""
 
     @property
     def by_url(self) -> dict[str, str]:
@@ -89,16 +91,19 @@ class CrawlProcess:
 
 @contextmanager
 def crawl_process(
-    urls: Sequence[str | dict[str, Any]], settings: dict[str, Any] | None = None, **task: Any
+    urls: Sequence[str | dict[str, Any]],
+    settings: dict[str, Any] | None = None,
+    *,
+    command: Sequence[str] = (str(Path(__file__).with_name("crawl_process.py")),),
+    **task: Any,
 ) -> Iterator[CrawlProcess]:
     """A crawl under way; it does not outlive the block. `task`: see `crawl_process.py`."""
     settings = {**QUIET, **ADDON, **(settings or {})}
-    script = str(Path(__file__).with_name("crawl_process.py"))
     # Not a pipe: nobody reads the log before the end, and a full pipe would stop the crawl.
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log,
         subprocess.Popen(
-            [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+            [sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
         ) as process,
     ):
         assert process.stdin is not None

@@ -55,7 +55,7 @@ class Origin:
                     if not await self.answer(self.route(target), request, reader, writer):
                         break
                 finally:
-                    request["ended"] = now()
+                    request["ended"] = request["ended"] or now()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
@@ -98,6 +98,8 @@ class Origin:
         elif kind != "half-closed":
             await asyncio.sleep(route.get("delay", 0))
             for start in range(0, len(body), PIECE):
+                if start + PIECE >= len(body):
+                    request["ended"] = now()  # before the last piece: the next request may follow it at once
                 await send(body[start : start + PIECE], request, writer)
 
     async def until_released(self) -> None:

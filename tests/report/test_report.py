@@ -1,41 +1,25 @@
-"""The report on a crawl's robots.txt (REP_REPORT)."""
+"""The report on a crawl's robots.txt (REP_REPORT): what it gathers, and where it goes."""
 
 from __future__ import annotations
 
-import json
+import gc
 import os
-import re
 import tracemalloc
-from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from crawling import Time, crawl, with_clock
 from pytest_twisted import ensureDeferred
-from scrapy import Request
+from reports import HOSTILE, RULES, SimulatedCrawl, broad_crawl, hostile_crawl, lines_of
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from web import Web, answer
 
-from scrapy_rep.exceptions import refusal
-from scrapy_rep.extensions.report.collector import MAX_ORIGINS, NAMED, Report
-from scrapy_rep.extensions.report.html import page
-from scrapy_rep.extensions.report.top_k import TopK
-from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.lifecycle import Basis
+from scrapy_rep.extensions.report import collector
+from scrapy_rep.extensions.report.collector import MAX_RULE_TEXT, MAX_TEXT, Waits
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-
-RULES = "user-agent: *\ndisallow: /private\ncrawl-delay: 2\n"
-
-
-def objects(path: Path) -> dict[str, list[dict[str, Any]]]:
-    by_type: dict[str, list[dict[str, Any]]] = {"crawl": [], "origin": [], "rule": []}
-    for line in path.read_text("utf-8").splitlines():
-        found = json.loads(line)
-        by_type[found["type"]].append(found)
-    return by_type
+from scrapy_rep.storage.memory import MemoryStorage
 
 
 @ensureDeferred
@@ -44,22 +28,68 @@ async def test_what_it_tells(web: Web, tmp_path: Path) -> None:
     site, gone, down = web.robots(RULES), web.robots(answer(status=404)), web.robots(answer(status=503))
     urls = [site.url("/"), site.url("/private/a"), site.url("/private/b"), gone.url("/"), down.url("/")]
     result = await crawl(*urls, settings={"REP_REPORT": str(path)})
-    told = objects(path)
+    told = lines_of(path)
     (of_crawl,) = told["crawl"]
-    assert (of_crawl["spider"], of_crawl["reason"]) == ("crawl", "finished")
-    assert of_crawl["origins"] == {"success": 1, "unavailable": 1, "unreachable": 1}
-    assert of_crawl["refused"] == {"rule": 2, "unreachable": 1}
-    assert of_crawl["waited"]["requests"] == sum(of_crawl["waited"]["counts"]) == 5
-    assert of_crawl["outages"] == {"began": 1, "not_over": 1}
-    assert told["rule"] == [
-        {"type": "rule", "robots_url": site.robots_url, "line": 2, "rule": "Disallow: /private", "pages": 2}
+    assert (of_crawl["spider"], of_crawl["finish_reason"], of_crawl["shadow"]) == ("crawl", "finished", False)
+    assert (of_crawl["origins"], of_crawl["origins_not_listed"]) == (3, 0)
+    assert of_crawl["access"] == {"success": 1, "unavailable": 1, "unreachable": 1}
+    assert (of_crawl["requests"], of_crawl["fetched"], of_crawl["refused"]) == (5, 2, 3)
+    assert of_crawl["refused_by"] == {"rule": 2, "unreachable": 1}
+    assert of_crawl["waited"]["requests"] == sum(wait["count"] for wait in of_crawl["waited"]["classes"]) == 5
+    assert (of_crawl["outages"], of_crawl["outages_not_over"]) == (1, 1)
+    examples = [
+        {"url": site.url(page), "robots_url": site.robots_url, "line": 2} for page in ("/private/a", "/private/b")
     ]
+    by_rule, by_outage = told["refused"]
+    assert sorted(by_rule.pop("examples"), key=lambda example: str(example["url"])) == examples
+    assert by_rule == {
+        "type": "refused",
+        "reason": "rule",
+        "text": "Disallow: /private",
+        "pages": 2,
+        "share": 0.4,
+        "origins": 1,
+    }
+    assert (by_outage["reason"], by_outage["text"]) == ("unreachable", "robots.txt is unreachable: HTTP 503")
     by_origin = {origin["origin"]: origin for origin in told["origin"]}
-    assert (by_origin[site.origin]["delay_asked"], by_origin[site.origin]["delay_obeyed"]) == (2, 0)
-    assert (by_origin[site.origin]["refused"], by_origin[gone.origin]["answer"]) == (2, "HTTP 404")
+    of_site = by_origin[site.origin]
+    assert (of_site["robots_url"], of_site["crawl_delay"]) == (site.robots_url, 2)
+    assert (of_site["fetched"], of_site["refused"], of_site["waited"]) == (1, 2, 3)
+    assert 0 < of_site["waited_median"] <= of_site["waited_longest"] < 5
+    assert (by_origin[gone.origin]["access"], by_origin[gone.origin]["answer"]) == ("unavailable", "HTTP 404")
     (outage,) = by_origin[down.origin]["outages"]
-    assert (outage["cause"], outage["ended"]) == ("HTTP 503", None)
+    assert (outage["reason"], outage["ended"]) == ("HTTP 503", None)
     assert f"REP_REPORT: written to {path}" in result.messages(0)
+    assert result.tracebacks == []
+
+
+class OtherStorage(MemoryStorage):
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, address: str) -> OtherStorage:
+        return cls(max_origins=1, max_octets=1)
+
+
+@ensureDeferred
+async def test_who_crawled_and_by_which_settings(web: Web, tmp_path: Path) -> None:
+    path = tmp_path / "report.jsonl"
+    settings = {
+        "REP_REPORT": path,
+        "USER_AGENT": "NewsBot/1.0",
+        "REP_STATUS_POLICY": "cautious",
+        "REP_BODY_LIMIT": 512_000,  # the default
+        "REP_STORAGE": "other://user:secret@host?password=secret",
+        "REP_STORAGES": {"other": OtherStorage},
+    }
+    await crawl(settings=settings)
+    assert "secret" not in path.read_text("utf-8")
+    ((told,),) = (lines_of(path)["crawl"],)
+    assert told["product_tokens"] == ["NewsBot"]
+    assert told["product_token_source"] == "the User-Agent of USER_AGENT"
+    assert told["status_policy"] == "cautious"
+    assert told["settings"]["REP_STORAGE"] == "other://user:...@host"
+    changed = {"REP_STATUS_POLICY", "REP_STORAGE", "REP_STORAGES", "REP_FETCH_RETRIES", "REP_UNREACHABLE_WAIT"}
+    assert set(told["settings"]) == changed, "those of this crawl and of every crawl in these tests"
+    assert set(told["versions"]) == {"scrapy-rep", "Scrapy", "Twisted", "Python"}
 
 
 @ensureDeferred
@@ -69,183 +99,226 @@ async def test_an_outage_and_how_it_ended(web: Web, tmp_path: Path) -> None:
     settings = {"REP_REPORT": path, "REP_UNREACHABLE_WAIT": 60}
     result = await crawl(site.url("/"), site.url("/private"), robots=with_clock(time), settings=settings)
     assert (len(result.pages), len(result.refused)) == (1, 1)
-    ((origin,), (of_crawl,)) = (objects(path)[kind] for kind in ("origin", "crawl"))
+    ((origin,), (of_crawl,)) = (lines_of(path)[kind] for kind in ("origin", "crawl"))
     (outage,) = origin["outages"]
     assert outage["ended"] - outage["began"] == 15, "asked again after 5 s, and after 10 s more"
     assert outage["ended_in"] == "success"
-    assert (origin["waited"], origin["waited_seconds"]) == (2, 30)
-    assert of_crawl["outages"] == {"began": 1, "not_over": 0}
-    assert of_crawl["waited"]["longest"] == 15
+    assert (origin["waited"], origin["outage_seconds"]) == (2, 15)
+    assert (of_crawl["outages"], of_crawl["outages_not_over"]) == (1, 0)
     assert of_crawl["ended"] - of_crawl["began"] == 15
 
 
-@ensureDeferred
-async def test_delays_obeyed_and_capped(web: Web, tmp_path: Path) -> None:
-    sites = [web.robots(f"user-agent: *\ncrawl-delay: {delay}\n") for delay in (0.01, 100)]
-    path = tmp_path / "report.jsonl"
-    settings = {"REP_REPORT": str(path), "REP_CRAWL_DELAY_MAX": 0.1}
-    await crawl(*(site.url("/") for site in sites), settings=settings)
-    told = {origin["origin"]: origin["delay_obeyed"] for origin in objects(path)["origin"]}
-    assert told == {sites[0].origin: 0.01, sites[1].origin: 0.1}
+def test_of_many_outages_the_first_ones_and_the_last(tmp_path: Path) -> None:
+    crawl = SimulatedCrawl(tmp_path / "report.html")
+    for number in range(9):
+        crawl.robots("https://a.example", answer=f"HTTP 50{number}")
+        crawl.time.now += 1
+        if number < 8:
+            crawl.robots("https://a.example", body=RULES)
+            crawl.time.now += 1
+    of_crawl, origin = crawl.lines()
+    assert [outage["reason"] for outage in origin["outages"]] == [f"HTTP 50{number}" for number in (0, 1, 2, 3, 8)]
+    assert origin["outage_seconds"] == 5
+    assert (of_crawl["outages"], of_crawl["outages_not_over"]) == (9, 1)
+    assert of_crawl["access"] == {"unreachable": 1}
 
 
 @ensureDeferred
-async def test_names_and_times_in_the_path(web: Web, tmp_path: Path) -> None:
-    time = Time(0.0)
-    await crawl(settings={"REP_REPORT": f"{tmp_path}/%(name)s-%(time)s.html"}, robots=with_clock(time))
-    (name,) = os.listdir(tmp_path)
-    assert name == "crawl-1970-01-01T00-00-00.html"
-
-
-@ensureDeferred
-async def test_a_report_that_can_not_be_written_is_an_error_and_no_more(web: Web, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    result = await crawl(web.robots(RULES).url("/"), settings={"REP_REPORT": f"{tmp_path}/file/report.html"})
-    assert len(result.pages) == 1
-    (error,) = result.messages()
-    assert "could not be written" in error
-    assert result.tracebacks == []
-
-
-@ensureDeferred
-async def test_shadow_mode_is_reported_as_what_it_is(web: Web, tmp_path: Path) -> None:
+async def test_a_dry_run_refuses_nothing_and_counts_each_page_once(web: Web, tmp_path: Path) -> None:
     path = tmp_path / "report.jsonl"
     site = web.robots(RULES)
-    await crawl(site.url("/private"), settings={"REP_REPORT": str(path), "REP_SHADOW": True})
-    (of_crawl,) = objects(path)["crawl"]
-    assert (of_crawl["refused"], of_crawl["shadow"]) == ({"rule": 1}, True)
-
-
-# The page.
-
-
-class Reader(HTMLParser):
-    """Every tag is closed, and nothing is fetched from anywhere."""
-
-    VOID = ("meta", "br", "rect", "line")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in self.VOID or (tag == "rect" and self.get_starttag_text()[-2:] != "/>"):  # type: ignore[index]
-            self.open.append(tag)
-        self.attributes += attrs
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.attributes += attrs
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
+    await crawl(site.url("/"), site.url("/private"), settings={"REP_REPORT": str(path), "REP_SHADOW": True})
+    (of_crawl,) = lines_of(path)["crawl"]
+    assert (of_crawl["shadow"], of_crawl["refused_by"]) == (True, {"rule": 1})
+    assert (of_crawl["requests"], of_crawl["fetched"], of_crawl["refused"]) == (2, 2, 1)
 
 
 @ensureDeferred
-async def test_the_page_is_one_file_that_refers_to_nothing(web: Web, tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    evil = web.robots("user-agent: *\ndisallow: /<script>alert(1)</script>\x1b[2J\n")
-    down = web.robots(answer(status=503))
-    urls = [evil.url("/<script>alert(1)</script>%1B%5B2J"), evil.url("/"), down.url("/")]
-    await crawl(*urls, settings={"REP_REPORT": str(path)})
-    html = path.read_text("utf-8")
-    reader = Reader()
-    reader.feed(html)
-    assert reader.open == []
-    assert not {"src", "href", "onload", "onerror"} & {name for name, _ in reader.attributes}
-    assert "url(" not in html
-    assert "@import" not in html
-    assert "<script" not in html
-    assert "Disallow: /<script>alert(1)</script>\\x1b[2J" in reader.text, "as written, and as text"
-    assert '<meta name="viewport"' in html
-    assert "prefers-color-scheme: dark" in html
+async def test_pages_without_a_robots_txt_are_counted_too(web: Web, tmp_path: Path) -> None:
+    path = tmp_path / "report.jsonl"
+    exempt, free, site = web.site(), web.site(), web.robots(RULES)
+    requests: list[str | Request] = [
+        exempt.url("/"),
+        Request(free.url("/"), meta={"dont_obey_robotstxt": True}),
+        "data:,x",
+        site.url("/"),
+    ]
+    await crawl(*requests, settings={"REP_REPORT": str(path), "REP_EXEMPT": [exempt.origin]})
+    told = lines_of(path)
+    assert told["crawl"][0]["fetched"] == 4
+    assert [(origin["origin"], origin["fetched"]) for origin in told["origin"]] == [(site.origin, 1)]
 
 
 @ensureDeferred
-async def test_the_page_of_a_crawl_of_nothing(tmp_path: Path) -> None:
+async def test_rules_are_grouped_across_origins(web: Web, tmp_path: Path) -> None:
+    path = tmp_path / "report.jsonl"
+    sites = [web.robots("#\n" * line + "user-agent: *\ndisallow: /private\n") for line in range(5)]
+    urls = [site.url(f"/private/{page}") for site in sites for page in (1, 1, 2)]
+    await crawl(*urls, settings={"REP_REPORT": str(path), "CONCURRENT_REQUESTS": 1})
+    (told,) = lines_of(path)["refused"]
+    assert (told["pages"], told["share"], told["origins"]) == (15, 1.0, 5)
+    assert len({example["url"] for example in told["examples"]}) == 3
+    line_of = {site.robots_url: 2 + number for number, site in enumerate(sites)}
+    assert all(example["line"] == line_of[example["robots_url"]] for example in told["examples"])
+
+
+def test_answers_are_grouped_though_they_name_the_host(tmp_path: Path) -> None:
+    crawl = SimulatedCrawl(tmp_path / "report.html")
+    for host in ("a.example", "b.example"):
+        crawl.refused_in_outage(f"https://{host}/", f"DNS lookup failed: no results for hostname lookup: {host}")
+    _crawl, refused = crawl.lines()
+    assert (refused["text"], refused["origins"]) == ("robots.txt is unreachable: DNS lookup failed", 2)
+
+
+def test_no_password_of_a_page_s_address_is_told(tmp_path: Path) -> None:
+    crawl = SimulatedCrawl(tmp_path / "report.html")
+    crawl.page("https://user:secret@a.example:8443/private#part")
+    (example,) = crawl.lines()[1]["examples"]
+    assert example["url"] == "https://a.example:8443/private#part"
+    assert "secret" not in str(crawl.lines())
+
+
+# Where it goes.
+
+
+@ensureDeferred
+async def test_names_and_times_in_the_path(tmp_path: Path) -> None:
+    time = Time(0.0)
+    await crawl(settings={"REP_REPORT": f"{tmp_path}/%(name)s/100%%-%(time)s.html"}, robots=with_clock(time))
+    assert os.listdir(tmp_path / "crawl") == ["100%-1970-01-01T00-00-00.html"]
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        pytest.param("s3://bucket/report.html", "set it to", id="address"),
+        pytest.param("file:///tmp/report.html", "set it to", id="file-address"),
+        pytest.param("{path}/%(nmae)s.html", "set it to", id="unknown-name"),
+        pytest.param("{path}/%s.html", "set it to", id="no-name"),
+        pytest.param("{path}/%(name)r.html", "set it to", id="other-conversion"),
+        pytest.param("{path}/100%.html", "set it to", id="single-per-cent-sign"),
+        pytest.param("{path}/file/report.html", "cannot be written", id="a-file-for-a-directory"),
+        pytest.param("{path}/directory.html", "it is a directory", id="a-directory-for-a-file"),
+        pytest.param("{path}/" + "n" * 300 + ".html", "cannot be written", id="too-long-a-name"),
+        pytest.param("/proc/report.html", "cannot be written", id="no-files-there"),
+    ],
+)
+@ensureDeferred
+async def test_a_report_that_can_not_be_written_stops_the_start(web: Web, tmp_path: Path, value: str, why: str) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "directory.html").mkdir()
+    value, site = value.replace("{path}", str(tmp_path)), web.site()
+    with pytest.raises(ValueError, match=why) as stopped:
+        await crawl(site.url("/"), settings={"REP_REPORT": value})
+    assert f"REP_REPORT is {value!r}" in str(stopped.value)
+    assert "set it to" in str(stopped.value)
+    assert site.requests == []
+    assert sorted(os.listdir(tmp_path)) == ["directory.html", "file"]
+
+
+@ensureDeferred
+async def test_an_existing_report_stays_until_the_new_one_is_complete(web: Web, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    await crawl(settings={"REP_REPORT": str(path)})
-    reader = Reader()
-    reader.feed(path.read_text("utf-8"))
-    assert "None." in reader.text
+    path.write_text("old")
+    before = path.stat().st_ino
+    with path.open() as reader:
+        await crawl(web.robots(RULES).url("/"), settings={"REP_REPORT": str(path)})
+        assert reader.read() == "old", "who has opened it reads on"
+    assert path.stat().st_ino != before
+    assert path.read_text("utf-8").endswith("</html>\n")
+    assert os.listdir(tmp_path) == ["report.html"]
+
+
+@pytest.mark.parametrize("breakage", ["rmdir", "mkdir"])
+@ensureDeferred
+async def test_what_breaks_later_is_an_error_and_no_more(web: Web, tmp_path: Path, breakage: str) -> None:
+    path, site = tmp_path / "reports" / "report.html", web.robots(RULES)
+
+    def prepare(crawler: Crawler) -> None:
+        break_it = path.parent.rmdir if breakage == "rmdir" else path.mkdir
+        crawler.signals.connect(break_it, signals.spider_opened, weak=False)
+
+    result = await crawl(site.url("/"), settings={"REP_REPORT": path}, prepare=prepare)
+    assert len(result.pages) == 1
+    (error,) = result.messages()
+    assert f"REP_REPORT: {path} could not be written" in error
+    assert result.tracebacks == []
+    assert [file for _directory, _directories, files in os.walk(tmp_path) for file in files] == []
 
 
 # Bounds.
 
 
-def simulated(origins: int) -> Report:
-    """The report of a crawl of so many origins: each hundredth refuses ten pages, each thousandth is dead."""
-    rules = RobotsTxt.parse(b"user-agent: *\ndisallow: /private\n")
-    time = Time()
-    gate: Any = SimpleNamespace(now=time, tokens=lambda _request: ("bot",))
-    crawler: Any = SimpleNamespace(signals=SimpleNamespace(connect=lambda *_, **__: None))
-    settings: Any = SimpleNamespace(report="report.html", crawl_delay_max=0.0, shadow=False)
-    report = Report(crawler, settings, gate)
-    success, down = AccessResult.SUCCESS, AccessResult.UNREACHABLE
-    for number in range(origins):
-        origin = Origin("https", f"site{number}.example", None)
-        request = Request(f"{origin}/private")
-        dead = number % 1000 == 0
-        access, robots = (down, None) if dead else (success, rules)
-        words = "HTTP 503" if dead else "HTTP 200"
-        obey = Basis.NOTHING_ALLOWED if dead else Basis.STORED
-        facts = OriginInfo(origin.robots_url, access, words, obey, robots, None, 0.0, time.now if dead else None, "")
-        report.asked(origin, facts, request)
-        report.waited(origin, 0.2)
-        if number % 100 == 1:
-            verdict = rules.verdict(request.url, "bot")
-            for _ in range(10):
-                report.refused(request, refusal(verdict, words))
-    return report
-
-
-def test_a_crawl_of_many_origins_takes_no_more_memory_than_one_of_few() -> None:
-    spider: Any = SimpleNamespace(name="broad")
-    peaks = []
-    for origins in (3 * MAX_ORIGINS, 10 * MAX_ORIGINS):
+def test_a_crawl_of_many_origins_takes_no_more_memory_than_one_of_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collector, "MAX_ORIGINS", 50)
+    octets = []
+    for origins in (1_000, 2_000):
         tracemalloc.start()
-        report = simulated(origins)
-        peaks.append(tracemalloc.get_traced_memory()[1])
+        crawl = broad_crawl(tmp_path / "report.html", origins)
+        Origin._of.cache_clear()
+        gc.collect()
+        octets.append(tracemalloc.get_traced_memory()[0])
         tracemalloc.stop()
-    assert peaks[1] < 1.1 * peaks[0]
-    crawl_line, *others = report.lines(spider, "finished")
-    assert crawl_line["origins"] == {"success": 49_950, "unreachable": 50}
-    assert crawl_line["refused"] == {"rule": 5_000}
-    assert crawl_line["outages"] == {"began": 50, "not_over": 50}
-    assert crawl_line["origins_not_named"] == 10 * MAX_ORIGINS - NAMED
-    named = [line for line in others if line["type"] == "origin"]
-    assert len(named) == NAMED
-    assert all(line["refused"] or line["outages"] for line in named), "those of which there is something to tell"
-    assert len(page([crawl_line, *others])) < 100_000
+    assert octets[1] < 1.1 * octets[0]
+    of_crawl, *others = crawl.lines()
+    assert (of_crawl["origins"], of_crawl["origins_not_listed"]) == (2_000, 1_950)
+    assert of_crawl["access"] == {"success": 1_900, "unreachable": 100}
+    assert of_crawl["refused_by"] == {"rule": 400, "unreachable": 200}
+    assert (of_crawl["outages"], of_crawl["outages_not_over"]) == (200, 100)
+    assert of_crawl["waited"]["requests"] == 2_000
+    listed = [line for line in others if line["type"] == "origin"]
+    assert len(listed) == 50
+    assert all(line["outages"] for line in listed), "those of which there is most to tell"
 
 
-@pytest.mark.parametrize("most", [1, 3, 100])
-def test_the_largest_and_the_rest_are_all(most: int) -> None:
-    rest: list[int] = []
-    largest: TopK[int, list[int]] = TopK(most, lambda: [0], lambda v: v[0], lambda v: rest.append(v[0]))
-    for number in range(1000):
-        key = number if number % 3 else 7
-        largest[key][0] += 1
-    assert sum(value[0] for _key, value in largest.items()) + sum(rest) == 1000
-    assert len(largest) <= 2 * most
-    assert len(rest) == largest.put_aside
-    assert largest.items()[0][0] == 7
-    sizes = [value[0] for _key, value in largest.items()]
-    assert sizes == sorted(sizes, reverse=True)
+def test_many_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "MAX_RULES", 10)
+    crawl = SimulatedCrawl(tmp_path / "report.html")
+    crawl.robots("https://a.example", body=RULES)
+    for number in range(100):
+        for origin in range(300 if number == 7 else 1):
+            crawl.page(f"https://a{origin}.example/{number}", body=f"user-agent: *\ndisallow: /{number}\n".encode())
+    of_crawl, _origin, *refused = crawl.lines()
+    assert len(refused) == 10
+    assert (refused[0]["text"], refused[0]["pages"], refused[0]["origins"]) == ("Disallow: /7", 300, 100)
+    assert of_crawl["refused"] == 399
+    assert of_crawl["refused_not_listed"] == 399 - sum(line["pages"] for line in refused)
 
 
-def test_no_colour_stands_for_two_access_results() -> None:
-    html = page([simulated_crawl_line()])
-    for access in AccessResult:
-        if access is not AccessResult.REDIRECT:
-            assert re.search(rf"key \w+\"></span>{access.value}<", html)
+def test_what_strangers_wrote_is_cut(tmp_path: Path) -> None:
+    lines = hostile_crawl(tmp_path / "report.html").lines()
+
+    def texts(value: Any) -> list[str]:
+        if isinstance(value, str):
+            return [value]
+        values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+        return [text for part in values for text in texts(part)]
+
+    assert max(len(line["text"]) for line in lines if line["type"] == "refused") == MAX_RULE_TEXT
+    others = [text for line in lines for key, value in line.items() if key != "text" for text in texts(value)]
+    assert max(map(len, others)) == MAX_TEXT
+    assert any(HOSTILE in text for text in others)
 
 
-def simulated_crawl_line() -> dict[str, Any]:
-    spider: Any = SimpleNamespace(name="x")
-    (line, *_) = simulated(0).lines(spider, "finished")
-    return {**line, "origins": {access.value: 1 for access in AccessResult}}
+@pytest.mark.parametrize("seconds", [0.0, 0.004, 0.014, 0.104, 0.996, 1.23, 12.34, 123.4, 98_765.4])
+def test_waits_are_within_five_per_cent_or_five_milliseconds(seconds: float) -> None:
+    waits = Waits()
+    waits.add(seconds)
+    waits.add(200_000)
+    assert abs(waits.quantile(0.5) - seconds) <= max(0.05 * seconds, 0.005)
+    assert waits.longest == waits.quantile(1) == 200_000
+    assert sum(wait["count"] for wait in waits.classes()) == 2
+
+
+def test_quantiles() -> None:
+    waits = Waits()
+    assert (waits.quantile(0.5), waits.longest) == (0, 0)
+    waits.add(0.006)
+    assert waits.quantile(0.5) == waits.longest == 0.006, "never more than the longest"
+    waits = Waits()
+    for number in range(100):
+        waits.add(number)
+    assert (waits.quantile(0.5), waits.quantile(0.9), waits.longest) == (49, 89, 99)
+    assert [wait["count"] for wait in waits.classes()] == [1, 0, 1, 2, 7, 20, 30, 39, 0]

@@ -292,6 +292,41 @@ async def test_a_store_that_works_again_is_used_again() -> None:
     assert await store.get(A) == b"x"
 
 
+# One bad key.
+
+
+@in_loop
+async def test_a_redis_key_of_another_type_is_that_keys_failure_alone(redis_server: RedisServer) -> None:
+    from redis import Redis  # noqa: PLC0415 - an extra
+
+    counted: list[str] = []
+    storage = storage_of(crawler_with(REP_STORAGE=redis_server.url))
+    store = circuit_breaker.CircuitBreaker(storage, counted.append, time.monotonic)
+    with Redis.from_url(redis_server.url) as redis:
+        for kind in ("entry", "lease"):
+            redis.rpush(f"scrapy-rep:1:{kind}:{A}", "somebody else's")
+    assert await store.get(A) is None
+    assert await store.acquire_lease(A, "me", 10)
+    await store.release_lease(A, "me")
+    await store.put(B, b"x", FOR_LONG)
+    assert await store.get(B) == b"x"
+    await store.put(A, b"x", FOR_LONG)
+    assert await store.get(A) == b"x", "what is put takes its place"
+    assert counted == []
+    await store.close()
+
+
+@in_loop
+async def test_a_value_of_another_type_in_sqlite_is_a_miss(tmp_path: Path) -> None:
+    storage = storage_of(crawler_with(REP_STORAGE=f"sqlite://{tmp_path}/robots.db"))
+    await storage.put(A, b"x", FOR_LONG)
+    for value in (10**12, "text", 1.5):
+        with closing(sqlite3.connect(tmp_path / "robots.db", isolation_level=None)) as db:
+            db.execute("UPDATE entries_1 SET octets = ?", (value,))
+        assert await storage.get(A) is None
+    await storage.close()
+
+
 # Which store an address names.
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from time import time as seconds_since_the_epoch
 from typing import Any
@@ -16,6 +18,7 @@ from pytest_twisted import ensureDeferred
 from redis_server import RedisServer
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.test import get_crawler
@@ -344,50 +347,142 @@ async def test_a_redis_that_hangs_costs_a_moment(web: Web, redis_server: RedisSe
 # SQLite's file.
 
 
+def garble(file: Path, begin: int) -> bytes:
+    """Overwrite it from that octet on. Returns what is in it then."""
+    octets = file.read_bytes()[:begin] + os.urandom(20_000)
+    file.write_bytes(octets)
+    return octets
+
+
 @ensureDeferred
 async def test_a_damaged_file_is_set_aside_with_one_warning(web: Web, tmp_path: Path) -> None:
     site, file = web.robots(RULES), tmp_path / "robots.db"
-    file.write_bytes(os.urandom(100_000))
-    octets = file.read_bytes()
-    for asked in (1, 1):
-        result = await crawl(site.url("/private"), site.url("/"), settings={"REP_STORAGE": f"sqlite://{file}"})
-        assert (len(result.pages), len(result.refused), len(site.robots_requests)) == (1, 1, asked)
-    (aside,) = [path for path in os.listdir(tmp_path) if path.startswith("robots.db.damaged-")]
-    assert (tmp_path / aside).read_bytes() == octets
-    assert result.messages(logger="scrapy_rep") == [], "the second crawl had nothing to complain of"
-
-
-@ensureDeferred
-async def test_a_file_damaged_in_mid_crawl(web: Web, tmp_path: Path) -> None:
-    site, file = web.robots(RULES), tmp_path / "robots.db"
     settings = {"REP_STORAGE": f"sqlite://{file}"}
     await crawl(site.url("/"), settings=settings)
-    damaged = bytearray(file.read_bytes())
-    damaged[100:] = os.urandom(len(damaged) - 100)  # all but the header
-    file.write_bytes(damaged)
-    result = await crawl(site.url("/private"), settings=settings)
-    assert len(result.refused) == 1
-    (warning,) = result.messages(logger="scrapy_rep")
+    octets = garble(file, 100)  # all but the header
+    messages = []
+    for _ in range(2):
+        result = await crawl(site.url("/private"), site.url("/"), settings=settings)
+        assert (len(result.pages), len(result.refused), len(site.robots_requests)) == (1, 1, 2)
+        assert "rep/storage/error" not in result.stats
+        messages.append(result.messages(logger="scrapy_rep"))
+    ((warning,), nothing) = messages
     assert f"{file} is damaged" in warning
-    assert "rep/storage/error" not in result.stats
+    assert nothing == [], "the second crawl had nothing to complain of"
+    (aside,) = [path for path in os.listdir(tmp_path) if path.startswith("robots.db.damaged-")]
+    assert (tmp_path / aside).read_bytes() == octets
 
 
 @ensureDeferred
-async def test_a_file_that_cannot_be_written(web: Web, tmp_path: Path) -> None:
-    site = web.robots(RULES)
-    (tmp_path / "robots.db").mkdir()
-    result = await crawl(site.url("/private"), settings={"REP_STORAGE": f"sqlite://{tmp_path}/robots.db"})
-    assert len(result.refused) == 1
-    assert len(result.messages(logger="scrapy_rep")) == 1
+async def test_a_file_damaged_after_the_start(web: Web, tmp_path: Path) -> None:
+    file = tmp_path / "robots.db"
+    await crawl(web.robots(RULES).url("/"), settings={"REP_STORAGE": f"sqlite://{file}"})
+    storage = opened(f"sqlite://{file}")
+    octets = garble(file, 0)
+    assert await task(storage.origins()) == []
+    await task(storage.put("https://a.example", b"x", DAY))
+    assert await task(storage.get("https://a.example")) == b"x"
+    await task(storage.close())
+    assert octets in everything_below(tmp_path).values()
+
+
+def everything_below(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
+
+
+def file_instead_of_folder(path: Path) -> None:
+    path.parent.rmdir()
+    path.parent.write_text("x")
+
+
+def foreign_database(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE entries_1 (id INTEGER)")
+
+
+FOREIGN: dict[str, Callable[[Path], object]] = {
+    "text": lambda path: path.write_text("Remember the milk.\n"),
+    "noise": lambda path: path.write_bytes(os.urandom(100_000)),
+    "one-octet": lambda path: path.write_bytes(b"x"),
+    "another-database": foreign_database,
+    "a-folder": lambda path: path.mkdir(),
+    "a-pipe": os.mkfifo,
+    "below-a-file": file_instead_of_folder,
+}
+
+
+@pytest.mark.parametrize("make", FOREIGN.values(), ids=FOREIGN)
+@ensureDeferred
+async def test_a_file_that_is_no_store_stops_the_start_and_stays_as_it_is(
+    tmp_path: Path, make: Callable[[Path], object]
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    path = folder / "robots.db"
+    make(path)
+    before = everything_below(tmp_path)
+    with pytest.raises(ValueError, match=r"^REP_STORAGE is ") as error:
+        await crawl(settings={"REP_STORAGE": f"sqlite://{path}"})
+    assert f": {path} " in str(error.value)
+    assert "; set it to " in str(error.value)
+    assert everything_below(tmp_path) == before
 
 
 @ensureDeferred
-async def test_a_name_is_a_file_in_the_projects_data_directory(
-    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_to_look_into_a_store_that_is_not_there_does_not_make_one(tmp_path: Path) -> None:
+    storage = opened(f"sqlite://{tmp_path}/deeper/robots.db")
+    assert await task(storage.get("https://a.example")) is None
+    assert await task(storage.origins()) == []
+    assert not await task(storage.forget("https://a.example"))
+    await task(storage.close())
+    assert everything_below(tmp_path) == {}
+
+
+@pytest.mark.parametrize("where", ["project", "nowhere", "settings-module"])
+@ensureDeferred
+async def test_a_name_is_a_file_in_the_projects_data_directory_or_the_working_directory(
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    await crawl(web.robots(RULES).url("/"), settings={"REP_STORAGE": "sqlite:robots.db"})
-    assert (tmp_path / ".scrapy" / "robots.db").is_file()
+    if where == "project":
+        (tmp_path / "scrapy.cfg").write_text("[settings]\n")
+    elif where == "settings-module":  # as under scrapyd, or in a container
+        monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "scrapy.settings.default_settings")
+    site = web.robots(RULES)
+    result = await crawl(site.url("/"), site.url("/private"), settings={"REP_STORAGE": "sqlite:robots.db"})
+    assert (list(result.pages), list(result.refused)) == ([site.url("/")], [site.url("/private")])
+    file = tmp_path / ("robots.db" if where != "project" else ".scrapy/robots.db")
+    assert file.is_file()
+    said = [m for m in result.messages(logging.INFO, "scrapy_rep") if m.startswith("REP_STORAGE: ")]
+    assert said == (
+        []
+        if where == "project"
+        else [f"REP_STORAGE: without a scrapy.cfg, 'sqlite:robots.db' is {file}, in the working directory"]
+    )
+
+
+# A store that cannot be built.
+
+
+def fails(error: Exception) -> type[Storage]:
+    def init(self: Storage, address: str) -> None:
+        raise error
+
+    return type(
+        "Fails", (MemoryStorage,), {"__init__": init, "from_crawler": classmethod(lambda cls, _, address: cls(address))}
+    )
+
+
+@pytest.mark.parametrize(
+    "error", [NotConfigured("no licence"), OSError("no licence"), ValueError("no licence"), KeyError("no licence")]
+)
+@ensureDeferred
+async def test_any_exception_of_a_store_that_is_built_stops_the_start(web: Web, error: Exception) -> None:
+    site = web.robots(RULES)
+    settings = {"REP_STORAGE": "own://me:secret@x", "REP_STORAGES": {"own": fails(error)}}
+    with pytest.raises(ValueError, match=r"^REP_STORAGE is 'own://me:\.\.\.@x'.*no licence"):
+        await crawl(site.url("/private"), settings=settings)
+    assert site.requests == []
 
 
 # Every reactor.

@@ -1,0 +1,45 @@
+"""Every stat of this package and what it counts; the table in the docs is held against this one.
+
+`N` stands for a status, `TYPE` for an exception's type. Names that begin with `robotstxt/` are Scrapy's own, where the
+meaning is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+STATS: Mapping[str, str] = {
+    "robotstxt/request_count": "requests for robots.txt, with each redirect and each retry counted by itself",
+    "robotstxt/response_count": "answers to them",
+    "robotstxt/response_status_count/N": "answers with status N; `other` for those outside 100-599",
+    "robotstxt/exception_count/TYPE": "requests for robots.txt that ended in an exception, by its type",
+    "robotstxt/forbidden": "requests that were dropped",
+    "rep/access/success": "fetches of an origin's robots.txt that brought rules",
+    "rep/access/unavailable": "fetches after which everything was allowed",
+    "rep/access/restricted": "fetches after which nothing was allowed by `REP_STATUS_POLICY`",
+    "rep/access/unreachable": "fetches that found robots.txt unreachable",
+    "rep/dropped/rule": "requests that were dropped by a rule",
+    "rep/dropped/restricted": "requests that were dropped by `REP_STATUS_POLICY`",
+    "rep/dropped/unreachable": "requests that were dropped because robots.txt was unreachable",
+    "rep/dropped/early": "of the dropped requests, those dropped when they were scheduled (`REP_DROP_EARLY`)",
+    "rep/shadow/forbidden": "requests that would have been dropped (`REP_SHADOW`)",
+    "rep/shadow/rule": "requests that would have been dropped by a rule",
+    "rep/shadow/restricted": "requests that would have been dropped by `REP_STATUS_POLICY`",
+    "rep/shadow/unreachable": "requests that would have been dropped because robots.txt was unreachable",
+    "rep/exempt": "requests that passed by `REP_EXEMPT`",
+    "rep/crawl_delay/obeyed": "files read with a `Crawl-delay` for this crawler that is obeyed",
+    "rep/crawl_delay/capped": "files read with one that is obeyed up to `REP_CRAWL_DELAY_MAX`",
+    "rep/crawl_delay/ignored": "files read with one that is not obeyed",
+    "rep/cache/hit": "requests decided at once, because their origin was known",
+    "rep/cache/stale": "requests decided by rules past their time, because robots.txt was unreachable",
+    "rep/cache/miss": "origins that were not known when a request needed them",
+    "rep/waited": "requests that waited for their origin's robots.txt",
+    "rep/redirects": "redirects followed on the way to a robots.txt",
+    "rep/redirects/shared": "redirects to another origin's robots.txt that was known already, or being fetched",
+    "rep/revalidated": "answers that confirmed the stored rules (304)",
+    "rep/refreshed": "origins fetched again in the background, towards the end of their lifetime",
+    "rep/storage/hit": "origins that `REP_STORAGE` knew",
+    "rep/storage/miss": "origins that it did not know",
+    "rep/storage/error": "times that it could not be used",
+    "rep/retries": "requests for robots.txt that were repeated",
+}

@@ -1,0 +1,17 @@
+"""Crawls drawn at random, as many as fit here: `tests/benchmarks/chaos.py` draws as many as one likes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from benchmarks.chaos import Crawl
+from web import Web
+
+
+@pytest.mark.parametrize("seed", [2, 4])
+def test_a_random_crawl_keeps_its_promises(web: Web, tmp_path: Path, seed: int) -> None:
+    crawl = Crawl(seed, web, str(tmp_path))
+    crawl.run()
+    assert crawl.faults == []
+    assert crawl.asked()

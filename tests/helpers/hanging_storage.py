@@ -1,0 +1,28 @@
+"""A store some of whose calls never return, as on a network file system whose server is gone."""
+
+from __future__ import annotations
+
+import time
+
+from scrapy.crawler import Crawler
+
+from scrapy_rep.storage.memory import MemoryStorage
+from scrapy_rep.storage.threads import Threads
+
+
+class HangingStorage(MemoryStorage):
+    """`hanging:put,close` names the methods that never return."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(1_000, 2**20)
+        threads = Threads(1)
+
+        async def hang(*_: object) -> None:
+            await threads.run(time.sleep, 3_600)
+
+        for name in address.partition(":")[2].split(","):
+            setattr(self, name, hang)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, address: str) -> HangingStorage:
+        return cls(address)

@@ -1,0 +1,154 @@
+"""Reports of crawls that never ran: the signals are sent by the test."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from crawling import Time
+from scrapy import Request, Spider, signals
+from scrapy.http import Response
+from scrapy.utils.test import get_crawler
+
+from scrapy_rep.extensions.report.collector import Report
+from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.lifecycle import Basis
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.settings import RepSettings
+from scrapy_rep.signals import request_forbidden, request_waited, robots_fetched
+from scrapy_rep.user_agent import UserAgent
+
+RULES = b"user-agent: *\ndisallow: /private\ncrawl-delay: 2\n"
+
+
+parsed = lru_cache(RobotsTxt.parse)
+
+
+class Middleware:
+    """What the report asks of the middleware."""
+
+    def __init__(self, user_agent: UserAgent, time: Time) -> None:
+        self.user_agent = user_agent
+        self.now = time
+
+    def product_tokens(self, request: Request) -> tuple[str, ...]:
+        return self.user_agent.product_tokens
+
+
+class SimulatedCrawl:
+    """Sends what a crawl's middleware and engine would."""
+
+    def __init__(self, path: Path | str, **settings: Any) -> None:
+        self.time = Time()
+        settings = {"USER_AGENT": "NewsBot/1.0", "REP_REPORT": str(path), "EXTENSIONS_BASE": {}, **settings}
+        self.crawler = get_crawler(Spider, settings)
+        self.crawler.spider = Spider("headlines")
+        middleware: Any = Middleware(UserAgent(self.crawler.settings, self.crawler.spider), self.time)
+        self.report = Report(self.crawler, RepSettings.read(self.crawler.settings), middleware)
+
+    def send(self, signal: object, **arguments: Any) -> None:
+        for _receiver, result in self.crawler.signals.send_catch_log(signal, **arguments):
+            assert result is None, "a receiver failed"
+
+    def robots(self, origin: str | Origin, answer: str = "HTTP 200", body: bytes | None = None) -> None:
+        """The origin's robots.txt was fetched: with that body, or it is unreachable."""
+        known = parsed(body) if body is not None else None
+        access = AccessResult.UNREACHABLE if known is None else AccessResult.SUCCESS
+        basis = Basis.NOTHING_ALLOWED if known is None else Basis.STORED
+        found = Origin.of(origin) if isinstance(origin, str) else origin
+        assert found is not None
+        since = self.time.now if known is None else None
+        info = OriginInfo(found.robots_url, access, answer, basis, known, None, 0.0, since, "")
+        self.send(robots_fetched, origin=found, info=info, request=Request(f"{origin}/"))
+
+    def page(self, url: str, body: bytes = RULES, answer: str = "HTTP 200") -> None:
+        """A page is fetched, or refused by the rules in the body."""
+        origin = Origin.of(url)
+        assert origin is not None
+        verdict = replace(parsed(body).verdict(url, "NewsBot"), robots_url=origin.robots_url, answer=answer)
+        if verdict.allowed:
+            self.send(signals.response_received, response=Response(url), request=Request(url), spider=None)
+        else:
+            self.send(request_forbidden, request=Request(url), verdict=verdict)
+
+    def refused_in_outage(self, url: str, answer: str) -> None:
+        origin = Origin.of(url)
+        assert origin is not None
+        verdict = Verdict(
+            allowed=False,
+            reason=VerdictReason.UNREACHABLE,
+            access=AccessResult.UNREACHABLE,
+            robots_url=origin.robots_url,
+            answer=answer,
+        )
+        self.send(request_forbidden, request=Request(url), verdict=verdict)
+
+    def waited(self, origin: str, seconds: float) -> None:
+        self.send(request_waited, request=Request(f"{origin}/"), seconds=seconds)
+
+    def lines(self) -> list[dict[str, Any]]:
+        assert self.crawler.spider is not None
+        return list(self.report.lines(self.crawler.spider, "finished"))
+
+    def close(self) -> None:
+        self.send(signals.spider_closed, spider=self.crawler.spider, reason="finished")
+
+
+HOSTILE = (
+    '"><script>document.title="broken"</script><!--<script><img src=x onerror=alert(1)>&lt;{{data|json}}\x1b[2J\u202e'
+)
+
+
+def hostile_crawl(path: Path, **settings: Any) -> SimulatedCrawl:
+    """Everything that strangers write is meant to break out of the page."""
+    crawl = SimulatedCrawl(path, **settings)
+    long_host = "https://" + "a-name-without-end-" * 12 + "example.com:8443"
+    rules = b"user-agent: *\ndisallow: /" + HOSTILE.encode() + b"a" * 1_000 + b"\n"
+    crawl.robots("https://ordinary.example", body=RULES)
+    crawl.page("https://ordinary.example/")
+    crawl.robots(Origin("https", HOSTILE, None), body=RULES)
+    crawl.robots("javascript://x", answer=HOSTILE)
+    crawl.refused_in_outage("javascript://x/%0aalert(1)", HOSTILE * 9)
+    crawl.robots(long_host, answer="x" * 9_999)
+    crawl.page(f"{long_host}/{HOSTILE}{'a' * 1_000}", body=rules)
+    crawl.page(f"{long_host}/{HOSTILE}{'a' * 2_000}", body=rules)
+    crawl.waited(long_host, 12.5)
+    crawl.time.now += 60
+    return crawl
+
+
+def broad_crawl(path: Path, origins: int, **settings: Any) -> SimulatedCrawl:
+    """Each fifth origin refuses a page, each tenth is unreachable for a while, each twentieth to the end."""
+    crawl = SimulatedCrawl(path, **settings)
+    for number in range(origins):
+        origin = f"https://www.site{number}.example"
+        if number % 10:
+            crawl.robots(origin, body=RULES)
+            for page in range(number % 3 + 1):
+                crawl.page(f"{origin}/{page}")
+            if number % 5 == 1:
+                crawl.page(f"{origin}/private/{number}")
+        else:
+            crawl.robots(origin, answer="HTTP 503")
+            crawl.refused_in_outage(f"{origin}/", "HTTP 503")
+            crawl.time.now += 2
+            if number % 20:
+                crawl.robots(origin, body=RULES)
+        crawl.waited(origin, 0.01 * (number % 40))
+    crawl.time.now += 60
+    return crawl
+
+
+def lines_of(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """A report's JSON lines by their type."""
+    lines: dict[str, list[dict[str, Any]]] = {"crawl": [], "origin": [], "refused": []}
+    for text in path.read_text("utf-8").splitlines():
+        line = json.loads(text)
+        lines[line["type"]].append(line)
+    return lines

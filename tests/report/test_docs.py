@@ -1,0 +1,40 @@
+"""docs/report.md lists each field of the JSON lines, and no others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from reports import RULES, SimulatedCrawl
+
+from scrapy_rep.extensions.report import collector
+
+DOCS = (Path(__file__).parents[2] / "docs" / "report.md").read_text("utf-8")
+
+
+def documented(name: str) -> list[str]:
+    """The fields in the table below the heading."""
+    section = DOCS.split(f"\n### `{name}`\n")[1].split("\n#")[0]
+    firsts = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    return [field for first in firsts for field in re.findall("`(.*?)`", first)]
+
+
+def test_every_field_is_documented_in_its_order(tmp_path: Path) -> None:
+    crawl = SimulatedCrawl(tmp_path / "report.jsonl")
+    crawl.robots("https://a.example", body=RULES)
+    crawl.robots("https://a.example", answer="HTTP 503")
+    crawl.page("https://a.example/private")
+    lines: dict[str, Mapping[str, Any]] = {line["type"]: line for line in crawl.lines()}
+    lines |= {"waited": lines["crawl"]["waited"], "outages": lines["origin"]["outages"][0]}
+    lines |= {"examples": lines["refused"]["examples"][0]}
+    assert {name: documented(name) for name in lines} == {name: list(line) for name, line in lines.items()}
+
+
+def test_the_bounds_are_those_of_the_code() -> None:
+    words = " ".join(DOCS.split())
+    assert f"lists the {collector.MAX_ORIGINS:,} origins and the {collector.MAX_RULES:,} rules" in words
+    assert f"cut at {collector.MAX_TEXT} characters, rules at {collector.MAX_RULE_TEXT};" in words
+    assert f"counted up to {collector.MAX_RULE_ORIGINS}" in words
+    assert (collector.MAX_OUTAGES, collector.MAX_EXAMPLES) == (5, 3), "said in words"

@@ -1,0 +1,198 @@
+"""The report's page in headless Chromium: how it is laid out, and what its script does.
+
+Not run by default: `python -m pytest -m browser`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html import escape, unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reports import broad_crawl, hostile_crawl
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (apt-get install chromium)"),
+]
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
+)
+SCHEMES = {"dark": 0, "light": 1}  # Chromium's numbers for them
+PHONE, DESKTOP = 390, 1280
+
+# Words that do not stand on one line. What is longer than any word may break, and each at these characters.
+BROKEN_WORDS = r"""
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), broken = [];
+while (walker.nextNode()) {
+  if (walker.currentNode.parentElement.closest("script, [hidden]")) continue;
+  for (const word of walker.currentNode.data.matchAll(/[^\s\-\/?]+/g)) {
+    if (!/^[\w.:,]{1,24}$/.test(word[0])) continue;
+    const range = document.createRange();
+    range.setStart(walker.currentNode, word.index);
+    range.setEnd(walker.currentNode, word.index + word[0].length);
+    if (new Set([...range.getClientRects()].map(({ bottom }) => Math.round(bottom))).size > 1) broken.push(word[0]);
+  }
+}
+"""
+
+
+def in_chromium(path: Path, script: str, *, width: int = DESKTOP, scheme: str = "light") -> Any:
+    """What the script returns, run at the end of the page, which is in a frame: no window is as narrow as a phone."""
+    probe = "<script>window.failures = []; onerror = (message) => failures.push(message);</script>"
+    run = f"<script>returned = JSON.stringify((() => {{ {script} }})());</script>"
+    html = path.read_text("utf-8").replace("<head>", f"<head>{probe}", 1).replace("</body>", f"{run}</body>")
+    frame = path.with_name("frame.html")
+    frame.write_text(
+        f"""<!doctype html><meta name="color-scheme" content="light dark">
+        <iframe width="{width}" height="900" style="border: 0" srcdoc="{escape(html)}"></iframe><pre></pre>
+        <script>onload = () => document.querySelector("pre").textContent = frames[0].returned;</script>""",
+        "utf-8",
+    )
+    found = re.search("<pre>(.*?)</pre>", dumped(frame, scheme), re.DOTALL)
+    assert found is not None
+    return json.loads(unescape(found[1]))
+
+
+def dumped(path: Path, scheme: str) -> str:
+    """The page's elements, once it is loaded."""
+    command = [
+        *(str(CHROMIUM), *FLAGS, f"--user-data-dir={path.parent / 'profile'}", "--window-size=1400,1000"),
+        *(f"--blink-settings=preferredColorScheme={SCHEMES[scheme]}", "--dump-dom", path.as_uri()),
+    ]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", [PHONE, DESKTOP])
+@pytest.mark.parametrize("kind", [hostile_crawl, lambda path: broad_crawl(path, 60)], ids=["hostile", "ordinary"])
+def test_it_is_laid_out(tmp_path: Path, width: int, scheme: str, kind: Any) -> None:
+    path = tmp_path / "report.html"
+    kind(path).close()
+    told = in_chromium(
+        path,
+        BROKEN_WORDS
+        + """return {
+          failures, broken, title: document.title, width: innerWidth,
+          wide: [...document.querySelectorAll("body *")].filter((element) =>
+            element.getBoundingClientRect().right > innerWidth + 1).map((element) => element.outerHTML.slice(0, 200)),
+          ground: getComputedStyle(document.body).backgroundColor, scripts: document.scripts.length,
+          images: document.images.length, rows: document.querySelectorAll("#origins tbody tr").length,
+        };""",
+        width=width,
+        scheme=scheme,
+    )
+    assert told["title"] == "robots.txt report: headlines"
+    assert (told["scripts"], told["images"], told["failures"]) == (4, 0, []), "two of them are this test's"
+    assert told["rows"] == (60 if kind is not hostile_crawl else 4)
+    assert told["width"] == width
+    assert told["wide"] == []
+    assert told["broken"] == []
+    is_dark = int(told["ground"].removeprefix("rgb(").split(",")[0]) < 128
+    assert is_dark == (scheme == "dark")
+
+
+VISIBLE = """
+const table = document.querySelector("#origins table"), search = document.querySelector("#origins input");
+const visible = () => [...table.tBodies[0].rows].filter((row) => !row.hidden);
+const column = (number) => visible().map((row) => row.cells[number].textContent);
+const head = (name) => [...table.querySelectorAll("th button")].find((button) => button.textContent === name);
+const type = (text) => { search.value = text; search.oninput(); };
+"""
+
+
+@pytest.fixture
+def broad(tmp_path: Path) -> Path:
+    path = tmp_path / "report.html"
+    broad_crawl(path, 300).close()
+    return path
+
+
+def test_sorting(broad: Path) -> None:
+    told = in_chromium(
+        broad,
+        VISIBLE
+        + """const orders = [];
+        for (const name of ["Fetched", "Fetched", "Longest wait", "Origin", "Answer"]) {
+          head(name).click();
+          const th = head(name).parentElement;
+          orders.push([th.ariaSort, document.querySelectorAll("[aria-sort]").length, column(th.cellIndex)]);
+        }
+        return orders;""",
+    )
+    orders = [order for order, _, _ in told]
+    assert orders == ["descending", "ascending", "descending", "ascending", "ascending"]
+    assert all(sorted_columns == 1 for _, sorted_columns, _ in told)
+    most, fewest, longest, origins, answers = (column for _, _, column in told)
+    assert most == sorted(most, key=int, reverse=True)
+    assert (set(most), fewest[0], fewest[-1]) == ({"3"}, "0", "1")
+    seconds = [float(text.removesuffix(" s")) for text in longest]
+    assert seconds == sorted(seconds, reverse=True), "as numbers"
+    assert seconds[0] == 0.39
+    assert origins[:3] == [f"https://www.site{number}.example" for number in (0, 1, 10)]
+    assert answers == sorted(answers)
+
+
+def test_search_and_what_is_shown(broad: Path) -> None:
+    told = in_chromium(
+        broad,
+        VISIBLE
+        + """const found = () => document.querySelector("#origins output").textContent;
+        const more = document.querySelector("#origins .action");
+        const told = { first: visible().length, more: more.textContent };
+        type("SITE29 success");
+        told.site29 = column(0).sort();
+        told.found = found();
+        type("no such origin");
+        told.none = visible().length;
+        type("");
+        told.again = visible().length;
+        more.click();
+        told.all = visible().length;
+        told.nothing_more = more.hidden;
+        type("unreachable");
+        told.unreachable = visible().length;
+        return told;""",
+    )
+    names = [29, *range(291, 300)]
+    assert told == {
+        "first": 50,
+        "more": "Show all 300",
+        "site29": sorted(f"https://www.site{number}.example" for number in [*names, 290]),
+        "found": "11 of 300 origins",
+        "none": 0,
+        "again": 50,
+        "all": 300,
+        "nothing_more": True,
+        "unreachable": 15,
+    }
+
+
+def test_the_saved_data_are_the_json_lines(broad: Path) -> None:
+    told = in_chromium(
+        broad,
+        """let saved;
+        HTMLAnchorElement.prototype.click = () => {};
+        URL.createObjectURL = (blob) => { saved = blob; return "#"; };
+        document.querySelector("footer button").click();
+        return [saved.type, saved.size, DATA.map((line) => JSON.stringify(line) + "\\n").join("").length];""",
+    )
+    assert told[0] == "application/jsonl"
+    assert told[1] == told[2] > 10_000
+
+
+def test_without_scripts_every_row_is_shown_and_nothing_that_would_not_work(broad: Path) -> None:
+    html = broad.read_text("utf-8")
+    assert "script-src 'unsafe-inline'" in html
+    broad.write_text(html.replace("script-src 'unsafe-inline'", "script-src 'none'"), "utf-8")
+    dom = dumped(broad, "light")
+    assert dom.count('href="https://www.site') >= 300
+    assert "hidden" not in re.sub(r"aria-hidden|<(style|script).*?</\1>", "", dom, flags=re.DOTALL)
+    assert not re.search("<(button|input|output)", re.sub(r"<script.*?</script>", "", dom, flags=re.DOTALL))
