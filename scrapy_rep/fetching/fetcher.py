@@ -211,22 +211,27 @@ def _in_words(exc: Exception) -> str:
 
 
 def _location(response: Response) -> str | None:
-    """The absolute URL in the Location field, as it would be requested; None where that is not clear."""
+    """Where the Location field leads, read as RedirectMiddleware reads it; None where that is not clear."""
     value = response.headers.get("Location")
-    if not value or not value.strip() or len(value) > MAX_OCTETS:
+    return url_of(response.url, value) if value else None
+
+
+def url_of(base: str, reference: str | bytes) -> str | None:
+    """The absolute URL of a reference that a stranger wrote, as Request has it; None where there is none."""
+    if not reference.strip() or len(reference) > MAX_OCTETS:
         return None
     try:
-        location = safe_url_string(value)
-        parts = urlsplit(location)
+        relative = safe_url_string(reference)
+        parts = urlsplit(relative)
         # RFC 3986 5.2.2, strictly: `http:` and `http:x` are not relative references.
         if parts.scheme and not parts.netloc:
             return None
-        joined = urljoin(response.url, location)
+        joined = urljoin(base, relative)
         url = safe_url_string(joined)  # as Request does
-        # `//a\\b` has one host before that, and another one after.
-        return url if urlsplit(url).netloc == urlsplit(joined).netloc else None
     except ValueError:
         return None
+    # `//a\\b` has one host before that, and another one after.
+    return url if urlsplit(url).netloc == urlsplit(joined).netloc else None
 
 
 class _Received:
