@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from itertools import chain, count
 from time import monotonic
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -27,7 +28,8 @@ logger = logging.getLogger("scrapy_rep")
 MAX_AT_ONCE = (
     100  # requests that are taken from the queue in one turn of the event loop, while all of them have to wait
 )
-MAX_PUT_BACK_AGAIN = 10
+MAX_ORIGINS = 10_000  # that requests wait for; about 10 KiB each
+MAX_PUT_BACK_AGAIN = 10  # requests, one after another
 LOOK_AGAIN_AFTER = 0.05  # seconds
 # Meta key of a request that went back to the queue: how often that was, its priority, its dont_filter.
 PUT_BACK = "rep_put_back"
@@ -56,7 +58,7 @@ class SchedulerDoor:
         fetched: Callable[[Origin, Request], Deferred[RobotsPolicy]],
         released: Callable[[Request, RobotsPolicy, float], None],
     ) -> None:
-        """`awaited`: the origin whose robots.txt a request has to wait for. `fetched` fetches that, and fails where the
+        """`max_waiting`: requests, not counting the first one of each origin. `awaited`: the origin whose robots.txt a request has to wait for. `fetched` fetches that, and fails where the
         crawl closes before. `released` is told of each request that has waited, what it waited for, and the seconds."""
         self._crawler = crawler
         self._max_waiting = max_waiting
@@ -67,7 +69,8 @@ class SchedulerDoor:
         self._waiting: dict[Origin, list[_Waiting]] = {}
         self._waiting_number = 0
         self._ready: list[_Waiting] = []
-        self.is_open = False
+        self._is_open = False
+        self._handed_out: WeakSet[Request] = WeakSet()
         # The next one of the queue, while those that have waited come before it.
         self._ahead: Request | None = None
 
@@ -84,7 +87,7 @@ class SchedulerDoor:
             scheduler.next_request = self._next_request
             scheduler.has_pending_requests = self._has_pending_requests
             scheduler.close = self._close
-            self.is_open = True
+            self._is_open = True
         except AttributeError as exc:
             logger.warning(
                 "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl: the scheduler's"
@@ -92,14 +95,21 @@ class SchedulerDoor:
                 exc,
             )
 
+    def never_saw(self, request: Request) -> bool:
+        """Whether the request came to the downloader by another way, so that no limit of the engine's is about it."""
+        return self._is_open and request not in self._handed_out
+
     # The scheduler's methods.
 
     def _next_request(self) -> Request | None:
         if self._ahead is None:
             self._ahead = self._next_not_waiting()
         if self._ready and (self._ahead is None or self._ready[0].rank <= -self._ahead.priority):
-            return heappop(self._ready).request
-        request, self._ahead = self._ahead, None
+            request: Request | None = heappop(self._ready).request
+        else:
+            request, self._ahead = self._ahead, None
+        if request is not None:
+            self._handed_out.add(request)
         return request
 
     def _has_pending_requests(self) -> bool:
@@ -145,8 +155,12 @@ class SchedulerDoor:
         return None
 
     def _has_place(self, origin: Origin) -> bool:
-        """An origin may take as many places as it leaves free, so that no number of its requests keeps out others."""
-        return len(self._waiting.get(origin, ())) < self._max_waiting - self._waiting_number
+        """An origin's first request has one. Its others may take as many as they leave free, so that no number of them
+        keeps out those of other origins."""
+        others = self._waiting.get(origin)
+        if others is None:
+            return len(self._waiting) < MAX_ORIGINS
+        return len(others) <= self._max_waiting - (self._waiting_number - len(self._waiting))
 
     def _wait(self, origin: Origin, request: Request) -> None:
         self._waiting_number += 1
