@@ -6,7 +6,7 @@ from scrapy.exceptions import IgnoreRequest
 
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.robotstxt.rules import Verdict
-from scrapy_rep.text import printable
+from scrapy_rep.text import MAX_RULE, printable
 
 
 class CrawlClosingError(Exception):
@@ -40,7 +40,7 @@ def explanation(verdict: Verdict) -> str:
     """Why the verdict refuses, in one line: `Forbidden by robots.txt (URL, line 2, group of '*': Disallow: /x)`."""
     where = printable(verdict.robots_url or "robots.txt")
     if verdict.rule is not None:
-        rule, token = printable(str(verdict.rule)), verdict.product_token
+        rule, token = printable(str(verdict.rule), MAX_RULE), verdict.product_token
         return f"Forbidden by robots.txt ({where}, line {verdict.rule.line}, group of {token!r}: {rule})"
     if verdict.access is AccessResult.UNREACHABLE:
         return f"Forbidden while robots.txt is unreachable ({where}: {printable(verdict.answer)})"

@@ -142,6 +142,7 @@ async def test_a_policy_of_ones_own(web: Web, status: int, access: str) -> None:
 @ensureDeferred
 async def test_what_is_known_outlives_the_crawl(web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "scrapy.cfg").write_text("[settings]\n")
     site = web.robots("")
     for _ in range(2):
         await crawl_with(SETTINGS_BLOCKS[2], site, "/")

@@ -14,7 +14,7 @@ from scrapy_rep.protocol.lifecycle import Basis
 from scrapy_rep.protocol.robotstxt.parser import Ignored, RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.status_policy import RFC9309, StatusRow
-from scrapy_rep.text import printable
+from scrapy_rep.text import MAX_RULE, printable
 
 ALL_ALLOWED, SOME_REFUSED, COULD_NOT_TELL = 0, 1, 3  # exit statuses; 2 is wrong usage, for every command
 
@@ -164,7 +164,7 @@ def as_json(finding: Finding, *, show: bool = False, not_obeyed: str = "") -> di
 
 def as_text(finding: Finding, *, colour: bool = False, show: bool = False, not_obeyed: str = "") -> str:
     """Lines for people; nothing that a stranger wrote is anything but text in them."""
-    lines = [_painted(printable(finding.url), BOLD, colour)]
+    lines = [_painted(printable(finding.url, None), BOLD, colour)]
     lines += (f"  {label:<{LABEL}}{words}" for label, words in _rows(finding, colour, not_obeyed))
     robots = finding.robots
     if show and robots is not None:
@@ -199,7 +199,7 @@ def _rows(finding: Finding, colour: bool, not_obeyed: str) -> Iterator[tuple[str
         yield "not obeyed", f"{not_obeyed} here: a crawl fetches it all the same"
     yield "crawler", " or ".join(map(printable, finding.tokens)) or "none by name: the groups of '*' alone"
     if finding.file is not None:
-        yield "robots.txt", printable(finding.file_name)
+        yield "robots.txt", printable(finding.file_name, None)
     if finding.info is not None:
         yield from _asked_in_words(finding, finding.info)
     yield from _read_in_words(finding)
@@ -218,7 +218,8 @@ def _unjudged_in_words(finding: Finding) -> tuple[str, str]:
 def _verdict_in_words(verdict: Verdict) -> tuple[str, str]:
     word = "allowed" if verdict.allowed else "refused"
     if verdict.rule is not None:
-        return word, f"by line {verdict.rule.line}, {printable(str(verdict.rule))} (group of {verdict.product_token!r})"
+        rule = printable(str(verdict.rule), MAX_RULE)
+        return word, f"by line {verdict.rule.line}, {rule} (group of {verdict.product_token!r})"
     if verdict.access is not AccessResult.SUCCESS:
         return word, f"robots.txt is {verdict.access.value}: {MEANING[verdict.access][0]}"
     if verdict.product_token is None:

@@ -22,7 +22,7 @@ def listing(robots: RobotsTxt, product_token: str | None, rule: Rule | None) -> 
     obeyed = obeyed_lines(robots, product_token)
     for number, line in enumerate(lines, start=1):
         mark = ">" if rule is not None and number == rule.line else "|" if number in obeyed else " "
-        yield mark, f"{mark} {number:>{width}}  {printable(text_of(line).expandtabs(4))}"
+        yield mark, f"{mark} {number:>{width}}  {printable(text_of(line).expandtabs(4), None)}"
 
 
 def obeyed_lines(robots: RobotsTxt, product_token: str | None) -> set[int]:
