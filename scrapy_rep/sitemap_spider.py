@@ -39,14 +39,9 @@ class RobotsSitemapSpider(SitemapSpider):
 
     async def start(self) -> AsyncIterator[Any]:
         """Yields what SitemapSpider does, for `sitemap_urls`, once the robots.txt of these origins were asked for."""
-        gate = self.crawler.get_downloader_middleware(RepMiddleware)
-        if gate is None:
-            raise ValueError(
-                f"{type(self).__name__} takes sitemaps from scrapy-rep, which is off: set ROBOTSTXT_OBEY to True and"
-                " ADDONS to {'scrapy_rep.Addon': 500}"
-            )
+        middleware = RepMiddleware.of(self.crawler)
         # Whatever fails is told of elsewhere, and holds up none of the others.
-        asking = [deferred_from_coro(gate.verdict(url)) for url in self.first_pages()]
+        asking = [deferred_from_coro(middleware.verdict(url)) for url in self.first_pages()]
         await maybe_deferred_to_future(DeferredList(asking, consumeErrors=True))
         async for item_or_request in super().start():
             yield item_or_request
