@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from itertools import chain, count
 from time import monotonic
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -67,7 +68,8 @@ class SchedulerDoor:
         self._waiting: dict[Origin, list[_Waiting]] = {}
         self._waiting_number = 0
         self._ready: list[_Waiting] = []
-        self.is_open = False
+        self._is_open = False
+        self._handed_out: WeakSet[Request] = WeakSet()
         # The next one of the queue, while those that have waited come before it.
         self._ahead: Request | None = None
 
@@ -84,7 +86,7 @@ class SchedulerDoor:
             scheduler.next_request = self._next_request
             scheduler.has_pending_requests = self._has_pending_requests
             scheduler.close = self._close
-            self.is_open = True
+            self._is_open = True
         except AttributeError as exc:
             logger.warning(
                 "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl: the scheduler's"
@@ -92,14 +94,21 @@ class SchedulerDoor:
                 exc,
             )
 
+    def never_saw(self, request: Request) -> bool:
+        """Whether the request came to the downloader by another way, so that no limit of the engine's is about it."""
+        return self._is_open and request not in self._handed_out
+
     # The scheduler's methods.
 
     def _next_request(self) -> Request | None:
         if self._ahead is None:
             self._ahead = self._next_not_waiting()
         if self._ready and (self._ahead is None or self._ready[0].rank <= -self._ahead.priority):
-            return heappop(self._ready).request
-        request, self._ahead = self._ahead, None
+            request: Request | None = heappop(self._ready).request
+        else:
+            request, self._ahead = self._ahead, None
+        if request is not None:
+            self._handed_out.add(request)
         return request
 
     def _has_pending_requests(self) -> bool:
