@@ -1,4 +1,4 @@
-"""The README's comparison, row by row: what Scrapy's own middleware does, and what ours does (`pytest -k comparison`)."""
+"""The README's comparison, row by row: Scrapy's own middleware and ours (`pytest -k comparison`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def crawled(site: Site, robots: dict[str, Any], path: str = "/", **setting
 async def test_unreachable(web: Web, robots: dict[str, Any], is_ours: bool, response: Route) -> None:
     """Robots.txt answers 5xx, hangs or is cut off."""
     site = web.robots(response)
-    timeouts = {} if is_ours else {"DOWNLOAD_TIMEOUT": 1}
+    timeouts: dict[str, Any] = {} if is_ours else {"DOWNLOAD_TIMEOUT": 1}
     result = await crawled(site, robots, REP_FETCH_TIMEOUT=1, **timeouts)
     assert bool(result.pages) is not is_ours
 
