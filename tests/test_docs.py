@@ -170,6 +170,17 @@ def test_the_index_leads_to_every_page() -> None:
 
 def test_the_readme_is_read_in_one_sitting() -> None:
     assert len(README.splitlines()) <= 250
+    assert (ROOT / "docs" / "report.png").stat().st_size < 200_000
+
+
+def test_the_map_agrees_with_that_of_the_package() -> None:
+    modules = re.findall(r"`([a-z_.]+)`", scrapy_rep.__doc__ or "")
+    files = [
+        module for module in modules if (ROOT / "scrapy_rep" / module.replace(".", "/")).with_suffix(".py").is_file()
+    ]
+    assert len(files) > 10
+    for module in files:
+        assert f"{module.rpartition('.')[2]}.py" in marked("modules")
 
 
 # Scripts.
