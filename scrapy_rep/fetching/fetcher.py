@@ -92,7 +92,7 @@ class Fetcher:
 
         Raises CancelledError when the crawl closes.
         """
-        async with self._turns.turn():
+        async with self._turns.turn(is_repeated=past_cache):
             answer = await self._fetch(url, trigger, jar, past_cache, validators)
         self._crawler.signals.send_catch_log(robots_response, url=url, answer=answer, request=trigger)
         return answer

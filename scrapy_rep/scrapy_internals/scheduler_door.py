@@ -28,7 +28,8 @@ logger = logging.getLogger("scrapy_rep")
 MAX_AT_ONCE = (
     100  # requests that are taken from the queue in one turn of the event loop, while all of them have to wait
 )
-MAX_PUT_BACK_AGAIN = 10
+MAX_ORIGINS = 10_000  # that requests wait for; about 10 KiB each
+MAX_PUT_BACK_AGAIN = 10  # requests, one after another
 LOOK_AGAIN_AFTER = 0.05  # seconds
 # Meta key of a request that went back to the queue: how often that was, its priority, its dont_filter.
 PUT_BACK = "rep_put_back"
@@ -57,7 +58,7 @@ class SchedulerDoor:
         fetched: Callable[[Origin, Request], Deferred[RobotsPolicy]],
         released: Callable[[Request, RobotsPolicy, float], None],
     ) -> None:
-        """`awaited`: the origin whose robots.txt a request has to wait for. `fetched` fetches that, and fails where the
+        """`max_waiting`: requests, not counting the first one of each origin. `awaited`: the origin whose robots.txt a request has to wait for. `fetched` fetches that, and fails where the
         crawl closes before. `released` is told of each request that has waited, what it waited for, and the seconds."""
         self._crawler = crawler
         self._max_waiting = max_waiting
@@ -154,8 +155,12 @@ class SchedulerDoor:
         return None
 
     def _has_place(self, origin: Origin) -> bool:
-        """An origin may take as many places as it leaves free, so that no number of its requests keeps out others."""
-        return len(self._waiting.get(origin, ())) < self._max_waiting - self._waiting_number
+        """An origin's first request has one. Its others may take as many as they leave free, so that no number of them
+        keeps out those of other origins."""
+        others = self._waiting.get(origin)
+        if others is None:
+            return len(self._waiting) < MAX_ORIGINS
+        return len(others) <= self._max_waiting - (self._waiting_number - len(self._waiting))
 
     def _wait(self, origin: Origin, request: Request) -> None:
         self._waiting_number += 1
