@@ -23,11 +23,12 @@ from web import Site, Web, answer
 import scrapy_rep
 from scrapy_rep import AccessResult, RepDecodingMiddleware, RepMiddleware, signals
 from scrapy_rep.commands import findings
+from scrapy_rep.fetching import turns
 from scrapy_rep.protocol.freshness import MAX_LIFETIME
 from scrapy_rep.protocol.lifecycle import BACKOFF_FIRST, BACKOFF_MAX
 from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS
 from scrapy_rep.protocol.status_policy import CAUTIOUS, RFC9309, result_of
-from scrapy_rep.scrapy_internals import head_limit
+from scrapy_rep.scrapy_internals import head_limit, scheduler_door
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.stats import STATS
 from scrapy_rep.storage import STORAGES
@@ -356,6 +357,9 @@ def test_the_limits() -> None:
         value = defaults[names(limit)[0]] if names(limit) else head_limit.MAX_OCTETS
         unit = 1024 if "KiB" in limit else 2**20 if "MiB" in limit else 1
         assert int(number.replace(",", "")) * unit == value, what
+    text = "".join(PAGES["docs/limits.md"].split("<!-- limits -->")[1:])
+    assert f"the first one of each of {scheduler_door.MAX_ORIGINS:,} origins" in text
+    assert f"{turns.MAX_SLOW:,} slow ones" in text
 
 
 def test_the_request_meta() -> None:

@@ -131,6 +131,14 @@ def test_the_readme_shows_what_it_prints(spider: str, mark: str) -> None:
     assert f"<!-- {mark} -->\n```text\n{crawled(spider).stdout}```\n" in readme
 
 
+def test_the_dry_run_that_the_readme_proposes() -> None:
+    (command,) = re.findall(r"`../.venv/bin/scrapy crawl (tour .*)`", (ROOT / "README.md").read_text("utf-8"))
+    with crawling(*command.split()) as process:
+        table = ended(process).table
+    assert [row[3] for row in table.values()] == [{}] * len(table), "nothing is refused"
+    assert table["harbour"] == ("HTTP 503", "unreachable", "/ /timetable", {})
+
+
 def test_a_policy_shows_in_the_table() -> None:
     with crawling("tour", "-s", "REP_STATUS_POLICY=cautious") as process:
         assert ended(process).table["club"] == ("HTTP 403", "restricted", "", {"/": "restricted"})
