@@ -10,6 +10,7 @@ from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.lifecycle import State
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.storage.memory import MemoryStorage
 
 NOW, DAY = 1_700_000_000.0, 24 * 3600.0
