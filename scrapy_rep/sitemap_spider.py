@@ -55,12 +55,7 @@ class RobotsSitemapSpider(SitemapSpider):
 
     async def start(self) -> AsyncIterator[Any]:
         """Yields what SitemapSpider does, for `sitemap_urls`, once the first origins have named their sitemaps."""
-        middleware = self.crawler.get_downloader_middleware(RepMiddleware)
-        if middleware is None:
-            raise ValueError(
-                f"{type(self).__name__} takes sitemaps from scrapy-rep, which is off: set ROBOTSTXT_OBEY to True and"
-                " ADDONS to {'scrapy_rep.Addon': 500}"
-            )
+        middleware = RepMiddleware.of(self.crawler)
         pages = self.first_pages()
         # Failures are logged elsewhere, and do not keep the others from going on.
         verdicts = [deferred_from_coro(middleware.verdict(url)) for url in pages]

@@ -226,8 +226,8 @@ async def test_sitemap_urls_are_crawled_as_well(web: Web) -> None:
 @ensureDeferred
 async def test_without_the_middleware_it_names_the_cure() -> None:
     result = await crawl(spider=shop(start_urls=["http://127.0.0.1:1/"]), robots=BUILTIN)
-    (line,) = (m for m in result.messages() if "takes sitemaps from scrapy-rep" in m)
-    assert "ADDONS" in line
+    (line,) = (m for m in result.messages() if "scrapy-rep is off" in m)
+    assert "set ADDONS to {'scrapy_rep.Addon': 500}" in line
 
 
 @ensureDeferred
