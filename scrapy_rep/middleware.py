@@ -47,7 +47,7 @@ from scrapy_rep.scrapy_internals.scheduler_door import SchedulerDoor
 from scrapy_rep.settings import RepSettings, warn_of_unknown_names
 from scrapy_rep.signals import request_forbidden, request_waited
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
-from scrapy_rep.text import counted
+from scrapy_rep.text import counted, printable
 from scrapy_rep.user_agent import ProductTokens, UserAgent
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ class RepMiddleware:
         # Counted here and made a stat at the end, because a stat for each request costs as much as all the rest.
         self._decided_at_once = 0
         self._released_number = 0
+        self._has_warned_of_cost = False
         # The spider may still change before it is opened; but a wrong value has to stop the start now.
         self.user_agent = UserAgent(crawler.settings, crawler.spider)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
@@ -285,7 +286,7 @@ class RepMiddleware:
         return None if origin is None else self._resolver.peek(origin)
 
     def report_forbidden(self, request: Request, verdict: Verdict) -> None:
-        kind = verdict.reason.value
+        kind = verdict.reason.name.lower()
         if self._shadow:
             self._stats.inc_value("rep/shadow/forbidden")
             self._stats.inc_value(f"rep/shadow/{kind}")
@@ -297,6 +298,13 @@ class RepMiddleware:
             {"reason": explanation(verdict), "request": request},
             extra={"spider": self._crawler.spider},
         )
+        if verdict.reason is VerdictReason.TOO_COSTLY and not self._has_warned_of_cost:
+            self._has_warned_of_cost = True
+            logger.warning(
+                "%s has rules that take too long to compare with some URLs, so these are refused. This is said once a"
+                " crawl; see the stat rep/dropped/too_costly",
+                printable(verdict.robots_url or ""),
+            )
         self._crawler.signals.send_catch_log(request_forbidden, request=request, verdict=verdict)
 
     # Beginning and end.
