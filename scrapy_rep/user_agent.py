@@ -72,7 +72,7 @@ class UserAgent:
             self.source,
             ", falling back to '*'" if set(self.product_tokens) - {EVERYONE} else "",
         )
-        sent = to_unicode(self._sent or b"", "latin-1")
+        sent = (self._sent or b"").decode("utf-8", "replace")
         if not names and not self._configured:
             logger.warning(
                 "The User-Agent %r (from %s) names no crawler, so only the groups of '*' apply;"
