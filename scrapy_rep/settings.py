@@ -188,6 +188,8 @@ class RepSettings:
     crawl_delay_max: float = _seconds(0.0)
     """0 obeys no Crawl-delay."""
     drop_early: bool = _switch()
+    sitemaps_max: int = _whole(1_000, "sitemaps", 0)
+    """For each origin."""
     report: str | None = _setting(
         None,
         _report,
