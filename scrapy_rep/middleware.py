@@ -110,7 +110,7 @@ class RepMiddleware:
             settings,
             fetcher.fetch,
             memory,
-            SharedStore(CircuitBreaker(store, count, self.clock), settings) if store is not None else None,
+            SharedStore(CircuitBreaker(store, count, self.monotonic), settings) if store is not None else None,
             Clock(self.clock, self.monotonic, self.sleep),
             count,
             crawler.signals,
