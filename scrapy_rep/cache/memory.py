@@ -52,7 +52,7 @@ class Memory:
         used = self._in_use.get(origin)
         if used is not None and self._compressed.touch(used.key):
             self._in_use.move_to_end(origin)
-            if now < used.policy.until:
+            if used.policy.at <= now < used.policy.until:
                 return used.policy
             return self._use(origin, used.key, used.policy.entry, now)
         key = str(origin)
