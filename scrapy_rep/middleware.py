@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, Spider, signals
@@ -13,11 +15,11 @@ from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 from scrapy.settings import default_settings
-from scrapy.utils.asyncio import sleep
+from scrapy.utils.asyncio import call_later, sleep
 from scrapy.utils.datatypes import LocalCache
-from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import load_object
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 
 from scrapy_rep.cache.memory import memory_and_store
 from scrapy_rep.cache.origin_fetch import FetchTools
@@ -45,10 +47,15 @@ from scrapy_rep.scrapy_internals.scheduler_door import SchedulerDoor
 from scrapy_rep.settings import RepSettings, warn_of_unknown_names
 from scrapy_rep.signals import request_forbidden, request_waited
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
-from scrapy_rep.text import counted
+from scrapy_rep.text import counted, printable
 from scrapy_rep.user_agent import ProductTokens, UserAgent
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 logger = logging.getLogger("scrapy_rep")
+
+T = TypeVar("T")
 
 
 class RepMiddleware:
@@ -73,15 +80,16 @@ class RepMiddleware:
         self._door = SchedulerDoor(
             crawler,
             settings.waiting_max,
-            awaited=self._awaited_origin,
-            fetched=self._fetched,
-            released=self._released,
+            origin_to_await=self._origin_to_await,
+            fetch=self._fetch,
+            on_released=self._on_released,
         )
-        # What requests waited for at the door, in case it is not known any more when they come here.
+        # Verdicts of released requests, in case memory has dropped the origin by the time they get here.
         self._waited: WeakKeyDictionary[Request, Verdict] = WeakKeyDictionary()
         # Counted here and made a stat at the end, because a stat for each request costs as much as all the rest.
         self._decided_at_once = 0
         self._released_number = 0
+        self._has_warned_of_cost = False
         # The spider may still change before it is opened; but a wrong value has to stop the start now.
         self.user_agent = UserAgent(crawler.settings, crawler.spider)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
@@ -140,7 +148,7 @@ class RepMiddleware:
 
         Raises ForbiddenByRobots, at once or when awaited; IgnoreRequest where the crawl closes before.
         """
-        # `applicable_origin` in place, without its calls: nearly every request of a crawl comes by here and no further.
+        # Copied from `applicable_origin` to save its calls: nearly every request returns here.
         url = request.url
         if request.meta.get("dont_obey_robotstxt") or (ROBOTS_PATH in url and is_robots_txt(url)):
             return None
@@ -154,7 +162,7 @@ class RepMiddleware:
                 self._resolver.refresh(origin, request)
             self._decide(policy, request)
             return None
-        # Nothing is ever known of an exempt origin.
+        # Only now: nothing is ever known of an exempt origin.
         if self._exemptions.passes(origin):
             return None
         verdict = self._waited.get(request)
@@ -179,15 +187,15 @@ class RepMiddleware:
 
     # Waiting: at the scheduler's door, or here, if the request never came through that.
 
-    def _awaited_origin(self, request: Request) -> Origin | None:
+    def _origin_to_await(self, request: Request) -> Origin | None:
         """The origin whose robots.txt a request has to wait for."""
         origin = self.applicable_origin(request)
         return None if origin is None or self._resolver.peek(origin) is not None else origin
 
-    def _fetched(self, origin: Origin, request: Request) -> Deferred[RobotsPolicy]:
+    def _fetch(self, origin: Origin, request: Request) -> Deferred[RobotsPolicy]:
         return deferred_from_coro(self._resolver.resolve(origin, request))
 
-    def _released(self, request: Request, policy: RobotsPolicy, seconds: float) -> None:
+    def _on_released(self, request: Request, policy: RobotsPolicy, seconds: float) -> None:
         self._released_number += 1
         self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
         try:
@@ -209,14 +217,33 @@ class RepMiddleware:
 
     # For spiders.
 
-    async def verdict(self, request: str | Request) -> Verdict:
-        """Whether the URL, or the request, may be fetched, and why; waits for robots.txt as a request would.
+    @classmethod
+    def of(cls, crawler: Crawler) -> Self:
+        """The crawl's middleware. Raises ValueError, which names the setting to change, if the crawl has none."""
+        middleware = crawler.get_downloader_middleware(cls)
+        if middleware is not None:
+            return middleware
+        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
+            raise ValueError("scrapy-rep is off, because ROBOTSTXT_OBEY is False; set it to True")
+        raise ValueError(
+            "scrapy-rep is off, because DOWNLOADER_MIDDLEWARES has no 'scrapy_rep.RepMiddleware';"
+            " set ADDONS to {'scrapy_rep.Addon': 500}"
+        )
 
-        Its `robots_url` is None where no robots.txt applies: `data:` and the like, `dont_obey_robotstxt`, REP_EXEMPT.
-        REP_SHADOW has no effect on it. Raises IgnoreRequest where the crawl closes before.
+    async def verdict(self, request: str | Request, timeout: float | None = None) -> Verdict:
+        """Whether the URL or request may be fetched, and why. Waits for robots.txt as a request would.
+
+        The verdict's `robots_url` is None if no robots.txt applies: `data:` and the like, `dont_obey_robotstxt`,
+        REP_EXEMPT. REP_SHADOW has no effect on it.
+
+        Raises TimeoutError after `timeout` seconds; robots.txt is fetched all the same, for later requests. Raises
+        IgnoreRequest if the crawl closes first.
         """
         request = Request(request) if isinstance(request, str) else request
-        policy = await self.policy(request)
+        return self.judged(request, await _within(timeout, self.policy(request)))
+
+    def judged(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
+        """The verdict on the request by the policy that applies to it; None if none does."""
         if policy is not None:
             return policy.verdict(request.url, self.user_agent.tokens(request))
         origin = Origin.of(request.url)
@@ -259,7 +286,7 @@ class RepMiddleware:
         return None if origin is None else self._resolver.peek(origin)
 
     def report_forbidden(self, request: Request, verdict: Verdict) -> None:
-        kind = verdict.reason.value
+        kind = verdict.reason.name.lower()
         if self._shadow:
             self._stats.inc_value("rep/shadow/forbidden")
             self._stats.inc_value(f"rep/shadow/{kind}")
@@ -271,6 +298,13 @@ class RepMiddleware:
             {"reason": explanation(verdict), "request": request},
             extra={"spider": self._crawler.spider},
         )
+        if verdict.reason is VerdictReason.TOO_COSTLY and not self._has_warned_of_cost:
+            self._has_warned_of_cost = True
+            logger.warning(
+                "%s has rules that take too long to compare with some URLs, so these are refused. This is said once a"
+                " crawl; see the stat rep/dropped/too_costly",
+                printable(verdict.robots_url or ""),
+            )
         self._crawler.signals.send_catch_log(request_forbidden, request=request, verdict=verdict)
 
     # Beginning and end.
@@ -286,6 +320,7 @@ class RepMiddleware:
         self._warn_of_misconfiguration()
 
     async def _spider_closed(self) -> None:
+        # Another middleware may have dropped some of those that were released.
         hits = self._decided_at_once - self._released_number
         if hits > 0:
             self._stats.inc_value("rep/cache/hit", hits)
@@ -314,3 +349,26 @@ class RepMiddleware:
                 "A compressed robots.txt is decoded by Scrapy, without REP_BODY_LIMIT: add"
                 " 'scrapy_rep.RepDecodingMiddleware': 595 to DOWNLOADER_MIDDLEWARES, or use ADDONS"
             )
+
+
+async def _within(seconds: float | None, call: Coroutine[Any, Any, T]) -> T:
+    """The call's result. After so many seconds the call is cancelled, and TimeoutError raised; None sets no limit."""
+    if seconds is None:
+        return await call
+    under_way = deferred_from_coro(call)
+    is_late = False
+
+    def give_up() -> None:
+        nonlocal is_late
+        is_late = True
+        under_way.cancel()
+
+    timer = call_later(seconds, give_up)
+    try:
+        return await maybe_deferred_to_future(under_way)
+    except (asyncio.CancelledError, CancelledError):
+        if is_late:
+            raise TimeoutError(f"robots.txt has not answered within {seconds:g} seconds") from None
+        raise
+    finally:
+        timer.cancel()

@@ -1,42 +1,42 @@
-"""What was found out about a URL, in words for people and as JSON for programs."""
+"""What was found out about a URL: in words for people, as JSON for programs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 from scrapy_rep.commands.listing import listing
-from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.lifecycle import Basis
+from scrapy_rep.origin_info import OriginInfo, origin_info
+from scrapy_rep.protocol.access_result import ACCESS_WORDS, AccessResult
+from scrapy_rep.protocol.lifecycle import OUTAGE_WORDS, Basis, RobotsPolicy
 from scrapy_rep.protocol.robotstxt.parser import Ignored, RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.protocol.status_policy import RFC9309, StatusRow
 from scrapy_rep.text import printable
 
-ALL_ALLOWED, SOME_REFUSED, COULD_NOT_TELL = 0, 1, 3  # exit statuses; 2 is wrong usage, for every command
-
-MAX_NAMED = 10  # of what may be many, in the text; the JSON has all
+MAX_NAMED = 10  # sitemaps or ignored lines in the text; the JSON has all
 LABEL = 13  # columns
-
-# What an access result means to a crawl, and where that is said unless an answer's status says it more exactly.
-MEANING: dict[AccessResult, tuple[str, str]] = {
-    AccessResult.SUCCESS: ("its rules are obeyed", "RFC 9309 2.3.1.1"),
-    AccessResult.REDIRECT: ("followed", "RFC 9309 2.3.1.2"),
-    AccessResult.UNAVAILABLE: ("everything is allowed", "RFC 9309 2.3.1.3"),
-    AccessResult.RESTRICTED: ("nothing is allowed", "REP_STATUS_POLICY"),
-    AccessResult.UNREACHABLE: ("nothing is allowed until it is back", "RFC 9309 2.3.1.4"),
-}
-# Of one that is unreachable, what goes on meanwhile decides.
-MEANWHILE: dict[Basis, tuple[str, str]] = {
-    Basis.NOTHING_ALLOWED: MEANING[AccessResult.UNREACHABLE],
-    Basis.STORED: ("the rules that it had are obeyed", "RFC 9309 2.4"),
-    Basis.EVERYTHING_ALLOWED: ("after so long, everything is allowed", "RFC 9309 2.3.1.4"),
-}
 _STATUS = re.compile(r"HTTP (\d+)")
-GREEN, RED, YELLOW, BOLD, DIM = "32", "31", "33", "1", "2"
+NO_ROBOTS_TXT_APPLIES = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)
+GREEN, RED, YELLOW, BOLD = "32", "31", "33", "1"
+
+
+@dataclass(frozen=True, slots=True)
+class Crawl:
+    """The crawl that the answers are for."""
+
+    tokens: tuple[str, ...] = ()
+    """Its product tokens, in order of preference."""
+    status_policy: Iterable[StatusRow] = RFC9309
+    crawl_delay_max: float = 0.0
+    not_obeyed: str = ""
+    """The setting by which it fetches refused pages anyway; empty if it does not."""
+    file: RobotsTxt | None = None
+    """The robots.txt of `--file`, for all URLs."""
+    file_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,209 +50,188 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Of one URL."""
+    """What was found out about one URL."""
 
     url: str
+    """As it was given."""
+    crawl: Crawl = Crawl()
     error: str = ""
-    """Why nothing was found out."""
-    passes: str = ""
-    """Why no robots.txt holds for it; empty where one does."""
-    unreadable: bool = False
-    """What is stored of it is another version's, or torn."""
+    """Why there is no verdict."""
     forgotten: bool | None = None
-    """Whether there was something to forget; None where nothing was to be forgotten."""
-    tokens: tuple[str, ...] = ()
-    """The product tokens that it is held to, in order of preference."""
+    """With `--forget`: whether an entry was stored; else None."""
     verdict: Verdict | None = None
-    info: OriginInfo | None = None
-    """Of the robots.txt that was asked for."""
+    policy: RobotsPolicy | None = None
+    """The policy of the URL's origin; None if no robots.txt applies or is known."""
     hops: tuple[Hop, ...] = ()
-    """What was asked for; none where it was known."""
+    """The requests that were made for this URL."""
     now: float = 0.0
     """Seconds since the epoch."""
-    status_policy: Iterable[StatusRow] = RFC9309
-    crawl_delay_max: float = 0.0
-    file: RobotsTxt | None = None
-    """The robots.txt at hand, where none was asked for."""
-    file_name: str = ""
+    is_listed: bool = False
+    """Nobody asked about the URL: it is an origin in a list of what is stored."""
 
     @property
     def allowed(self) -> bool | None:
-        """None where nothing is known, or was asked for."""
-        return True if self.passes else self.verdict.allowed if self.verdict is not None else None
+        """None if there is no verdict."""
+        return self.verdict.allowed if self.verdict is not None else None
+
+    @property
+    def is_unreachable(self) -> bool:
+        return self.verdict is not None and self.verdict.access is AccessResult.UNREACHABLE
 
     @property
     def could_tell(self) -> bool:
-        """Whether robots.txt has decided: one that is unreachable forbids, but may say otherwise later."""
+        """Whether robots.txt has decided. An unreachable one forbids, but may decide otherwise later."""
         if self.verdict is None:
             return not self.error
-        return self.verdict.allowed or self.verdict.access is not AccessResult.UNREACHABLE
+        return self.verdict.allowed or not self.is_unreachable
 
     @property
     def robots(self) -> RobotsTxt | None:
-        return self.info.robots if self.info is not None else self.file
+        return self.policy.robots if self.policy is not None else self.crawl.file
 
     @property
     def crawl_delay(self) -> float | None:
-        return self.robots.crawl_delay(self.tokens) if self.robots is not None else None
-
-    def source(self, info: OriginInfo) -> str:
-        """Where it is said what the answer means."""
-        status = _STATUS.fullmatch(info.answer)
-        if info.failing_since is not None and info.basis is not Basis.NOTHING_ALLOWED:
-            return MEANWHILE[info.basis][1]
-        if status is None:
-            # Unavailable without a status: more redirects than are followed.
-            is_redirects = info.access is AccessResult.UNAVAILABLE
-            return MEANING[AccessResult.REDIRECT if is_redirects else info.access][1]
-        rows = (source for statuses, _, source in self.status_policy if int(status[1]) in statuses)
-        return next(rows, MEANING[info.access][1])
-
-
-class Findings(list[Finding]):
-    """Of the URLs in their order."""
-
-    are_complete = False
-    """Whether there is nothing more to come; a crawl that does not come up has none."""
-    not_obeyed = ""
-    """By which setting a crawl fetches what is refused; empty where it does not."""
-    storage = ""
-    """The address of what was looked into, without its password."""
-
-    @classmethod
-    def of(cls, found: Iterable[Finding]) -> Findings:
-        """All of them."""
-        findings = cls(found)
-        findings.are_complete = True
-        return findings
+        return self.robots.crawl_delay(self.crawl.tokens) if self.robots is not None else None
 
     @property
-    def exit_status(self) -> int:
-        if not self.are_complete or not all(finding.could_tell for finding in self):
-            return COULD_NOT_TELL
-        return SOME_REFUSED if any(finding.allowed is False for finding in self) else ALL_ALLOWED
+    def word(self) -> str:
+        if self.verdict is not None:
+            return "allowed" if self.verdict.allowed else "refused"
+        if self.forgotten is not None:
+            return "forgotten" if self.forgotten else "not stored"
+        return "can't tell"
+
+    @property
+    def why(self) -> str:
+        verdict = self.verdict
+        if verdict is None:
+            return printable(self.error)
+        group = f"group of {verdict.product_token!r}"
+        if verdict.rule is not None:
+            return f"by line {verdict.rule.line}, {printable(str(verdict.rule))} ({group})"
+        return f"{verdict.words} ({group if verdict.reason is VerdictReason.NO_RULE else verdict.source})"
+
+    def meaning(self, info: OriginInfo) -> tuple[str, str]:
+        """What robots.txt's answer means in words, and where that is specified."""
+        if info.failing_since is not None:
+            words, source = OUTAGE_WORDS[info.basis]
+            return words, (self._row_source(info) if info.basis is Basis.NOTHING_ALLOWED else "") or source
+        words, source = ACCESS_WORDS[info.access]
+        if info.access is AccessResult.UNAVAILABLE and not _STATUS.fullmatch(info.answer):  # too many redirects
+            source = ACCESS_WORDS[AccessResult.REDIRECT][1]
+        return words, self._row_source(info) or source
+
+    def _row_source(self, info: OriginInfo) -> str:
+        """The source of the answer's row in the status policy; empty if no row decided."""
+        status = _STATUS.fullmatch(info.answer)
+        rows = [source for statuses, _, source in self.crawl.status_policy if status and int(status[1]) in statuses]
+        return rows[0] if rows else ""
 
 
-def as_json(finding: Finding, *, show: bool = False, not_obeyed: str = "") -> dict[str, Any]:
-    """All of it; the keys are in the README. What is not known is null. `show`: the file is in it, too."""
-    verdict, info, robots = finding.verdict, finding.info, finding.robots
+@lru_cache(maxsize=64)  # it is the same for all URLs of an origin, and may be long
+def _said(robots: RobotsTxt | None) -> dict[str, Any]:
+    if robots is None:
+        return {"sitemaps": [], "ignored": []}
+    return {"sitemaps": list(robots.sitemaps), "ignored": [asdict(ignored) for ignored in robots.ignored]}
+
+
+def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
+    """All of it, null where nothing is known; `docs/command.md` has the keys. `show` adds the file."""
+    verdict, robots = finding.verdict, finding.robots
+    info = origin_info(finding.policy) if finding.policy is not None else None
     rule = verdict.rule if verdict is not None else None
     received_at = info.received_at if info is not None else None
     return {
         "url": finding.url,
         "allowed": finding.allowed,
-        "obeyed": not not_obeyed,
+        "reason": verdict.reason.value if verdict is not None else None,
+        "obeyed": not finding.crawl.not_obeyed,
         "line": rule.line if rule is not None else None,
         "rule": str(rule) if rule is not None else None,
         "group": verdict.product_token if verdict is not None else None,
-        "product_tokens": list(finding.tokens),
+        "product_tokens": list(finding.crawl.tokens),
         "robots_url": info.robots_url if info is not None else None,
         "hops": [asdict(hop) for hop in finding.hops],
         "answer": info.answer if info is not None else None,
         "access": info.access.value if info is not None else None,
-        "source": finding.source(info) if info is not None else None,
+        "source": finding.meaning(info)[1] if info is not None else None,
         "age": round(max(finding.now - received_at, 0.0), 3) if received_at is not None else None,
         "good_for": round(max(info.fetch_again_at - finding.now, 0.0), 3) if info is not None else None,
         "crawl_delay": finding.crawl_delay,
-        "sitemaps": list(robots.sitemaps) if robots is not None else [],
-        "ignored": [asdict(ignored) for ignored in robots.ignored] if robots is not None else [],
+        **_said(robots),
         "error": finding.error or None,
         **({"forgotten": finding.forgotten} if finding.forgotten is not None else {}),
-        **({"robots_txt": _text_of(robots)} if show else {}),
+        **({"robots_txt": robots.octets.decode("utf-8", "replace") if robots is not None else None} if show else {}),
     }
 
 
-def as_text(finding: Finding, *, colour: bool = False, show: bool = False, not_obeyed: str = "") -> str:
-    """Lines for people; nothing that a stranger wrote is anything but text in them."""
-    lines = [_painted(printable(finding.url), BOLD, colour)]
-    lines += (f"  {label:<{LABEL}}{words}" for label, words in _rows(finding, colour, not_obeyed))
-    robots = finding.robots
-    if show and robots is not None:
-        verdict = finding.verdict
-        token = verdict.product_token if verdict is not None else None
-        rule = verdict.rule if verdict is not None else None
-        lines += ["", *(_shown(mark, text, colour) for mark, text in listing(robots, token, rule))]
+def as_line(finding: Finding) -> str:
+    """One line: the answer, the URL and the reason, with a tab between them."""
+    verdict = finding.verdict
+    answer = f": {printable(verdict.answer)}" if verdict is not None and verdict.rule is None and verdict.answer else ""
+    return f"{finding.word}\t{printable(finding.url, None)}\t{finding.why}{answer}"
+
+
+def as_text(finding: Finding, *, colour: bool = False, show: str | None = None) -> str:
+    """Lines for people. All that strangers wrote is escaped. `show`: the lines of the file that matter, or `all`."""
+    lines = [_painted(printable(finding.url, None), BOLD, colour)]
+    lines += (f"  {label:<{LABEL}}{words}" for label, words in _rows(finding, colour))
+    robots, verdict = finding.robots, finding.verdict
+    if show and robots is not None and verdict is not None and verdict.reason not in NO_ROBOTS_TXT_APPLIES:
+        shown = listing(robots, verdict.product_token, verdict.rule, whole=show == "all")
+        lines += (_painted(text, {">": YELLOW, "|": BOLD}.get(text[:1], ""), colour) for text in ("", *shown))
     return "\n".join(line.rstrip() for line in lines)
 
 
 def _painted(text: str, code: str, colour: bool) -> str:
-    return f"\x1b[{code}m{text}\x1b[0m" if colour else text
+    return f"\x1b[{code}m{text}\x1b[0m" if colour and code else text
 
 
-def _shown(mark: str, text: str, colour: bool) -> str:
-    code = {">": YELLOW, "|": BOLD}.get(mark)
-    return _painted(text, code, colour) if code else text
-
-
-def _rows(finding: Finding, colour: bool, not_obeyed: str) -> Iterator[tuple[str, str]]:
-    """Label and words; no label where the words go on."""
-    if finding.verdict is None and finding.info is not None:
-        yield from _asked_in_words(finding, finding.info)  # one of a list
+def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
+    """Label and words; an empty label where the words of the row above go on."""
+    crawl = finding.crawl
+    if not finding.is_listed or finding.error:
+        code = RED if finding.allowed is False else GREEN if finding.allowed else YELLOW
+        yield _painted(f"{finding.word:<{LABEL}}", code, colour), finding.why
+    if finding.verdict is None and finding.policy is None:
         return
-    code = RED if finding.allowed is False else GREEN if finding.allowed else YELLOW
-    verdict = finding.verdict
-    word, why = _unjudged_in_words(finding) if verdict is None else _verdict_in_words(verdict)
-    yield _painted(f"{word:<{LABEL}}", code, colour), why
-    if verdict is None:
+    if finding.verdict is not None and finding.verdict.reason in NO_ROBOTS_TXT_APPLIES:
         return
-    if not_obeyed:
-        yield "not obeyed", f"{not_obeyed} here: a crawl fetches it all the same"
-    yield "crawler", " or ".join(map(printable, finding.tokens)) or "none by name: the groups of '*' alone"
-    if finding.file is not None:
-        yield "robots.txt", printable(finding.file_name)
-    if finding.info is not None:
-        yield from _asked_in_words(finding, finding.info)
-    yield from _read_in_words(finding)
+    if not finding.is_listed:
+        if crawl.not_obeyed:
+            yield "not obeyed", f"{crawl.not_obeyed}, so a crawl fetches it anyway"
+        yield "crawler", " or ".join(map(printable, crawl.tokens)) or "no name, so only the groups of '*' apply"
+    if crawl.file is not None:
+        yield "robots.txt", printable(crawl.file_name)
+    if finding.policy is not None:
+        yield from _origin_rows(finding, origin_info(finding.policy))
+    if not finding.is_listed and finding.robots is not None:
+        yield from _file_rows(finding, finding.robots)
 
 
-def _unjudged_in_words(finding: Finding) -> tuple[str, str]:
-    if finding.passes:
-        return "allowed", f"no robots.txt holds for it: {finding.passes}"
-    if finding.forgotten is not None:
-        return ("forgotten", "") if finding.forgotten else ("not known", "nothing was stored of its origin")
-    if finding.unreadable:
-        return "unreadable", "another version of scrapy-rep has stored it, or it is torn"
-    return "can't tell", printable(finding.error)
-
-
-def _verdict_in_words(verdict: Verdict) -> tuple[str, str]:
-    word = "allowed" if verdict.allowed else "refused"
-    if verdict.rule is not None:
-        return word, f"by line {verdict.rule.line}, {printable(str(verdict.rule))} (group of {verdict.product_token!r})"
-    if verdict.access is not AccessResult.SUCCESS:
-        return word, f"robots.txt is {verdict.access.value}: {MEANING[verdict.access][0]}"
-    if verdict.product_token is None:
-        return word, "no group is for this crawler, and there is none for '*'"
-    return word, f"no rule of the group of {verdict.product_token!r} forbids it"
-
-
-def _asked_in_words(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]]:
+def _origin_rows(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]]:
     yield "robots.txt", printable(info.robots_url)
     for hop in finding.hops:
         if hop.location is not None:
             yield "", f"{printable(hop.answer)} -> {printable(hop.location)}"
     if not finding.hops and info.url not in {"", info.robots_url}:
         yield "", f"-> {printable(info.url)}"
-    yield (
-        "answer",
-        f"{printable(info.answer)}: {info.access.value}, {MEANING[info.access][0]} ({finding.source(info)})",
-    )
+    words, source = finding.meaning(info)
+    yield "answer", f"{printable(info.answer)}: {info.access.value}, {words} ({source})"
     left = in_words(info.fetch_again_at - finding.now)
     age = "" if info.received_at is None else f"{in_words(finding.now - info.received_at)} old"
     if info.failing_since is None:
         yield "good for", f"{left}; {age}"
     else:
-        held = f"; the rules are {age}" if info.robots is not None else ""
-        yield "asked again", f"in {left}; failing for {in_words(finding.now - info.failing_since)}{held}"
+        rules = f"; its rules are {age}" if info.robots is not None else ""
+        yield "asked again", f"in {left}; failing for {in_words(finding.now - info.failing_since)}{rules}"
 
 
-def _read_in_words(finding: Finding) -> Iterator[tuple[str, str]]:
-    robots, delay, most = finding.robots, finding.crawl_delay, finding.crawl_delay_max
-    if robots is None:
-        return
+def _file_rows(finding: Finding, robots: RobotsTxt) -> Iterator[tuple[str, str]]:
+    delay, longest = finding.crawl_delay, finding.crawl.crawl_delay_max
     if delay is not None:
-        obeyed = "not obeyed" if not most else "obeyed" if delay <= most else f"obeyed up to {most:g} s"
-        yield "crawl-delay", f"{delay:g} s, {obeyed} (REP_CRAWL_DELAY_MAX = {most:g})"
+        obeyed = "not obeyed" if not longest else "obeyed" if delay <= longest else f"obeyed up to {longest:g} s"
+        yield "crawl-delay", f"{delay:g} s, {obeyed} (REP_CRAWL_DELAY_MAX = {longest:g})"
     yield from _many("sitemaps", [printable(sitemap) for sitemap in robots.sitemaps])
     yield from _many("ignored", [_ignored_in_words(ignored) for ignored in robots.ignored])
 
@@ -273,12 +252,7 @@ def in_words(seconds: float) -> str:
     whole = max(round(seconds), 0)
     if whole < 60:
         return f"{whole} s"
-    minutes = round(whole / 60)
-    hours, minutes = divmod(minutes, 60)
+    hours, minutes = divmod(round(whole / 60), 60)
     if not hours:
         return f"{minutes} min"
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-
-
-def _text_of(robots: RobotsTxt | None) -> str | None:
-    return robots.octets.decode("utf-8", "replace") if robots is not None else None

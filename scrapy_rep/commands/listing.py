@@ -1,4 +1,4 @@
-"""A robots.txt for people: its lines numbered, the groups that are obeyed marked, the rule that decides pointed at."""
+"""A robots.txt for people: its lines by number, with marks at the groups that are obeyed and the rule that decides."""
 
 from __future__ import annotations
 
@@ -10,23 +10,42 @@ from scrapy_rep.protocol.robotstxt.rules import Rule, text_of
 from scrapy_rep.text import printable
 
 GROUP_KEYS = {"user-agent", "allow", "disallow", "crawl-delay"}
+AROUND = 3  # lines that are shown before and after the rule
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
-def listing(robots: RobotsTxt, product_token: str | None, rule: Rule | None) -> Iterator[tuple[str, str]]:
-    """A mark and the line with it: `>` the rule, `|` a line of an obeyed group, else a space."""
+def listing(robots: RobotsTxt, product_token: str | None, rule: Rule | None, *, whole: bool) -> Iterator[str]:
+    """Its lines, each after a mark: `>` for the rule, `|` for the groups that are obeyed, else a space.
+
+    Unless `whole`, only those that matter: the user-agent lines of these groups and the lines around the rule, or the
+    groups without a rule that decides. `...` stands for lines that are left out.
+    """
     lines = _LINE_END.split(robots.octets)
     if lines[-1] == b"":
         lines.pop()
     width = len(str(len(lines)))
     obeyed = obeyed_lines(robots, product_token)
-    for number, line in enumerate(lines, start=1):
+    shown = range(1, len(lines) + 1) if whole else _lines_that_matter(robots, obeyed, rule)
+    before = 0
+    for number in (number for number in shown if number <= len(lines)):
+        if number > before + 1:
+            yield "  ..."
         mark = ">" if rule is not None and number == rule.line else "|" if number in obeyed else " "
-        yield mark, f"{mark} {number:>{width}}  {printable(text_of(line).expandtabs(4))}"
+        yield f"{mark} {number:>{width}}  {printable(text_of(lines[number - 1]).expandtabs(4), None)}"
+        before = number
+    if shown and before < len(lines):
+        yield "  ..."
+
+
+def _lines_that_matter(robots: RobotsTxt, obeyed: set[int], rule: Rule | None) -> list[int]:
+    if rule is None:
+        return sorted(obeyed)
+    user_agents = {record.line for record in robots.records if record.key == "user-agent"}
+    return sorted(user_agents & obeyed | set(range(max(rule.line - AROUND, 1), rule.line + AROUND + 1)))
 
 
 def obeyed_lines(robots: RobotsTxt, product_token: str | None) -> set[int]:
-    """The numbers of the lines between the first and the last record of each group that is obeyed."""
+    """The numbers of all lines from the first record to the last of each group that is obeyed."""
     if product_token is None:
         return set()
     obeyed: set[int] = set()

@@ -11,7 +11,7 @@ from scrapy.utils.datatypes import LocalCache
 from scrapy_rep.extensions.middleware_access import MiddlewareAccess
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.lifecycle import Basis
+from scrapy_rep.protocol.lifecycle import OUTAGE_WORDS, Basis
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.settings import RepSettings
@@ -22,11 +22,7 @@ logger = logging.getLogger("scrapy_rep")
 
 WARNED_ORIGINS = 10
 
-MEANWHILE = {
-    Basis.NOTHING_ALLOWED: "nothing of its origin is fetched (RFC 9309 2.3.1.4)",
-    Basis.STORED: "its last known rules are still obeyed (RFC 9309 2.4)",
-    Basis.EVERYTHING_ALLOWED: "after so long, everything is allowed (RFC 9309 2.3.1.4)",
-}
+MEANWHILE = {basis: f"{words} ({source})" for basis, (words, source) in OUTAGE_WORDS.items()}
 IN_DRY_RUN = {**MEANWHILE, Basis.NOTHING_ALLOWED: "nothing of its origin would be fetched (RFC 9309 2.3.1.4)"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -21,6 +22,16 @@ class AccessResult(Enum):
     """Nothing is allowed, for as long as rules would hold: a policy's answer to 401 and 403, never RFC 9309's."""
     UNREACHABLE = "unreachable"
     """2.3.1.4: nothing is allowed, and robots.txt is asked for again with backoff."""
+
+
+# In words, and where that is specified unless a row of the status policy says so for the status. What an origin that is
+# unreachable means is in `lifecycle.OUTAGE_WORDS`.
+ACCESS_WORDS: Mapping[AccessResult, tuple[str, str]] = {
+    AccessResult.SUCCESS: ("its rules are obeyed", "RFC 9309 2.3.1.1"),
+    AccessResult.REDIRECT: ("it is followed", "RFC 9309 2.3.1.2"),
+    AccessResult.UNAVAILABLE: ("everything is allowed", "RFC 9309 2.3.1.3"),
+    AccessResult.RESTRICTED: ("nothing is allowed", "REP_STATUS_POLICY"),
+}
 
 
 class FetchEvent(Enum):

@@ -28,7 +28,9 @@ logger = logging.getLogger("scrapy_rep")
 MAX_AT_ONCE = (
     100  # requests that are taken from the queue in one turn of the event loop, while all of them have to wait
 )
-MAX_PUT_BACK_AGAIN = 10
+MAX_ORIGINS = 10_000  # that requests wait for; about 10 KiB each
+MAX_IN_MEMORY = 10**9  # requests that wait, where Scrapy's own queue is in memory
+MAX_LOOKED_AT_AGAIN = 10  # requests that were put back
 LOOK_AGAIN_AFTER = 0.05  # seconds
 # Meta key of a request that went back to the queue: how often that was, its priority, its dont_filter.
 PUT_BACK = "rep_put_back"
@@ -53,22 +55,25 @@ class SchedulerDoor:
         crawler: Crawler,
         max_waiting: int,
         *,
-        awaited: Callable[[Request], Origin | None],
-        fetched: Callable[[Origin, Request], Deferred[RobotsPolicy]],
-        released: Callable[[Request, RobotsPolicy, float], None],
+        origin_to_await: Callable[[Request], Origin | None],
+        fetch: Callable[[Origin, Request], Deferred[RobotsPolicy]],
+        on_released: Callable[[Request, RobotsPolicy, float], None],
     ) -> None:
-        """`awaited`: the origin whose robots.txt a request has to wait for. `fetched` fetches that, and fails where the
-        crawl closes before. `released` is told of each request that has waited, what it waited for, and the seconds."""
+        """`max_waiting`: how many may wait beyond each origin's first; no limit if Scrapy's queue is in memory.
+        `origin_to_await`: the origin whose robots.txt a request has to wait for. `fetch` fetches it, and fails only if
+        the crawl closes first. `on_released` gets each request that has waited, what for, and for how many seconds.
+        """
         self._crawler = crawler
         self._max_waiting = max_waiting
-        self._awaited = awaited
-        self._fetched = fetched
-        self._released = released
+        self._origin_to_await = origin_to_await
+        self._fetch = fetch
+        self._on_released = on_released
         self._places = count()
         self._waiting: dict[Origin, list[_Waiting]] = {}
         self._waiting_number = 0
         self._ready: list[_Waiting] = []
         self._is_open = False
+        self._will_look_again = False
         self._handed_out: WeakSet[Request] = WeakSet()
         # The next one of the queue, while those that have waited come before it.
         self._ahead: Request | None = None
@@ -87,6 +92,8 @@ class SchedulerDoor:
             scheduler.has_pending_requests = self._has_pending_requests
             scheduler.close = self._close
             self._is_open = True
+            if getattr(scheduler, "dqs", self) is None:  # a queue in memory: there they would take as much of it
+                self._max_waiting = MAX_IN_MEMORY
         except AttributeError as exc:
             logger.warning(
                 "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl: the scheduler's"
@@ -133,29 +140,42 @@ class SchedulerDoor:
 
     def _next_not_waiting(self) -> Request | None:
         """The queue's next request that need not wait; those before it begin to."""
-        put_back_again = 0
+        looked_at_again = 0
         for _ in range(MAX_AT_ONCE):
             request: Request | None = self._next_of_queue()
             if request is None:
                 return None
             times_before = _restore(request)
-            origin = self._awaited(request)
+            origin = self._origin_to_await(request)
             if origin is None:
                 return request
             if self._has_place(origin) or not self._put_back(request, times_before + 1):
                 self._wait(origin, request)
             elif times_before:
-                # They come last of all, so the queue has nothing else now; but among them may be one with a place.
-                put_back_again += 1
-                if put_back_again == MAX_PUT_BACK_AGAIN:
-                    call_later(LOOK_AGAIN_AFTER, look_for_requests, self._crawler)
+                # Those put back come last of all, so the queue has nothing else now. They are tried a few at a time.
+                looked_at_again += 1
+                if self._will_look_again or looked_at_again == MAX_LOOKED_AT_AGAIN:
+                    self._look_again_later()
                     return None
         look_for_requests(self._crawler)
         return None
 
+    def _look_again_later(self) -> None:
+        def look() -> None:
+            self._will_look_again = False
+            look_for_requests(self._crawler)
+
+        if not self._will_look_again:
+            self._will_look_again = True
+            call_later(LOOK_AGAIN_AFTER, look)
+
     def _has_place(self, origin: Origin) -> bool:
-        """An origin may take as many places as it leaves free, so that no number of its requests keeps out others."""
-        return len(self._waiting.get(origin, ())) < self._max_waiting - self._waiting_number
+        """Every origin's first request has one. Beyond that an origin may hold no more places than are still free, so
+        that alone it fills at most half of them."""
+        others = self._waiting.get(origin)
+        if others is None:
+            return len(self._waiting) < MAX_ORIGINS
+        return len(others) <= self._max_waiting - (self._waiting_number - len(self._waiting))
 
     def _wait(self, origin: Origin, request: Request) -> None:
         self._waiting_number += 1
@@ -166,21 +186,21 @@ class SchedulerDoor:
             others.append(waiting)
             return
         self._waiting[origin] = [waiting]
-        fetched = self._fetched(origin, request)
-        fetched.addCallback(self._release, origin)
-        fetched.addErrback(lambda _failure: None)  # the crawl closes, and `_close` puts them back
+        # Where it fails the crawl closes, and `_close` puts the requests back.
+        self._fetch(origin, request).addCallbacks(self._release, lambda _failure: None, callbackArgs=(origin,))
 
     def _release(self, policy: RobotsPolicy, origin: Origin) -> None:
         released = self._waiting.pop(origin, [])
         self._waiting_number -= len(released)
-        now = monotonic()
         for waiting in released:
             heappush(self._ready, waiting)
-            self._released(waiting.request, policy, now - waiting.since)
         look_for_requests(self._crawler)
+        now = monotonic()
+        for waiting in released:
+            self._on_released(waiting.request, policy, now - waiting.since)
 
     def _put_back(self, request: Request, times: int) -> bool:
-        """Whether the queue has taken it: behind all others, and the further the more often it has been put back."""
+        """Whether the queue took it back, behind all others: with a priority that is lower each time."""
         request.meta[PUT_BACK] = [times, request.priority, request.dont_filter]
         request.priority -= times * BEHIND_ALL
         request.dont_filter = True  # the duplicate filter has seen it

@@ -99,7 +99,15 @@ def test_exit_status_3_where_it_could_not_be_told(web: Web, tmp_path: Path, wron
         (["-s", "REP_SHADOW=maybe"], "REP_SHADOW is 'maybe'; set it to True or False"),
         (["-s", "ROBOTSTXT_OBEY=maybe"], "ROBOTSTXT_OBEY is 'maybe'; set it to True or False"),
         (["-s", "ROBOTSTXT_USER_AGENT=[7]"], "the setting ROBOTSTXT_USER_AGENT is '[7]'; set it to a product token"),
-        (["--agent", ""], "the setting ROBOTSTXT_USER_AGENT is ['']; set it to a product token"),
+        (["--agent", ""], "--agent '' is not a product token; give the crawler's name alone, as in --agent ExampleBot"),
+        (
+            ["--agent", "News Bot"],
+            "--agent 'News Bot' is not a product token; give the crawler's name alone, as in --agent News",
+        ),
+        (
+            ["--agent", "Mozilla/5.0 (compatible; NewsBot/1.0)"],
+            "--agent 'Mozilla/5.0 (compatible; NewsBot/1.0)' is not",
+        ),
     ],
 )
 def test_exit_status_2_where_a_setting_is_wrong(offline: Path, options: list[str], told: str, from_file: bool) -> None:
@@ -132,12 +140,23 @@ def test_what_else_keeps_a_crawl_from_starting_is_no_wrong_usage(project: Path) 
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["--no-such-option", "https://example.com/"], ["--cached", "--forget", "/"], ["--forget"]]
+    ("arguments", "told"),
+    [
+        ("", "give a URL, or '-' to read URLs from standard input"),
+        ("--forget", "give a URL, or '-' to read URLs from standard input"),
+        ("--no-such-option https://example.com/", "unknown options: --no-such-option"),
+        ("--cached --forget /", "--file, --cached and --forget exclude each other"),
+        ("- https://example.com/", "give URLs or '-', not both"),
+        ("--input urls https://example.com/", "give URLs or --input, not both"),
+        ("--input missing", "--input: [Errno 2] No such file or directory: 'missing'"),
+        ("--file - -", "standard input cannot be both the URLs and the robots.txt"),
+        ("--show -", "--show and a list of URLs exclude each other"),
+        ("--all https://example.com/", "--all needs no URLs"),
+        ("--all --cached", "--all needs --forget"),
+    ],
 )
-def test_exit_status_2_for_wrong_usage(tmp_path: Path, arguments: list[str]) -> None:
-    done = Ended(*arguments, cwd=tmp_path)
-    assert done.status == 2
-    assert "Usage" in done.stderr
+def test_exit_status_2_for_wrong_usage(tmp_path: Path, arguments: str, told: str) -> None:
+    assert_wrong_usage(Ended(*arguments.split(), cwd=tmp_path), told)
 
 
 def test_a_missing_scheme_is_told_with_its_cure(tmp_path: Path) -> None:
@@ -187,7 +206,7 @@ def test_the_chain_of_redirects(web: Web, tmp_path: Path) -> None:
         (
             answer(status=503),
             [],
-            "HTTP 503: unreachable, nothing is allowed until it is back (RFC 9309 2.3.1.4)",
+            "HTTP 503: unreachable, nothing of its origin is fetched (RFC 9309 2.3.1.4)",
         ),
         (
             redirect("/robots.txt"),
@@ -214,13 +233,13 @@ def test_the_answer_and_where_its_meaning_is_said(
 
 
 def test_what_no_robots_txt_holds_for(tmp_path: Path) -> None:
-    urls = ["data:,x", "https://exempt.example/", "https://exempt.example/robots.txt"]
+    urls = ["data:,x", "https://exempt.example/", "https://example.com/robots.txt"]
     done = Ended("-s", "REP_EXEMPT=exempt.example", *urls, cwd=tmp_path)
     assert done.status == 0
     assert [line for line in done.stdout.splitlines() if line.startswith("  allowed")] == [
-        "  allowed      no robots.txt holds for it: its scheme has none",
-        "  allowed      no robots.txt holds for it: REP_EXEMPT has its origin",
-        "  allowed      no robots.txt holds for it: it is one itself",
+        "  allowed      robots.txt does not apply to it (RFC 9309 2.2.2, 2.3)",
+        "  allowed      the crawl's settings exempt it (REP_EXEMPT, dont_obey_robotstxt)",
+        "  allowed      robots.txt does not apply to it (RFC 9309 2.2.2, 2.3)",
     ]
 
 
@@ -299,8 +318,8 @@ def test_outside_of_a_project_there_is_no_spider(tmp_path: Path) -> None:
 
 # Whether a crawl obeys it.
 
-NOT_OBEYED = "ROBOTSTXT_OBEY is False here: a crawl fetches it all the same"
-SHADOWED = "REP_SHADOW is True here: a crawl fetches it all the same"
+NOT_OBEYED = "ROBOTSTXT_OBEY is False, so a crawl fetches it anyway"
+SHADOWED = "REP_SHADOW is True, so a crawl fetches it anyway"
 
 
 @pytest.mark.parametrize("from_file", [True, False])
@@ -317,7 +336,7 @@ def test_where_nothing_is_obeyed_it_answers_as_ever_and_says_so(
     assert (done.status, done.stderr) == (1, "")
     assert done.row("refused").startswith("by line 3")
     assert done.row("not obeyed") == told
-    assert done.stdout.count(told) == (3 if from_file else 2), "where no robots.txt holds, there is none to obey"
+    assert done.stdout.count(told) == 2, "where no robots.txt applies, there is none to obey"
     assert [found["obeyed"] for found in Ended("--json", *arguments, cwd=offline).objects] == [False] * 3
 
 
@@ -366,7 +385,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_show(offline: Path) -> None:
-    done = Ended("--file", "robots.txt", "--show", *QUICK, "/private/a", cwd=offline)
+    done = Ended("--file", "robots.txt", "--show=all", *QUICK, "/private/a", cwd=offline)
     assert done.stdout.partition("\n\n")[2] == (
         "   1  # who may\n"
         "|  2  User-agent: *\n"
@@ -382,6 +401,19 @@ def test_show(offline: Path) -> None:
     )
 
 
+def test_show_the_lines_that_matter(offline: Path) -> None:
+    done = Ended("--file", "robots.txt", "--show", *QUICK, "/private/a", cwd=offline)
+    assert done.stdout.partition("\n\n")[2] == (
+        "   1  # who may\n"
+        "|  2  User-agent: *\n"
+        ">  3  Disallow: /private/\n"
+        "|  4  Allow: /private/*.pdf$\n"
+        "|  5  Crawl-delay: 2.5\n"
+        "   6  Noindex: /drafts/\n"
+        "  ...\n"
+    )
+
+
 def test_nothing_that_a_stranger_wrote_reaches_the_terminal(tmp_path: Path) -> None:
     evil = b"user-agent: *\ndisallow: /\x1b]0;owned\x07\nsitemap: /\x9b31m\n\x1b[2Jnonsense\n\xe2\x80\xae: x\n\xff\n"
     (tmp_path / "robots.txt").write_bytes(evil)
@@ -394,7 +426,7 @@ def test_nothing_that_a_stranger_wrote_reaches_the_terminal(tmp_path: Path) -> N
 # --json
 
 KEYS = [
-    *("url", "allowed", "obeyed", "line", "rule", "group", "product_tokens", "robots_url", "hops", "answer"),
+    *("url", "allowed", "reason", "obeyed", "line", "rule", "group", "product_tokens", "robots_url", "hops", "answer"),
     *("access", "source", "age", "good_for", "crawl_delay", "sitemaps", "ignored", "error"),
 ]
 
@@ -409,6 +441,7 @@ def test_json_has_an_object_a_url(web: Web, tmp_path: Path) -> None:
     assert told == {
         "url": moved.url("/private/a"),
         "allowed": False,
+        "reason": "rule",
         "obeyed": True,
         "line": 3,
         "rule": "Disallow: /private/",
@@ -458,12 +491,12 @@ def test_what_is_stored(web: Web, tmp_path: Path) -> None:
 
     listed = Ended(*store, "--cached", "--json", cwd=tmp_path)
     assert listed.status == 0
-    assert {found["url"]: found["answer"] for found in listed.objects} == {
-        site.origin: "HTTP 200",
-        gone.origin: "HTTP 404",
-        down.origin: "HTTP 503",
-        last.origin: "HTTP 200",
-    }
+    assert {found["url"]: (found["allowed"], found["answer"], found["error"]) for found in listed.objects} == {
+        site.origin: (True, "HTTP 200", None),
+        gone.origin: (True, "HTTP 404", None),
+        down.origin: (False, "HTTP 503", None),
+        last.origin: (True, "HTTP 200", None),
+    }, "whether the front page is allowed"
     as_text = Ended(*store, "--cached", cwd=tmp_path).stdout
     assert f"{gone.origin}\n  robots.txt   {gone.robots_url}\n  answer       HTTP 404: unavailable" in as_text
     assert f"  robots.txt   {last.robots_url}\n               -> {site.robots_url}\n" in as_text
@@ -490,6 +523,9 @@ def test_what_is_stored_and_past_its_time_decides_nothing(web: Web, tmp_path: Pa
     judged = Ended(*store, "--cached", site.url("/private/a"), cwd=tmp_path)
     assert judged.status == 3
     assert "is past its time" in judged.row("can't tell")
+    (listed,) = Ended(*store, "--cached", "--json", cwd=tmp_path).objects
+    assert (listed["allowed"], listed["answer"]) == (None, "HTTP 200")
+    assert "is past its time" in listed["error"]
 
 
 def test_a_store_without_anything_is_named_without_its_password(project: Path) -> None:
@@ -515,7 +551,7 @@ def test_to_forget(web: Web, tmp_path: Path) -> None:
     forgotten = Ended(*store, "--forget", site.url("/any"), "https://example.com", cwd=tmp_path)
     assert (forgotten.status, forgotten.stderr) == (0, "")
     assert forgotten.row("forgotten") == ""
-    assert forgotten.row("not known") == "nothing was stored of its origin"
+    assert forgotten.stdout.splitlines()[-1] == "  not stored"
     assert Ended(*store, "--cached", cwd=tmp_path).stdout.startswith("nothing is stored in sqlite:")
     wrong = Ended(*store, "--forget", "--json", "example.com", site.url("/"), cwd=tmp_path)
     assert wrong.status == 3
@@ -536,7 +572,9 @@ def test_a_stored_entry_that_can_not_be_read(web: Web, tmp_path: Path) -> None:
         database.execute("UPDATE entries_1 SET octets = x'ff00'")
     done = Ended(*store, "--cached", cwd=tmp_path)
     assert done.status == 0
-    assert done.row("unreadable") == "another version of scrapy-rep has stored it, or it is torn"
+    assert done.row("can't tell") == "another version of scrapy-rep has stored it, or it is damaged"
+    (found,) = Ended(*store, "--cached", "--json", cwd=tmp_path).objects
+    assert (found["allowed"], found["error"]) == (None, done.row("can't tell"))
 
 
 # What it costs every other command.
@@ -569,7 +607,7 @@ def test_it_is_listed_inside_and_outside_of_a_project(project: Path, tmp_path_fa
 def test_a_reader_that_has_had_enough_is_no_error(tmp_path: Path) -> None:
     file = tmp_path / "robots.txt"
     file.write_text("user-agent: *\n" + "disallow: /private\n" * 20_000, "utf-8")
-    command = [sys.executable, "-m", "scrapy", "robots", "--file", str(file), "--show", "/a", "/b"]
+    command = [sys.executable, "-m", "scrapy", "robots", "--file", str(file), "--show=all", "/a", "/b"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stderr is not None

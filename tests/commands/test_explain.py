@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_rep.commands.findings import Finding, Findings, as_json, as_text, in_words
+from scrapy_rep.commands.findings import Crawl, Finding, as_json, as_text, in_words
 from scrapy_rep.commands.listing import _lines_of_groups, listing
-from scrapy_rep.commands.spiders import why_it_passes
+from scrapy_rep.commands.output import Output
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
@@ -24,7 +24,9 @@ DATA = Path(__file__).parents[1] / "data"
 def marks(text: str, token: str = "bot", path: str = "/none") -> str:
     robots = RobotsTxt.parse(text.encode())
     verdict = robots.verdict(path, token)
-    return "".join(mark for mark, _line in listing(robots, verdict.product_token, verdict.rule)).replace(" ", ".")
+    return "".join(line[0] for line in listing(robots, verdict.product_token, verdict.rule, whole=True)).replace(
+        " ", "."
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,8 @@ def test_durations(seconds: float, words: str) -> None:
     assert in_words(seconds) == words
 
 
-ALLOWED, REFUSED = Finding("/a", passes="it is one itself"), Finding("/b", verdict=Verdict(False, VerdictReason.RULE))
+ALLOWED = Finding("/a", verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
+REFUSED = Finding("/b", verdict=Verdict(False, VerdictReason.RULE))
 DOWN = Finding("/c", verdict=Verdict(False, VerdictReason.UNREACHABLE, access=AccessResult.UNREACHABLE))
 
 
@@ -89,31 +92,23 @@ DOWN = Finding("/c", verdict=Verdict(False, VerdictReason.UNREACHABLE, access=Ac
     ],
 )
 def test_exit_statuses(findings: list[Finding], status: int) -> None:
-    assert Findings.of(findings).exit_status == status
-    assert Findings(findings).exit_status == 3, "a crawl that did not come to its end"
+    output = Output()
+    for finding in findings:
+        output.write(finding)
+    output.flush()
+    assert output.exit_status == 3, "a crawl that did not come to its end"
+    output.finish()
+    assert output.exit_status == status
 
 
-@pytest.mark.parametrize(
-    ("url", "why"),
-    [
-        ("https://a.example/robots.txt", "it is one itself"),
-        ("https://a.example/%72obots.txt?x", "REP_EXEMPT has its origin"),
-        ("data:,/robots.txt", "its scheme has none"),
-        ("file:///robots.txt", "it is one itself"),
-        ("s3://bucket/key", "its scheme has none"),
-        ("mailto:a@example.com", "it names no host that could have one"),
-        ("https:///a", "it names no host that could have one"),
-        ("https://a.example/", "REP_EXEMPT has its origin"),
-    ],
-)
-def test_why_no_robots_txt_holds(url: str, why: str) -> None:
-    assert why_it_passes(url) == why
+def by_file(url: str, robots: RobotsTxt, token: str = "bot") -> Finding:
+    return Finding(url, Crawl((token,), file=robots, file_name="f"), verdict=robots.verdict(url, token))
 
 
 def test_colour_is_added_and_nothing_else() -> None:
     robots = RobotsTxt.parse(b"user-agent: *\ndisallow: /\n")
-    finding = Finding("/a", verdict=robots.verdict("/a", "bot"), tokens=("bot",), file=robots, file_name="f")
-    plain, coloured = (as_text(finding, show=True, colour=colour) for colour in (False, True))
+    finding = by_file("/a", robots)
+    plain, coloured = (as_text(finding, show="all", colour=colour) for colour in (False, True))
     assert "\x1b" not in plain
     assert "\x1b[31mrefused" in coloured
     for code in ("31", "33", "1", "0"):
@@ -123,7 +118,7 @@ def test_colour_is_added_and_nothing_else() -> None:
 
 def test_many_lines_are_cut_in_the_text_and_whole_in_the_json() -> None:
     robots = RobotsTxt.parse(b"nonsense\n" * 50)
-    finding = Finding("/a", verdict=robots.verdict("/a", "bot"), file=robots, file_name="f")
+    finding = by_file("/a", robots)
     assert "and 40 more; --json has all" in as_text(finding)
     assert len(as_json(finding)["ignored"]) == 50
 
@@ -133,6 +128,6 @@ def test_every_case_of_the_standard_can_be_explained() -> None:
         case = json.loads(line)
         robots = RobotsTxt.parse(base64.b64decode(case["body_b64"]))
         url, agent = case["url"], case["agent"]
-        finding = Finding(url, verdict=robots.verdict(url, agent), tokens=(agent,), file=robots, file_name="f")
-        assert as_text(finding, show=True).splitlines()[0] == printable(url)
+        finding = by_file(url, robots, agent)
+        assert as_text(finding, show="lines").splitlines()[0] == printable(url, None)
         json.dumps(as_json(finding, show=True))

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from crawling import CrawlSpider, crawl
+from crawling import ADDON, BUILTIN, CrawlSpider, crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -24,8 +24,7 @@ def asking(*requests: str | Request) -> type[CrawlSpider]:
 
     class Asks(CrawlSpider):
         async def start(self) -> Any:
-            gate = self.crawler.get_downloader_middleware(RepMiddleware)
-            assert gate is not None
+            gate = RepMiddleware.of(self.crawler)
             self.crawl.ends = [await gate.verdict(request) for request in requests]
             return
             yield
@@ -76,8 +75,7 @@ async def test_whoever_asks_while_the_crawl_closes_is_told_so(web: Web) -> None:
 
     class Asks(CrawlSpider):
         async def parse(self, response: Response, **_: Any) -> None:
-            gate = self.crawler.get_downloader_middleware(RepMiddleware)
-            assert gate is not None
+            gate = RepMiddleware.of(self.crawler)
             asked = asyncio.ensure_future(gate.verdict(site.url("/")))
             await asyncio.sleep(0.1)
             closing = asyncio.ensure_future(self.crawler.engine.close_spider_async(reason="test"))
@@ -88,6 +86,51 @@ async def test_whoever_asks_while_the_crawl_closes_is_told_so(web: Web) -> None:
 
     await crawl(start.url("/"), spider=Asks)
     assert len(ends) == 1
+
+
+@ensureDeferred
+async def test_a_verdict_that_takes_too_long(web: Web) -> None:
+    site = web.robots(answer(FOR_TWO, kind="hold"))
+    ends: list[Any] = []
+
+    class Asks(CrawlSpider):
+        async def start(self) -> Any:
+            middleware = RepMiddleware.of(self.crawler)
+            patient = asyncio.ensure_future(middleware.verdict(site.url("/private")))
+            with pytest.raises(TimeoutError, match=r"has not answered within 0\.2 seconds"):
+                await middleware.verdict(site.url("/"), timeout=0.2)
+            web.release(site)
+            ends.extend([await patient, await middleware.verdict(site.url("/"), timeout=0.2)])
+            return
+            yield
+
+    await crawl(spider=Asks)
+    assert [verdict.allowed for verdict in ends] == [False, True]
+    assert site.targets == ["/robots.txt"], "the fetch goes on, for others and for later"
+
+
+@pytest.mark.parametrize(
+    ("robots", "cure"),
+    [
+        ({**ADDON, "ROBOTSTXT_OBEY": False}, "because ROBOTSTXT_OBEY is False; set it to True"),
+        (BUILTIN, "set ADDONS to {'scrapy_rep.Addon': 500}"),
+    ],
+    ids=["not-obeyed", "not-there"],
+)
+@ensureDeferred
+async def test_without_the_middleware_the_error_names_the_cure(robots: dict[str, Any], cure: str) -> None:
+    ends: list[str] = []
+
+    class Asks(CrawlSpider):
+        async def start(self) -> Any:
+            with pytest.raises(ValueError, match="scrapy-rep is off") as error:
+                RepMiddleware.of(self.crawler)
+            ends.append(str(error.value))
+            return
+            yield
+
+    await crawl(spider=Asks, robots=robots)
+    assert [end[-len(cure) :] for end in ends] == [cure]
 
 
 # REP_DROP_EARLY.

@@ -1,0 +1,168 @@
+"""What `scrapy robots` does once its options are known to be right."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from scrapy import Spider
+from scrapy.crawler import Crawler
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from scrapy_rep.commands.findings import Crawl, Finding
+from scrapy_rep.commands.output import Output
+from scrapy_rep.commands.spiders import CommandSpider, Forgetting, Lookup, StoredLookup, command_spider
+from scrapy_rep.commands.urls import Urls
+from scrapy_rep.protocol.origin import WITHOUT_ROBOTS
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.settings import RepSettings
+from scrapy_rep.user_agent import UserAgent
+
+logger = logging.getLogger("scrapy_rep")
+
+# All settings of the project hold but these: no page is crawled, and nobody waits for an outage to end.
+FOR_ASKING: dict[str, Any] = {
+    "REP_UNREACHABLE_WAIT": 0,
+    "REP_REPORT": None,
+    "LOG_LEVEL": "ERROR",
+    "JOBDIR": None,
+    "SCHEDULER": "scrapy.core.scheduler.Scheduler",
+    "DUPEFILTER_CLASS": "scrapy.dupefilters.RFPDupeFilter",
+    "EXTENSIONS": {},
+    "FEEDS": {},
+    "ITEM_PIPELINES": {},
+    "SPIDER_MIDDLEWARES": {},
+    "TELNETCONSOLE_ENABLED": False,
+}
+
+
+def prepare(settings: BaseSettings, opts: Namespace) -> None:
+    """Change the settings before a crawler process has them."""
+    for name, value in FOR_ASKING.items():
+        if (settings.getpriority(name) or 0) < SETTINGS_PRIORITIES["cmdline"]:  # else `-s` has set it
+            settings.set(name, value, priority="cmdline")
+    settings.set("ADDONS", {"scrapy_rep.Addon": 500, **settings.getdict("ADDONS")}, priority="cmdline")
+    if opts.agent:
+        settings.set("ROBOTSTXT_USER_AGENT", opts.agent, priority="cmdline")
+
+
+def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any) -> int:
+    """The exit status. `process`: the crawler process; None if neither a crawl nor a spider is needed.
+
+    Raises ValueError for a wrong setting, a spider that is not there and a list of URLs that cannot be read.
+    """
+    model = _model(process, opts.spider)
+    crawl_settings = settings.copy()
+    if model is not None:
+        model.update_settings(crawl_settings)
+    not_obeyed = _not_obeyed(crawl_settings)
+    try:
+        urls = Urls(given, opts.input)
+    except OSError as exc:
+        raise ValueError(f"--input: {exc}") from None
+    output = Output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None or opts.all)
+    if opts.file is not None:
+        rep = RepSettings.read(crawl_settings)
+        tokens = UserAgent(crawl_settings, command_spider(model)()).product_tokens
+        crawl = Crawl(tokens, rep.status_policy, rep.crawl_delay_max, not_obeyed)
+        _answer_by_file(urls, output, opts.file, crawl, rep.body_limit)
+        return output.exit_status
+    # Also if `-s` says otherwise: without it there is no middleware to ask.
+    settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
+    kind = StoredLookup if opts.cached else Forgetting if opts.forget else Lookup
+    _crawl(process, command_spider(model), kind(urls, output, not_obeyed))
+    return output.exit_status
+
+
+def _model(process: Any, name: str | None) -> type[Spider] | None:
+    """The spider of that name."""
+    if name is None:
+        return None
+    try:
+        spider: type[Spider] = process.spider_loader.load(name)
+    except KeyError:
+        names = ", ".join(sorted(process.spider_loader.list())) or "none"
+        raise ValueError(f"there is no spider {name!r} here; there are {names}") from None
+    return spider
+
+
+def _not_obeyed(settings: BaseSettings) -> str:
+    """The setting by which a crawl fetches what is refused; empty if it does not. Raises ValueError for a wrong one."""
+    # Scrapy's own default is False, too, and then the add-on sets it.
+    is_set = (settings.getpriority("ROBOTSTXT_OBEY") or 0) > SETTINGS_PRIORITIES["addon"]
+    try:
+        if is_set and not settings.getbool("ROBOTSTXT_OBEY"):
+            return "ROBOTSTXT_OBEY is False"
+    except ValueError:
+        raise ValueError(f"ROBOTSTXT_OBEY is {settings['ROBOTSTXT_OBEY']!r}; set it to True or False") from None
+    return "REP_SHADOW is True" if RepSettings.read(settings).shadow else ""
+
+
+def _crawl(process: Any, spider: type[CommandSpider], lookup: Lookup) -> None:
+    """Raises the ValueError that ended the lookup, or kept the crawl from starting."""
+    errors: list[ValueError] = []
+
+    async def task(crawler: Crawler) -> None:
+        try:
+            await lookup.run(crawler)
+        except ValueError as exc:
+            errors.append(exc)
+
+    crawling = process.crawl(spider, task=task)
+    process.start()
+    failure = _failure(crawling)
+    if isinstance(failure, ValueError) and _is_ours(failure):
+        raise failure
+    if failure is not None:
+        logger.error("The crawl could not start", exc_info=failure)
+    if errors:
+        raise errors[0]
+
+
+def _failure(crawling: Any) -> BaseException | None:
+    """Of a Deferred or an asyncio.Task, by the kind of crawler process; neither logs it then."""
+    if not isinstance(crawling, Deferred):
+        return crawling.exception() if crawling.done() and not crawling.cancelled() else None
+    failures: list[Failure] = []
+    crawling.addErrback(failures.append)
+    return failures[0].value if failures else None
+
+
+def _is_ours(error: BaseException) -> bool:
+    *_, (frame, _line) = traceback.walk_tb(error.__traceback__)
+    return str(frame.f_globals.get("__name__")).startswith("scrapy_rep.")
+
+
+def _answer_by_file(urls: Urls, output: Output, file: str, crawl: Crawl, body_limit: int) -> None:
+    """Without a crawl. `file`: the name of a robots.txt, `-` for standard input."""
+    error, robots = "", None
+    try:
+        body = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        robots = RobotsTxt.parse(body, body_limit)
+    except OSError as exc:
+        error = str(exc)
+    crawl = replace(crawl, file=robots, file_name="standard input" if file == "-" else file)
+    for some in urls:
+        for url in some:
+            output.write(Finding(url, crawl, error) if robots is None else _judged(url, crawl, robots))
+        output.flush()
+        if output.is_closed:
+            break
+    output.finish()
+
+
+def _judged(url: str, crawl: Crawl, robots: RobotsTxt) -> Finding:
+    if url.partition(":")[0] in WITHOUT_ROBOTS:
+        return Finding(url, crawl, verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
+    try:
+        return Finding(url, crawl, verdict=robots.verdict(url, crawl.tokens))
+    except ValueError as exc:
+        return Finding(url, crawl, str(exc))
