@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.freshness import SILENT, Caching
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.protocol.status_policy import StatusRow, result_of
@@ -160,13 +161,15 @@ _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (i
 
 
 def _checked(kind: type[StoredResponse | Outage | Caching], values: dict[str, Any]) -> dict[str, Any]:
-    """The values, each of its field's type and in range: others may write to the store that the bytes came from."""
+    """The values, each of its field's type and in bounds: others may write to the store that the bytes came from."""
     annotations = {field.name: str(field.type) for field in fields(kind)}
     for name, value in values.items():
         needed, _, optional = annotations[name].partition(" | ")
         has_type = type(value) in _TYPES[needed] or (bool(optional) and value is None)
         if not has_type or (isinstance(value, int | float) and not 0 <= value <= MAX_NUMBER):
             raise ValueError(name)
+    if "reason" in values:
+        values["reason"] = shortened(values["reason"])
     return values
 
 

@@ -8,6 +8,7 @@ from enum import Enum
 
 from scrapy_rep.protocol.access_result import AccessResult, FetchEvent
 from scrapy_rep.protocol.entry import MAX_UNSEEN, Entry, Outage, StoredResponse
+from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.freshness import MAX_LIFETIME, refresh_from
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
@@ -297,7 +298,7 @@ def after_fetch(entry: Entry | None, robots_url: str, result: FetchResult, now: 
         # Requests that wait get a last try before they are dropped.
         wait = since + limits.budget - now
     not_before = BACKOFF_MAX if update is CacheUpdate.LONG_OUTAGE else min(result.retry_after, BACKOFF_MAX)
-    outage = Outage(since, failures, result.reason, now, now + max(wait, not_before), result.status)
+    outage = Outage(since, failures, shortened(result.reason), now, now + max(wait, not_before), result.status)
     return Entry(robots_url, entry.stored if entry is not None else None, outage)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.foreign_text import shortened
 
 REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
@@ -42,5 +43,5 @@ def result_of(status: int, rows: Iterable[StatusRow]) -> AccessResult:
 def judge(answer: Answer, rows: Iterable[StatusRow]) -> tuple[AccessResult, str]:
     """What an answer means, and the answer in words."""
     if answer.status is None:
-        return AccessResult.UNREACHABLE, answer.reason
+        return AccessResult.UNREACHABLE, shortened(answer.reason)
     return result_of(answer.status, rows), f"HTTP {answer.status}"

@@ -111,6 +111,11 @@ def test_an_outage_begins_with_its_first_failure_and_ends_with_an_answer() -> No
     assert since(failed(over, now=NOW + 180, failed_at=NOW + 150)) == NOW + 150
 
 
+def test_a_long_reason_is_cut() -> None:
+    fetched = FetchResult(AccessResult.UNREACHABLE, reason="x" * 100_000)
+    assert after_fetch(None, ROBOTS_URL, fetched, NOW, OutageLimits(LONG)).reason == f"{'x' * 199}…"
+
+
 def test_an_outage_begins_with_the_fetchs_first_request_that_failed() -> None:
     entry = failed(now=NOW + 31, failed_at=NOW)
     assert (since(entry), ask_again_at(entry)) == (NOW, NOW + 31 + BACKOFF_FIRST)

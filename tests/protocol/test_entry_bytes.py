@@ -130,6 +130,11 @@ def test_what_is_forged_here_would_be_read_if_it_were_right() -> None:
     assert decoded(forged({"outage": OUTAGE_FIELDS}), URL) == Entry(URL, None, replace(OUTAGE, reason="x", status=None))
 
 
+def test_a_long_reason_is_cut() -> None:
+    entry = Entry(URL, None, replace(OUTAGE, reason="x" * 100_000))
+    assert decoded(encoded(entry), URL) == Entry(URL, None, replace(OUTAGE, reason=f"{'x' * 199}…"))
+
+
 @given(st.integers(0, len(encoded(ENTRY)) - 1), st.integers(1, 255))
 def test_no_octet_can_change_unnoticed(position: int, change: int) -> None:
     octets = bytearray(encoded(ENTRY))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Sequence
+from itertools import accumulate, repeat
 
 from scrapy_rep.protocol.robotstxt.groups import seconds_of
 from scrapy_rep.protocol.robotstxt.longest_match import LongestMatch
@@ -27,6 +28,8 @@ from scrapy_rep.protocol.robotstxt.syntax import (
 # Looked up once: an enum member's hash costs as much as a search.
 _USER_AGENT = RECORDS[Directive.USER_AGENT]
 _CRAWL_DELAY = RECORDS[Directive.CRAWL_DELAY]
+
+_WHITE_SPACE = WHITE_SPACE.encode()
 
 # So many in a row are worth a pass of their own; few files have them.
 _MANY_LINE_ENDS = "\n" * 32
@@ -197,16 +200,12 @@ class _Places:
                 for record in RULE_VALUE.finditer(text, user_agents[at].end(), ends[at])
             ],
         )
-        self._lines = array("I")
-        line, counted = 1, 0
-        for start in self._starts:
-            line += octets.count(b"\n", counted, start)
-            counted = start
-            self._lines.append(line)
+        line_ends = map(octets.count, repeat(b"\n"), [0, *self._starts], self._starts)
+        self._lines = array("I", accumulate(line_ends))
 
     def line_and_value(self, place: int, octets: bytes) -> tuple[int, bytes]:
         """The number of a rule's line, and its value as written."""
         start = self._starts[place]
         end = octets.find(b"\n", start)
         value = octets[start:] if end < 0 else octets[start:end]
-        return self._lines[place], value.partition(b"#")[0].rstrip(WHITE_SPACE.encode())
+        return self._lines[place] + 1, value.partition(b"#")[0].rstrip(_WHITE_SPACE)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from scrapy_rep.protocol.foreign_text import shortened
+
 ROBOTS_PATH = "/robots.txt"  # RFC 9309 2.3: all lower case, in the top-level path
 _UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"  # RFC 3986 2.3
 # RFC 3986 2.2, less `[` and `]`: browsers and Scrapy send those two encoded, site owners write them raw.
@@ -109,6 +111,7 @@ def spellings(url: str) -> tuple[str, ...]:
     before, target = _TARGET.match(url).groups()  # type: ignore[union-attr]  # it matches anything
     if not target.startswith("/"):
         if before is None and target and target[0] != "?":
+            url = shortened(url)
             raise ValueError(f"{url!r} is neither a URL nor a path: write it as 'https://{url}' or '/{url}'")
         target = "/" + target
     if _TO_NORMALISE.search(target):  # in requests of Scrapy's, little ever is
