@@ -1,4 +1,4 @@
-"""The rules that a crawler obeys: those of the groups that name it, and of no others (RFC 9309 section 2.2.1)."""
+"""The rules that a crawler obeys: those of all groups that name it, and no others (RFC 9309 section 2.2.1)."""
 
 from __future__ import annotations
 
@@ -64,8 +64,10 @@ class Segments:
         return None
 
     def of(self, product_token: str | None, records: re.Pattern[str] = RULE_LINE) -> tuple[int, ...]:
-        """The indices of the segments with the token's records: all user-agent lines up to them name their crawlers,
-        back to the records before (2.1)."""
+        """The indices of the segments that have such records for the token.
+
+        Records are for the user-agent lines above them, up to the records before (2.1).
+        """
         if product_token is None:
             return ()
         own: list[int] = []
@@ -147,8 +149,10 @@ class EffectiveRules:
         return place is None or self._which_allow()[place] > 0 or compared[0] == ROBOTS_PATH
 
     def rule(self, url: str, octets: bytes) -> Rule | None:
-        """The rule that decides about the URL, as it stands in the file's octets; None if none matches. Raises as
-        `allows` does."""
+        """The rule that decides about the URL, as it stands in the file's octets; None if no rule matches.
+
+        Raises as `allows` does.
+        """
         compared = spellings(url)
         place = self._most_specific(compared)
         if place is None or compared[0] == ROBOTS_PATH:
