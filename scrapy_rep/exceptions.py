@@ -5,8 +5,9 @@ from __future__ import annotations
 from scrapy.exceptions import IgnoreRequest
 
 from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.foreign_text import MAX_RULE
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
-from scrapy_rep.text import MAX_RULE, printable
+from scrapy_rep.text import printable
 
 
 class CrawlClosingError(Exception):

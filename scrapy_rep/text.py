@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-MAX_CHARACTERS = 200  # of what a stranger wrote, in a message
-MAX_RULE = 500  # characters of a rule
+from scrapy_rep.protocol.foreign_text import MAX_TEXT, shortened
 
 
-def printable(text: str, limit: int | None = MAX_CHARACTERS) -> str:
+def printable(text: str, limit: int | None = MAX_TEXT) -> str:
     """The text with all characters escaped that could forge a log line (control characters, line ends and the like).
 
     It is cut to `limit` characters, the last of which is an ellipsis then; None cuts nothing.
@@ -14,7 +13,7 @@ def printable(text: str, limit: int | None = MAX_CHARACTERS) -> str:
     shown = text if limit is None else text[: limit + 1]
     if not shown.isprintable():
         shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shown)
-    return shown if limit is None or len(shown) <= limit else f"{shown[: limit - 1]}…"
+    return shown if limit is None else shortened(shown, limit)
 
 
 def counted(number: int, noun: str) -> str:

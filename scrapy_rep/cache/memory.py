@@ -23,8 +23,6 @@ WEIGH_EVERY = 128  # entries: a robots.txt takes more memory the more crawlers a
 
 class _InUse(NamedTuple):
     key: str
-    since: float
-    """Seconds since the epoch: from then on the policy is what the entry comes to, until the policy's own end."""
     policy: RobotsPolicy
 
 
@@ -54,7 +52,7 @@ class Memory:
         used = self._in_use.get(origin)
         if used is not None and self._compressed.touch(used.key):
             self._in_use.move_to_end(origin)
-            if used.since <= now < used.policy.until:
+            if used.policy.at <= now < used.policy.until:
                 return used.policy
             return self._use(origin, used.key, used.policy.entry, now)
         key = str(origin)
@@ -86,7 +84,7 @@ class Memory:
     def _use(self, origin: Origin, key: str, entry: Entry, now: float) -> RobotsPolicy:
         self._drop_parsed(origin)
         policy = policy_at(entry, now, self._unreachable_for)
-        self._in_use[origin] = _InUse(key, now, policy)
+        self._in_use[origin] = _InUse(key, policy)
         self._weigh(origin, policy)
         self._uses += 1
         if self._uses % WEIGH_EVERY == 0:

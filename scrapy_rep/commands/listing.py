@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from scrapy_rep.protocol.foreign_text import text_of
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import Rule, text_of
+from scrapy_rep.protocol.robotstxt.rules import Rule
 from scrapy_rep.text import printable
 
 GROUP_KEYS = {"user-agent", "allow", "disallow", "crawl-delay"}

@@ -1,1 +1,1 @@
-"""The Robots Exclusion Protocol itself: the standard library alone, no clock, no I/O; a file a section of RFC 9309."""
+"""The Robots Exclusion Protocol itself: values and functions, without Scrapy, Twisted, a clock or I/O."""

@@ -1,4 +1,4 @@
-"""What fetching a robots.txt came to (RFC 9309 section 2.3.1)."""
+"""How fetching a robots.txt can end (RFC 9309 section 2.3.1)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from scrapy_rep.protocol.freshness import SILENT, Caching
 
 
 class AccessResult(Enum):
-    """What fetching a robots.txt came to (2.3.1)."""
+    """What an answer means (2.3.1)."""
 
     SUCCESS = "success"
     """2.3.1.1: the parseable rules are followed."""
     REDIRECT = "redirect"
-    """2.3.1.2: followed; never the last word."""
+    """2.3.1.2: it is followed, so no fetch ends with it."""
     UNAVAILABLE = "unavailable"
     """2.3.1.3: everything is allowed."""
     RESTRICTED = "restricted"
-    """Nothing is allowed, for as long as rules would hold: a policy's answer to 401 and 403, never RFC 9309's."""
+    """Nothing is allowed, for as long as rules would be used. Only by a policy for 401 and 403, never by RFC 9309."""
     UNREACHABLE = "unreachable"
-    """2.3.1.4: nothing is allowed, and robots.txt is asked for again with backoff."""
+    """2.3.1.4: nothing is allowed, and robots.txt is fetched again after a backoff."""
 
 
 # In words, and where that is specified unless a row of the status policy says so for the status. What an origin that is
@@ -38,38 +38,38 @@ class FetchEvent(Enum):
     """What a fetch can come to besides an access result."""
 
     NOT_MODIFIED = "not modified"
-    """A 304 to a conditional request of ours. A 304 that nobody asked for is UNREACHABLE: the server's fault."""
+    """A 304 to a conditional request of ours. An unexpected 304 is UNREACHABLE: the server's fault."""
     DROPPED = "dropped"
     """Another component of the crawl refused the request, and would refuse it again soon."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one request for a robots.txt brought: a status, or none and the reason."""
+    """What one request for a robots.txt brought: a status, or the reason why there is none."""
 
     status: int | None
     body: bytes = b""
-    """Of a success, no more than one octet past the limit; of anything else it is never read."""
+    """Of a success, up to one octet more than the limit. Of anything else nobody reads it."""
     location: str | None = None
-    """Where a redirect leads, absolute; None where its Location is missing or malformed."""
+    """Where a redirect leads, absolute; None if its Location is missing or malformed."""
     reason: str = ""
     """Why there is no status, for people."""
     dropped: bool = False
-    """Another component refused the request: asking again soon would only be refused again."""
+    """Another component of the crawl refused the request, and would refuse it again soon."""
     retry_after: float = 0.0
-    """Seconds from now before which the server does not want to be asked again (RFC 9110 10.2.3)."""
+    """Seconds from now that the server asks us to wait (RFC 9110 10.2.3)."""
     caching: Caching = SILENT
     response_delay: float = 0.0
     """Seconds on the wire (RFC 9111 4.2.3)."""
     replayed: bool = False
-    """It comes from a cache of the crawl's own, which replays what is older than a robots.txt may be."""
+    """It comes from the crawl's HTTP cache, which replays answers that are older than a robots.txt may be."""
     offline: bool = False
-    """And nothing newer is to be had, by the user's wish."""
+    """And the user does not want the network to be asked for anything newer."""
 
 
 def is_worth_a_retry(answer: Answer, access: AccessResult) -> bool:
-    """Whether the same request may well fare better a moment later: no answer, or a server error (2.3.1.4), but for
-    those that name their time."""
+    """Whether the same request may well succeed a moment later: after no answer, or a server error (2.3.1.4) that does
+    not say when."""
     if access is not AccessResult.UNREACHABLE or answer.dropped or answer.retry_after:
         return False
     return answer.status is None or answer.status in range(500, 600)

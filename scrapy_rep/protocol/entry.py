@@ -1,27 +1,33 @@
-"""What is remembered of one origin, and its versioned bytes."""
+"""What is remembered of one origin's robots.txt; its bytes; and what of it may be stored and shared."""
 
 from __future__ import annotations
 
 import codecs
 import json
-import math
 import zlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.freshness import SILENT, Caching
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.protocol.status_policy import StatusRow, result_of
 
-VERSION = b"\x01"  # of the bytes; whatever begins otherwise is a miss
-MAX_HEADER = 65_536  # octets; what is said beside the rules is bounded where it is read
+VERSION = b"\x02"  # the first byte of an entry's bytes; any other is a miss
+MAX_HEADER = 65_536  # bytes before the rules; what goes into them is bounded where it is read
+MAX_NUMBER = 1e12  # in an entry's bytes; the year 9999 has 2.5e11 seconds since the epoch
+
+# Two failures belong to one outage if fewer seconds lie between them. "Undefined for a reasonably long period of time
+# (for example, 30 days)" (RFC 9309 2.3.1.4) has to be seen, not assumed: this is a third of it, so that a long outage
+# is seen several times, and a day for crawls that do not start on the minute. A weekly crawl stays within it.
+MAX_UNSEEN = 11 * 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """The last answer that was one: rules (2.3.1.1), or that there are none (2.3.1.3)."""
+    """The last usable answer: rules (2.3.1.1), or that there are none (2.3.1.3)."""
 
     access: AccessResult
     """SUCCESS, UNAVAILABLE or RESTRICTED."""
@@ -30,20 +36,20 @@ class StoredResponse:
     robots: RobotsTxt | None
     """The rules, of a success; else None."""
     received_at: float
-    """Seconds since the epoch; when it was confirmed, if it was since."""
+    """Seconds since the epoch when it came, or was last confirmed; of a chain of redirects the earliest."""
     fresh_until: float
-    """Seconds since the epoch; of a chain of redirects the earliest."""
+    """Seconds since the epoch, at most a day later; of a chain of redirects the earliest."""
     status: int | None = None
-    """None where something else decided: the number of redirects."""
+    """The HTTP status; None if the number of redirects decided."""
     url: str = ""
-    """Where the redirects led, and what its validators hold for."""
+    """Where the redirects led: its validators hold for that URL."""
     redirects: int = 0
     caching: Caching = SILENT
     """Of the answer itself, not of the redirects to it."""
     forbids_stale: bool = False
-    """RFC 9111 4.2.4, of any answer on the way."""
+    """The answer, or a redirect to it, must not be used past its lifetime (RFC 9111 4.2.4)."""
     forbids_store: bool = False
-    """RFC 9111 5.2.2.5, of any answer on the way: it is not to outlive the process."""
+    """The answer, or a redirect to it, must not outlive the process (RFC 9111 5.2.2.5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,59 +61,63 @@ class Outage:
     failures: int
     """In a row."""
     reason: str
-    """The last one: `HTTP 503`, or why there was no answer."""
+    """Of the last failure: `HTTP 503`, or why there was no answer."""
     asked_at: float
     """Seconds since the epoch, of the last failure."""
     ask_again_at: float
-    """Seconds since the epoch."""
+    """Seconds since the epoch, of the next fetch."""
     status: int | None = None
-    """The answer's, where its status is what made it unreachable."""
+    """The HTTP status, if that is what made robots.txt unreachable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The last words on an origin's robots.txt: the last answer, and the failures since."""
+    """What is remembered of one origin's robots.txt: the last usable answer, and the failures since."""
 
     robots_url: str
-    """The initial authority's, wherever redirects led (2.3.1.2)."""
+    """The origin's own, wherever redirects led (2.3.1.2)."""
     stored: StoredResponse | None = None
     outage: Outage | None = None
 
     @property
     def access(self) -> AccessResult:
-        """What asking for robots.txt came to, last time."""
+        """How the last fetch ended."""
         return self.stored.access if self.stored is not None and self.outage is None else AccessResult.UNREACHABLE
 
     @property
     def reason(self) -> str:
-        """The last answer in words: `HTTP 404`, or why there was none."""
+        """The last answer in words, `HTTP 404`, or why there was none."""
         if self.outage is not None:
             return self.outage.reason
-        return self.stored.reason if self.stored is not None else "never asked for"
+        return self.stored.reason if self.stored is not None else "not fetched yet"
 
 
 def encoded(entry: Entry) -> bytes:
-    """The entry's bytes, compressed; which origin they are of is not said in them."""
+    """The entry's bytes, compressed. They do not say which origin it is of."""
     stored, outage = entry.stored, entry.outage
     header: dict[str, Any] = {}
     if outage is not None:
         header["outage"] = asdict(outage)
     octets = b""
     if stored is not None:
-        header["copy"] = {
-            field.name: getattr(stored, field.name) for field in fields(StoredResponse) if field.name != "robots"
-        }
-        header["copy"].update(access=stored.access.value, caching=_said(stored.caching))
-        if stored.robots is not None:
-            octets = stored.robots.octets
-            header["truncated"] = stored.robots.truncated
+        values = {field.name: getattr(stored, field.name) for field in fields(StoredResponse)}
+        robots = values.pop("robots")
+        header["stored"] = {**values, "access": stored.access.value, "caching": _changed(stored.caching)}
+        if robots is not None:
+            octets = robots.octets
+            header["truncated"] = robots.truncated
     return VERSION + zlib.compress(json.dumps(header, separators=(",", ":")).encode() + b"\n" + octets)
 
 
-def decoded(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT) -> Entry | None:
-    """The entry of that robots.txt; None for bytes of another version, torn ones, and any that are not ours.
+def _changed(caching: Caching) -> dict[str, Any]:
+    return {field.name: value for field in fields(Caching) if (value := getattr(caching, field.name)) != field.default}
 
-    `limit`: octets of a body that are read, as of `RobotsTxt.parse`.
+
+def decoded(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT) -> Entry | None:
+    """The entry in these bytes, for that robots.txt; None if they are of another version, torn, or not ours.
+
+    `limit`: bytes of a body that are read, as in `RobotsTxt.parse`. Times in the future are not checked here, because
+    that takes a clock: `lifecycle.state_of` ignores them.
     """
     try:
         return _decoded(octets, robots_url, limit)
@@ -120,82 +130,80 @@ def _decoded(octets: bytes, robots_url: str, limit: int) -> Entry | None:
         return None
     header_octets, _newline, body = _inflated(octets[len(VERSION) :], limit).partition(b"\n")
     header = json.loads(header_octets)
-    stored = _copy(header["copy"], body, header.get("truncated")) if "copy" in header else None
+    stored = _stored_response(header["stored"], body, header.get("truncated")) if "stored" in header else None
     outage = Outage(**_checked(Outage, header["outage"])) if "outage" in header else None
     return Entry(robots_url, stored, outage) if stored or outage else None
 
 
 def _inflated(octets: bytes, limit: int) -> bytes:
-    """Raises where the octets are torn (zlib's checksum), or more than ever is put in."""
+    """Raises if the bytes are torn (zlib's checksum), or more than `encoded` ever puts in."""
     decompressor = zlib.decompressobj()
-    # UTF-16 grows by half where it is made UTF-8.
+    # UTF-16 that is stored as UTF-8 may have grown by half.
     inflated = decompressor.decompress(octets, 2 * limit + MAX_HEADER)
     if not decompressor.eof or decompressor.unused_data:
         raise ValueError("torn")
     return inflated
 
 
-def _copy(said: dict[str, Any], body: bytes, truncated: bool | None) -> StoredResponse:
+def _stored_response(values: dict[str, Any], body: bytes, truncated: bool | None) -> StoredResponse:
     robots = None
     if truncated is not None:
-        # The mark that is skipped (2.2.2) is put before it, lest one in the octets themselves be.
+        # `parse` skips one byte order mark (2.2.2): this one, not one that begins the stored bytes.
         marked = codecs.BOM_UTF8 + body
         robots = replace(RobotsTxt.parse(marked, len(marked)), truncated=bool(truncated))
-    access, caching = AccessResult(said.pop("access")), Caching(**_checked(Caching, said.pop("caching")))
+    access, caching = AccessResult(values.pop("access")), Caching(**_checked(Caching, values.pop("caching")))
     if (robots is not None) is not (access is AccessResult.SUCCESS):
-        raise ValueError("rules without a success, or the reverse")
-    return StoredResponse(access=access, robots=robots, caching=caching, **_checked(StoredResponse, said))
-
-
-def _said(caching: Caching) -> dict[str, Any]:
-    return {field.name: value for field in fields(Caching) if (value := getattr(caching, field.name)) != field.default}
+        raise ValueError("rules without a success, or a success without rules")
+    return StoredResponse(access=access, robots=robots, caching=caching, **_checked(StoredResponse, values))
 
 
 _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
 
 
-def _checked(kind: type[StoredResponse | Outage | Caching], said: dict[str, Any]) -> dict[str, Any]:
-    """What was said, each value of its field's type: others may write to the store that the bytes came from."""
+def _checked(kind: type[StoredResponse | Outage | Caching], values: dict[str, Any]) -> dict[str, Any]:
+    """The values, each of its field's type and in bounds: others may write to the store that the bytes came from."""
     annotations = {field.name: str(field.type) for field in fields(kind)}
-    for name, value in said.items():
+    for name, value in values.items():
         needed, _, optional = annotations[name].partition(" | ")
-        right = type(value) in _TYPES[needed] or (bool(optional) and value is None)
-        if not right or (isinstance(value, float) and not math.isfinite(value)):
+        has_type = type(value) in _TYPES[needed] or (bool(optional) and value is None)
+        if not has_type or (isinstance(value, int | float) and not 0 <= value <= MAX_NUMBER):
             raise ValueError(name)
-    return said
+    if "reason" in values:
+        values["reason"] = shortened(values["reason"])
+    return values
 
 
-# What of an entry may outlive the process, for how long, and for which crawls that share a store.
+# What of an entry may be stored, for how long, and for which crawls that share a store.
 
 
 def asked_at(entry: Entry) -> float:
-    """Seconds since the epoch; of two entries of an origin, the one that was asked for later says more."""
+    """Seconds since the epoch, of the last fetch; of two entries of an origin the later one is better informed."""
     if entry.outage is not None:
         return entry.outage.asked_at
     return entry.stored.received_at if entry.stored is not None else 0.0
 
 
 def storable(entry: Entry) -> Entry | None:
-    """What of it may outlive the process (RFC 9111 5.2.2.5); None where nothing may."""
+    """The part of it that may outlive the process (RFC 9111 5.2.2.5); None if there is none."""
     if entry.stored is None or not entry.stored.forbids_store:
         return entry
     return replace(entry, stored=None) if entry.outage is not None else None
 
 
 def of_use_until(entry: Entry, unreachable_for: float) -> float:
-    """Seconds since the epoch after which the entry says nothing any more that a crawl could use."""
+    """Seconds since the epoch after which no crawl could use the entry."""
     stored, outage = entry.stored, entry.outage
-    # Twice: an outage may begin when nobody looks, and is counted on by a crawl that comes by only at its end.
     moments = [0.0]
     if stored is not None:
+        # Rules are obeyed in an outage, which may begin long after the last crawl, and last as long.
         moments.append(stored.fresh_until + (2 * unreachable_for if stored.robots is not None else 0.0))
     if outage is not None:
-        moments.append(outage.ask_again_at + 2 * unreachable_for)
+        moments.append(outage.asked_at + MAX_UNSEEN)
     return max(moments)
 
 
 def is_judged_by(entry: Entry, rows: Iterable[StatusRow]) -> bool:
-    """Whether a policy makes of the entry's answers what was made of them: other crawls may share a store."""
+    """Whether a status policy judges the entry's answers as they were judged: crawls with others may share a store."""
     rows = tuple(rows)
     stored, outage = entry.stored, entry.outage
     judged = [(stored.status, stored.access)] if stored is not None else []

@@ -1,4 +1,4 @@
-"""Origins: what one robots.txt holds for (RFC 9309 section 2.3)."""
+"""Origins: each has a robots.txt of its own (RFC 9309 section 2.3)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH
 
 DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21}  # RFC 9110 4.2.1, 4.2.2; RFC 1738 3.2
-# No robots.txt can hold for these schemes: they name no service that could have one.
+# URLs of these schemes name no service that could have a robots.txt.
 WITHOUT_ROBOTS = frozenset({"data", "file", "s3"})
 _LOOSE_IPV4 = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)(?:\.(?:0[xX][0-9a-fA-F]*|[0-9]+)){0,3}")
 
 
-class Origin(NamedTuple):  # asked for its hash with every request, and a tuple's costs a third of a dataclass's
-    """What one robots.txt holds for: scheme, host and port, never the host alone (2.3; RFC 6454 4)."""
+class Origin(NamedTuple):  # every request needs its hash, which costs a third of a dataclass's
+    """A scheme, a host and a port: a robots.txt is for these three, never for the host alone (2.3; RFC 6454 4)."""
 
     scheme: str
     """Lower case."""
@@ -29,7 +29,7 @@ class Origin(NamedTuple):  # asked for its hash with every request, and a tuple'
 
     @classmethod
     def of(cls, url: str) -> Origin | None:
-        """None where no robots.txt could hold: `data:`, `file:`, `s3:`, no authority, or a malformed one."""
+        """The URL's origin; None if it has none: `data:`, `file:`, `s3:`, no authority, or a malformed one."""
         scheme = url.find(":")
         if url[scheme : scheme + 3] != "://":
             return None
@@ -37,7 +37,7 @@ class Origin(NamedTuple):  # asked for its hash with every request, and a tuple'
         return cls._of(url[:path] if path > 0 else url)
 
     @classmethod
-    @lru_cache(maxsize=4096)  # nearly every request of a crawl is for an origin that was asked for just before
+    @lru_cache(maxsize=4096)  # nearly every request of a crawl has the origin of one just before
     def _of(cls, url: str) -> Origin | None:
         try:
             parts = urlsplit(url)
@@ -66,12 +66,12 @@ def _canonical_host(host: str) -> str:
         pass
     if _LOOSE_IPV4.fullmatch(host):
         try:
-            # As resolvers read them: `127.1`, `2130706433` and `0x7f.0.0.1` are 127.0.0.1.
+            # As resolvers do: `127.1`, `2130706433` and `0x7f.0.0.1` are 127.0.0.1.
             return socket.inet_ntoa(socket.inet_aton(host))
         except OSError:
             pass
     try:
-        # RFC 3490 3.1: other full stops than `.` end up as one.
+        # RFC 3490 3.1: all kinds of full stops become `.`.
         return host.encode("idna").decode("ascii").lower().removesuffix(".")
     except UnicodeError:
         return host.lower()

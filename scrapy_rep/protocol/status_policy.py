@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.foreign_text import shortened
 
 REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
 StatusRow = tuple[Iterable[int], AccessResult, str]
 
-# Each row with its source; the first that holds a status decides it.
+# Each row with its source; the first row with a status decides about it.
 RFC9309: tuple[StatusRow, ...] = (
     (range(200, 300), AccessResult.SUCCESS, "RFC 9309 2.3.1.1"),
     (REDIRECT_STATUSES, AccessResult.REDIRECT, "RFC 9309 2.3.1.2; RFC 9110 15.4"),
@@ -28,7 +29,7 @@ CAUTIOUS: tuple[StatusRow, ...] = (
 
 POLICIES: Mapping[str, tuple[StatusRow, ...]] = {"rfc9309": RFC9309, "cautious": CAUTIOUS}
 
-# What a policy of one's own may make of a status. Only a success is ever read as rules.
+# What a user's policy can make of a status. Only a success is ever read as rules.
 OVERRIDES = {
     result.value: result for result in (AccessResult.UNAVAILABLE, AccessResult.RESTRICTED, AccessResult.UNREACHABLE)
 }
@@ -40,7 +41,7 @@ def result_of(status: int, rows: Iterable[StatusRow]) -> AccessResult:
 
 
 def judge(answer: Answer, rows: Iterable[StatusRow]) -> tuple[AccessResult, str]:
-    """What an answer means, and the answer in words."""
+    """What an answer means, and the answer in words, cut to MAX_TEXT characters."""
     if answer.status is None:
-        return AccessResult.UNREACHABLE, answer.reason
+        return AccessResult.UNREACHABLE, shortened(answer.reason)
     return result_of(answer.status, rows), f"HTTP {answer.status}"

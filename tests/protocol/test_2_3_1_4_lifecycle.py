@@ -6,13 +6,15 @@ import pytest
 from asking import ORIGIN, TOKEN, parse
 
 from scrapy_rep.protocol.access_result import AccessResult, FetchEvent
-from scrapy_rep.protocol.entry import Entry, StoredResponse
+from scrapy_rep.protocol.entry import MAX_UNSEEN, Entry, StoredResponse
 from scrapy_rep.protocol.lifecycle import (
     BACKOFF_FIRST,
     BACKOFF_MAX,
+    CLOCK_SKEW,
     DAY,
     FetchResult,
     OutageLimits,
+    Refetch,
     after_fetch,
     backoff,
     pause_before_refetch,
@@ -22,7 +24,7 @@ from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 
 ROBOTS_URL = f"{ORIGIN}/robots.txt"
 NOW = 1_700_000_000.0
-HOUR, LONG = 3600.0, 30 * DAY
+HOUR, LONG, BUDGET = 3600.0, 30 * DAY, 30.0
 RULES = "User-agent: *\nDisallow: /x\n"
 ANSWERS: list[AccessResult | FetchEvent] = [
     AccessResult.SUCCESS,
@@ -109,9 +111,81 @@ def test_an_outage_begins_with_its_first_failure_and_ends_with_an_answer() -> No
     assert since(failed(over, now=NOW + 180, failed_at=NOW + 150)) == NOW + 150
 
 
+def test_a_long_reason_is_cut() -> None:
+    fetched = FetchResult(AccessResult.UNREACHABLE, reason="x" * 100_000)
+    assert after_fetch(None, ROBOTS_URL, fetched, NOW, OutageLimits(LONG)).reason == f"{'x' * 199}…"
+
+
 def test_an_outage_begins_with_the_fetchs_first_request_that_failed() -> None:
     entry = failed(now=NOW + 31, failed_at=NOW)
     assert (since(entry), ask_again_at(entry)) == (NOW, NOW + 31 + BACKOFF_FIRST)
+
+
+def everything_allowed(entry: Entry, now: float) -> bool:
+    return policy_at(entry, now, LONG).allows(f"{ORIGIN}/", TOKEN)
+
+
+@pytest.mark.parametrize("every", [DAY, 7 * DAY, 10 * DAY, MAX_UNSEEN - 1])
+def test_an_outage_that_was_seen_throughout_is_long_after_30_days(every: float) -> None:
+    entry, now = failed(), NOW
+    while now < NOW + LONG:
+        assert not everything_allowed(entry, now)
+        now += every
+        entry = failed(entry, now=now)
+        assert since(entry) == NOW
+    assert everything_allowed(entry, now)
+
+
+@pytest.mark.parametrize(
+    ("failures_at", "begins"),
+    [
+        pytest.param([0.0, 31.0], 31.0, id="2.3.1.4-two-failures-31-days-apart"),
+        pytest.param([0.0, 0.001, 0.002, 31.0], 31.0, id="2.3.1.4-a-clock-set-forward-by-31-days"),
+        pytest.param([0.0, 1.0, 2.0, 14.0, 20.0, 31.0, 42.0], 42.0, id="2.3.1.4-a-crawl-now-and-then"),
+        pytest.param([*range(16), *range(27, 56)], 27.0, id="2.3.1.4-unseen-for-some-days"),
+    ],
+)
+def test_an_outage_that_nobody_saw_is_none(failures_at: list[float], begins: float) -> None:
+    entry = None
+    for days in failures_at:
+        entry = failed(entry, now=NOW + days * DAY)
+        assert not everything_allowed(entry, NOW + days * DAY)
+    assert entry is not None
+    assert since(entry) == NOW + begins * DAY
+
+
+def test_time_alone_makes_no_outage_long() -> None:
+    entry = failed(failed(), now=NOW + DAY)
+    for days in (2, 11.9, 12, 29, 30, 31, 365):
+        policy = policy_at(entry, NOW + days * DAY, LONG)
+        assert not policy.allows(f"{ORIGIN}/", TOKEN)
+        assert policy.refetch is (Refetch.MEANWHILE if days < 12 else Refetch.FIRST)
+
+
+@pytest.mark.parametrize("back", [1.0, 60.0, HOUR, DAY, 400 * DAY])
+def test_a_clock_set_back_during_an_outage_keeps_nobody_waiting(back: float) -> None:
+    entry, now = failed(failed(budget=BUDGET), now=NOW + 5, budget=BUDGET), NOW + 5 - back
+    waited = 0.0
+    while (seconds := pause(entry, now, BUDGET)) is not None:
+        assert seconds <= BUDGET
+        waited, now = waited + seconds, now + seconds
+        entry = failed(entry, now=now, budget=BUDGET)
+        assert since(entry) <= now
+        assert ask_again_at(entry) <= now + HOUR
+    assert waited <= BUDGET + min(back, CLOCK_SKEW)
+
+
+@pytest.mark.parametrize("ahead", [HOUR, DAY, 400 * DAY])
+def test_an_entry_from_the_future_is_none(ahead: float) -> None:
+    stored = StoredResponse(AccessResult.SUCCESS, "words", parse(RULES), NOW + ahead, NOW + ahead + DAY)
+    for entry in (
+        Entry(ROBOTS_URL, stored),
+        failed(now=NOW + ahead),
+        failed(Entry(ROBOTS_URL, stored), now=NOW + ahead),
+    ):
+        assert policy_at(entry, NOW, LONG).refetch is Refetch.FIRST
+        assert pause(entry, NOW, BUDGET) is None
+        assert failed(entry).outage == failed().outage
 
 
 @pytest.mark.parametrize(
@@ -132,9 +206,6 @@ def test_a_server_may_ask_for_time(seconds: float, waits: float) -> None:
 def test_what_is_no_outage_is_kept_as_long_whatever_was_before(outcome: AccessResult | FetchEvent) -> None:
     before = failed(answered(), now=NOW + DAY)
     assert answered(outcome, before) == answered(outcome, answered())
-
-
-BUDGET = 30.0
 
 
 def test_requests_wait_for_the_budget_and_robots_txt_is_tried_once_more_at_its_end() -> None:

@@ -91,7 +91,7 @@ def forged(header: object, body: bytes = b"") -> bytes:
     return VERSION + zlib.compress(json.dumps(header).encode() + b"\n" + body)
 
 
-OUTAGE_SAID = {"since": 1.0, "failures": 2, "reason": "x", "asked_at": 2.0, "ask_again_at": 7.5}
+OUTAGE_FIELDS = {"since": 1.0, "failures": 2, "reason": "x", "asked_at": 2.0, "ask_again_at": 7.5}
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,17 @@ OUTAGE_SAID = {"since": 1.0, "failures": 2, "reason": "x", "asked_at": 2.0, "ask
         pytest.param(VERSION + b"\x80\x04]\x94.", id="a-pickle"),
         pytest.param(forged([]), id="a-list"),
         pytest.param(forged({}), id="nothing-said"),
-        pytest.param(forged({"outage": {**OUTAGE_SAID, "since": "x"}}), id="no-number"),
-        pytest.param(forged({"outage": {**OUTAGE_SAID, "since": float("nan")}}), id="not-a-number"),
-        pytest.param(forged({"outage": {**OUTAGE_SAID, "failures": True}}), id="a-boolean-for-a-number"),
-        pytest.param(forged({"outage": {**OUTAGE_SAID, "more": 1}}), id="a-field-that-is-not-there"),
+        pytest.param(forged({"outage": {**OUTAGE_FIELDS, "since": "x"}}), id="no-number"),
+        pytest.param(forged({"outage": {**OUTAGE_FIELDS, "since": float("nan")}}), id="not-a-number"),
+        pytest.param(forged({"outage": {**OUTAGE_FIELDS, "since": 1e15}}), id="a-time-out-of-range"),
+        pytest.param(forged({"outage": {**OUTAGE_FIELDS, "since": -1.0}}), id="a-time-before-1970"),
+        pytest.param(forged({"outage": {**OUTAGE_FIELDS, "ask_again_at": float("inf")}}), id="the-end-of-time"),
+        pytest.param(forged({"outage": {**OUTAGE_FIELDS, "asked_at": 10**400}}), id="a-number-that-no-float-is"),
+        pytest.param(forged({"outage": {**OUTAGE_FIELDS, "failures": 10**400}}), id="more-failures-than-seconds"),
+        pytest.param(forged({"outage": {**OUTAGE_FIELDS, "failures": True}}), id="a-boolean-for-a-number"),
+        pytest.param(forged({"outage": {**OUTAGE_FIELDS, "more": 1}}), id="a-field-that-is-not-there"),
         pytest.param(forged({"outage": {"since": 1.0}}), id="a-field-missing"),
-        pytest.param(forged({"copy": {"access": "success"}}), id="a-success-without-rules"),
+        pytest.param(forged({"stored": {"access": "success"}}), id="a-success-without-rules"),
         pytest.param(VERSION + zlib.compress(b"[" * 100_000), id="nested-without-end"),
         pytest.param(VERSION + zlib.compress(bytes(50_000_000)), id="a-bomb"),
     ],
@@ -122,7 +127,12 @@ def test_whatever_else_is_a_miss(octets: bytes) -> None:
 
 
 def test_what_is_forged_here_would_be_read_if_it_were_right() -> None:
-    assert decoded(forged({"outage": OUTAGE_SAID}), URL) == Entry(URL, None, replace(OUTAGE, reason="x", status=None))
+    assert decoded(forged({"outage": OUTAGE_FIELDS}), URL) == Entry(URL, None, replace(OUTAGE, reason="x", status=None))
+
+
+def test_a_long_reason_is_cut() -> None:
+    entry = Entry(URL, None, replace(OUTAGE, reason="x" * 100_000))
+    assert decoded(encoded(entry), URL) == Entry(URL, None, replace(OUTAGE, reason=f"{'x' * 199}…"))
 
 
 @given(st.integers(0, len(encoded(ENTRY)) - 1), st.integers(1, 255))

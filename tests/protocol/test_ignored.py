@@ -93,6 +93,11 @@ def test_the_text_is_for_people(octets: bytes, text: str) -> None:
     assert parse(octets).ignored == (Ignored(1, text, "no colon"),)
 
 
+def test_a_long_text_is_cut() -> None:
+    (ignored,) = parse(f"{'x' * 100_000}\n").ignored
+    assert ignored.text == f"{'x' * 199}…"
+
+
 def test_lines_are_counted_in_what_was_read() -> None:
     body = "nonsense\nUser-agent: *\n".encode("utf-16")
     assert RobotsTxt.parse(body).ignored == (Ignored(1, "nonsense", "no colon"),)

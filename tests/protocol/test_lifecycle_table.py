@@ -9,7 +9,16 @@ import pytest
 from asking import ORIGIN, TOKEN, parse
 
 from scrapy_rep.protocol.access_result import AccessResult, FetchEvent
-from scrapy_rep.protocol.entry import Entry, Outage, StoredResponse, asked_at, is_judged_by, of_use_until, storable
+from scrapy_rep.protocol.entry import (
+    MAX_UNSEEN,
+    Entry,
+    Outage,
+    StoredResponse,
+    asked_at,
+    is_judged_by,
+    of_use_until,
+    storable,
+)
 from scrapy_rep.protocol.lifecycle import (
     AFTER_FETCH,
     BACKOFF_FIRST,
@@ -53,7 +62,12 @@ JUST_NOW, LONG_AGO = outage(NOW - HOUR, NOW), outage(NOW - LONG, NOW)
 
 # Each state, and the entries that are in it at NOW.
 IN_STATE: dict[State, list[Entry | None]] = {
-    State.UNKNOWN: [None, Entry(ROBOTS_URL)],
+    State.UNKNOWN: [
+        None,
+        Entry(ROBOTS_URL),
+        Entry(ROBOTS_URL, None, outage(NOW - LONG, NOW - MAX_UNSEEN)),  # nobody has looked since
+        Entry(ROBOTS_URL, None, outage(NOW + HOUR, NOW + HOUR)),  # by a clock that was set back since
+    ],
     State.FRESH: [
         Entry(ROBOTS_URL, copy()),
         Entry(ROBOTS_URL, copy(AccessResult.UNAVAILABLE)),
@@ -72,9 +86,16 @@ IN_STATE: dict[State, list[Entry | None]] = {
         Entry(ROBOTS_URL, FORBIDDEN),
         Entry(ROBOTS_URL, copy(AccessResult.UNAVAILABLE, since=NOW - 2 * DAY)),
         Entry(ROBOTS_URL, copy(since=NOW + DAY)),  # by a clock that was set back since
+        Entry(ROBOTS_URL, copy(since=NOW + HOUR, lifetime=HOUR)),
+        Entry(ROBOTS_URL, copy(lifetime=DAY + 1)),
+        Entry(ROBOTS_URL, OLD, outage(NOW - LONG, NOW - MAX_UNSEEN - 1)),
+        Entry(ROBOTS_URL, OLD, outage(NOW - HOUR, NOW + HOUR)),
     ],
     State.UNREACHABLE: [
         Entry(ROBOTS_URL, None, JUST_NOW),
+        Entry(ROBOTS_URL, None, outage(NOW - LONG + 1, NOW - 1)),
+        Entry(ROBOTS_URL, None, outage(NOW - HOUR, NOW - MAX_UNSEEN + 1)),
+        Entry(ROBOTS_URL, None, outage(NOW, NOW + 60)),  # by a clock that is a minute ahead
         Entry(ROBOTS_URL, copy(AccessResult.UNAVAILABLE, since=NOW - 2 * DAY), JUST_NOW),
         Entry(ROBOTS_URL, copy(AccessResult.RESTRICTED, since=NOW - 2 * DAY), JUST_NOW),
     ],
@@ -86,6 +107,7 @@ IN_STATE: dict[State, list[Entry | None]] = {
     ],
     State.LONG_UNREACHABLE: [
         Entry(ROBOTS_URL, None, LONG_AGO),
+        Entry(ROBOTS_URL, None, outage(NOW - LONG, NOW - MAX_UNSEEN + 1)),
         Entry(ROBOTS_URL, copy(AccessResult.UNAVAILABLE, since=NOW - 40 * DAY), LONG_AGO),
     ],
 }
@@ -136,6 +158,8 @@ def test_what_is_done_in_each_state(state: State, entry: Entry) -> None:
         Refetch.MEANWHILE: Refetch.MEANWHILE,
     }
     expected = asks[POLICY_OF_STATE[state][1]]
+    if expected is Refetch.NOT and entry.outage is not None and entry.outage.ask_again_at <= NOW:
+        expected = Refetch.MEANWHILE
     if state is State.AGEING and entry.outage is not None:
         expected = Refetch.NOT  # the refresh has failed just now
     assert policy.refetch is expected
@@ -160,7 +184,8 @@ def test_every_cell(state: State, entry: Entry | None, outcome: AccessResult | F
     if not failed and not (outcome is FetchEvent.NOT_MODIFIED and state in nothing_to_freshen):
         assert after == Entry(ROBOTS_URL, came[outcome])
         return
-    before = entry.outage if entry is not None else None
+    goes_on = state not in {State.UNKNOWN, State.STALE}
+    before = entry.outage if entry is not None and goes_on else None
     assert after.stored == (entry.stored if entry is not None else None), "what was held stays"
     assert after.outage is not None
     assert after.outage.since == (before.since if before is not None else NOW), "an outage begins once"
@@ -203,17 +228,22 @@ def test_forty_days_of_outage(held: StoredResponse | None, before: tuple[bool, b
     assert forty_days(held) == [before] * 30 + [after] * 10
 
 
-def test_a_standing_holds_until_its_entry_comes_to_something_else() -> None:
-    for entry in (Entry(ROBOTS_URL, copy()), Entry(ROBOTS_URL, None, JUST_NOW), Entry(ROBOTS_URL, FORBIDDEN, LONG_AGO)):
-        policy = policy_at(entry, NOW, LONG)
-        while policy.until > NOW:
-            for now in (policy.until - 0.001, policy.until):
-                later = policy_at(entry, now, LONG)
-                same = (later.state, later.basis, later.refetch) == (policy.state, policy.basis, policy.refetch)
-                assert same or now == policy.until
-            if later.until <= policy.until:
-                break
-            policy = later
+@pytest.mark.parametrize("entry", [entry for entries in IN_STATE.values() for entry in entries if entry is not None])
+def test_a_policy_holds_until_its_entry_means_something_else(entry: Entry) -> None:
+    policy = policy_at(entry, NOW, LONG)
+    assert policy.at == NOW
+    turns = 0
+    while policy.until > policy.at:
+        turns += 1
+        for now in (policy.until - 0.001, policy.until):
+            later = policy_at(entry, now, LONG)
+            same = (later.state, later.basis, later.refetch) == (policy.state, policy.basis, policy.refetch)
+            assert same or now == policy.until
+        policy = later
+    assert turns <= 8
+    for days in (0.5, 1.5, 12, 40):
+        later = policy_at(entry, policy.at + days * DAY, LONG)
+        assert (later.state, later.refetch) == (policy.state, policy.refetch), "nothing changes after the last turn"
 
 
 def test_a_refresh_that_fails_leaves_what_is_fresh_and_backs_off() -> None:
@@ -224,8 +254,8 @@ def test_a_refresh_that_fails_leaves_what_is_fresh_and_backs_off() -> None:
     assert policy_at(after, NOW + 5, LONG).robots is RULES
 
 
-def test_a_backoff_from_the_future_is_none() -> None:
-    entry = Entry(ROBOTS_URL, None, outage(NOW + DAY, NOW + DAY))
+def test_a_backoff_longer_than_any_is_none() -> None:
+    entry = Entry(ROBOTS_URL, None, outage(NOW - HOUR, NOW, wait=2 * HOUR))
     assert policy_at(entry, NOW, LONG).refetch is Refetch.MEANWHILE
 
 
@@ -244,7 +274,7 @@ def test_rfc9111_5_2_2_5_what_must_not_be_stored_is_not_but_the_outage_is() -> N
     [
         pytest.param(Entry(ROBOTS_URL, copy()), NOW + DAY + 2 * LONG, id="2.3.1.4-rules-may-be-needed-in-an-outage"),
         pytest.param(Entry(ROBOTS_URL, copy(AccessResult.UNAVAILABLE)), NOW + DAY, id="2.3.1.3-nothing-else-to-keep"),
-        pytest.param(Entry(ROBOTS_URL, None, JUST_NOW), NOW + HOUR + 2 * LONG, id="2.3.1.4-its-beginning-counts"),
+        pytest.param(Entry(ROBOTS_URL, None, JUST_NOW), NOW + MAX_UNSEEN, id="2.3.1.4-while-it-may-go-on"),
     ],
 )
 def test_until_when_an_entry_is_of_use(entry: Entry, until: float) -> None:

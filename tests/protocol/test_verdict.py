@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import doctest
+from types import ModuleType
 
 import pytest
 from asking import ORIGIN, TOKEN, parse
 
 from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.robotstxt.parser import MAX_READY
+from scrapy_rep.protocol.robotstxt import parser, rules
+from scrapy_rep.protocol.robotstxt.parser import MAX_READY, RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS, Rule, Verdict, VerdictReason
 
 ROBOTS = parse(
@@ -102,6 +105,37 @@ def test_a_body_parsed_without_an_address_has_none() -> None:
 def test_a_rule_as_written(rule: Rule, pattern: str, text: str) -> None:
     assert rule.pattern == pattern
     assert str(rule) == text
+
+
+def test_a_rule_of_any_length_is_exact_and_its_text_is_cut() -> None:
+    path = f"/{'x' * 100_000}"
+    robots = parse(f"User-agent: *\nDisallow: {path}$\n")
+    verdict = robots.verdict(path, TOKEN)
+    assert verdict.rule is not None
+    assert (verdict.rule.pattern, verdict.rule.octets) == (f"{path}$", f"{path}$".encode())
+    assert robots.allows(f"{path}x", TOKEN)
+    text = str(verdict.rule)
+    assert (len(text), text[:12], text[-2:]) == (500, "Disallow: /x", "x…")
+
+
+@pytest.mark.parametrize("module", [parser, rules])
+def test_the_examples_are_right(module: ModuleType) -> None:
+    result = doctest.testmod(module)
+    assert result.attempted
+    assert not result.failed
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "RobotsTxt(0 groups, 0 rules)"),
+        ("User-agent: a\nDisallow: /\n", "RobotsTxt(1 group, 1 rule)"),
+        ("User-agent: a\nDisallow: /\nUser-agent: *\nAllow: /x\nAllow: /y\n", "RobotsTxt(2 groups, 3 rules)"),
+    ],
+)
+def test_a_file_says_how_much_is_in_it(text: str, words: str) -> None:
+    assert repr(parse(text)) == words
+    assert repr(RobotsTxt.parse(f"{text}#{text}".encode(), len(text))) == f"{words[:-1]}, truncated)"
 
 
 def test_every_reason_has_its_words_and_its_source() -> None:

@@ -111,13 +111,23 @@ async def test_the_backoff_and_the_outages_beginning_outlive_the_crawl(web: Web,
     site, time = web.robots(DOWN), Time()
     settings = {"REP_STORAGE": address}
     asked, allowed = [], []
-    for seconds in (0.0, 4.9, 0.1, 9.9, 0.1, 40 * DAY):
+    for seconds in (0.0, 4.9, 0.1, 9.9, 0.1, 10 * DAY, 10 * DAY, 10 * DAY):
         time.now += seconds
         result = await crawl(site.url("/"), settings=settings, robots=with_clock(time))
         asked.append(len(site.robots_requests))
         allowed.append(bool(result.pages))
-    assert asked == [1, 1, 2, 2, 3, 4]
-    assert allowed == [False] * 5 + [True]
+    assert asked == [1, 1, 2, 2, 3, 4, 5, 6]
+    assert allowed == [False] * 7 + [True]
+
+
+@ensureDeferred
+async def test_two_failures_that_nobody_saw_between_are_no_long_outage(web: Web, address: str) -> None:
+    site, time = web.robots(DOWN), Time()
+    for days in (0, 31, 31):
+        time.now += days * DAY
+        result = await crawl(site.url("/"), settings={"REP_STORAGE": address}, robots=with_clock(time))
+        assert not result.pages
+    assert len(site.robots_requests) == 3
 
 
 @ensureDeferred

@@ -1,10 +1,11 @@
-"""The rules that a crawler obeys: those of the groups that name it, and of no others (RFC 9309 section 2.2.1)."""
+"""The rules that a crawler obeys: those of all groups that name it, and no others (RFC 9309 section 2.2.1)."""
 
 from __future__ import annotations
 
 import re
 from array import array
 from collections.abc import Sequence
+from itertools import accumulate, repeat
 
 from scrapy_rep.protocol.robotstxt.groups import seconds_of
 from scrapy_rep.protocol.robotstxt.longest_match import LongestMatch
@@ -27,6 +28,8 @@ from scrapy_rep.protocol.robotstxt.syntax import (
 # Looked up once: an enum member's hash costs as much as a search.
 _USER_AGENT = RECORDS[Directive.USER_AGENT]
 _CRAWL_DELAY = RECORDS[Directive.CRAWL_DELAY]
+
+_WHITE_SPACE = WHITE_SPACE.encode()
 
 # So many in a row are worth a pass of their own; few files have them.
 _MANY_LINE_ENDS = "\n" * 32
@@ -61,8 +64,10 @@ class Segments:
         return None
 
     def of(self, product_token: str | None, records: re.Pattern[str] = RULE_LINE) -> tuple[int, ...]:
-        """The indices of the segments with the token's records: all user-agent lines up to them name their crawlers,
-        back to the records before (2.1)."""
+        """The indices of the segments that have such records for the token.
+
+        Records are for the user-agent lines above them, up to the records before (2.1).
+        """
         if product_token is None:
             return ()
         own: list[int] = []
@@ -144,8 +149,10 @@ class EffectiveRules:
         return place is None or self._which_allow()[place] > 0 or compared[0] == ROBOTS_PATH
 
     def rule(self, url: str, octets: bytes) -> Rule | None:
-        """The rule that decides about the URL, as it stands in the file's octets; None if none matches. Raises as
-        `allows` does."""
+        """The rule that decides about the URL, as it stands in the file's octets; None if no rule matches.
+
+        Raises as `allows` does.
+        """
         compared = spellings(url)
         place = self._most_specific(compared)
         if place is None or compared[0] == ROBOTS_PATH:
@@ -197,16 +204,12 @@ class _Places:
                 for record in RULE_VALUE.finditer(text, user_agents[at].end(), ends[at])
             ],
         )
-        self._lines = array("I")
-        line, counted = 1, 0
-        for start in self._starts:
-            line += octets.count(b"\n", counted, start)
-            counted = start
-            self._lines.append(line)
+        line_ends = map(octets.count, repeat(b"\n"), [0, *self._starts], self._starts)
+        self._lines = array("I", accumulate(line_ends))
 
     def line_and_value(self, place: int, octets: bytes) -> tuple[int, bytes]:
         """The number of a rule's line, and its value as written."""
         start = self._starts[place]
         end = octets.find(b"\n", start)
         value = octets[start:] if end < 0 else octets[start:end]
-        return self._lines[place], value.partition(b"#")[0].rstrip(WHITE_SPACE.encode())
+        return self._lines[place] + 1, value.partition(b"#")[0].rstrip(_WHITE_SPACE)

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from scrapy_rep.protocol.robotstxt.rules import Rule, text_of
+from scrapy_rep.protocol.foreign_text import text_of
+from scrapy_rep.protocol.robotstxt.rules import Rule
 from scrapy_rep.protocol.robotstxt.syntax import (
     PATTERN_STARTS,
     RECORDS,

@@ -29,7 +29,7 @@ class LongestMatch:
         """`allow`: for each of the patterns whether it allows. `never_costly`: octets of a spelling that is compared
         with all of them without counting."""
         self._deciding = partial(most_specific, patterns=patterns, allow=allow)
-        # Of duplicates the first that allows, else the first: what is written last stays.
+        # Of duplicates, the first that allows stays, else the first: it is written last.
         in_reverse = sorted(range(len(patterns) - 1, -1, -1), key=allow.__getitem__)
         place_of = {patterns[place]: place for place in in_reverse}
         # Most are prefixes of URLs; so are those whose only `*` is at the end.
@@ -47,7 +47,7 @@ class LongestMatch:
         self._prefixes = tuple(self._by_prefix)
         self._others = _Others(others, never_costly) if others else None
         self.memory = 60 * len(prefixes) + 230 * len(others)
-        """Bytes, about, beside the patterns (measured: tests/protocol/test_costs.py)."""
+        """Bytes that it takes beside the patterns, about (measured: tests/protocol/test_costs.py)."""
 
     def most_specific(self, spelling: str) -> int | None:
         """The place of the pattern that decides about one of a URL's `spellings`; None if none matches.
@@ -83,7 +83,7 @@ class _Tree:
                 shorter = links[shorter]
             links.append(shorter)
             place = place_of[prefix]
-            # A pattern of a shorter prefix is as long as this one only by the `*` at its end.
+            # The pattern of a shorter prefix may be longer than this one, by `*` at its end.
             if shorter >= 0 and len(patterns[most_specific[shorter]]) >= len(patterns[place]):
                 place = deciding([place, most_specific[shorter]])
             most_specific.append(place)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from scrapy_rep.protocol.foreign_text import shortened, text_of
 from scrapy_rep.protocol.robotstxt.effective_rules import EffectiveRules, Segments
 from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_records
 from scrapy_rep.protocol.robotstxt.longest_match_linear import TooCostlyError
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.robotstxt.product_tokens import in_order_of_preference, is_product_token
-from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason, text_of
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.protocol.robotstxt.syntax import RECORDS, WHITE_SPACE, Directive, readable, searchable, without_comments
 
 PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"
@@ -37,7 +38,7 @@ class Ignored:
     line: int
     """Counted from 1."""
     text: str
-    """As written, for people; without white space around it."""
+    """As written, for people, without white space around it; cut to MAX_TEXT characters."""
     reason: str
 
 
@@ -135,7 +136,7 @@ class RobotsTxt:
         ignored: list[Ignored] = []
 
         def report(line: int, reason: str) -> None:
-            ignored.append(Ignored(line, text_of(lines[line - 1].strip(WHITE_SPACE.encode())), reason))
+            ignored.append(Ignored(line, shortened(text_of(lines[line - 1].strip(WHITE_SPACE.encode()))), reason))
 
         read_groups(self.octets, report)
         if self.truncated:

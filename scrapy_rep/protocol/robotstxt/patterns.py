@@ -1,11 +1,13 @@
-"""Octets made comparable, and patterns with `*` and `$` (RFC 9309 sections 2.2.2 and 2.2.3).
+"""Normalisation of URLs and rules, and matching with `*` and `$` (RFC 9309 sections 2.2.2 and 2.2.3).
 
-A pattern is a rule's value, normalised; `*` and an `$` at its end are special in it, all else stands for itself.
+A pattern is a rule's value, normalised. `*`, and `$` at its end, are special in it; everything else is literal.
 """
 
 from __future__ import annotations
 
 import re
+
+from scrapy_rep.protocol.foreign_text import shortened
 
 ROBOTS_PATH = "/robots.txt"  # RFC 9309 2.3: all lower case, in the top-level path
 _UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"  # RFC 3986 2.3
@@ -17,10 +19,10 @@ _MAY_STAND_IN_URL = f"%{_PLAIN}".encode()
 _MAY_STAND_IN_LINES = f"%{_UNRESERVED}{_RESERVED}\n".encode()
 _NORMAL_IN_LINES = "".join(sorted({*_UNRESERVED, *_RESERVED, "\n"} - set("#$"))).encode()
 
-FEW_OCTETS = 8  # different ones that are sooner encoded one by one
+FEW_OCTETS = 8  # so many different ones are encoded faster one by one
 
 _DIGITS = "0123456789ABCDEF"
-# Of each escape what it becomes: itself in capitals, or the unreserved character that it stands for.
+# What each escape becomes: the same in capitals, or the unreserved character that it stands for.
 _ESCAPES = {
     f"%{high}{low}": octet if (octet := chr(int(high + low, 16))) in _UNRESERVED else f"%{high}{low}".upper()
     for high in f"{_DIGITS}abcdef"
@@ -71,10 +73,8 @@ def _settled_escapes(text: str) -> str:
 
 
 def _normalised(text: str, may_stand: bytes) -> str:
-    """Hex digits upper case, unreserved escapes decoded, octets other than those that `may_stand` encoded (2.2.2).
-
-    Of an octet a character.
-    """
+    """The text, a character for each octet: hex digits in upper case, escapes of unreserved characters decoded, all
+    octets encoded but those that `may_stand` (2.2.2)."""
     if "%" in text:
         text = _with_settled_escapes(text)
     odd = set(text.encode("latin-1").translate(None, may_stand))
@@ -87,7 +87,7 @@ def _normalised(text: str, may_stand: bytes) -> str:
 
 
 def _queries_decoded(text: str) -> str:
-    """The same with `%3A %2F %3F %40` decoded after the first `?` of each line (Figure 4, row 2)."""
+    """The lines with `%3A %2F %3F %40` decoded after the first `?` of each (Figure 4, row 2)."""
     parts = _QUERY.split(text)
     queries = "\n".join(parts[1::2])
     for escape, octet in _QUERY_ESCAPES.items():
@@ -97,10 +97,11 @@ def _queries_decoded(text: str) -> str:
 
 
 def spellings(url: str) -> tuple[str, ...]:
-    """What rules are compared with: the URL's path and query, normalised, never its fragment; one spelling, or two
-    where the query has a second one (2.2.2, Figure 4, row 2). An empty path is `/` (RFC 9110 4.2.3).
+    """What rules are compared with: the URL's path and query, normalised, without the fragment.
 
-    ASCII: hex digits upper case, unreserved escapes decoded, octets that no URI may hold raw encoded (2.2.2).
+    Two spellings if the query can be decoded (2.2.2, Figure 4, row 2), else one. ASCII: hex digits in upper case,
+    escapes of unreserved characters decoded, octets that no URI may have encoded (2.2.2). An empty path is `/` (RFC
+    9110 4.2.3).
     Raises ValueError for a text that is neither a URL with an authority nor a path.
     """
     plain = _PLAIN_TARGET.fullmatch(url)
@@ -109,9 +110,10 @@ def spellings(url: str) -> tuple[str, ...]:
     before, target = _TARGET.match(url).groups()  # type: ignore[union-attr]  # it matches anything
     if not target.startswith("/"):
         if before is None and target and target[0] != "?":
+            url = shortened(url)
             raise ValueError(f"{url!r} is neither a URL nor a path: write it as 'https://{url}' or '/{url}'")
         target = "/" + target
-    if _TO_NORMALISE.search(target):  # in requests of Scrapy's, little ever is
+    if _TO_NORMALISE.search(target):  # seldom: Scrapy has normalised most of its URLs
         target = _normalised(target.encode("utf-8", "surrogatepass").decode("latin-1"), _MAY_STAND_IN_URL)
     if "%" not in target or "?" not in target:
         return (target,)
@@ -120,15 +122,14 @@ def spellings(url: str) -> tuple[str, ...]:
 
 
 def is_normal(values: str) -> bool:
-    """Whether of rules' values, one a line, an octet a character, `patterns` would make the same; if not sure, no."""
+    """Whether `patterns` would change nothing about these values; False if that is not sure."""
     return not values.encode("latin-1").translate(None, _NORMAL_IN_LINES)
 
 
 def patterns(values: str) -> str:
-    """The patterns, one a line, of rules' values, one a line, an octet a character; normalised as URLs are.
+    """The patterns of rules' values; both one on each line, a character for each octet. Normalised as URLs are.
 
-    All at once, because a call for each costs more than the work. One that begins with neither `/` nor `*` matches
-    nothing (2.2, path-pattern; 5.1).
+    All at once, because a call for each costs more than the work. The values begin with `/` or `*`.
     """
     text = _normalised(values, _MAY_STAND_IN_LINES)
     if "$" in text:
@@ -140,20 +141,20 @@ def patterns(values: str) -> str:
 
 
 def matches(pattern: str, spelling: str) -> bool:
-    """Whether it matches one of a URL's `spellings`, from the first octet of the path (2.2.2).
+    """Whether the pattern matches one of a URL's `spellings`, from the first octet of the path (2.2.2).
 
-    Nothing backtracks: each text is looked for once, from where the one before it ended.
+    Nothing backtracks: each text is searched for once, from the end of the text before it.
     """
-    if len(pattern) - pattern.count("*") > len(spelling) + 1:  # it requires more octets than there are, `$` being none
+    if len(pattern) - pattern.count("*") > len(spelling) + 1:  # too few octets; `$` is none
         return False
-    if "**" in pattern:  # for time alone: a text that is empty is found wherever one looks
+    if "**" in pattern:  # only for speed: an empty text is found anywhere
         pattern = _STARS.sub("*", pattern)
     first, *others = pattern.removesuffix("$").split("*")
     ends = pattern.endswith("$")
     if not others:
         return spelling == first if ends else spelling.startswith(first)
     *middle, last = others
-    # The last text stands behind all others: where it does not, nobody looks for them.
+    # The last text first: without it, no other needs a search.
     if not spelling.startswith(first) or not (spelling.endswith(last) if ends else last in spelling):
         return False
     position = len(first)

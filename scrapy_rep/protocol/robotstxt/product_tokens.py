@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 EVERYONE = "*"
 
-# The standard's grammar has neither digits nor dots; the web's crawlers have (MJ12bot, 360Spider).
+# The standard's grammar has no digits and dots; crawlers have (MJ12bot, 360Spider, archive.org_bot).
 IDENTIFIER = r"[A-Za-z0-9_.-]+"
 
 
@@ -17,5 +17,5 @@ def is_product_token(text: str) -> bool:
 
 
 def in_order_of_preference(tokens: str | Sequence[str]) -> tuple[str, ...]:
-    """One token, or several of which the first that any group names is obeyed (Google's specification)."""
+    """One token, or several: the first that any group names is obeyed (Google's specification)."""
     return (tokens,) if isinstance(tokens, str) else tuple(tokens)

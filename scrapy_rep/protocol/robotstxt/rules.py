@@ -1,4 +1,4 @@
-"""Rules, the longest match of which decides (RFC 9309 section 2.2.2)."""
+"""Rules and verdicts, and each verdict's reason in words (RFC 9309 section 2.2.2)."""
 
 from __future__ import annotations
 
@@ -8,19 +8,12 @@ from enum import Enum
 from typing import NamedTuple
 
 from scrapy_rep.protocol.access_result import AccessResult
-
-
-def text_of(octets: bytes) -> str:
-    """Octets of a robots.txt as text for people: UTF-8, or Latin-1 where they are none. Never raises."""
-    try:
-        return octets.decode("utf-8")
-    except UnicodeDecodeError:
-        return octets.decode("latin-1")
+from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened, text_of
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One allow or disallow line."""
+    """One allow or disallow line; as text `Disallow: /private/`, cut to MAX_RULE characters."""
 
     line: int
     """Counted from 1."""
@@ -30,11 +23,11 @@ class Rule:
 
     @property
     def pattern(self) -> str:
-        """Its value as written, for people: UTF-8, or Latin-1 where the octets are none."""
+        """Its value as written: UTF-8, or Latin-1 if the octets are no UTF-8."""
         return text_of(self.octets)
 
     def __str__(self) -> str:
-        return f"{'Allow' if self.allow else 'Disallow'}: {self.pattern}"
+        return shortened(f"{'Allow' if self.allow else 'Disallow'}: {self.pattern}", MAX_RULE)
 
 
 class VerdictReason(Enum):
@@ -55,9 +48,9 @@ class ReasonWords(NamedTuple):
     """A reason in words: half a sentence that follows "allowed: " or "refused: ", and where it is specified."""
 
     allowed: str
-    """Empty where the reason never allows."""
+    """Empty if the reason never allows."""
     refused: str
-    """Empty where the reason never refuses."""
+    """Empty if the reason never refuses."""
     source: str
 
 
@@ -78,19 +71,27 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a URL may be fetched, and why."""
+    r"""Whether a URL may be fetched, and why.
+
+    >>> from scrapy_rep import RobotsTxt
+    >>> robots = RobotsTxt.parse(b"User-agent: *\nDisallow: /private/\n")
+    >>> verdict = robots.verdict("https://example.com/private/diary", "ExampleBot")
+    >>> verdict.allowed, verdict.words, str(verdict.rule), verdict.rule.line
+    (False, 'a rule forbids it', 'Disallow: /private/', 2)
+    """
 
     allowed: bool
     reason: VerdictReason
     rule: Rule | None = None
-    """The rule that decided; None where none matched."""
+    """The rule that decided; None unless the reason is RULE."""
     product_token: str | None = None
-    """The crawler's token by which the deciding group was found, as given, or `*`; None where no group applied."""
+    """The token whose groups were obeyed, as given, or `*`; None if no group applied, or there are no rules."""
     access: AccessResult = AccessResult.SUCCESS
+    """How robots.txt counts: SUCCESS if there are rules."""
     robots_url: str | None = None
-    """The address asked for, of the initial authority; None for a body parsed without one."""
+    """The origin's robots.txt, wherever redirects led; None for a body that was parsed without a URL."""
     answer: str = ""
-    """What robots.txt answered, in words: `HTTP 200`, or why there was no answer; empty where nobody asked."""
+    """What robots.txt answered, in words: `HTTP 200`, or why there was no answer; empty if nobody fetched it."""
 
     @property
     def words(self) -> str:
@@ -105,7 +106,7 @@ class Verdict:
 
 
 def most_specific(places: Sequence[int], patterns: Sequence[str], allow: Sequence[int]) -> int:
-    """Of patterns that match the one that decides, by their places: that of the most octets, `*` and `$` counted; of
+    """The place of the pattern that decides, of those that match: that of the most octets, `*` and `$` counted; of
     equals the first that allows, else the first (2.2.2)."""
     most = max([len(patterns[place]) for place in places])
     longest = [place for place in places if len(patterns[place]) == most]

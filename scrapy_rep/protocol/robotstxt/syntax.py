@@ -1,4 +1,4 @@
-"""Octets of a robots.txt -> the text that is searched, and what a record is in it (RFC 9309 2.2, 2.2.4 and 2.5)."""
+"""From the octets of a robots.txt to its lines, and what a record is (RFC 9309 2.2, 2.2.4 and 2.5)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def readable(body: bytes, limit: int) -> bytes:
     else:
         octets = octets.removeprefix(codecs.BOM_UTF8)
     if b"\r" in octets:
-        # Either way each CRLF or CR becomes LF; removing octets is ten times faster than replacing them.
+        # Both ways make LF of each CRLF and CR. To remove octets is ten times faster than to replace them.
         ends_all = octets.count(b"\r") == octets.count(b"\r\n")
         octets = octets.replace(b"\r", b"") if ends_all else octets.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if len(body) > limit:
-        # One octet past the limit is looked at: the line is whole if its end is there.
+        # The octet after the limit shows whether the last line is whole.
         octets = octets[: octets.rfind(b"\n") + 1]
     if b"\0" in octets:
         # Some servers pad lines with NUL, which would disarm their rules.
@@ -46,12 +46,12 @@ def _is_utf_16(octets: bytes) -> bool:
 
 
 def searchable(octets: bytes) -> str:
-    """A text in which records are found: an octet a character, and LF before each line."""
+    """The text that the expressions below search: a character for each octet, and LF before each line."""
     return "\n" + octets.decode("latin-1")
 
 
 class Directive(Enum):
-    """The records that are read, each with its misspellings, which are read as well (2.2.4: MAY be lenient)."""
+    """The keys that are read, each with the misspellings that are read as well (2.2.4: MAY be lenient)."""
 
     def __init__(self, spelling: str, *misspellings: str) -> None:
         self.spellings = (spelling, *misspellings)
@@ -64,18 +64,18 @@ class Directive(Enum):
 
 
 _WS = f"[{WHITE_SPACE}]"
-# What follows never begins with white space: no need to try less of it. Python can be told so since 3.11.
+# What follows never begins with white space, so all of it is taken. Python can be told so since 3.11.
 _ANY_WS = f"{_WS}*+" if sys.version_info >= (3, 11) else f"{_WS}*"
-# Of a user-agent line no more than the token, none where the value begins otherwise: `*foo` names nobody (2.2.1).
+# The token of a user-agent line; empty if its value begins with none: `*foo` names nobody (2.2.1).
 _TOKEN = rf"({IDENTIFIER}|\*(?=[\n#{WHITE_SPACE}]|\Z)|)"
 TOKEN = re.compile(_TOKEN)
 _VALUE = "(.*)"
-# A missing colon is forgiven where the line is exactly two words, the first a known key.
+# A missing colon is forgiven if the line is exactly two words, the first a known key.
 _ONE_WORD = rf"{_WS}(?={_ANY_WS}[^\n#:{WHITE_SPACE}][^\n#{WHITE_SPACE}]*{_ANY_WS}(?:[\n#]|\Z))"
 
 
 def _key(*directives: Directive) -> str:
-    """A key up to its value."""
+    """The expression for a key, with its colon."""
     spellings = [re.escape(spelling) for directive in directives for spelling in directive.spellings]
     words = "|".join(spelling for spelling in spellings if " " not in spelling)
     key = rf"(?:{words})(?:{_ANY_WS}:|{_ONE_WORD})"
@@ -85,19 +85,19 @@ def _key(*directives: Directive) -> str:
 
 
 def _record(key: str, value: str) -> re.Pattern[str]:
-    """Linear in the text: no part can match what the next one begins with."""
+    """The expression for a line. Linear in the text: no part can match what the next one begins with."""
     return re.compile(rf"\n{_ANY_WS}{key}{_ANY_WS}{value}", re.ASCII)
 
 
-# What a record is, is said here and nowhere else: whoever wants one kind alone passes over all other lines.
+# Only these define what a record is. Who needs one kind of record searches for it, and skips all other lines.
 RECORDS = {
     directive: _record(_key(directive), _TOKEN if directive is Directive.USER_AGENT else _VALUE)
     for directive in Directive
 }
 RULE_LINE = _record(_key(Directive.ALLOW, Directive.DISALLOW), "")
 RULE_OR_DELAY_LINE = _record(_key(Directive.ALLOW, Directive.DISALLOW, Directive.CRAWL_DELAY), "")
-# Of rules that may match (2.2, path-pattern; 5.1) the value, and the key where it allows, else nothing. Both find the
-# same lines in the same order: a rule's place is its place in either.
+# Rules that can match (2.2, path-pattern; 5.1): the first finds their values; the second their keys, empty for a
+# disallow. Both find the same lines in the same order, so a rule has the same place in both.
 PATTERN_STARTS = ("/", "*")
 _PATTERN_START = f"[{''.join(PATTERN_STARTS)}]"
 RULE_VALUE = _record(_key(Directive.ALLOW, Directive.DISALLOW), rf"({_PATTERN_START}.*)")
@@ -107,7 +107,7 @@ _COMMENT = re.compile("#.*")
 
 
 def without_comments(lines: str) -> str:
-    """Values that `RECORDS` found, one a line, without comments and white space behind them."""
+    """Values that `RECORDS` found, one on each line, without comments and the white space before them."""
     if "#" in lines:
         lines = _COMMENT.sub("", lines)
     if " \n" in lines or "\t\n" in lines or lines.endswith((" ", "\t")):
