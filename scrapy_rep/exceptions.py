@@ -5,7 +5,7 @@ from __future__ import annotations
 from scrapy.exceptions import IgnoreRequest
 
 from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.text import MAX_RULE, printable
 
 
@@ -44,4 +44,6 @@ def explanation(verdict: Verdict) -> str:
         return f"Forbidden by robots.txt ({where}, line {verdict.rule.line}, group of {token!r}: {rule})"
     if verdict.access is AccessResult.UNREACHABLE:
         return f"Forbidden while robots.txt is unreachable ({where}: {printable(verdict.answer)})"
+    if verdict.reason is VerdictReason.TOO_COSTLY:
+        return f"Forbidden because {verdict.words} ({where})"
     return f"Forbidden by REP_STATUS_POLICY ({where}: {printable(verdict.answer)})"

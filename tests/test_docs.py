@@ -18,13 +18,17 @@ from crawling import ADDON, Crawl, Time, crawl, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+from test_imports import LAYERS
 from web import Site, Web, answer
 
 import scrapy_rep
 from scrapy_rep import AccessResult, RepDecodingMiddleware, RepMiddleware, signals
-from scrapy_rep.commands import findings
+from scrapy_rep.cache.shared_store import LEASE_SECONDS
+from scrapy_rep.commands import output
+from scrapy_rep.extensions.outage_log import WARNED_ORIGINS
 from scrapy_rep.fetching import turns
-from scrapy_rep.protocol.freshness import MAX_LIFETIME
+from scrapy_rep.fetching.redirects import RETRY_DELAY
+from scrapy_rep.protocol.freshness import LAST_TENTH, MAX_LIFETIME
 from scrapy_rep.protocol.lifecycle import BACKOFF_FIRST, BACKOFF_MAX
 from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS
 from scrapy_rep.protocol.status_policy import CAUTIOUS, RFC9309, result_of
@@ -32,6 +36,7 @@ from scrapy_rep.scrapy_internals import head_limit, scheduler_door
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.stats import STATS
 from scrapy_rep.storage import STORAGES
+from scrapy_rep.storage.circuit_breaker import DEADLINE
 from scrapy_rep.user_agent import META_KEY
 
 ROOT = Path(__file__).parents[1]
@@ -126,6 +131,7 @@ def test_every_block_is_of_a_kind_that_a_test_runs() -> None:
         ("text", "example-output"),  # tests/test_example_project.py
         ("text", "builtin-output"),  # the same
         ("text", "modules"),
+        ("text", "layers"),
         ("{eval-rst}", ""),  # sphinx-build, in .ci/run
         ("{toctree}", ""),  # the same
     }
@@ -461,6 +467,26 @@ def test_every_module_is_in_the_map() -> None:
     assert sorted(said) == sorted(path.relative_to(ROOT).as_posix() for path in modules)
 
 
+def test_the_layers() -> None:
+    assert [tuple(line.split(", ")) for line in marked("layers").splitlines()] == list(LAYERS)
+
+
+def test_numbers_in_words() -> None:
+    assert (LEASE_SECONDS, DEADLINE, RETRY_DELAY, WARNED_ORIGINS, LAST_TENTH) == (10, 5, 1, 10, 0.1)
+    for page, words in {
+        "docs/storage.md": ("over after ten seconds", "within five seconds"),
+        "docs/settings.md": (
+            "follows after one second",
+            "at the latest after two seconds",
+            "four times as\nlong as usual",
+        ),
+        "docs/spiders.md": ("for the first ten origins",),
+        "docs/answers.md": ("In the last tenth",),
+    }.items():
+        assert all(word in PAGES[page] for word in words), page
+    assert (turns.SLOW_AFTER_MAX, turns.SLOW_FACTOR) == (2, 4)
+
+
 def test_the_benchmarks_are_there() -> None:
     for command, *_ in table("benchmarks"):
         assert (ROOT / shlex.split(names(command)[0])[1]).is_file(), command
@@ -528,8 +554,8 @@ def test_every_option_of_the_command_is_in_its_table() -> None:
 
 
 def test_the_exit_statuses() -> None:
-    of_findings = {findings.ALL_ALLOWED, findings.SOME_REFUSED, findings.COULD_NOT_TELL}
-    assert {int(cells[0]) for cells in table("exit-status")} == {*of_findings, 2}
+    of_output = {output.ALL_ALLOWED, output.SOME_REFUSED, output.COULD_NOT_TELL}
+    assert {int(cells[0]) for cells in table("exit-status")} == {*of_output, 2}
 
 
 @pytest.mark.parametrize("mark", ["example-command", "test-command"])
