@@ -1,4 +1,28 @@
-"""scrapy-rep: crawls that obey robots.txt as RFC 9309 says."""
+"""scrapy-rep: crawls that obey robots.txt as RFC 9309 says.
+
+The way of one request
+    `scrapy_internals.scheduler_door` asks `middleware` whether the origin's robots.txt is known. If not, the request
+    waits there while `cache.resolver` starts one `cache.origin_fetch` for the origin. Then the request goes on, and
+    `middleware.process_request` asks `cache.resolver` for the origin's `RobotsPolicy` (`peek`: no fetch, no wait), asks
+    that for a verdict, and lets the request pass or raises `ForbiddenByRobots`.
+
+The way of one robots.txt body
+    `fetching.fetcher` makes one HTTP request, an `Answer`; `fetching.redirects` follows redirects to a `FetchResult`;
+    `protocol.lifecycle.after_fetch` makes of it the origin's new `Entry`, which `cache.memory` and `cache.shared_store`
+    keep; `protocol.lifecycle.policy_at` makes of an entry the `RobotsPolicy` of a moment; `protocol.robotstxt` answers
+    for one URL, with a `Verdict`. Signals (`signals`) tell of each step; `extensions` listen to them.
+
+Who may touch the internals of Scrapy and Twisted
+    The modules in `scrapy_internals`, and no other.
+
+Where to add
+    a directive: `protocol.robotstxt.syntax` (`Directive`) and `protocol.robotstxt.groups` (what it means);
+    a status policy: a row in `protocol.status_policy` (`POLICIES`);
+    a store: a subclass of `storage.Storage`, named in `storage.STORAGES` or in the setting REP_STORAGES;
+    a listener: a class in `extensions`, connected to `signals` and started in `middleware._start_extensions`;
+    a setting: a row in `settings` (`SETTINGS`);
+    a stat: a row in `stats` (`STATS`).
+"""
 
 from __future__ import annotations
 

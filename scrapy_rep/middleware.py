@@ -206,8 +206,7 @@ class RepMiddleware:
         self._stats.inc_value("rep/waited")
         began = self.monotonic()
         try:
-            # One that never came through the door is no part of what the engine limits.
-            with self._downloads.uncounted(request) if self._door.is_open else nullcontext():
+            with self._downloads.uncounted(request) if self._door.never_saw(request) else nullcontext():
                 policy = await self._resolver.resolve(origin, request)
         except CrawlClosingError:
             raise IgnoreRequest("The crawl closed while the request waited for robots.txt") from None

@@ -1,4 +1,4 @@
-"""Imports point one way: the protocol knows nothing of Scrapy, and whoever decides is handed what acts."""
+"""Imports point one way: from what a crawl loads down to the protocol, which imports the standard library alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,21 @@ import pytest
 import scrapy_rep
 
 ROOT = Path(scrapy_rep.__file__).parent
-# A core that takes values and returns values needs none of these.
+
+# The folders and modules of the package. Each imports from itself and from rows below its own.
+LAYERS = (
+    ("scrapy_rep",),
+    ("addon", "commands", "sitemap_spider"),
+    ("middleware",),
+    ("cache", "extensions"),
+    ("fetching", "storage"),
+    ("exceptions", "exemptions", "origin_info", "robotparser"),
+    ("clock", "settings", "signals", "stats", "text", "user_agent"),
+    ("scrapy_internals",),
+    ("protocol",),
+)
+ROW = {room: row for row, rooms in enumerate(LAYERS) for room in rooms}
+# Values in, values out: that takes no clock and no I/O.
 CLOCK_AND_IO = {
     *("asyncio", "concurrent", "datetime", "ftplib", "http", "importlib", "io", "logging", "os", "pathlib", "queue"),
     *("random", "sched", "secrets", "select", "selectors", "signal", "ssl", "subprocess", "tempfile"),
@@ -24,59 +38,83 @@ CLOCK_AND_IO = {
 
 
 def name_of(path: Path) -> str:
-    """A module's name from the package on: `protocol.parser`; a package's is its own, the whole is `scrapy_rep`."""
+    """A module's name in the package: `protocol.origin`. A folder has its own, the package is `scrapy_rep`."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts) or "scrapy_rep"
 
 
 FILES = {name_of(path): path for path in sorted(ROOT.rglob("*.py"))}
+TREES = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in FILES.items()}
 
 
-def imports_of(module: str) -> set[str]:
-    """All it imports, at whatever place: its own package's modules as in FILES, others by their first name."""
-    path = FILES[module]
-    return set(_imports(ast.parse(path.read_text(encoding="utf-8")), path))
+def room_of(module: str) -> str:
+    return module.partition(".")[0]
 
 
-def _imports(tree: ast.Module, path: Path) -> Iterator[str]:
-    for node in ast.walk(tree):
+def imports_of(module: str) -> Iterator[str]:
+    """Everything it imports, wherever in the file: modules of the package as in FILES, others by their first name."""
+    for node in ast.walk(TREES[module]):
         if isinstance(node, ast.Import):
-            yield from (_resolved(alias.name.split(".")) for alias in node.names)
+            yield from (resolved(alias.name.split(".")) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            above = list(path.relative_to(ROOT.parent).parent.parts)
+            above = list(FILES[module].relative_to(ROOT.parent).parent.parts)
             base = above[: len(above) + 1 - node.level] if node.level else []
             start = [*base, *(node.module or "").split(".")] if node.module else base
             # What is imported from a package may be a module of it.
-            yield from (_resolved([*start, alias.name]) for alias in node.names)
+            yield from (resolved([*start, alias.name]) for alias in node.names)
 
 
-def _resolved(names: list[str]) -> str:
+def resolved(names: list[str]) -> str:
     if names[0] != ROOT.name:
         return names[0]
     own = [".".join(names[1:end]) for end in range(len(names), 1, -1)]
     return next((name for name in own if name in FILES), ROOT.name)
 
 
-IMPORTS = {module: imports_of(module) for module in FILES}
+IMPORTS = {module: set(imports_of(module)) for module in FILES}
 OWN = {module: imported & set(FILES) for module, imported in IMPORTS.items()}
-PROTOCOL = sorted(module for module in FILES if module.split(".")[0] == "protocol")
-
-
-def importers_of(module: str) -> set[str]:
-    return {importer for importer, imported in OWN.items() if module in imported}
+PROTOCOL = [module for module in FILES if room_of(module) == "protocol"]
 
 
 def test_the_reading_of_imports_itself() -> None:
     assert {"addon", "protocol.robotstxt.parser", "importlib", "typing"} <= IMPORTS["scrapy_rep"]
-    assert {"scrapy", "cache.resolver", "fetching.fetcher", "protocol.access_result"} <= IMPORTS["middleware"]
+    assert {"scrapy", "cache.resolver", "protocol.access_result"} <= IMPORTS["middleware"]
     assert {"dataclasses", "protocol.robotstxt.rules"} <= IMPORTS["protocol.robotstxt.parser"]
+
+
+# Directions.
+
+
+def test_each_folder_and_module_is_in_one_row() -> None:
+    assert sorted(room for rooms in LAYERS for room in rooms) == sorted({room_of(module) for module in FILES})
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_imports_lead_down(module: str) -> None:
+    room = room_of(module)
+    others = {imported for imported in OWN[module] if room_of(imported) != room}
+    assert {imported for imported in others if ROW[room_of(imported)] <= ROW[room]} == set()
+
+
+def test_there_is_no_circle() -> None:
+    order = list(TopologicalSorter(OWN).static_order())  # raises CycleError
+    assert set(order) == set(FILES)
+
+
+# The protocol.
 
 
 @pytest.mark.parametrize("module", PROTOCOL)
 def test_the_protocol_imports_the_standard_library_alone(module: str) -> None:
     others = IMPORTS[module] - set(PROTOCOL)
+    if module.startswith("protocol.robotstxt."):
+        others.discard("http_sf")  # it reads structured fields (RFC 9651)
     assert others <= sys.stdlib_module_names
     assert not others & CLOCK_AND_IO
+
+
+def test_structured_fields_are_read_in_one_place() -> None:
+    assert sum("http_sf" in imported for imported in IMPORTS.values()) <= 1
 
 
 @pytest.mark.parametrize(
@@ -87,66 +125,23 @@ def test_the_protocol_imports_the_standard_library_alone(module: str) -> None:
     ],
 )
 def test_what_the_protocol_takes_of_libraries_that_could_do_more(library: str, harmless: set[str]) -> None:
-    trees = [ast.parse(FILES[module].read_text(encoding="utf-8")) for module in PROTOCOL if library in IMPORTS[module]]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
+    nodes = [node for module in PROTOCOL if library in IMPORTS[module] for node in ast.walk(TREES[module])]
     used = {node.attr for node in nodes if isinstance(node, ast.Attribute) and ast.unparse(node.value) == library}
     assert used == harmless
     assert not any(isinstance(node, ast.ImportFrom) and node.module == library for node in nodes)
 
 
-def test_no_import_leads_back() -> None:
-    order = list(TopologicalSorter(OWN).static_order())  # raises where one does
-    assert set(order) == set(FILES)
+# What is loaded when.
 
-
-def test_nothing_imports_the_package_as_a_whole() -> None:
-    assert importers_of("scrapy_rep") == set()
-
-
-def test_what_stands_on_top() -> None:
-    assert importers_of("addon") <= {"scrapy_rep"}
-    assert importers_of("middleware") <= {
-        "addon",
-        "scrapy_rep",
-        "sitemap_spider",
-        "commands.spiders",
-        "commands.stored",
-    }
+LOADED = "import sys, scrapy_rep; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
 
 
 def test_what_every_scrapy_call_loads_imports_nothing_when_it_is_loaded() -> None:
-    tree = ast.parse(FILES["commands.robots"].read_text(encoding="utf-8"))
-    loaded = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
+    body = TREES["commands.robots"].body
+    loaded = {node.module for node in body if isinstance(node, ast.ImportFrom)}
     assert loaded == {"__future__", "typing", "scrapy.commands", "scrapy.exceptions"}, "Scrapy loads all of them anyway"
-    assert not any(isinstance(node, ast.Import) for node in tree.body)
-
-
-@pytest.mark.parametrize(
-    "feature",
-    [
-        "extensions.crawl_delay",
-        "extensions.robotstxt_denied",
-        "extensions.drop_early",
-        "exemptions",
-        "extensions.report.collector",
-    ],
-)
-def test_what_is_built_upon_the_gate_knows_it_as_observers_do(feature: str) -> None:
-    assert importers_of(feature) <= {"middleware"}
-    assert not OWN[feature] & {"middleware", "cache.resolver", "fetching.fetcher", "scrapy_internals.parking"}
-
-
-def test_the_resolver_is_handed_what_acts() -> None:
-    assert not IMPORTS["cache.resolver"] & {"fetching.fetcher", "middleware", "addon", "time", "asyncio", "storage"}
-    assert importers_of("cache.resolver") <= {"middleware", "scrapy_rep"}
-    assert importers_of("fetching.fetcher") <= {"middleware", "scrapy_rep"}
-
-
-def test_settings_import_nothing_but_the_protocol() -> None:
-    assert all(module in PROTOCOL for module in OWN["settings"])
-
-
-LOADED = "import sys, scrapy_rep; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    assert not any(isinstance(node, ast.Import) for node in body)
+    assert TREES["commands"].body == [], "it is loaded with it"
 
 
 def test_the_package_itself_loads_nothing_heavy() -> None:
@@ -159,6 +154,9 @@ def test_the_protocol_loads_no_scrapy() -> None:
     code = f"from scrapy_rep import {', '.join(['RobotsTxt', 'Verdict', 'AccessResult'])}; {LOADED}"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert not {"scrapy", "twisted"} & set(loaded)
+
+
+# Public names.
 
 
 @pytest.mark.parametrize("name", scrapy_rep.__all__)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 from urllib.parse import urljoin, urlsplit
+from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -19,11 +20,13 @@ from twisted.internet.defer import CancelledError
 from w3lib.url import safe_url_string
 
 from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST, RepDecodingMiddleware
-from scrapy_rep.fetching.http_headers import caching_of, retry_after
+from scrapy_rep.fetching.http_headers import MAX_OCTETS, caching_of, retry_after
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.fetching.wire_timeout import within
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.freshness import SILENT, Caching
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.redirect_target import is_private
 from scrapy_rep.scrapy_internals.head_limit import HeadLimit
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
@@ -69,6 +72,8 @@ class Fetcher:
         self._turns = FetchTurns(settings.fetch_concurrency)
         self._body_limit = _BodyLimit(crawler, settings.body_limit)
         self._head_limit = HeadLimit(crawler)
+        # By trigger: whether its last answer came from a private host.
+        self._was_private: WeakKeyDictionary[Request, bool] = WeakKeyDictionary()
 
     async def fetch(
         self,
@@ -87,7 +92,7 @@ class Fetcher:
 
         Raises CancelledError when the crawl closes.
         """
-        async with self._turns.turn():
+        async with self._turns.turn(is_repeated=past_cache):
             answer = await self._fetch(url, trigger, jar, past_cache, validators)
         self._crawler.signals.send_catch_log(robots_response, url=url, answer=answer, request=trigger)
         return answer
@@ -108,6 +113,9 @@ class Fetcher:
                 except (asyncio.CancelledError, CancelledError):
                     self._body_limit.abandon(request)
                     raise
+            if (address := self._private_address(response, request, trigger)) is not None:
+                reason = f"a public host redirected to {address}, which is private (REP_REDIRECT_PRIVATE)"
+                return Answer(None, reason=reason, dropped=True)
             jar.extract_cookies(response, request)
         except CancelledError:  # an Exception, if it is Twisted's
             raise
@@ -146,6 +154,18 @@ class Fetcher:
             if name in trigger.headers:
                 request.headers[name] = trigger.headers[name]
         return request
+
+    def _private_address(self, response: Response, request: Request, trigger: Request) -> str | None:
+        """The private address that a public host has led to by a name; None where nothing is wrong."""
+        origin, address = Origin.of(request.url), response.ip_address
+        if (response.request or request).meta.get("proxy"):
+            address = None  # the proxy's
+        is_private_here = any(is_private(str(host)) for host in (origin and origin.host, address) if host)
+        was_private = self._was_private.get(trigger, False)
+        self._was_private[trigger] = is_private_here
+        if self._settings.redirect_private or was_private or origin == Origin.of(trigger.url):
+            return None
+        return str(address) if address is not None and is_private_here else None
 
     def _answer(self, response: Response, request: Request) -> Answer:
         if "dataloss" in response.flags:
@@ -190,15 +210,20 @@ def _in_words(exc: Exception) -> str:
 
 
 def _location(response: Response) -> str | None:
-    """The absolute URL in the Location field, read as RedirectMiddleware reads it; None if there is none."""
+    """The absolute URL in the Location field, as it would be requested; None where that is not clear."""
     value = response.headers.get("Location")
-    if not value or not value.strip():
+    if not value or not value.strip() or len(value) > MAX_OCTETS:
         return None
     try:
         location = safe_url_string(value)
         parts = urlsplit(location)
         # RFC 3986 5.2.2, strictly: `http:` and `http:x` are not relative references.
-        return None if parts.scheme and not parts.netloc else urljoin(response.url, location)
+        if parts.scheme and not parts.netloc:
+            return None
+        joined = urljoin(response.url, location)
+        url = safe_url_string(joined)  # as Request does
+        # `//a\\b` has one host before that, and another one after.
+        return url if urlsplit(url).netloc == urlsplit(joined).netloc else None
     except ValueError:
         return None
 

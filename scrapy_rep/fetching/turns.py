@@ -1,40 +1,49 @@
-"""How many robots.txt files are fetched at a time (REP_FETCH_CONCURRENCY), whatever hosts never answer."""
+"""How many robots.txt files are fetched at a time (REP_FETCH_CONCURRENCY), however many hosts never answer."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from heapq import heappop, heappush
+from itertools import count
+from time import monotonic
 
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-SLOW_AFTER = 1.0  # seconds
+SLOW_AFTER_MIN, SLOW_AFTER_MAX = 0.25, 2.0  # seconds
+SLOW_FACTOR = 4.0  # times as long as answers usually take
+SMOOTHING = 1 / 8  # of the usual time by each answer; RFC 6298 2.3
 MAX_SLOW = 1_000  # a bound on sockets
 
 
 class FetchTurns:
-    """At most so many fetches at a time, not counting those that have had no answer for a while.
+    """At most so many fetches at a time, not counting slow ones.
 
-    The newest goes first: older ones have been overtaken by others all along, and may be of hosts that never answer.
+    First fetches go before repeated ones. Of these the newest goes first: what has waited longer may be behind hosts
+    that never answer.
     """
 
     def __init__(self, limit: int) -> None:
         self._free = limit
         self._slow = 0
-        self._waiting: list[Deferred[None]] = []
+        self._usual = SLOW_AFTER_MAX / 2 / SLOW_FACTOR
+        self._numbers = count()
+        self._waiting: list[tuple[bool, int, Deferred[None]]] = []
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
+    async def turn(self, *, is_repeated: bool) -> AsyncIterator[None]:
         """Wait for a turn, and take it for the time of a fetch."""
         if self._free:
             self._free -= 1
         else:
-            waiter: Deferred[None] = Deferred(self._waiting.remove)
-            self._waiting.append(waiter)
+            waiter: Deferred[None] = Deferred()
+            heappush(self._waiting, (is_repeated, -next(self._numbers), waiter))
             await maybe_deferred_to_future(waiter)
-        turn = _Turn()
-        timer = call_later(SLOW_AFTER, self._give_early, turn)
+        began, turn = monotonic(), _Turn()
+        slow_after = min(max(SLOW_FACTOR * self._usual, SLOW_AFTER_MIN), SLOW_AFTER_MAX)
+        timer = call_later(slow_after, self._give_early, turn)
         try:
             yield
         finally:
@@ -42,20 +51,23 @@ class FetchTurns:
             if turn.is_given:
                 self._slow -= 1
             else:
+                self._usual += SMOOTHING * (monotonic() - began - self._usual)
                 self._give()
 
     def _give_early(self, turn: _Turn) -> None:
+        """It is slow: another fetch may begin."""
         if self._slow < MAX_SLOW:
             self._slow += 1
             turn.is_given = True
             self._give()
 
     def _give(self) -> None:
-        """The turn to another fetch."""
-        if self._waiting:
-            self._waiting.pop().callback(None)
-        else:
-            self._free += 1
+        while self._waiting:
+            waiter = heappop(self._waiting)[-1]
+            if not waiter.called:  # else it was cancelled
+                waiter.callback(None)
+                return
+        self._free += 1
 
 
 class _Turn:

@@ -3,43 +3,74 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from urllib.parse import urlsplit
 
 from scrapy_rep.protocol.origin import Origin
 
 MAX_REDIRECTS = 5  # RFC 9309 2.3.1.2: "at least five"
-# RFC 6761 6.3, RFC 6762, RFC 8375; ICANN's resolution 2024.07.29.06, where clouds keep their metadata.
-PRIVATE_NAMES = frozenset({"localhost", "local", "home.arpa", "internal"})
-# RFC 4291 2.5.5 (mapped, and compatible as it once was), RFC 6052, RFC 3056: the IPv4 address follows the prefix.
-EMBEDDING_IPV4 = tuple(map(ipaddress.IPv6Network, ("::ffff:0:0/96", "::/96", "64:ff9b::/96", "2002::/16")))
-# Where Python's versions differ: RFC 6890 2.2.2, RFC 3879.
-NOT_GLOBAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "fec0::/10")))
+# RFC 6761 6.3, RFC 6762 and its appendix G, RFC 8375; ICANN's resolutions 2018.02.04.12 and 2024.07.29.06 (clouds keep
+# their metadata there); the hosts files of Unix systems.
+PRIVATE_NAMES = frozenset(
+    "localhost localdomain ip6-localhost ip6-loopback local home.arpa internal intranet private corp home lan".split()
+)
+# RFC 4291 2.5.5 (mapped, and compatible), RFC 2765 2.1, RFC 6052, RFC 3056: the IPv4 address follows the prefix.
+EMBEDDING_IPV4 = tuple(
+    map(ipaddress.IPv6Network, ("::ffff:0:0/96", "::ffff:0:0:0/96", "::/96", "64:ff9b::/96", "2002::/16"))
+)
+# Where Python's versions differ: RFC 6890 2.2.2, RFC 3879, RFC 8215.
+NOT_GLOBAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "fec0::/10", "64:ff9b:1::/48")))
+# What all programs read alike. Of others, one reads this host and one that: `http://a\b/`, `http://0127.0.0.1/`.
+_AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?)(?::[0-9]*)?")
+_ENDS_IN_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)")  # URL Standard 3.5
 
 
 def why_not_followed(url: str, location: str | None, *, private: bool) -> str | None:
-    """What is wrong with a redirect from `url` to there; None where it may be followed.
+    """What is wrong with a redirect from `url` to `location`; None where it may be followed.
 
-    `private`: hosts that are public may redirect to addresses that are not.
+    Both are absolute, and `location` is the very string that would be requested. `private`: whether public hosts may
+    redirect to private ones.
     """
     origin = Origin.of(location) if location else None
     if location is None or origin is None:
         return "without a Location that can be followed"
     if origin.scheme not in {"http", "https"}:
         return f"to {origin.scheme}:, which is neither http nor https"
+    authority = urlsplit(location).netloc
     # RFC 9110 4.2.4: from an untrusted source, "treat its presence as an error".
-    if "@" in urlsplit(location).netloc:
+    if "@" in authority:
         return "to an address with user information in it"
-    if "%" in origin.host:
-        return "to a host in disguise"  # who reads it decoded reads another
     source = Origin.of(url)
     if not private and source is not None and is_private(origin.host) and not is_private(source.host):
         return f"from a public host to {origin.host}, which is private (REP_REDIRECT_PRIVATE)"
+    if not _is_unambiguous(authority, origin.host):
+        return "to a host that can be read in two ways"
     return None
 
 
+def _is_unambiguous(authority: str, host: str) -> bool:
+    if not _AUTHORITY.fullmatch(authority):
+        return False
+    if authority.startswith("["):
+        return True
+    written = authority.partition(":")[0].lower().removesuffix(".")
+    return written == host and (_is_address(host) or not _ENDS_IN_NUMBER.fullmatch(host))
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 def is_private(host: str) -> bool:
-    """Whether an origin's host is literally a loopback, private, link-local or other address that is not global, or a
-    name for private use."""
+    """Whether an origin's host is not on the public internet, as far as its name or address tells.
+
+    Private are addresses that are loopback, private, link-local, multicast or otherwise not global, and names for
+    private use. A name may still resolve to a private address.
+    """
     if host in PRIVATE_NAMES or host.endswith(tuple(f".{name}" for name in PRIVATE_NAMES)):
         return True
     try:
@@ -50,4 +81,4 @@ def is_private(host: str) -> bool:
         embedded = next((net for net in EMBEDDING_IPV4 if address in net), None)
         if embedded is not None:
             address = ipaddress.IPv4Address(int(address) >> (96 - embedded.prefixlen) & 0xFFFFFFFF)
-    return not address.is_global or any(address in net for net in NOT_GLOBAL)
+    return not address.is_global or address.is_multicast or any(address in net for net in NOT_GLOBAL)

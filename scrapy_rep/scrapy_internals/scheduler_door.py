@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from itertools import chain, count
 from time import monotonic
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -27,7 +28,9 @@ logger = logging.getLogger("scrapy_rep")
 MAX_AT_ONCE = (
     100  # requests that are taken from the queue in one turn of the event loop, while all of them have to wait
 )
-MAX_PUT_BACK_AGAIN = 10
+MAX_ORIGINS = 10_000  # that requests wait for; about 10 KiB each
+MAX_IN_MEMORY = 10**9  # requests that wait, where Scrapy's own queue is in memory
+MAX_LOOKED_AT_AGAIN = 10  # requests that were put back
 LOOK_AGAIN_AFTER = 0.05  # seconds
 # Meta key of a request that went back to the queue: how often that was, its priority, its dont_filter.
 PUT_BACK = "rep_put_back"
@@ -56,8 +59,10 @@ class SchedulerDoor:
         fetched: Callable[[Origin, Request], Deferred[RobotsPolicy]],
         released: Callable[[Request, RobotsPolicy, float], None],
     ) -> None:
-        """`awaited`: the origin whose robots.txt a request has to wait for. `fetched` fetches that, and fails where the
-        crawl closes before. `released` is told of each request that has waited, what it waited for, and the seconds."""
+        """`max_waiting`: requests, not counting the first of each origin, unless the queue is in memory anyway.
+        `awaited`: the origin whose robots.txt a request has to wait for. `fetched` fetches that, and fails where the
+        crawl closes before. `released` is told of each request that has waited, what it waited for, and the seconds.
+        """
         self._crawler = crawler
         self._max_waiting = max_waiting
         self._awaited = awaited
@@ -67,7 +72,9 @@ class SchedulerDoor:
         self._waiting: dict[Origin, list[_Waiting]] = {}
         self._waiting_number = 0
         self._ready: list[_Waiting] = []
-        self.is_open = False
+        self._is_open = False
+        self._will_look_again = False
+        self._handed_out: WeakSet[Request] = WeakSet()
         # The next one of the queue, while those that have waited come before it.
         self._ahead: Request | None = None
 
@@ -84,7 +91,9 @@ class SchedulerDoor:
             scheduler.next_request = self._next_request
             scheduler.has_pending_requests = self._has_pending_requests
             scheduler.close = self._close
-            self.is_open = True
+            self._is_open = True
+            if getattr(scheduler, "dqs", self) is None:  # a queue in memory: there they would take as much of it
+                self._max_waiting = MAX_IN_MEMORY
         except AttributeError as exc:
             logger.warning(
                 "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl: the scheduler's"
@@ -92,14 +101,21 @@ class SchedulerDoor:
                 exc,
             )
 
+    def never_saw(self, request: Request) -> bool:
+        """Whether the request came to the downloader by another way, so that no limit of the engine's is about it."""
+        return self._is_open and request not in self._handed_out
+
     # The scheduler's methods.
 
     def _next_request(self) -> Request | None:
         if self._ahead is None:
             self._ahead = self._next_not_waiting()
         if self._ready and (self._ahead is None or self._ready[0].rank <= -self._ahead.priority):
-            return heappop(self._ready).request
-        request, self._ahead = self._ahead, None
+            request: Request | None = heappop(self._ready).request
+        else:
+            request, self._ahead = self._ahead, None
+        if request is not None:
+            self._handed_out.add(request)
         return request
 
     def _has_pending_requests(self) -> bool:
@@ -124,7 +140,7 @@ class SchedulerDoor:
 
     def _next_not_waiting(self) -> Request | None:
         """The queue's next request that need not wait; those before it begin to."""
-        put_back_again = 0
+        looked_at_again = 0
         for _ in range(MAX_AT_ONCE):
             request: Request | None = self._next_of_queue()
             if request is None:
@@ -136,17 +152,30 @@ class SchedulerDoor:
             if self._has_place(origin) or not self._put_back(request, times_before + 1):
                 self._wait(origin, request)
             elif times_before:
-                # They come last of all, so the queue has nothing else now; but among them may be one with a place.
-                put_back_again += 1
-                if put_back_again == MAX_PUT_BACK_AGAIN:
-                    call_later(LOOK_AGAIN_AFTER, look_for_requests, self._crawler)
+                # Those put back come last of all, so the queue has nothing else now. They are tried a few at a time.
+                looked_at_again += 1
+                if self._will_look_again or looked_at_again == MAX_LOOKED_AT_AGAIN:
+                    self._look_again_later()
                     return None
         look_for_requests(self._crawler)
         return None
 
+    def _look_again_later(self) -> None:
+        def look() -> None:
+            self._will_look_again = False
+            look_for_requests(self._crawler)
+
+        if not self._will_look_again:
+            self._will_look_again = True
+            call_later(LOOK_AGAIN_AFTER, look)
+
     def _has_place(self, origin: Origin) -> bool:
-        """An origin may take as many places as it leaves free, so that no number of its requests keeps out others."""
-        return len(self._waiting.get(origin, ())) < self._max_waiting - self._waiting_number
+        """An origin's first request has one. Its others may take as many as they leave free, so that no number of them
+        keeps out those of other origins."""
+        others = self._waiting.get(origin)
+        if others is None:
+            return len(self._waiting) < MAX_ORIGINS
+        return len(others) <= self._max_waiting - (self._waiting_number - len(self._waiting))
 
     def _wait(self, origin: Origin, request: Request) -> None:
         self._waiting_number += 1

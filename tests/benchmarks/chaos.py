@@ -18,13 +18,14 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import logging
 import os
 import random
 import sys
 import tempfile
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -40,12 +41,15 @@ import crawl_process
 from processes import REACTORS, Ended
 from processes import crawl_process as start_crawl
 from scrapy import Request, signals
+from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response, TextResponse
 from scrapy.utils.asyncio import call_later, sleep
 from scrapy.utils.httpobj import urlparse_cached
 from web import RULES, Route, Site, Web, answer, most_at_once, redirect
+
+logger = logging.getLogger("chaos")
 
 MAX_SECONDS = 120  # for one run of a job
 
@@ -81,10 +85,7 @@ class Chaos(crawl_process.TellsAll):
         self, response: Response, follow: Iterable[dict[str, Any]] = (), inline: Iterable[str] = (), **_: Any
     ) -> AsyncIterator[Request]:
         for url in inline:
-            try:
-                await self.crawler.engine.download_async(Request(url))
-            except Exception as exc:  # noqa: BLE001 - that it comes to an end is what matters
-                self.logger.debug("%s: %r", url, exc)
+            await download(self.crawler, url)
         super().parse(response)
         for details in follow:
             yield self.request(details)
@@ -110,15 +111,25 @@ class Chaos(crawl_process.TellsAll):
             self.notes.append(f"total concurrency and requests in the downloader at the end: {found}")
 
 
+async def download(crawler: Crawler, url: str) -> None:
+    try:
+        await crawler.engine.download_async(Request(url))
+    except Exception as exc:  # noqa: BLE001 - that it comes to an end is what matters
+        logger.debug("%s: %r", url, exc)
+
+
 class Meddles:
     """A downloader middleware that drops, delays, answers and fails, as a request's meta or its site says."""
 
-    def __init__(self, robots: dict[str, str]) -> None:
-        self.robots = robots
+    WAYS = ("drop", "drop later", "answer", "delay", "fail", "download before", "download after")
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+        self.robots = crawler.settings.getdict("CHAOS_ROBOTS")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Meddles:
-        return cls(crawler.settings.getdict("CHAOS_ROBOTS"))
+        return cls(crawler)
 
     def way(self, request: Request) -> str | None:
         if urlparse_cached(request).path == "/robots.txt":
@@ -132,6 +143,8 @@ class Meddles:
             await sleep(0.02)
         if way in {"drop", "drop later"}:
             raise IgnoreRequest(way)
+        if way == "download before":
+            await download(self.crawler, request.meta["elsewhere"])
         return TextResponse(request.url, body=b"another's") if way == "answer" else None
 
     async def process_response(self, request: Request, response: Response) -> Response:
@@ -140,7 +153,26 @@ class Meddles:
             await sleep(0.05)
         if way == "fail":
             raise ValueError(way)
+        if way == "download after":
+            await download(self.crawler, request.meta["elsewhere"])
         return response
+
+
+class Fifo(BaseScheduler):
+    """A scheduler of somebody's own, with what Scrapy asks of one and no more."""
+
+    def __init__(self) -> None:
+        self.queue: deque[Request] = deque()
+
+    def has_pending_requests(self) -> bool:
+        return bool(self.queue)
+
+    def enqueue_request(self, request: Request) -> bool:
+        self.queue.append(request)
+        return True
+
+    def next_request(self) -> Request | None:
+        return self.queue.popleft() if self.queue else None
 
 
 # What is drawn.
@@ -239,11 +271,14 @@ class Draw(random.Random):
         self.settings |= {**ALWAYS, **REACTORS[self.choice(list(REACTORS))]}
         self.stop: str | None = self.choice(STOPS)
         self.runs = 1 if self.stop is None or self.random() < 0.3 else self.randint(2, 3)
+        if self.random() < 0.15:
+            self.settings["SCHEDULER"], self.runs = "chaos.Fifo", 1
         if self.runs > 1:
             self.settings["JOBDIR"] = f"{folder}/job"
         self.pauses = [(self.random(), self.random() / 2)] if self.random() < 0.2 else []
         kinds = self.choices(list(KINDS), [OFTEN.get(kind, 1) for kind in KINDS], k=self.randint(1, 12))
-        self.requests = [self.request(site) for site in map(self.site, kinds) for _ in range(self.randint(1, 16))]
+        sites = [self.site(kind) for kind in kinds]
+        self.requests = [self.request(site) for site in sites for _ in range(self.randint(1, 16))]
         self.shuffle(self.requests)
         self.settings["CHAOS_ROBOTS"] = {
             str(port): MEDDLING[kind] for port, (kind, _) in self.sites.items() if kind in MEDDLING
@@ -287,12 +322,17 @@ class Draw(random.Random):
             follow = [self.request(site, depth + 1) for _ in range(self.randint(1, 3))]
             page.follows = [details["meta"]["mark"] for details in follow]
         inline = [site.url(f"/{self.choice(['page', 'private'])}/inline")] if self.random() < 0.03 else []
-        meddle = self.choice(["drop", "drop later", "answer", "delay", "fail"]) if page.is_meddled_with else None
+        elsewhere = self.choice(list(self.sites.values()))[1].url(f"/{self.choice(['page', 'private'])}/inline")
         return {
             "url": site.url(path),
             "dont_filter": self.random() < 0.5,
             "priority": self.choice([0, 0, 0, 10, -10]),
-            "meta": {"mark": mark, "meddle": meddle, "wait": 0.02 * (self.random() < 0.1)},
+            "meta": {
+                "mark": mark,
+                "meddle": self.choice(Meddles.WAYS) if page.is_meddled_with else None,
+                "elsewhere": elsewhere,
+                "wait": 0.02 * (self.random() < 0.1),
+            },
             "cb_kwargs": {"follow": follow, "inline": inline},
         }
 

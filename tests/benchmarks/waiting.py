@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,9 @@ from scrapy import Request
 from scrapy.crawler import CrawlerProcess
 from scrapy.http import Response
 from scrapy.utils.asyncio import call_later, sleep
-from web import RULES, Route, Site, Web, answer
+from web import RULES, Route, Web, answer
 
-ORIGINS, PAGES = 200, 3
+HEALTHY, PAGES = 100, 3
 MAX_SECONDS = 240  # for one crawl
 WHO: dict[str, dict[str, Any]] = {"scrapy-rep": ADDON, "built-in": BUILTIN}
 TIMEOUTS = {"DOWNLOAD_TIMEOUT": 10, "REP_FETCH_TIMEOUT": 10}
@@ -112,39 +113,42 @@ def row(*cells: object) -> None:
 
 
 def dead(web: Web) -> None:
-    print(f"\nSeconds until the healthy of {ORIGINS} origins, {PAGES} pages each, were done.\n")
-    row("order", "dead", *WHO)
-    row(*["---"] * (2 + len(WHO)))
+    print(f"\nSeconds until the {HEALTHY * PAGES} pages of {HEALTHY} healthy origins were done.\n")
+    row("order", "dead origins", "scrapy-rep", "times as long as with none", "built-in", "peak MiB")
+    row(*["---"] * 6)
+    none: dict[str, float] = {}
+    for order in ("round-robin", "dead first"):
+        for number in (0, 64, 200, 1_000):
+            rotten = [web.site({"/robots.txt": answer(kind="hang")}) for _ in range(number)]
+            dead_row(order, f"{number:,}", [[site.url(f"/{n}") for n in range(PAGES)] for site in rotten], web, none)
+    for number in (5_000, 50_000):
+        rotten = [web.site({"/robots.txt": answer(kind="hang")})]
+        urls = [rotten[0].url(f"/more/{n}") for n in range(number)]
+        dead_row("dead first", f"1, {number:,} requests to it", [urls], web, none)
 
-    def round_robin(sites: list[Site]) -> list[str]:
-        return [site.url(f"/{n}") for n in range(PAGES) for site in sites]
 
-    def by_origin(sites: list[Site]) -> list[str]:
-        return [site.url(f"/{n}") for site in sites for n in range(PAGES)]
+def dead_row(order: str, number: str, rotten: list[list[str]], web: Web, none: dict[str, float]) -> None:
+    # As the internet's delay.
+    robots, page = answer(RULES, delay=0.05), answer("page", delay=0.1)
+    sites = [web.site({"/robots.txt": robots, "*": page}) for _ in range(HEALTHY)]
+    healthy = [[site.url(f"/{n}") for n in range(PAGES)] for site in sites]
+    awaited = [url for urls in healthy for url in urls]
+    if order == "dead first":
+        urls = [url for urls in rotten for url in urls] + awaited
+    else:
+        # All origins mixed, with the first page of each, then the second, then the third.
+        mixed = sorted(rotten + healthy, key=lambda urls: hash_of(urls[0]))
+        urls = [urls[n] for n in range(PAGES) for urls in mixed]
+    ours = measure("scrapy-rep", urls, awaited)
+    # With others it takes minutes.
+    theirs = "-" if rotten else f"{measure('built-in', urls, awaited)['seconds']:.1f}"
+    first = none.setdefault(order, ours["seconds"])
+    row(order, number, f"{ours['seconds']:.1f}", f"{ours['seconds'] / first:.2f}", theirs, f"{ours['peak']:.0f}")
 
-    orders: list[tuple[str, Callable[[list[Site]], list[str]], tuple[int, ...]]] = [
-        ("round-robin", round_robin, (0, 10, 20, 40)),
-        ("origin by origin", by_origin, (0, 10, 20, 40)),
-        ("one dead origin first, 100 pages of it", by_origin, (1,)),
-    ]
-    for order, urls_of, numbers in orders:
-        for number in numbers:
-            cells = []
-            for who in WHO:
-                every = ORIGINS // number if number else ORIGINS + 1
-                kinds = ["dead" if n % every == 0 and number else "good" for n in range(ORIGINS)]
-                robots = {"dead": answer(kind="hang"), "good": answer(RULES, delay=0.05)}
-                sites = [
-                    web.site({"/robots.txt": robots[kind], "*": answer("page", delay=0.1)})  # as the internet's delay
-                    for kind in kinds
-                ]
-                urls = urls_of(sites)
-                if number == 1:
-                    urls = [sites[0].url(f"/more/{n}") for n in range(100)] + urls
-                healthy = {site.origin for site, kind in zip(sites, kinds, strict=True) if kind == "good"}
-                awaited = [url for url in urls if url[: url.index("/", 8)] in healthy]
-                cells.append(f"{measure(who, urls, awaited)['seconds']:.1f}")
-            row(order, number, *cells)
+
+def hash_of(url: str) -> int:
+    """A number by which origins mix, the same in each run."""
+    return zlib.crc32(url.encode())
 
 
 def outage(web: Web) -> None:

@@ -79,7 +79,7 @@ async def fetched(url: str, *, cancel_after: float | None = None, **settings: An
                 is_on_wire=lambda _request: True,
                 now=lambda: 0.0,
             )
-            fetching = deferred_from_coro(fetcher.fetch(url, Request("http://trigger.example/"), CookieJar()))
+            fetching = deferred_from_coro(fetcher.fetch(url, Request(url), CookieJar()))
             if cancel_after is not None:
                 await sleep(cancel_after)
                 fetching.cancel()

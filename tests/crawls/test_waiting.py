@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -167,13 +168,16 @@ async def test_media_pipelines_do_not_stall_others(web: Web, concurrency: int) -
 @pytest.mark.parametrize("most", [0, 5])
 @pytest.mark.parametrize("queue", QUEUES)
 @ensureDeferred
-async def test_beyond_the_most_that_may_wait_requests_go_back_to_the_queue(web: Web, queue: str, most: int) -> None:
+async def test_beyond_the_most_that_may_wait_requests_go_back_to_the_queue(
+    web: Web, tmp_path: Path, queue: str, most: int
+) -> None:
     dead, healthy = web.robots(DEAD), [web.robots(RULES) for _ in range(3)]
     urls = [dead.url(f"/{n}") for n in range(30)] + [site.url(f"/{n}") for n in range(3) for site in healthy]
     requests = [Request(url, dont_filter=n % 2 == 0, priority=n % 3) for n, url in enumerate(urls)]
     inside = Inside()
     total = 4 if most else 40  # where none may wait at the door, they wait in the downloader, as in any middleware
     settings = {"SCHEDULER_PRIORITY_QUEUE": queue, "REP_WAITING_MAX": most, "CONCURRENT_REQUESTS": total}
+    settings["JOBDIR"] = str(tmp_path)
     result = await crawl_past([dead], healthy, urls, requests=requests, settings=settings, prepare=inside.prepare)
     assert dead.targets[0] == "/robots.txt"
     assert inside.is_left_clean(total)

@@ -241,6 +241,7 @@ def test_five_consecutive_redirects_are_followed() -> None:
 
 NO_LOCATION = "without a Location that can be followed"
 USER_INFORMATION = "to an address with user information in it"
+TWO_WAYS = "to a host that can be read in two ways"
 
 
 @pytest.mark.parametrize(
@@ -264,6 +265,22 @@ USER_INFORMATION = "to an address with user information in it"
         pytest.param("GOPHER://h/", "to gopher:, which is neither http nor https", id="2.3.1.2-gopher"),
         pytest.param("https://user:secret@www.example.com/", USER_INFORMATION, id="RFC9110-4.2.4-user-and-password"),
         pytest.param("https://@www.example.com/", USER_INFORMATION, id="RFC9110-4.2.4-an-empty-user"),
+        pytest.param("https://a_b.example.com./robots.txt", None, id="3.5-underscore-and-final-dot"),
+        pytest.param("https://[2606:4700::1111]:8443/", None, id="3.5-ipv6"),
+        pytest.param("https://example.com\\@a/", USER_INFORMATION, id="3.5-backslash-and-user"),
+        pytest.param("https://example.com\\a/", TWO_WAYS, id="3.5-backslash"),
+        pytest.param("https://example.com\x01/", TWO_WAYS, id="3.5-control-character"),
+        pytest.param("https://exa mple.com/", TWO_WAYS, id="3.5-space"),
+        pytest.param("https://example%2Ecom/", TWO_WAYS, id="3.5-percent"),
+        pytest.param("https://ex\u00e4mple.com/", TWO_WAYS, id="3.5-not-ascii"),
+        pytest.param("https://010.8.8.8/", TWO_WAYS, id="3.5-octal"),
+        pytest.param("https://8.8.2056/", TWO_WAYS, id="3.5-three-parts"),
+        pytest.param("https://0x08080808/", TWO_WAYS, id="3.5-hexadecimal"),
+        pytest.param("https://1.2.3.4.5/", TWO_WAYS, id="3.5-five-parts"),
+        pytest.param("https://a.0x7f/", TWO_WAYS, id="3.5-ends-in-a-number"),
+        pytest.param("https://a..example.com/", TWO_WAYS, id="3.5-empty-label"),
+        pytest.param("https://.example.com/", TWO_WAYS, id="3.5-empty-first-label"),
+        pytest.param("https://example.com,b/", TWO_WAYS, id="3.5-comma"),
         pytest.param(
             "http://127.0.0.1/robots.txt",
             "from a public host to 127.0.0.1, which is private (REP_REDIRECT_PRIVATE)",
@@ -307,6 +324,26 @@ def test_a_redirect_into_a_private_network(url: str, location: str, private: boo
         pytest.param("fd00::1", True, id="RFC4193-unique-local"),
         pytest.param("::ffff:10.0.0.1", True, id="RFC4291-2.5.5.2-mapped-private"),
         pytest.param("::ffff:8.8.8.8", False, id="RFC4291-2.5.5.2-mapped-public"),
+        pytest.param("::ffff:0:10.0.0.1", True, id="RFC2765-2.1-translated-private"),
+        pytest.param("::ffff:0:8.8.8.8", False, id="RFC2765-2.1-translated-public"),
+        pytest.param("64:ff9b::10.0.0.1", True, id="RFC6052-2.1-well-known-prefix-private"),
+        pytest.param("64:ff9b::8.8.8.8", False, id="RFC6052-2.1-well-known-prefix-public"),
+        pytest.param("64:ff9b:1::8.8.8.8", True, id="RFC8215-local-use-prefix"),
+        pytest.param("224.0.0.1", True, id="RFC5771-multicast"),
+        pytest.param("239.255.255.255", True, id="RFC2365-multicast"),
+        pytest.param("ff02::1", True, id="RFC4291-2.7-multicast"),
+        pytest.param("ff0e::1", True, id="RFC4291-2.7-multicast-of-global-scope"),
+        pytest.param("240.0.0.1", True, id="RFC1112-4-reserved"),
+        pytest.param("255.255.255.255", True, id="RFC919-7-broadcast"),
+        pytest.param("100.64.0.1", True, id="RFC6598-7-shared"),
+        pytest.param("localhost.localdomain", True, id="a-name-in-hosts-files"),
+        pytest.param("ip6-localhost", True, id="a-name-in-hosts-files-ipv6"),
+        pytest.param("printer.lan", True, id="RFC6762-G-lan"),
+        pytest.param("router.home", True, id="RFC6762-G-home"),
+        pytest.param("wiki.corp", True, id="RFC6762-G-corp"),
+        pytest.param("wiki.intranet", True, id="RFC6762-G-intranet"),
+        pytest.param("lan.example", False, id="RFC6762-G-a-name-that-begins-alike"),
+        pytest.param("clan", False, id="RFC6762-G-a-name-that-ends-alike"),
         pytest.param("8.8.8.8", False, id="a-public-address"),
         pytest.param("172.32.0.1", False, id="RFC1918-3-beyond-172-16"),
         pytest.param("2606:4700::1111", False, id="a-public-ipv6-address"),

@@ -156,7 +156,7 @@ def test_every_origin_is_in_it_without_a_script(tmp_path: Path) -> None:
 def test_what_is_not_listed_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrapy_rep.extensions.report.collector.MAX_ORIGINS", 30)
     monkeypatch.setattr("scrapy_rep.extensions.report.collector.MAX_RULES", 1)
-    monkeypatch.setattr("scrapy_rep.extensions.report.html.MAX_OUTAGES", 2)
+    monkeypatch.setattr("scrapy_rep.extensions.report.html.MAX_OUTAGE_LINES", 2)
     path = tmp_path / "report.html"
     broad_crawl(path, 90).close()
     words = read(path).words()

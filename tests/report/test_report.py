@@ -162,6 +162,22 @@ async def test_rules_are_grouped_across_origins(web: Web, tmp_path: Path) -> Non
     assert all(example["line"] == line_of[example["robots_url"]] for example in told["examples"])
 
 
+def test_answers_are_grouped_though_they_name_the_host(tmp_path: Path) -> None:
+    crawl = SimulatedCrawl(tmp_path / "report.html")
+    for host in ("a.example", "b.example"):
+        crawl.refused_in_outage(f"https://{host}/", f"DNS lookup failed: no results for hostname lookup: {host}")
+    _crawl, refused = crawl.lines()
+    assert (refused["text"], refused["origins"]) == ("robots.txt is unreachable: DNS lookup failed", 2)
+
+
+def test_no_password_of_a_page_s_address_is_told(tmp_path: Path) -> None:
+    crawl = SimulatedCrawl(tmp_path / "report.html")
+    crawl.page("https://user:secret@a.example:8443/private#part")
+    (example,) = crawl.lines()[1]["examples"]
+    assert example["url"] == "https://a.example:8443/private#part"
+    assert "secret" not in str(crawl.lines())
+
+
 # Where it goes.
 
 

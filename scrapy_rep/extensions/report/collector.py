@@ -19,6 +19,7 @@ from typing import Any
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.signals import response_received, spider_closed
+from scrapy.utils.url import strip_url
 
 from scrapy_rep.extensions.middleware_access import MiddlewareAccess
 from scrapy_rep.extensions.report.html import page
@@ -34,9 +35,10 @@ from scrapy_rep.storage.base import without_password
 
 logger = logging.getLogger("scrapy_rep")
 
-MAX_ORIGINS = 5_000  # in the report; up to twice as many in memory, as with the rules
+# What the report lists. Up to twice as many origins and rules are in memory.
+MAX_ORIGINS = 5_000
 MAX_RULES = 500
-MAX_RULE_ORIGINS = 100  # that are counted for one rule
+MAX_RULE_ORIGINS = 100  # are counted for one rule
 MAX_EXAMPLES = 3  # of one rule
 MAX_OUTAGES = 5  # of one origin
 MAX_TEXT = 200  # characters of what strangers wrote
@@ -79,14 +81,14 @@ class Waits:
 
 @dataclass(slots=True)
 class Outage:
-    """While an origin's robots.txt was unreachable; seconds since the epoch."""
+    """A time in which an origin's robots.txt was unreachable. Times are seconds since the epoch."""
 
     began: float
     reason: str
     ended: float | None = None
-    """None if the outage was not over at the end of the crawl."""
+    """None while it lasts."""
     ended_in: str | None = None
-    """The access result."""
+    """The access result of the first answer after it."""
 
 
 @dataclass(slots=True)
@@ -101,7 +103,7 @@ class OriginSeen:
     waits: Waits = field(default_factory=Waits)
     crawl_delay: float = 0.0
     outages: list[Outage] = field(default_factory=list)
-    """The first ones and the last."""
+    """Of more than MAX_OUTAGES, the first ones and the last."""
 
     @property
     def size(self) -> float:
@@ -124,7 +126,7 @@ class RefusedPages:
 
 
 class Report:
-    """Counts what the signals tell, and keeps the origins and rules of which there is most to tell."""
+    """Counts what the signals tell of, and keeps the details of the origins and rules with the most to tell."""
 
     def __init__(self, crawler: Crawler, settings: RepSettings, middleware: MiddlewareAccess) -> None:
         """Raises ValueError if the report cannot be written."""
@@ -170,19 +172,21 @@ class Report:
             seen.waits.add(seconds)
 
     def _request_forbidden(self, request: Request, verdict: Verdict) -> None:
-        reason, line = verdict.reason.value, None
-        text = _cut(f"{verdict.words}: {verdict.answer}")
-        if verdict.rule is not None:
-            text, line = _cut(str(verdict.rule), MAX_RULE_TEXT), verdict.rule.line
+        rule, reason = verdict.rule, verdict.reason.value
         self._refused[reason] += 1
         if (seen := self._seen(request)) is not None:
             seen.refused += 1
-        refused, url = self._rules[reason, text], _cut(request.url)
+        # What follows a colon in an answer may name the host, and answers are to be grouped across origins.
+        answer = f"{verdict.words}: {verdict.answer.partition(':')[0]}"
+        refused = self._rules[reason, _cut(answer) if rule is None else _cut(str(rule), MAX_RULE_TEXT)]
         refused.pages += 1
         if len(refused.origins) < MAX_RULE_ORIGINS:
             refused.origins.add(hash(Origin.of(request.url)))
-        if len(refused.examples) < MAX_EXAMPLES and all(url != example["url"] for example in refused.examples):
-            refused.examples.append({"url": url, "robots_url": _cut(verdict.robots_url or ""), "line": line})
+        if len(refused.examples) < MAX_EXAMPLES:
+            url = _cut(strip_url(request.url, strip_default_port=False, strip_fragment=False))
+            example = {"url": url, "robots_url": _cut(verdict.robots_url or ""), "line": rule.line if rule else None}
+            if example not in refused.examples:
+                refused.examples.append(example)
 
     def _response_received(self, request: Request) -> None:
         if ROBOTS_TXT_REQUEST not in request.meta:
@@ -291,7 +295,7 @@ def _cut(text: str, most: int = MAX_TEXT) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A setting's value, without the password of an address, be it before the `@` or in the query."""
+    """A setting's value as text, without the password that an address may have before its `@` or in its query."""
     return without_password(value).partition("?")[0] if isinstance(value, str) else _cut(repr(value))
 
 

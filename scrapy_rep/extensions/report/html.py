@@ -14,7 +14,7 @@ from scrapy_rep.text import printable
 
 Line = Mapping[str, Any]
 
-MAX_OUTAGES = 200  # on the time line
+MAX_OUTAGE_LINES = 200
 _TAG = re.compile(r"\{\{([#^])(\w+)\}\}(.*?)\{\{/\2\}\}|\{\{(\w+)(?:\|(\w+))?\}\}", re.DOTALL)
 
 
@@ -69,7 +69,7 @@ def page(lines: Iterable[Line]) -> str:
 
 
 def _outages(crawl: Line, origins: Sequence[Line]) -> list[Line]:
-    """Those of the origins, the earliest first; times in seconds, `start` from the beginning of the crawl."""
+    """The rows of the time line, the earliest first. Times are in seconds, `start` since the crawl began."""
     rows: list[Line] = []
     for line in origins:
         for outage in line["outages"]:
@@ -78,7 +78,7 @@ def _outages(crawl: Line, origins: Sequence[Line]) -> list[Line]:
             before = max(-start, 0.0)
             times = {"start": max(start, 0.0), "before": before, "lasted": lasted, "shown": lasted - before}
             rows.append({"origin": line["origin"], **outage, **times})
-    return sorted(rows, key=lambda row: row["began"])[:MAX_OUTAGES]
+    return sorted(rows, key=lambda row: row["began"])[:MAX_OUTAGE_LINES]
 
 
 def _text(value: object) -> str:
@@ -96,13 +96,13 @@ def _seconds(number: float) -> str:
 
 
 def _href(url: str) -> str:
-    """The attribute, where a click may lead to the address: not to `javascript:` and the like, nor where it was cut."""
+    """An href attribute. There is none for an address that was cut, nor for one such as `javascript:...`."""
     is_good = url.startswith(("http://", "https://", "ftp://")) and not url.endswith("…")
     return f'href="{_text(url)}"' if is_good else ""
 
 
 def _json(value: object) -> str:
-    """For a script element, which no `<` may end and no `<!--` may lead astray."""
+    """JSON for a script element. It has no `<`, which could end the element or begin a comment."""
     return json.dumps(value).replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
 
 
@@ -115,4 +115,4 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "href": _href,
     "json": _json,
 }
-"""What each makes of its value is fit for HTML."""
+"""Each returns text that is safe in HTML."""

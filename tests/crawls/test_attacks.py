@@ -1,0 +1,280 @@
+"""Attempts that once got through, each held against what must come of it: fails open, hangs, passes a limit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from time import monotonic
+from typing import Any
+
+import pytest
+from crawling import CrawlSpider, SlotByOrigin, Time, crawl, in_turn, with_clock
+from pytest_twisted import ensureDeferred
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.utils.asyncio import sleep
+from web import RULES, Web, answer, most_at_once, redirect
+
+from scrapy_rep import RobotsUnreachable
+from scrapy_rep.signals import (
+    request_forbidden,
+    request_waited,
+    robots_available,
+    robots_fetched,
+    robots_response,
+)
+
+DISALLOW_ALL = "User-agent: *\nDisallow: /\n"
+
+# Fails open.
+
+
+@ensureDeferred
+async def test_cookies_of_a_redirecting_origin_do_not_reach_another(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would make the other's server answer 400, which allows everything."""
+    attacker, victim = "http://a.shared.test", "http://b.shared.test"
+    to_victim = redirect(f"{victim}/robots.txt")
+    to_victim["headers"] += [("Set-Cookie", f"c{n}={'x' * 3_000}; Domain=shared.test") for n in range(6)]
+    # It answers for both names.
+    proxy = web.site({f"{attacker}/robots.txt": to_victim, f"{victim}/robots.txt": answer(DISALLOW_ALL)})
+    monkeypatch.setenv("http_proxy", proxy.origin)
+    result = await crawl(f"{attacker}/", f"{victim}/")
+    asked = [request for request in proxy.requests if request["target"] == f"{victim}/robots.txt"]
+    assert [request["headers"].get("Cookie") for request in asked] == [None]
+    assert len(result.refused) == 2
+
+
+@ensureDeferred
+async def test_a_cookie_goes_on_within_its_origin(web: Web) -> None:
+    site = web.site({"/robots.txt": [redirect("/robots.txt", headers={"Set-Cookie": "seen=1"}), answer(DISALLOW_ALL)]})
+    result = await crawl(site.url("/"))
+    assert [request["headers"].get("Cookie") for request in site.robots_requests] == [None, "seen=1"]
+    assert len(result.refused) == 1
+
+
+@ensureDeferred
+async def test_what_came_through_a_proxy_of_the_request_is_not_the_answer_of_an_origin_passed(web: Web) -> None:
+    """The proxy says that there is no robots.txt; the origin itself forbids everything."""
+    victim = web.robots(DISALLOW_ALL)
+    source = web.robots("")
+    proxy = web.site({source.robots_url: redirect(victim.robots_url), "*": answer(status=404)})
+
+    class OneByOne(CrawlSpider):
+        async def parse(self, response: Response, **_: Any) -> AsyncIterator[Request]:
+            super().parse(response)
+            yield self.prepared(victim.url("/"))
+
+    through_proxy = Request(source.url("/"), meta={"proxy": proxy.origin})
+    result = await crawl(through_proxy, spider=OneByOne)
+    assert (list(result.pages), list(result.refused)) == ([source.url("/")], [victim.url("/")])
+
+
+@pytest.mark.parametrize("first", [0, 1, 6], ids=["the-first", "the-second", "the-last"])
+@ensureDeferred
+async def test_a_long_chain_that_ends_unreachable_is_refused_in_whatever_order(web: Web, first: int) -> None:
+    sites = [web.robots(answer(status=503))]
+    for _ in range(6):
+        sites.insert(0, web.robots(redirect(sites[0].robots_url)))
+    urls = [site.url("/") for site in sites]
+    requests = [Request(url, priority=int(url == urls[first])) for url in urls]
+    result = await crawl(*requests, settings={"CONCURRENT_REQUESTS": 1})
+    assert set(result.refused) == set(urls)
+
+
+@ensureDeferred
+async def test_a_chain_without_end_is_bounded(web: Web) -> None:
+    sites = [web.robots(RULES)]
+    for _ in range(40):
+        sites.insert(0, web.robots(redirect(sites[0].robots_url)))
+    result = await crawl(sites[0].url("/"))
+    assert list(result.pages) == [sites[0].url("/")], "2.3.1.2: more than five redirects in a row"
+    assert sum(len(site.robots_requests) for site in sites) <= 11
+
+
+# Hangs.
+
+
+class Inline:
+    """A downloader middleware that needs another origin's page for each page, as those that log in do."""
+
+    target = ""
+    at = "process_request"
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Inline:
+        return cls(crawler)
+
+    async def process_request(self, request: Request) -> None:
+        if self.at == "process_request":
+            await self.download(request)
+
+    async def process_response(self, request: Request, response: Response) -> Response:
+        if self.at == "process_response":
+            await self.download(request)
+        return response
+
+    async def download(self, request: Request) -> None:
+        if "/page" in request.url:
+            assert self.crawler.engine is not None
+            await self.crawler.engine.download_async(Request(self.target))
+
+
+@pytest.mark.parametrize("at", ["process_request", "process_response"])
+@pytest.mark.parametrize("order", [50, 543])
+@pytest.mark.parametrize("limits", [{"CONCURRENT_REQUESTS": 1}, {}, {"CONCURRENT_REQUESTS_PER_DOMAIN": 1}], ids=str)
+@ensureDeferred
+async def test_inline_downloads_do_not_wait_for_those_that_wait_for_them(
+    web: Web, at: str, order: int, limits: dict[str, int]
+) -> None:
+    site, other = web.robots(RULES), web.robots(answer(RULES, delay=0.1))
+    middleware = type("Inlined", (Inline,), {"target": other.url("/token"), "at": at})
+    settings = {**limits, "DOWNLOADER_MIDDLEWARES": {middleware: order}, "CLOSESPIDER_TIMEOUT": 15}
+    urls = [site.url(f"/page/{n}") for n in range(16)]
+    result = await crawl(*urls, settings=settings)
+    assert len(result.pages) == 16
+    assert result.stats["finish_reason"] == "finished"
+
+
+# Limits.
+
+
+class Undecodable:
+    def process_response(self, request: Request, response: Response) -> Response:
+        if request.url.endswith("/robots.txt"):
+            raise RuntimeError("cannot be decoded")
+        return response
+
+
+@pytest.mark.parametrize("total", [1, 4])
+@ensureDeferred
+async def test_fetches_that_end_in_an_exception_make_no_room(web: Web, total: int) -> None:
+    held = web.site({"/robots.txt": answer(status=404), "*": answer("page", delay=0.02)})
+    broken = [web.robots(RULES) for _ in range(20)]
+    requests = [*(Request(site.url("/")) for site in broken), *(Request(held.url(f"/{n}")) for n in range(60))]
+    settings = {"CONCURRENT_REQUESTS": total, "DOWNLOADER": SlotByOrigin, "DOWNLOADER_MIDDLEWARES": {Undecodable: 900}}
+    result = await crawl(*requests, settings={**settings, "REP_STATUS_POLICY": {404: "unavailable"}})
+    assert result.tracebacks == []
+    assert most_at_once(held.requests[1:]) <= total
+
+
+@ensureDeferred
+async def test_a_limit_that_another_extension_sets_meanwhile_stays(web: Web) -> None:
+    dead, site = web.robots(answer(RULES, kind="hold")), web.robots(RULES)
+    seen: list[int] = []
+
+    class Sets(CrawlSpider):
+        def parse(self, response: Response, **_: Any) -> None:
+            super().parse(response)
+            assert self.crawler.engine is not None
+            downloader = self.crawler.engine.downloader
+            seen.append(downloader.total_concurrency)
+            downloader.total_concurrency = 3
+            if len(self.crawl.pages) == 5:
+                web.release(dead)
+
+    result = await crawl(dead.url("/"), *(site.url(f"/{n}") for n in range(5)), spider=Sets)
+    assert seen == [16, 3, 3, 3, 3, 3]
+    assert len(result.pages) == 6
+
+
+@ensureDeferred
+async def test_requests_that_waited_go_on_by_priority(web: Web) -> None:
+    site = web.robots(answer(RULES, kind="hold"))
+
+    class Releases(CrawlSpider):
+        async def start(self) -> AsyncIterator[Any]:
+            for request in self.requests:
+                yield self.prepared(request)
+            while self.crawler.stats.get_value("rep/waited", 0) < len(self.requests):
+                await sleep(0.01)
+            web.release(site)
+
+    requests = [Request(site.url(f"/{n}")) for n in range(600)]
+    requests.append(Request(site.url("/urgent"), priority=10))
+    settings = {"REP_WAITING_MAX": 2_000, "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
+    await crawl(*requests, spider=Releases, settings=settings)
+    assert site.targets.index("/urgent") == 1
+
+
+# Clocks.
+
+
+@ensureDeferred
+async def test_a_clock_set_back_makes_no_request_wait_longer(web: Web) -> None:
+    site, time = web.robots(answer(status=503)), Time()
+    began = time.now
+
+    class SetBack(Time):
+        """The wall clock is set back by a day at the first fetch; the monotonic clock goes on."""
+
+        def __call__(self) -> float:
+            return time.now - 86_400 if site.robots_requests else time.now
+
+    clock = SetBack()
+    settings = with_clock(time)
+    (middleware,) = [cls for cls in settings["DOWNLOADER_MIDDLEWARES"] if cls.__name__ == "ClockedMiddleware"]
+    middleware.clock = staticmethod(clock)
+    result = await crawl(site.url("/"), robots=settings, settings={"REP_UNREACHABLE_WAIT": 30})
+    assert len(result.refused) == 1
+    assert time.now - began <= 60
+
+
+# Listeners.
+
+
+@pytest.mark.parametrize(
+    "signal",
+    [robots_response, robots_fetched, robots_available, request_waited, request_forbidden, signals.robots_parsed],
+    ids=["response", "fetched", "available", "waited", "forbidden", "robots_parsed"],
+)
+@ensureDeferred
+async def test_a_fault_in_a_handler_changes_nothing(web: Web, signal: object) -> None:
+    site = web.robots(RULES)
+    calls: list[str] = []
+
+    def fails(**_: Any) -> None:
+        calls.append("called")
+        raise ZeroDivisionError("a fault in a handler")
+
+    def prepare(crawler: Crawler) -> None:
+        crawler.signals.connect(fails, signal=signal)
+
+    result = await crawl(site.url("/"), site.url("/private"), prepare=prepare)
+    assert calls
+    assert (list(result.pages), list(result.refused)) == ([site.url("/")], [site.url("/private")])
+    assert not isinstance(result.refused[site.url("/private")], RobotsUnreachable)
+    assert all("signal handler" in message for message in result.tracebacks)
+
+
+@pytest.mark.parametrize("kind", ["hang", "reset", "answer"])
+@ensureDeferred
+async def test_a_crawl_that_closes_leaves_no_fetch_behind(web: Web, kind: str) -> None:
+    sites = [web.robots(answer(status=503, kind=kind)) for _ in range(10)]
+
+    class Closes(CrawlSpider):
+        async def start(self) -> AsyncIterator[Any]:
+            for request in self.requests:
+                yield self.prepared(request)
+            await asyncio.sleep(0.3)
+            assert self.crawler.engine is not None
+            asyncio.ensure_future(self.crawler.engine.close_spider_async(reason="enough"))  # noqa: RUF006
+
+    began = monotonic()
+    settings = {"REP_UNREACHABLE_WAIT": 600, "REP_FETCH_TIMEOUT": 60}
+    result = await crawl(*(site.url("/") for site in sites), spider=Closes, settings=settings)
+    assert result.tracebacks == []
+    assert monotonic() - began < 30
+    asked = [len(site.requests) for site in sites]
+    await crawl(web.robots(RULES).url("/"))
+    assert [len(site.requests) for site in sites] == asked
+
+
+@ensureDeferred
+async def test_two_failures_a_month_apart_are_not_an_outage_of_a_month(web: Web) -> None:
+    site, time = web.robots(answer(status=503)), Time()
+    result = await crawl(site.url("/"), spider=in_turn(time, 31 * 86_400.0), robots=with_clock(time))
+    assert result.ends == ["RobotsUnreachable"] * 2

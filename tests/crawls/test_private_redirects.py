@@ -1,0 +1,223 @@
+"""From a public host, no redirect leads to a private one: each form held against where the connection really goes."""
+
+from __future__ import annotations
+
+import select
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from crawling import crawl
+from pytest_twisted import ensureDeferred
+from twisted.internet import defer, reactor
+from twisted.internet.base import BlockingResolver
+from web import Web, answer, redirect
+
+from scrapy_rep import AccessResult
+
+RULES = "user-agent: *\ndisallow: /private\n"
+# Addresses of this machine. 127.0.0.99 stands for all public hosts: most names lead there.
+PRIVATE, PUBLIC = "127.0.0.77", "127.0.0.99"
+
+# {port} is where a private server listens.
+IN_ASCII = r"""
+    http://127.0.0.77:{port}/            HTTP://127.0.0.77:{port}/           hTTp://127.0.0.77:0{port}/
+    //127.0.0.77:{port}                  //127.0.0.77:{port}/robots.txt      //127.0.0.77:{port}\latest\meta-data/
+    //127.0.0.77:{port}\                 \\127.0.0.77:{port}\x               /\127.0.0.77:{port}/x
+    \/127.0.0.77:{port}/x                ///127.0.0.77:{port}/x              ////127.0.0.77:{port}/x
+    http:\\127.0.0.77:{port}\x           http:/\127.0.0.77:{port}/x          http:\/127.0.0.77:{port}/x
+    http:/127.0.0.77:{port}/x            http:127.0.0.77:{port}/x            http:///127.0.0.77:{port}/x
+    http:////127.0.0.77:{port}/x         http:\\\127.0.0.77:{port}/x         http://\127.0.0.77:{port}/x
+    http://public.example\@127.0.0.77:{port}/     http://127.0.0.77:{port}\@public.example/
+    http://public.example\.127.0.0.77:{port}/     http://127.0.0.77:{port}\.public.example/
+    http://public.example@127.0.0.77:{port}/      http://public.example:80@127.0.0.77:{port}/
+    http://127.0.0.77:{port}@public.example/      http://public.example@@127.0.0.77:{port}/
+    http://public.example#@127.0.0.77:{port}/     http://127.0.0.77:{port}#@public.example/
+    http://public.example?@127.0.0.77:{port}/     http://127.0.0.77:{port}?@public.example/
+    http://public.example;@127.0.0.77:{port}/     http://public.example&@127.0.0.77:{port}#@public.example/
+    http://public.example/@127.0.0.77:{port}/     http://@127.0.0.77:{port}/
+    http://127.0.0.77:{port};public.example/      http://127.0.0.77;public.example:{port}/
+    http://127.0.0.77,public.example:{port}/      http://127.0.0.77|public.example:{port}/
+    http://127.0.0.77^public.example:{port}/      http://127.0.0.77`public.example:{port}/
+    http://127.0.0.77"public.example:{port}/      http://127.0.0.77<public.example:{port}/
+    http://{127.0.0.77}:{port}/                   http://<127.0.0.77>:{port}/
+    http://127.0.0.77%00.public.example:{port}/   http://127.0.0.77%2F.public.example:{port}/
+    http://127.0.0.77%23.public.example:{port}/   http://127.0.0.77%3F.public.example:{port}/
+    http://127.0.0.77%5C.public.example:{port}/   http://public.example%40127.0.0.77:{port}/
+    http://127.0.0.77%3A{port}/                   http://%31%32%37.0.0.77:{port}/
+    http://127.0.0%2E77:{port}/                   http://127%E3%80%820%E3%80%820%E3%80%8277:{port}/
+    http://127.77:{port}/                http://127.0.77:{port}/             http://2130706509:{port}/
+    http://0x7f.0.0.77:{port}/           http://0x7f.0x0.0x0.0x4d:{port}/    http://0x7f00004d:{port}/
+    http://0X7F00004D:{port}/            http://0177.0.0.77:{port}/          http://0177.0.0.0115:{port}/
+    http://017700000115:{port}/          http://127.0.0.0115:{port}/         http://127.0.0.0x4d:{port}/
+    http://00000177.0.0.77:{port}/       http://127.0x4d:{port}/             http://127.000077:{port}/
+    http://0127.0.0.77:{port}/           http://127.0.0.077:{port}/          http://127.0.0.77.:{port}/
+    http://127.0.0.77..:{port}/          http://.127.0.0.77:{port}/          http://127..0.0.77:{port}/
+    http://127.0.0.77_:{port}/           http://-127.0.0.77:{port}/          http://4424639053:{port}/
+    http://127.0.0.333:{port}/           http://1.127.0.0.77:{port}/         http://127.0.0.77.0:{port}/
+    http://localhost:{port}/             http://LOCALHOST:{port}/            http://localhost.:{port}/
+    http://localhost.localdomain:{port}/ http://ip6-localhost:{port}/        http://printer.lan:{port}/
+    http://router.home:{port}/           http://wiki.corp:{port}/            http://metadata.google.internal:{port}/
+    http://nas.local:{port}/             http://loc%61lhost:{port}/          http://xn--localhost:{port}/
+    http://[::1]:{port}/                 http://[0:0:0:0:0:0:0:1]:{port}/    http://[::1%25lo]:{port}/
+    http://[::1%lo]:{port}/              http://[::ffff:127.0.0.77]:{port}/  http://[::ffff:7f00:4d]:{port}/
+    http://[0:0:0:0:0:ffff:127.0.0.77]:{port}/    http://[::127.0.0.77]:{port}/
+    http://[::FFFF:127.0.0.77]:{port}/   http://[127.0.0.77]:{port}/         http://[v1.127]:{port}/
+    http://[::1:{port}/                  http://::1:{port}/                  http://[64:ff9b:1::7f00:4d]:{port}/
+    http://[ff02::1]:{port}/             http://224.0.0.1:{port}/            http://[::ffff:0:127.0.0.77]:{port}/
+"""
+FORMS = [
+    *IN_ASCII.split(),
+    "http:// 127.0.0.77:{port}/",
+    "http://127.0.0.77 :{port}/",
+    "http://127.0.0.77: {port}/",
+    "http://127.0.0.77 .public.example:{port}/",
+    "http://127.0.0.77\t.public.example:{port}/",
+    "http://127.0.0.77:\t{port}/",
+    "http:/\t/127.0.0.77:{port}/",
+    "\x01http://127.0.0.77:{port}/",
+    "http://127.0.0.77\x0b:{port}/",
+    "http://127.0.0.77\x7f:{port}/",
+    "http://public.example &@127.0.0.77:{port}# @public.example/",
+    "http://\uff11\uff12\uff17.\uff10.\uff10.\uff17\uff17:{port}/",
+    "http://127\u30020\u30020\u300277:{port}/",
+    "http://127\uff0e0\uff0e0\uff0e77:{port}/",
+    "http://\u2460\u2461\u2466.0.0.77:{port}/",
+    "http://127.0.0.77\u200b:{port}/",
+    "http://127.0.0.\u00ad77:{port}/",
+    "http://loc\u00adalhost:{port}/",
+    "http://\u24db\u24de\u24d2\u24d0\u24db\u24d7\u24de\u24e2\u24e3:{port}/",
+    "http://localho\u017ft:{port}/",
+    "http://127.0.0.77\uff0fx:{port}/",
+    "http://127.0.0.77\uff1a{port}/",
+    "http://public.example\uff20127.0.0.77:{port}/",
+]
+
+
+class Listener:
+    """Takes connections to a port of these addresses, and answers none."""
+
+    def __init__(self) -> None:
+        ipv4 = socket.create_server(("0.0.0.0", 0), backlog=500)
+        self.port: int = ipv4.getsockname()[1]
+        self._servers = [ipv4, socket.create_server(("::1", self.port), family=socket.AF_INET6)]
+
+    def connected(self) -> list[str]:
+        """The addresses that were connected to."""
+        addresses = []
+        while ready := select.select(self._servers, [], [], 0)[0]:
+            for server in ready:
+                connection, _ = server.accept()
+                with connection:
+                    addresses.append(connection.getsockname()[0])
+        return addresses
+
+    def close(self) -> None:
+        for server in self._servers:
+            server.close()
+
+
+class Resolver(BlockingResolver):
+    """Reads numbers as the operating system does, gives these addresses to names, and remembers who was asked for."""
+
+    def __init__(self, addresses: dict[str, str]) -> None:
+        self._addresses = addresses
+        self.asked: dict[str, str] = {}
+
+    def getHostByName(self, name: str, timeout: object = ()) -> defer.Deferred[str]:  # noqa: N802 - Twisted's name
+        try:
+            address = str(socket.getaddrinfo(name, None, flags=socket.AI_NUMERICHOST)[0][4][0])
+        except (OSError, UnicodeError):
+            address = self._addresses.get(name, PUBLIC)
+        self.asked[name] = address
+        return defer.succeed(address)
+
+
+@contextmanager
+def names(**addresses: str) -> Iterator[Resolver]:
+    """`site_test="127.0.0.1"` for `site.test`."""
+    loop: Any = reactor
+    resolver = Resolver({name.replace("_", "."): to for name, to in addresses.items()})
+    before = loop.installResolver(resolver)
+    try:
+        yield resolver
+    finally:
+        loop.installResolver(before)
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    listener = Listener()
+    yield listener
+    listener.close()
+
+
+async def where_forms_lead(web: Web, listener: Listener, **settings: Any) -> tuple[list[str], dict[str, str]]:
+    """The addresses that were connected to, and the hosts that were resolved to addresses."""
+    locations = [form.replace("{port}", str(listener.port)) for form in FORMS]
+    locations += [form.replace(":{port}", "") for form in FORMS]
+    sites = [web.robots(redirect(location.encode().decode("latin-1"))) for location in locations]
+    urls = [f"http://site.test:{site.port}/" for site in sites]
+    settings = {"REP_FETCH_TIMEOUT": 1, "CONCURRENT_REQUESTS": 64, "LOG_LEVEL": "INFO", **settings}
+    with names(site_test="127.0.0.1", localhost="127.0.0.1") as resolver:
+        result = await crawl(*urls, settings=settings)
+    assert result.tracebacks == []
+    assert all(site.requests for site in sites)
+    assert resolver.asked.pop("site.test")
+    return listener.connected(), resolver.asked
+
+
+@ensureDeferred
+async def test_no_form_of_a_location_leads_to_a_private_host(web: Web, listener: Listener) -> None:
+    assert len(FORMS) > 130
+    connected, resolved = await where_forms_lead(web, listener)
+    assert set(connected) <= {PUBLIC}
+    assert set(resolved) == {"public.example", "127.0.0.77.public.example", "127.0.0.77_", "xn--localhost"}
+    assert set(resolved.values()) == {PUBLIC}
+
+
+@ensureDeferred
+async def test_the_same_forms_lead_there_where_they_may(web: Web, listener: Listener) -> None:
+    connected, resolved = await where_forms_lead(web, listener, REP_REDIRECT_PRIVATE=True)
+    assert connected.count(PRIVATE) > 10
+    assert {"::1", "127.0.0.77", "localhost", "printer.lan", "64:ff9b:1::7f00:4d"} <= set(resolved)
+
+
+# Names that resolve to private addresses.
+
+
+@ensureDeferred
+async def test_an_answer_from_a_private_address_that_a_name_led_to_is_not_used(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = web.robots(RULES)
+    outer = web.site({"*": redirect(f"http://inner.test:{inner.port}/robots.txt", headers={"Set-Cookie": "a=b"})})
+    # What is behind a proxy is public as far as anybody can tell.
+    monkeypatch.setenv("http_proxy", outer.origin)
+    monkeypatch.setenv("no_proxy", "inner.test")
+    url = "http://outer.example/private"
+    with names(inner_test="127.0.0.1"):
+        refused = await crawl(url)
+        asked = len(inner.requests)
+        allowed = await crawl(url.replace("private", ""), settings={"REP_REDIRECT_PRIVATE": True})
+    (error,) = refused.refused.values()
+    assert error.verdict.access is AccessResult.UNREACHABLE
+    assert "REP_REDIRECT_PRIVATE" in str(error)
+    assert "127.0.0.1" in str(error)
+    assert asked == 1, "no retry"
+    assert list(allowed.pages) == ["http://outer.example/"]
+
+
+@pytest.mark.parametrize("proxied", [False, True])
+@ensureDeferred
+async def test_private_names_may_lead_to_each_other(web: Web, monkeypatch: pytest.MonkeyPatch, proxied: bool) -> None:
+    inner = web.robots(RULES)
+    outer = web.robots(redirect(f"http://inner.test:{inner.port}/robots.txt"))
+    if proxied:  # a proxy's address is private more often than not
+        everything = {f"http://outer.test:{outer.port}/robots.txt": redirect("http://inner.test/robots.txt")}
+        monkeypatch.setenv("http_proxy", web.site({**everything, "*": answer(RULES)}).origin)
+    with names(inner_test="127.0.0.1", outer_test="127.0.0.1"):
+        result = await crawl(f"http://outer.test:{outer.port}/private", f"http://inner.test:{inner.port}/private")
+    assert [error.verdict.access for error in result.refused.values()] == [AccessResult.SUCCESS] * 2
