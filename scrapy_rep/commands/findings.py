@@ -75,15 +75,9 @@ class Finding:
         return self.verdict.allowed if self.verdict is not None else None
 
     @property
-    def is_unreachable(self) -> bool:
-        return self.verdict is not None and self.verdict.access is AccessResult.UNREACHABLE
-
-    @property
-    def could_tell(self) -> bool:
-        """Whether robots.txt has decided. An unreachable one forbids, but may decide otherwise later."""
-        if self.verdict is None:
-            return not self.error
-        return self.verdict.allowed or not self.is_unreachable
+    def is_undecided(self) -> bool:
+        """Whether it is refused because robots.txt is unreachable, which may decide otherwise later."""
+        return self.allowed is False and self.verdict is not None and self.verdict.access is AccessResult.UNREACHABLE
 
     @property
     def robots(self) -> RobotsTxt | None:
@@ -167,9 +161,10 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
 
 def as_line(finding: Finding) -> str:
     """One line: the answer, the URL and the reason, with a tab between them."""
-    verdict = finding.verdict
-    answer = f": {printable(verdict.answer)}" if verdict is not None and verdict.rule is None and verdict.answer else ""
-    return f"{finding.word}\t{printable(finding.url)}\t{finding.why}{answer}"
+    verdict, why = finding.verdict, finding.why
+    if verdict is not None and verdict.access is not AccessResult.SUCCESS and verdict.answer:
+        why = f"{why}: {printable(verdict.answer)}"
+    return f"{finding.word}\t{printable(finding.url)}\t{why}"
 
 
 def as_text(finding: Finding, *, colour: bool = False, show: str | None = None) -> str:
