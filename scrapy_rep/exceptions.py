@@ -5,8 +5,8 @@ from __future__ import annotations
 from scrapy.exceptions import IgnoreRequest
 
 from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.robotstxt.rules import Verdict
-from scrapy_rep.text import printable
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.text import MAX_RULE, printable
 
 
 class CrawlClosingError(Exception):
@@ -40,8 +40,10 @@ def explanation(verdict: Verdict) -> str:
     """Why the verdict refuses, in one line: `Forbidden by robots.txt (URL, line 2, group of '*': Disallow: /x)`."""
     where = printable(verdict.robots_url or "robots.txt")
     if verdict.rule is not None:
-        rule, token = printable(str(verdict.rule)), verdict.product_token
+        rule, token = printable(str(verdict.rule), MAX_RULE), verdict.product_token
         return f"Forbidden by robots.txt ({where}, line {verdict.rule.line}, group of {token!r}: {rule})"
     if verdict.access is AccessResult.UNREACHABLE:
         return f"Forbidden while robots.txt is unreachable ({where}: {printable(verdict.answer)})"
+    if verdict.reason is VerdictReason.TOO_COSTLY:
+        return f"Forbidden because {verdict.words} ({where})"
     return f"Forbidden by REP_STATUS_POLICY ({where}: {printable(verdict.answer)})"

@@ -1,35 +1,51 @@
-"""Sitemaps of the origins that a spider meets, from the robots.txt that the gate has fetched anyway."""
+"""A spider that crawls the sitemaps which robots.txt names, without a second request for robots.txt."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urljoin
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.spiders import SitemapSpider
+from scrapy.exceptions import DontCloseSpider
+from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import DeferredList
 
+from scrapy_rep.fetching.fetcher import url_of
 from scrapy_rep.middleware import RepMiddleware
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.redirect_target import why_not_followed
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.robotparser import RepRobotParser
-from scrapy_rep.text import printable
+from scrapy_rep.scrapy_internals.sitemap_responses import SitemapResponses
+from scrapy_rep.settings import RepSettings
+from scrapy_rep.text import counted, printable
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 logger = logging.getLogger("scrapy_rep")
 
+AT_ONCE = 10  # sitemaps that are requested together; more follow when the scheduler has no other requests
 
-class RobotsSitemapSpider(SitemapSpider):
-    """`class ShopSpider(RobotsSitemapSpider, SitemapSpider)` needs no `sitemap_urls`.
+
+class RobotsSitemapSpider(SitemapResponses):
+    """`class ShopSpider(RobotsSitemapSpider)` needs no `sitemap_urls`.
 
     It begins with the origins of `start_urls`, or without those with `https://` and each of `allowed_domains`, and
-    takes in the sitemaps of whatever other origin it comes to. Sitemaps are fetched through the gate, like any page.
+    crawls the sitemaps of every other origin that it comes to: at most REP_SITEMAPS_MAX an origin, and none at a
+    private address where the origin is public. Sitemaps obey robots.txt like any page.
     """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Of each origin, those that are not requested yet.
+        self._sitemaps: deque[Iterator[Request]] = deque()
+        self._has_sitemaps = False
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
@@ -38,11 +54,18 @@ class RobotsSitemapSpider(SitemapSpider):
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
-        """Yields what SitemapSpider does, for `sitemap_urls`, once the robots.txt of these origins were asked for."""
+        """Yields what SitemapSpider does, for `sitemap_urls`, once the first origins have named their sitemaps."""
         middleware = RepMiddleware.of(self.crawler)
-        # Whatever fails is told of elsewhere, and holds up none of the others.
-        asking = [deferred_from_coro(middleware.verdict(url)) for url in self.first_pages()]
-        await maybe_deferred_to_future(DeferredList(asking, consumeErrors=True))
+        pages = self.first_pages()
+        # Failures are logged elsewhere, and do not keep the others from going on.
+        verdicts = [deferred_from_coro(middleware.verdict(url)) for url in pages]
+        await maybe_deferred_to_future(DeferredList(verdicts, consumeErrors=True))
+        if not self.sitemap_urls and not self._has_sitemaps:
+            name = type(self).__name__
+            if pages:
+                logger.warning("%s: no robots.txt of %s names a sitemap", name, counted(len(pages), "origin"))
+            else:
+                logger.warning("%s has nowhere to begin: set start_urls, allowed_domains or sitemap_urls", name)
         async for item_or_request in super().start():
             yield item_or_request
 
@@ -52,23 +75,56 @@ class RobotsSitemapSpider(SitemapSpider):
         return list({Origin.of(page): page for page in pages}.values())
 
     def crawl_sitemaps(self, robotparser: Any, request: Request) -> None:
-        """An origin's robots.txt has been read: crawl what sitemaps it names."""
+        """Handler of `robots_parsed`."""
         origin = Origin.of(request.url)
-        if not isinstance(robotparser, RepRobotParser) or origin is None:
-            return
-        for written in robotparser.sitemaps:
-            sitemap = _joined(origin.robots_url, written)
-            if sitemap is None:
-                logger.debug("No address of a sitemap, at %s: %s", origin.robots_url, printable(written))
-            else:
-                self.crawler.engine.crawl(Request(sitemap, self._parse_sitemap))
+        if isinstance(robotparser, RepRobotParser) and origin is not None:
+            self._add(origin, robotparser.sitemaps)
 
+    def parse_robots_txt(self, response: Response) -> Iterable[Request]:
+        """One in `sitemap_urls`, or one that somebody has named as a sitemap."""
+        origin = Origin.of(response.url)
+        if origin is not None:
+            self._add(origin, RobotsTxt.parse(response.body).sitemaps)
+        return ()
 
-def _joined(base: str, written: str) -> str | None:
-    """The address, absolute; None where a stranger's file had better not lead: `file:`, `data:` and the like."""
-    try:
-        sitemap = urljoin(base, written)
-    except ValueError:
-        return None
-    origin = Origin.of(sitemap)
-    return sitemap if origin is not None and origin.scheme in {"http", "https"} else None
+    def _add(self, origin: Origin, written: tuple[str, ...]) -> None:
+        settings = RepSettings.read(self.settings)
+        most = settings.sitemaps_max
+        if len(written) > most:
+            logger.info(
+                "%s names %s; the first %s are crawled (REP_SITEMAPS_MAX)",
+                origin.robots_url,
+                counted(len(written), "sitemap"),
+                f"{most:,}",
+            )
+        self._sitemaps.append(self._requests(origin, written[:most], settings.redirect_private))
+        self.crawler.signals.connect(self._request_sitemaps, signal=signals.scheduler_empty)
+        self.crawler.signals.connect(self._stay_open, signal=signals.spider_idle)
+        self._request_sitemaps()
+
+    def _requests(self, origin: Origin, written: Iterable[str], private: bool) -> Iterator[Request]:
+        for text in written:
+            url = url_of(origin.robots_url, text)
+            wrong = "nowhere" if not url or not Origin.of(url) else None
+            wrong = wrong or why_not_followed(origin.robots_url, url, private=private)
+            if url is None or wrong is not None:
+                logger.debug("%s: a sitemap is skipped, which leads %s: %s", origin.robots_url, wrong, printable(text))
+                continue
+            self._has_sitemaps = True
+            yield Request(url, self._parse_sitemap)
+
+    def _request_sitemaps(self) -> None:
+        """Request some more."""
+        while self._sitemaps:
+            requests = self._sitemaps.popleft()
+            some = list(islice(requests, AT_ONCE))
+            if some:
+                self._sitemaps.append(requests)
+                for request in some:
+                    self.crawler.engine.crawl(request)
+                return
+
+    def _stay_open(self) -> None:
+        if self._sitemaps:
+            self._request_sitemaps()
+            raise DontCloseSpider

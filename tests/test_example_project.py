@@ -1,4 +1,4 @@
-"""The example project: what it prints, what it leaves behind, and that the README shows it as it is."""
+"""The example project: what it prints, what it leaves behind, and that the README shows what it prints."""
 
 from __future__ import annotations
 
@@ -34,6 +34,16 @@ NOT_IN_GROUPS_OF_ITS_OWN = {
 TOUR = {
     "library": ("HTTP 200", "success", "/ /archive/ /desk/", {"/members/": "line 6, Disallow: /members/"}),
     "annex": ("301 -> library", "success", "/ /archive/", {"/members/": "line 6, Disallow: /members/"}),
+}
+TOUR_BUILTIN = {
+    "library": ("HTTP 200", "", "/ /archive/ /desk/", {"/members/": "Forbidden by robots.txt"}),
+    "gallery": ("HTTP 200", "", "/ /catalogue.pdf", {"/prices.pdf": "Forbidden by robots.txt"}),
+    "cafe": ("HTTP 404", "", "/ /menu", {}),
+    "club": ("HTTP 403", "", "", {"/": "Forbidden by robots.txt"}),
+    "harbour": ("HTTP 503", "", "/ /timetable", {}),
+    "annex": ("HTTP 200", "", "/ /archive/", {"/members/": "Forbidden by robots.txt"}),
+    "maze": ("no answer", "", "/ /exit", {}),
+    "tunnel": ("no answer", "", "/ /lights", {}),
 }
 TOUR_AS_GUEST = {
     "library": (
@@ -100,7 +110,9 @@ def crawled(spider: str) -> Ended:
         return ended(process)
 
 
-@pytest.mark.parametrize(("spider", "by_name"), [("tour", TOUR), ("tour_as_guest", TOUR_AS_GUEST)])
+@pytest.mark.parametrize(
+    ("spider", "by_name"), [("tour", TOUR), ("tour_as_guest", TOUR_AS_GUEST), ("tour_builtin", TOUR_BUILTIN)]
+)
 def test_the_table(spider: str, by_name: dict[str, tuple[str, str, str, Refusals]]) -> None:
     crawl = crawled(spider)
     assert crawl.status == 0
@@ -113,9 +125,18 @@ def test_the_log_is_three_warnings(spider: str) -> None:
     assert [line.split("] ")[1][:8] for line in lines] == ["WARNING:"] * 3
 
 
-def test_the_readme_shows_what_it_prints() -> None:
+@pytest.mark.parametrize(("spider", "mark"), [("tour", "example-output"), ("tour_builtin", "builtin-output")])
+def test_the_readme_shows_what_it_prints(spider: str, mark: str) -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
-    assert f"<!-- example-output -->\n```text\n{crawled('tour').stdout}```\n" in readme
+    assert f"<!-- {mark} -->\n```text\n{crawled(spider).stdout}```\n" in readme
+
+
+def test_the_dry_run_that_the_readme_proposes() -> None:
+    (command,) = re.findall(r"`../.venv/bin/scrapy crawl (tour .*)`", (ROOT / "README.md").read_text("utf-8"))
+    with crawling(*command.split()) as process:
+        table = ended(process).table
+    assert [row[3] for row in table.values()] == [{}] * len(table), "nothing is refused"
+    assert table["harbour"] == ("HTTP 503", "unreachable", "/ /timetable", {})
 
 
 def test_a_policy_shows_in_the_table() -> None:

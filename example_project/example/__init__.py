@@ -1,1 +1,1 @@
-"""A Scrapy project that obeys robots.txt by scrapy-rep, crawling a web of its own."""
+"""A Scrapy project that obeys robots.txt with scrapy-rep, and the small web that it crawls."""

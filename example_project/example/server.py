@@ -1,4 +1,4 @@
-"""The process that serves the sites, each at a port of its own on loopback, until its standard input ends.
+"""The process that serves the sites until its standard input ends. Each site has its own port on loopback.
 
 `python -m example.server` prints one JSON line, `{site: origin}`, once they can be reached.
 """
@@ -45,11 +45,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body.encode("ascii"))
 
     def log_message(self, *_: object) -> None:
-        """Nothing: the crawl's log is enough."""
+        """Log nothing: the crawl's log is enough."""
 
 
 class Server(ThreadingTCPServer):
-    """Without the name that HTTPServer looks up, which may take a network and its time."""
+    """HTTPServer would look up its own host name, which can take long without a network."""
 
     daemon_threads = True
 
@@ -61,7 +61,7 @@ def serve(name: str, site: Site) -> None:
 
 
 if __name__ == "__main__":
-    # Ctrl-C reaches this process too, but it is the crawl that ends it.
+    # Ctrl-C reaches this process too, but the crawl ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name, site in SITES.items():
         serve(name, site)

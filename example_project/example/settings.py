@@ -1,11 +1,11 @@
-"""The project's settings: one line switches scrapy-rep on, the rest makes the example what it is."""
+"""The project's settings: the first line switches scrapy-rep on."""
 
 ADDONS = {"scrapy_rep.Addon": 500}
 
-# A server that hangs costs two of these: robots.txt is asked for once more. Loopback answers in milliseconds, so that
-# 2 seconds are plenty here; on a real web leave the 30 seconds that are the default.
+# A robots.txt that does not answer is requested twice, so it takes twice this time. 2 seconds do on one machine.
+# On the real web leave it at 30 seconds, the default.
 REP_FETCH_TIMEOUT = 2
-# No robots.txt of this web ever comes back, so that nothing is won by waiting for it.
+# No unreachable robots.txt comes back in this example, so waiting for it would only take time.
 REP_UNREACHABLE_WAIT = 0
 
 BOT_NAME = "example"

@@ -1,4 +1,4 @@
-"""The example's web as data: each site's robots.txt, or what comes in its place, and its pages."""
+"""The example's web as data: the pages of each site, and what its /robots.txt answers."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ class Site:
 
 
 SITES = {
-    # TourBot is held to the group that names it and to no other, everyone else to the group of `*`.
+    # TourBot obeys the group that names it and no other. All other crawlers obey the group of `*`.
     "library": Site(
         ("/archive/", "/desk/", "/members/"),
         robots="User-agent: *\nDisallow: /archive/\nDisallow: /desk/\n\nUser-agent: TourBot\nDisallow: /members/\n",
     ),
-    # The longest match decides, wherever it stands: 14 octets allow the catalogue, 7 forbid the other.
+    # The longest match decides, whatever the order: 14 bytes allow the catalogue, 7 bytes forbid the other file.
     "gallery": Site(
         ("/catalogue.pdf", "/prices.pdf"),
         robots="User-agent: *\nDisallow: /*.pdf$\nAllow: /catalogue.pdf\n",
     ),
     "cafe": Site(("/menu",), status=404),
-    # The body of an error is no robots.txt, whatever it says.
+    # The body of an error response is not read as rules.
     "club": Site(("/events",), status=403, robots="User-agent: *\nDisallow: /\n"),
     "harbour": Site(("/timetable",), status=503),
-    # The library's rules hold here as well.
+    # The library's rules apply here as well.
     "annex": Site(("/archive/", "/members/"), status=301, location="library"),
     "maze": Site(("/exit",), status=302, location="maze"),
     "tunnel": Site(("/lights",), hangs=True),

@@ -1,4 +1,4 @@
-"""The example's spiders: each visits every site and follows its links, under a name of its own."""
+"""The example's spiders: each visits every site and follows its links."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from scrapy import Request, Spider
+from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
-from scrapy_rep import ForbiddenByRobots
-
 
 class TourSpider(Spider):
-    """Obeys the groups of the product token in its User-Agent: TourBot, by the project's settings."""
+    """Obeys the groups of the product token in its User-Agent. The project's settings make it TourBot."""
 
     name = "tour"
 
@@ -21,7 +20,7 @@ class TourSpider(Spider):
         super().__init__(**arguments)
         self.origins: dict[str, str] = {}
         """Site -> origin, from when the spider is open."""
-        self.refusals: dict[str, ForbiddenByRobots] = {}
+        self.refusals: dict[str, IgnoreRequest] = {}
         """By the URL that was refused."""
 
     async def start(self) -> AsyncIterator[Request]:
@@ -33,15 +32,27 @@ class TourSpider(Spider):
             yield response.follow(page, errback=self.refused)
 
     def refused(self, failure: Failure) -> None:
-        if isinstance(failure.value, ForbiddenByRobots):
+        if isinstance(failure.value, IgnoreRequest):
             self.refusals[failure.request.url] = failure.value  # type: ignore[attr-defined] # Scrapy sets it
         else:
             self.logger.error("Neither fetched nor refused: %s", failure.value)
 
 
 class TourAsGuestSpider(TourSpider):
-    """Obeys the groups of a token of its own; its User-Agent contains it, as it should (RFC 9309 2.2.1)."""
+    """Obeys the groups of its own product token. Its User-Agent contains that token, as RFC 9309 2.2.1 asks."""
 
     name = "tour_as_guest"
     robotstxt_user_agent = "GuestBot"
     custom_settings = {"USER_AGENT": "GuestBot/1.0"}
+
+
+class TourBuiltinSpider(TourSpider):
+    """Obeys robots.txt by Scrapy's own middleware, for comparison."""
+
+    name = "tour_builtin"
+    custom_settings = {
+        "ADDONS": {},
+        "ROBOTSTXT_OBEY": True,
+        "DOWNLOAD_TIMEOUT": 2,  # as REP_FETCH_TIMEOUT, so that the server that hangs costs no minutes
+        "LOG_LEVEL": "CRITICAL",  # without the traceback of each robots.txt that does not answer
+    }

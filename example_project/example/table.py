@@ -1,4 +1,4 @@
-"""What a crawl met at each site, as a table for people, printed when the crawl has ended."""
+"""A table of what happened at each site, printed when the crawl has ended."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from scrapy import Request, signals
+from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_rep import AccessResult, ForbiddenByRobots, RobotsUnreachable
+from scrapy_rep import ForbiddenByRobots, RobotsUnreachable
+from scrapy_rep.signals import robots_available
 
 if TYPE_CHECKING:
+    from scrapy.exceptions import IgnoreRequest
+
+    from scrapy_rep.origin_info import OriginInfo
+
     from .spiders import TourSpider
 
 HEADER = ("origin", "robots.txt", "access", "fetched", "refused", "by")
@@ -25,22 +30,22 @@ class Visit:
     """What happened at one origin."""
 
     answer: str = "no answer"
-    access: AccessResult | None = None
+    access: str = ""
+    """The access result; empty without scrapy-rep."""
     fetched: list[str] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
     """Page, and what refused it."""
 
     def lines(self, site: str) -> Iterator[tuple[str, ...]]:
-        """The site's lines of the table: as many as pages were refused, and at least one."""
-        access = self.access.value if self.access is not None else ""
-        of_the_site = (site, self.answer, access, " ".join(sorted(self.fetched)))
+        """The site's lines of the table: one for each refused page, and at least one."""
+        of_the_site = (site, self.answer, self.access, " ".join(sorted(self.fetched)))
         for refused in sorted(self.refused) or [("", "")]:
             yield (*of_the_site, *refused)
             of_the_site = ("",) * 4
 
 
 class Table:
-    """Gathers what Scrapy's signals tell and what the spider's errback received."""
+    """Gathers what the signals tell and what the spider's errback received."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -51,7 +56,7 @@ class Table:
         table = cls(crawler)
         crawler.signals.connect(table.opened, signal=signals.spider_opened)
         crawler.signals.connect(table.received, signal=signals.response_received)
-        crawler.signals.connect(table.parsed, signal=signals.robots_parsed)
+        crawler.signals.connect(table.available, signal=robots_available)
         crawler.signals.connect(table.show, signal=signals.engine_stopped)
         return table
 
@@ -59,24 +64,22 @@ class Table:
         self._spider = spider
 
     def received(self, response: Response) -> None:
-        origin, path = split(response.url)
+        # Scrapy's own middleware has redirects followed before it sees the response.
+        origin, path = split(response.meta.get("redirect_urls", [response.url])[0])
         visit = self._visits[origin]
         if path != "/robots.txt":
             visit.fetched.append(path)
-            # Neither rules nor a refusal: all was allowed, for want of a robots.txt.
-            visit.access = visit.access or AccessResult.UNAVAILABLE
         elif location := response.headers.get("Location"):
             visit.answer = f"{response.status} -> {self._site(location.decode())}"
         else:
             visit.answer = f"HTTP {response.status}"
 
-    def parsed(self, request: Request) -> None:
-        self._visits[split(request.url)[0]].access = AccessResult.SUCCESS
+    def available(self, info: OriginInfo) -> None:
+        self._visits[split(info.robots_url)[0]].access = info.access.value
 
     def show(self) -> None:
         for url, refusal in self._spider.refusals.items():
             origin, path = split(url)
-            self._visits[origin].access = refusal.verdict.access
             self._visits[origin].refused.append((path, reason(refusal)))
         lines: list[tuple[str, ...]] = [HEADER]
         for site, origin in self._spider.origins.items():
@@ -99,8 +102,10 @@ def split(url: str) -> tuple[str, str]:
     return f"{parts.scheme}://{parts.netloc}", parts.path
 
 
-def reason(refusal: ForbiddenByRobots) -> str:
-    """The rule and its line, or why there are none: in short, the failure's type."""
+def reason(refusal: IgnoreRequest) -> str:
+    """The rule and its line; where there is none, why nothing is allowed."""
+    if not isinstance(refusal, ForbiddenByRobots):
+        return str(refusal)
     if isinstance(refusal, RobotsUnreachable):
         return refusal.cause.partition(":")[0]
     rule = refusal.verdict.rule

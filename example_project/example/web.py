@@ -1,4 +1,4 @@
-"""The example's web as an extension: its process begins with the crawl and ends with it."""
+"""The example's web as an extension: it starts the server process with the crawl and ends it with the crawl."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Web:
-    """Serves the sites while the spider is open, and tells it where they are."""
+    """Serves the sites while the spider is open, and tells the spider where they are."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Web:
@@ -26,7 +26,7 @@ class Web:
         return web
 
     def start(self, spider: TourSpider) -> None:
-        # Its standard input ends with this process, and it with that: so it does even where the crawl is killed.
+        # The server ends when its standard input does, so it ends with this process even if that is killed.
         self._process = subprocess.Popen(
             [sys.executable, "-m", "example.server"],
             cwd=Path(__file__).parents[1],

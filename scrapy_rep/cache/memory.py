@@ -17,10 +17,8 @@ from scrapy_rep.storage.memory import MemoryStorage
 IN_USE_ORIGINS = 512
 IN_USE_SHARE = 0.25  # of REP_MEMORY_OCTETS
 
-# What a parsed robots.txt costs, octets: beside its rules, and for each of its own octets (measured: see
-# tests/benchmarks/storage.py).
-EACH_PARSED = 3_000
-PER_OCTET = 16
+EACH_PARSED = 1_500  # bytes of an entry in use, beside its robots.txt (measured: tests/benchmarks/storage.py)
+WEIGH_EVERY = 128  # entries: a robots.txt takes more memory the more crawlers ask it
 
 
 class _InUse(NamedTuple):
@@ -41,7 +39,9 @@ class Memory:
     ) -> None:
         self._compressed = compressed
         self._in_use: OrderedDict[Origin, _InUse] = OrderedDict()
+        self._weights: dict[Origin, int] = {}
         self._in_use_octets = 0
+        self._uses = 0
         self._most_origins = in_use_origins
         self._most_octets = in_use_octets
         self._unreachable_for = unreachable_for
@@ -85,7 +85,11 @@ class Memory:
         self._drop_parsed(origin)
         policy = policy_at(entry, now, self._unreachable_for)
         self._in_use[origin] = _InUse(key, policy)
-        self._in_use_octets += _weight(policy)
+        self._weigh(origin, policy)
+        self._uses += 1
+        if self._uses % WEIGH_EVERY == 0:
+            for other, used in self._in_use.items():
+                self._weigh(other, used.policy)
         # The one just used stays, whatever it takes.
         while len(self._in_use) > 1 and (
             len(self._in_use) > self._most_origins or self._in_use_octets > self._most_octets
@@ -94,21 +98,18 @@ class Memory:
         return policy
 
     def _drop_parsed(self, origin: Origin) -> None:
-        used = self._in_use.pop(origin, None)
-        if used is not None:
-            self._in_use_octets -= _weight(used.policy)
+        if self._in_use.pop(origin, None) is not None:
+            self._in_use_octets -= self._weights.pop(origin)
+
+    def _weigh(self, origin: Origin, policy: RobotsPolicy) -> None:
+        stored = policy.entry.stored
+        weight = EACH_PARSED + (stored.robots.memory if stored is not None and stored.robots is not None else 0)
+        self._in_use_octets += weight - self._weights.get(origin, 0)
+        self._weights[origin] = weight
 
 
 def _unannounced_key(origin: Origin) -> str:
     return f"unannounced {origin}"  # no origin has a space
-
-
-def _weight(policy: RobotsPolicy) -> int:
-    """About the octets that a policy in use takes."""
-    stored = policy.entry.stored
-    return EACH_PARSED + (
-        PER_OCTET * len(stored.robots.octets) if stored is not None and stored.robots is not None else 0
-    )
 
 
 def memory_and_store(crawler: Crawler, settings: RepSettings) -> tuple[Memory, Storage | None]:

@@ -15,7 +15,7 @@ from scrapy_rep.protocol.lifecycle import OUTAGE_WORDS, Basis, RobotsPolicy
 from scrapy_rep.protocol.robotstxt.parser import Ignored, RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.protocol.status_policy import RFC9309, StatusRow
-from scrapy_rep.text import printable
+from scrapy_rep.text import MAX_RULE, printable
 
 MAX_NAMED = 10  # sitemaps or ignored lines in the text; the JSON has all
 LABEL = 13  # columns
@@ -99,10 +99,10 @@ class Finding:
     def why(self) -> str:
         verdict = self.verdict
         if verdict is None:
-            return printable(self.error)
+            return printable(self.error, MAX_RULE)
         group = f"group of {verdict.product_token!r}"
         if verdict.rule is not None:
-            return f"by line {verdict.rule.line}, {printable(str(verdict.rule))} ({group})"
+            return f"by line {verdict.rule.line}, {printable(str(verdict.rule), MAX_RULE)} ({group})"
         return f"{verdict.words} ({group if verdict.reason is VerdictReason.NO_RULE else verdict.source})"
 
     def meaning(self, info: OriginInfo) -> tuple[str, str]:
@@ -164,12 +164,12 @@ def as_line(finding: Finding) -> str:
     verdict, why = finding.verdict, finding.why
     if verdict is not None and verdict.access is not AccessResult.SUCCESS and verdict.answer:
         why = f"{why}: {printable(verdict.answer)}"
-    return f"{finding.word}\t{printable(finding.url)}\t{why}"
+    return f"{finding.word}\t{printable(finding.url, None)}\t{why}"
 
 
 def as_text(finding: Finding, *, colour: bool = False, show: str | None = None) -> str:
     """Lines for people. All that strangers wrote is escaped. `show`: the lines of the file that matter, or `all`."""
-    lines = [_painted(printable(finding.url), BOLD, colour)]
+    lines = [_painted(printable(finding.url, None), BOLD, colour)]
     lines += (f"  {label:<{LABEL}}{words}" for label, words in _rows(finding, colour))
     robots, verdict = finding.robots, finding.verdict
     if show and robots is not None and verdict is not None and verdict.reason not in NO_ROBOTS_TXT_APPLIES:
@@ -197,7 +197,7 @@ def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
             yield "not obeyed", f"{crawl.not_obeyed}, so a crawl fetches it anyway"
         yield "crawler", " or ".join(map(printable, crawl.tokens)) or "no name, so only the groups of '*' apply"
     if crawl.file is not None:
-        yield "robots.txt", printable(crawl.file_name)
+        yield "robots.txt", printable(crawl.file_name, None)
     if finding.policy is not None:
         yield from _origin_rows(finding, origin_info(finding.policy))
     if not finding.is_listed and finding.robots is not None:

@@ -31,7 +31,7 @@ def listing(robots: RobotsTxt, product_token: str | None, rule: Rule | None, *, 
         if number > before + 1:
             yield "  ..."
         mark = ">" if rule is not None and number == rule.line else "|" if number in obeyed else " "
-        yield f"{mark} {number:>{width}}  {printable(text_of(lines[number - 1]).expandtabs(4))}"
+        yield f"{mark} {number:>{width}}  {printable(text_of(lines[number - 1]).expandtabs(4), None)}"
         before = number
     if shown and before < len(lines):
         yield "  ..."

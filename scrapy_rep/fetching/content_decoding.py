@@ -13,6 +13,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.text import printable
 
 # The same choices as Scrapy's, which requires these libraries.
 if sys.version_info >= (3, 14):
@@ -69,7 +70,7 @@ def decoded(body: bytes, content_encoding: bytes, limit: int) -> bytes:
         raise UndecodableBodyError(f"{len(codings)} content codings on top of each other")
     for coding in reversed(codings):
         if coding not in _DECODERS:
-            raise UndecodableBodyError(f"unknown content coding {coding.decode('latin-1')!r}")
+            raise UndecodableBodyError(f"unknown content coding {printable(coding.decode('latin-1'))!r}")
         body = _first(_DECODERS[coding](body), limit + 1) if body else body
     return body[: limit + 1]
 

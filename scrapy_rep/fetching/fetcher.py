@@ -30,6 +30,7 @@ from scrapy_rep.protocol.redirect_target import is_private
 from scrapy_rep.scrapy_internals.head_limit import HeadLimit
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
+from scrapy_rep.text import printable
 
 # Scrapy's middlewares and extensions leave our requests alone: we decide what an answer means.
 _UNTOUCHED = {
@@ -60,8 +61,8 @@ class Fetcher:
         is_on_wire: Callable[[Request], bool],
         now: Callable[[], float],
     ) -> None:
-        """`under_way` is entered for the time of each request. `is_on_wire` tells
-        whether a download handler works on the request. `now` gives seconds since the epoch."""
+        """`under_way` is entered for the time of each request. `is_on_wire` tells whether a download handler works on
+        the request. `now` gives seconds since the epoch."""
         self._crawler = crawler
         self._settings = settings
         self._under_way = under_way
@@ -113,9 +114,6 @@ class Fetcher:
                 except (asyncio.CancelledError, CancelledError):
                     self._body_limit.abandon(request)
                     raise
-            if (address := self._private_address(response, request, trigger)) is not None:
-                reason = f"a public host redirected to {address}, which is private (REP_REDIRECT_PRIVATE)"
-                return Answer(None, reason=reason, dropped=True)
             jar.extract_cookies(response, request)
         except CancelledError:  # an Exception, if it is Twisted's
             raise
@@ -125,7 +123,7 @@ class Fetcher:
             return Answer(None, reason=_in_words(exc), dropped=isinstance(exc, IgnoreRequest))
         stats.inc_value("robotstxt/response_count")
         stats.inc_value(f"robotstxt/response_status_count/{_bucket(response.status)}")
-        return self._answer(response, request)
+        return self._answer(response, request, trigger)
 
     async def _download(self, request: Request) -> Response:
         download = self._crawler.engine.download_async(request)
@@ -167,7 +165,10 @@ class Fetcher:
             return None
         return str(address) if address is not None and is_private_here else None
 
-    def _answer(self, response: Response, request: Request) -> Answer:
+    def _answer(self, response: Response, request: Request, trigger: Request) -> Answer:
+        if (address := self._private_address(response, request, trigger)) is not None:
+            reason = f"a public host redirected to {address}, which is private (REP_REDIRECT_PRIVATE)"
+            return Answer(None, reason=reason, dropped=True)
         if "dataloss" in response.flags:
             return Answer(None, reason="the connection was lost before the end of the body")
         replayed = "cached" in response.flags  # set by HttpCacheMiddleware
@@ -206,26 +207,31 @@ def _in_words(exc: Exception) -> str:
     """The exception's type and message; for Twisted's lists of failures, those of the first."""
     failures = getattr(exc.__cause__, "reasons", None) or getattr(exc, "reasons", None)
     error = failures[0].value if failures else exc
-    return f"{type(error).__name__}: {error}".rstrip(".: ")
+    return printable(f"{type(error).__name__}: {error}".rstrip(".: "))
 
 
 def _location(response: Response) -> str | None:
-    """The absolute URL in the Location field, as it would be requested; None where that is not clear."""
+    """Where the Location field leads, read as RedirectMiddleware reads it; None where that is not clear."""
     value = response.headers.get("Location")
-    if not value or not value.strip() or len(value) > MAX_OCTETS:
+    return url_of(response.url, value) if value else None
+
+
+def url_of(base: str, reference: str | bytes) -> str | None:
+    """The absolute URL of a reference that a stranger wrote, as Request has it; None where there is none."""
+    if not reference.strip() or len(reference) > MAX_OCTETS:
         return None
     try:
-        location = safe_url_string(value)
-        parts = urlsplit(location)
+        relative = safe_url_string(reference)
+        parts = urlsplit(relative)
         # RFC 3986 5.2.2, strictly: `http:` and `http:x` are not relative references.
         if parts.scheme and not parts.netloc:
             return None
-        joined = urljoin(response.url, location)
+        joined = urljoin(base, relative)
         url = safe_url_string(joined)  # as Request does
-        # `//a\\b` has one host before that, and another one after.
-        return url if urlsplit(url).netloc == urlsplit(joined).netloc else None
     except ValueError:
         return None
+    # `//a\\b` has one host before that, and another one after.
+    return url if urlsplit(url).netloc == urlsplit(joined).netloc else None
 
 
 class _Received:

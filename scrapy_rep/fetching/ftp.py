@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import unquote
 
 from scrapy import Request
@@ -19,6 +19,7 @@ from scrapy_rep.settings import RepSettings
 if TYPE_CHECKING:
     from twisted.protocols.ftp import FTPClient
 
+MAX_REPLIES = 65_536  # octets that the server may say on the control connection
 NOT_FOUND = "550"  # RFC 959 4.2.1; FTPDownloadHandler.CODE_MAPPING
 
 
@@ -48,6 +49,7 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
         creator = ClientCreator(reactor, FTPClient, user, password, passive=int(passive))  # type: ignore[no-untyped-call]
         connected = creator.connectTCP(parts.hostname, parts.port or 21)  # type: ignore[no-untyped-call]
         client: FTPClient = await maybe_deferred_to_future(connected)
+        _limit_replies(client)
         # Not read earlier: Scrapy builds its handlers before our middleware, which reports a wrong value.
         received = _Received(RepSettings.read(self.crawler.settings).body_limit)
         try:
@@ -60,6 +62,21 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
         finally:
             client.transport.abortConnection()  # type: ignore[union-attr]
         return Response(request.url, body=bytes(received.octets))
+
+
+def _limit_replies(client: Any) -> None:
+    """Twisted keeps all lines of a reply until the last one."""
+    receive, received = client.dataReceived, 0
+
+    def data_received(data: bytes) -> None:
+        nonlocal received
+        received += len(data)
+        if received <= MAX_REPLIES:
+            receive(data)
+        else:
+            client.transport.abortConnection()
+
+    client.dataReceived = data_received
 
 
 class _Received(Protocol):

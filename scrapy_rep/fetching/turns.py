@@ -28,7 +28,7 @@ class FetchTurns:
     def __init__(self, limit: int) -> None:
         self._free = limit
         self._slow = 0
-        self._usual = SLOW_AFTER_MAX / 2 / SLOW_FACTOR
+        self._usual = 0.125  # seconds that an answer takes, before there are any
         self._numbers = count()
         self._waiting: list[tuple[bool, int, Deferred[None]]] = []
 

@@ -20,8 +20,10 @@ EMBEDDING_IPV4 = tuple(
 )
 # Where Python's versions differ: RFC 6890 2.2.2, RFC 3879, RFC 8215.
 NOT_GLOBAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "fec0::/10", "64:ff9b:1::/48")))
-# What all programs read alike. Of others, one reads this host and one that: `http://a\b/`, `http://0127.0.0.1/`.
-_AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?)(?::[0-9]*)?")
+# What all programs read alike (RFC 1035 2.3.4). Of `http://a\b/` and `http://0127.0.0.1/`, they read different hosts.
+_LABEL = "[A-Za-z0-9_-]{1,63}"
+_AUTHORITY = re.compile(rf"(?:\[[0-9A-Fa-f:.]+\]|{_LABEL}(?:\.{_LABEL})*\.?)(?::[0-9]*)?")
+MAX_HOST = 253  # characters; RFC 1035 2.3.4, without the octets that stand for the dots at both ends
 _ENDS_IN_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)")  # URL Standard 3.5
 
 
@@ -43,13 +45,13 @@ def why_not_followed(url: str, location: str | None, *, private: bool) -> str | 
     source = Origin.of(url)
     if not private and source is not None and is_private(origin.host) and not is_private(source.host):
         return f"from a public host to {origin.host}, which is private (REP_REDIRECT_PRIVATE)"
-    if not _is_unambiguous(authority, origin.host):
-        return "to a host that can be read in two ways"
+    if not _is_clear(authority, origin.host):
+        return "to a malformed or ambiguous host"
     return None
 
 
-def _is_unambiguous(authority: str, host: str) -> bool:
-    if not _AUTHORITY.fullmatch(authority):
+def _is_clear(authority: str, host: str) -> bool:
+    if len(host) > MAX_HOST or not _AUTHORITY.fullmatch(authority):
         return False
     if authority.startswith("["):
         return True

@@ -30,7 +30,7 @@ from test_lifecycle_table import copy as response
 from test_lifecycle_table import forty_days
 from web import Site, Web
 
-from scrapy_rep.cache.memory import EACH_PARSED, PER_OCTET, memory_and_store
+from scrapy_rep.cache.memory import EACH_PARSED, memory_and_store
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse, decoded, encoded
 from scrapy_rep.protocol.origin import Origin
@@ -184,16 +184,16 @@ def memory() -> None:
     again._in_use.clear()
     gc.collect()
     print(f"an origin not in use: {(tracemalloc.get_traced_memory()[0] - base) / 3_000:.0f} octets")
-    base, octets_read = tracemalloc.get_traced_memory()[0], 0
+    base, reckoned = tracemalloc.get_traced_memory()[0], 0
     for _ in range(500):
         octets = body(chance)
-        octets_read += len(octets)
         robots = RobotsTxt.parse(octets)
         robots.allows("https://example.com/x", "bot")
+        reckoned += robots.memory
         kept.append(robots)
     gc.collect()
     each = (tracemalloc.get_traced_memory()[0] - base) / 500
-    print(f"parsed: {each:.0f} octets each; reckoned as {EACH_PARSED + PER_OCTET * octets_read / 500:.0f}")
+    print(f"parsed: {each:.0f} octets each; reckoned as {EACH_PARSED + reckoned / 500:.0f}")
     base = tracemalloc.get_traced_memory()[0]
     for _ in range(500):
         parser = ProtegoRobotParser(body(chance), None)

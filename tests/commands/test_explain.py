@@ -129,5 +129,5 @@ def test_every_case_of_the_standard_can_be_explained() -> None:
         robots = RobotsTxt.parse(base64.b64decode(case["body_b64"]))
         url, agent = case["url"], case["agent"]
         finding = by_file(url, robots, agent)
-        assert as_text(finding, show="lines").splitlines()[0] == printable(url)
+        assert as_text(finding, show="lines").splitlines()[0] == printable(url, None)
         json.dumps(as_json(finding, show=True))

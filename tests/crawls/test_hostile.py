@@ -376,6 +376,27 @@ async def test_log_lines_can_not_be_forged(web: Web, route: Route) -> None:
         assert message.isprintable()
 
 
+@pytest.mark.parametrize(
+    ("route", "longest"),
+    [
+        pytest.param(answer(f"user-agent: *\ndisallow: /{'x' * 1_900}\ndisallow: /$\n"), 700, id="rule"),
+        pytest.param(answer(status=302, headers={"Location": f"ftp://h/{'x' * 8_000}"}), 500, id="location"),
+        pytest.param(answer(status=302, headers={"Location": f"http://{'x' * 8_000}/"}), 500, id="location-host"),
+        pytest.param(answer(RULES, headers={"Content-Encoding": "x" * 8_000}), 500, id="content-encoding"),
+        pytest.param(answer(RULES, headers={"Server": "x" * 8_000}, status=503), 500, id="server"),
+        pytest.param(answer(kind="garbage"), 500, id="no-http"),
+    ],
+)
+@ensureDeferred
+async def test_what_a_stranger_wrote_is_cut(web: Web, route: Route, longest: int) -> None:
+    site = web.robots(route)
+    result = await crawl(site.url("/"), site.url(f"/{'x' * 1_950}"))
+    for message in [*result.messages(logging.DEBUG, "scrapy_rep"), *map(str, result.refused.values())]:
+        # The request's own URL is the user's, and Scrapy writes it whole.
+        assert len(message.partition("<GET")[0]) < longest
+    assert all(len(error.verdict.answer) <= 250 for error in result.refused.values())
+
+
 @ensureDeferred
 async def test_stats_do_not_grow_with_what_strangers_send(web: Web) -> None:
     statuses = [600, 601, 799, 999, 200, 503, 418]

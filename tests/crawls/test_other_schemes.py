@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,17 @@ async def test_ftp_that_hangs_ends_at_the_deadline(ftp: Callable[..., str]) -> N
     (error,) = result.refused.values()
     assert isinstance(error, RobotsUnreachable)
     assert "DownloadTimeoutError" in error.cause
+    assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_ftp_that_talks_and_talks_is_cut_off_long_before_the_deadline(ftp: Callable[..., str]) -> None:
+    origin = ftp("talk")
+    began = time.monotonic()
+    result = await crawl(f"{origin}/page", settings={"REP_FETCH_TIMEOUT": 60})
+    assert time.monotonic() - began < 30
+    (error,) = result.refused.values()
+    assert isinstance(error, RobotsUnreachable)
     assert result.tracebacks == []
 
 

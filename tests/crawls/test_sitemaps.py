@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -79,16 +81,119 @@ async def test_sitemaps_of_every_origin_that_the_spider_meets(web: Web) -> None:
     assert len(other.robots_requests) == 1
 
 
+# What is no address of a sitemap. The last ones made Request raise, or lead to another host than they seem to.
+BAD = [
+    *r"""
+    file:///etc/passwd data:,x javascript:x ftp://x/y http: http:x http:/// http://[x/ http://[::1/ http://x:port/
+    http://x:99999/ http://user@x/ http://a..b/ http://127.0.0.1%00/ http://0127.0.0.1/ //a\b s3://x/y
+    """.split(),
+    f"http://{'a' * 300}.example/",
+    f"/{'x' * 10_000}",
+    "http://a b/",
+    "http://\x7f/",
+]
+
+
 @ensureDeferred
-async def test_addresses_that_lead_elsewhere_than_to_the_web_are_left(web: Web, tmp_path: Any) -> None:
-    secret = tmp_path / "sitemap.xml"
-    secret.write_text("<urlset><url><loc>https://example.com/</loc></url></urlset>")
-    lines = [f"sitemap: {url}" for url in (secret.as_uri(), "data:,x", "javascript:x", "http://[x/", "ftp://x/y")]
-    site = web.robots("\n".join(lines))
+async def test_addresses_that_lead_nowhere_are_skipped_each_with_one_line(web: Web) -> None:
+    lines = [f"sitemap: {url}" for url in BAD]
+    site = site_with(web, "\n".join([*lines, "sitemap: /sitemap.xml", *lines]), "/a")
     result = await crawl(spider=shop(start_urls=[site.url("/")]))
-    assert site.targets == ["/robots.txt"]
-    assert result.stats.get("scheduler/enqueued") is None
+    assert list(result.pages) == [site.url("/a")]
+    assert site.targets == ["/robots.txt", "/sitemap.xml", "/a"]
+    skipped = [m for m in result.messages(logging.DEBUG, "scrapy_rep") if "a sitemap is skipped" in m]
+    assert len(skipped) == len(BAD)
+    assert max(map(len, skipped)) < 500
+    assert result.messages() == []
     assert result.tracebacks == []
+
+
+@pytest.mark.parametrize("private", [False, True])
+@ensureDeferred
+async def test_a_public_host_names_no_private_sitemap(web: Web, private: bool) -> None:
+    named = ["http://10.0.0.1/sitemap.xml", "http://printer.lan/sitemap.xml"]
+    robots = answer("\n".join(f"sitemap: {url}" for url in named))
+    proxy = web.site({"http://shop.example/robots.txt": robots, **{url: sitemap() for url in named}})
+
+    class Proxied(Shop):
+        async def start(self) -> AsyncIterator[Any]:
+            async for request in super().start():
+                yield request
+            yield Request("http://shop.example/", meta={"proxy": proxy.origin})
+
+    settings = {"REP_REDIRECT_PRIVATE": private, "DOWNLOADER_MIDDLEWARES": {ProxyOnly: 1}, "PROXY": proxy.origin}
+    result = await crawl(spider=Proxied, settings=settings)
+    hosts = {target.split("/")[2] for target in proxy.targets}
+    assert hosts == ({"shop.example", "10.0.0.1", "printer.lan"} if private else {"shop.example"})
+    assert result.tracebacks == []
+
+
+class ProxyOnly:
+    """Sends all requests through the proxy of the setting."""
+
+    def __init__(self, proxy: str) -> None:
+        self.proxy = proxy
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> ProxyOnly:
+        return cls(crawler.settings["PROXY"])
+
+    def process_request(self, request: Request) -> None:
+        request.meta["proxy"] = self.proxy
+
+
+@pytest.mark.parametrize("source", ["robots.txt", "a sitemap that is one", "sitemap_urls"])
+@ensureDeferred
+async def test_no_origin_names_more_than_so_many(web: Web, source: str) -> None:
+    site = site_with(web, "\n".join(f"sitemap: /{n}.xml" for n in range(20_000)), "/a", at="*")
+    first = site_with(web, f"sitemap: {site.robots_url}\n")
+    begin = {"robots.txt": {"start_urls": [site.url("/")]}, "sitemap_urls": {"sitemap_urls": [site.robots_url]}}
+    most_scheduled = 0
+
+    def prepare(crawler: Crawler) -> None:
+        def scheduled() -> None:
+            nonlocal most_scheduled
+            slot: Any = crawler.engine._slot
+            most_scheduled = max(most_scheduled, len(slot.scheduler))
+
+        crawler.signals.connect(scheduled, signals.request_scheduled)
+
+    result = await crawl(
+        spider=shop(**begin.get(source, {"start_urls": [first.url("/")]})),
+        settings={"REP_SITEMAPS_MAX": 100},
+        prepare=prepare,
+    )
+    assert sorted(t for t in site.targets if t.endswith(".xml")) == sorted(f"/{n}.xml" for n in range(100))
+    assert most_scheduled < 50, "they are handed out as the crawl gets on"
+    (said,) = {m for m in result.messages(logging.INFO, "scrapy_rep") if "REP_SITEMAPS_MAX" in m}
+    assert said == f"{site.robots_url} names 20,000 sitemaps; the first 100 are crawled (REP_SITEMAPS_MAX)"
+    assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_the_spider_stays_open_while_sitemaps_are_dropped(web: Web) -> None:
+    lines = [f"sitemap: http://{n}.example/" for n in range(500)]  # offsite
+    site = site_with(web, "\n".join([*lines, "sitemap: /sitemap.xml"]), "/a")
+    result = await crawl(spider=shop(start_urls=[site.url("/")], allowed_domains=["127.0.0.1"]))
+    assert list(result.pages) == [site.url("/a")]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "said"),
+    [
+        ({}, "Shop has nowhere to begin: set start_urls, allowed_domains or sitemap_urls"),
+        ({"start_urls": ["{}/", "{}/x"]}, "Shop: no robots.txt of 1 origin names a sitemap"),
+        ({"sitemap_urls": ["{}/sitemap.xml"]}, None),
+    ],
+)
+@ensureDeferred
+async def test_without_sitemaps_or_anywhere_to_begin_it_says_so(
+    web: Web, attributes: dict[str, list[str]], said: str | None
+) -> None:
+    site = site_with(web, "user-agent: *\ndisallow:\n", "/a")
+    attributes = {name: [url.format(site.origin) for url in urls] for name, urls in attributes.items()}
+    result = await crawl(spider=shop(**attributes))
+    assert result.messages() == ([] if said is None else [said])
 
 
 @pytest.mark.parametrize(

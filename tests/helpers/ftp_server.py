@@ -1,6 +1,7 @@
 """A real FTP server on loopback, in a process of its own: a folder for anyone, and one in it for alice.
 
-Prints its port, and ends when its standard input does. With `hang` it accepts connections and says nothing.
+Prints its port, and ends when its standard input does. With `hang` it accepts connections and says nothing, with
+`talk` its greeting has no end.
 """
 
 from __future__ import annotations
@@ -25,13 +26,32 @@ class Realm(FTPRealm):
         return FilePath(str(Path(self.anonymousRoot.path) / "alice"))
 
 
+class Talks(Protocol):
+    """Its greeting goes on and on."""
+
+    def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
+        transport: Any = self.transport
+        transport.registerProducer(self, False)
+
+    def resumeProducing(self) -> None:  # noqa: N802 - Twisted's name
+        transport: Any = self.transport
+        transport.write(b"220-welcome, welcome, welcome\r\n" * 2_000)
+
+    def stopProducing(self) -> None:  # noqa: N802 - Twisted's name
+        pass
+
+
 def main(folder: str, *modes: str) -> None:
     users = InMemoryUsernamePasswordDatabaseDontUse(alice=b"secret")
     realm: Any = Realm(folder)  # type: ignore[no-untyped-call]
     checkers: list[Any] = [AllowAnonymousAccess(), users]
     serves = FTPFactory(Portal(realm, checkers))  # type: ignore[no-untyped-call]
-    factory = Factory.forProtocol(Protocol) if "hang" in modes else serves
+    factory: Any = serves
     loop: Any = reactor
+    if "hang" in modes:
+        factory = Factory.forProtocol(Protocol)
+    elif "talk" in modes:
+        factory = Factory.forProtocol(Talks)
     port = loop.listenTCP(0, factory, interface="127.0.0.1")
     sys.stdout.write(f"{port.getHost().port}\n")
     sys.stdout.flush()

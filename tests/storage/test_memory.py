@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from asking import TOKEN, parse
 
-from scrapy_rep.cache.memory import EACH_PARSED, PER_OCTET, Memory
+from scrapy_rep.cache.memory import EACH_PARSED, WEIGH_EVERY, Memory
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.lifecycle import State
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.storage.memory import MemoryStorage
 
 NOW, DAY = 1_700_000_000.0, 24 * 3600.0
@@ -64,7 +65,7 @@ def test_the_least_recently_used_is_forgotten_first_wherever_it_is() -> None:
 @pytest.mark.parametrize("large", [1, 3])
 def test_what_is_in_use_is_bounded_by_octets(large: int) -> None:
     body = "User-agent: *\n" + "Disallow: /x\n" * 1_000
-    memory = memory_of(in_use_octets=large * (EACH_PARSED + PER_OCTET * len(body)) + 1)
+    memory = memory_of(in_use_octets=large * (EACH_PARSED + RobotsTxt.parse(body.encode()).memory) + 1)
     for number in range(10):
         memory.put(origin_of(number), entry_of(number, body), NOW)
     assert len(memory._in_use) == large
@@ -72,7 +73,20 @@ def test_what_is_in_use_is_bounded_by_octets(large: int) -> None:
     assert len(memory._in_use) == 1, "the one just used stays"
     memory.put(origin_of(12), entry_of(12), NOW)
     assert list(memory._in_use) == [origin_of(12)]
-    assert memory._in_use_octets == EACH_PARSED + PER_OCTET * len("User-agent: *\nDisallow: /x\n")
+    assert memory._in_use_octets == EACH_PARSED + RobotsTxt.parse(b"User-agent: *\nDisallow: /x\n").memory
+
+
+def test_what_product_tokens_cost_is_reckoned_in() -> None:
+    body = "".join(f"User-agent: a{n}\nDisallow: /{n}\n" for n in range(60))
+    memory = memory_of(in_use_octets=10**9)
+    before = memory.put(origin_of(1), entry_of(1, body), NOW)
+    reckoned = memory._in_use_octets
+    for n in range(60):
+        before.allows("/x", f"a{n}")
+    for _ in range(WEIGH_EVERY):
+        memory.put(origin_of(1), before.entry, NOW)
+    assert before.robots is not None
+    assert memory._in_use_octets == EACH_PARSED + before.robots.memory > reckoned
 
 
 def test_a_file_of_typical_size_takes_less_than_two_kib_while_not_in_use() -> None:

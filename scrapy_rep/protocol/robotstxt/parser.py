@@ -1,6 +1,7 @@
-"""A robots.txt: what it allows whom, and whatever else it says (RFC 9309 section 2).
+"""A robots.txt: which URLs it allows to whom, and what else it says (RFC 9309 section 2).
 
-Nothing is read before it is asked for, and then no more than is needed: most lines of most files are about others.
+Nothing is read before somebody asks, and then no more than the answer needs: most lines of most files are about other
+crawlers.
 """
 
 from __future__ import annotations
@@ -8,15 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from scrapy_rep.protocol.robotstxt.effective_rules import EffectiveRules
+from scrapy_rep.protocol.robotstxt.effective_rules import EffectiveRules, Segments
 from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_records
+from scrapy_rep.protocol.robotstxt.longest_match_linear import TooCostlyError
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.robotstxt.product_tokens import in_order_of_preference, is_product_token
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason, text_of
 from scrapy_rep.protocol.robotstxt.syntax import RECORDS, WHITE_SPACE, Directive, readable, searchable, without_comments
 
 PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"
-MAX_READY = 64  # product tokens; a crawl has one, or a few that its requests name
+
+# What is kept for crawlers that have asked: a crawl has one product token, or a few that its requests name.
+MAX_READY = 64  # crawlers
+MAX_READY_COPIES = 4  # times the file's octets, of lines that they obey; groups that share none come to one
+
+# Bytes of memory, beside the octets and the rules (measured: tests/protocol/test_costs.py).
+_FIXED_MEMORY = 350
+_MEMORY_OF_CRAWLER = 150
+
+ProductTokens = str | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,56 +41,84 @@ class Ignored:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RobotsTxt:
-    """A robots.txt: what it allows whom."""
+    r"""A parsed robots.txt.
 
-    octets: bytes = field(repr=False)
+    >>> robots = RobotsTxt.parse(b"User-agent: *\nDisallow: /private/\nCrawl-delay: 2.5\n")
+    >>> robots
+    RobotsTxt(1 group, 1 rule)
+    >>> robots.allows("https://example.com/private/diary", "ExampleBot")
+    False
+    >>> robots.crawl_delay("ExampleBot")
+    2.5
+
+    `url` is a URL with a host, or a path; `product_token` is the crawler's name without version, or several names in
+    order of preference, the first of which that any group names is obeyed. If no group names the crawler, it obeys the
+    groups of `*`; an empty sequence obeys those alone.
+
+    All methods raise ValueError for anything else.
+    """
+
+    octets: bytes
     """What was read of the body, within the limit: without a byte order mark, UTF-16 as UTF-8, each line end LF."""
     truncated: bool = False
     """The body went on beyond the limit."""
-    _ready: dict[str | tuple[str, ...], EffectiveRules] = field(
-        init=False, repr=False, compare=False, default_factory=dict
+    # By product tokens: the one that is obeyed, and its rules.
+    _ready: dict[ProductTokens, tuple[str | None, EffectiveRules]] = field(
+        init=False, compare=False, default_factory=dict
     )
+    _delays: dict[ProductTokens, float | None] = field(init=False, compare=False, default_factory=dict)
 
     @classmethod
     def parse(cls, body: bytes, limit: int = PARSING_LIMIT) -> RobotsTxt:
-        """Never raises on any octets. What lies beyond `limit` octets is not read, nor is a line that it cuts (2.5).
+        """The robots.txt with this body. Never raises on any bytes.
 
-        Raises TypeError for a str: rules are octets (2.2.2), and which ones a text stood for is not known here.
+        `limit`: bytes that are read. What follows is not, nor is a line that the limit cuts (2.5).
+        Raises TypeError for a str: rules are bytes (2.2.2), and nothing says which ones a str stood for.
         """
         if isinstance(body, str):
             raise TypeError("RobotsTxt.parse needs the bytes of a robots.txt, not a str: use response.body")
         return cls(readable(body, limit), len(body) > limit)
 
     def allows(self, url: str, product_token: str | Sequence[str]) -> bool:
-        """Whether `verdict` allows it."""
-        return self._obeyed(product_token).allows(url)
+        """Whether the crawler may fetch the URL; faster than `verdict`, which says why. Raises ValueError."""
+        try:
+            return self._rules(product_token)[1].allows(url)
+        except TooCostlyError:
+            return False
 
     def verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
-        """Whether a crawler with that product token, or those in order of preference, may fetch the absolute URL."""
-        obeyed = self._obeyed(product_token)
-        rule = obeyed.rule(url, self.octets)
+        """Whether the crawler may fetch the URL, and why; without `robots_url` and `answer`. Raises ValueError."""
+        token, rules = self._rules(product_token)
+        try:
+            rule = rules.rule(url, self.octets)
+        except TooCostlyError:
+            return Verdict(False, VerdictReason.TOO_COSTLY, None, token)
         if rule is not None:
-            return Verdict(rule.allow, VerdictReason.RULE, rule, obeyed.product_token)
-        if is_robots_txt(url):
-            reason = VerdictReason.NOT_SUBJECT
-        else:
-            reason = VerdictReason.NO_GROUP if obeyed.product_token is None else VerdictReason.NO_RULE
-        return Verdict(True, reason, None, obeyed.product_token)
+            return Verdict(rule.allow, VerdictReason.RULE, rule, token)
+        reason = VerdictReason.NO_GROUP if token is None else VerdictReason.NO_RULE
+        return Verdict(True, VerdictReason.NOT_SUBJECT if is_robots_txt(url) else reason, None, token)
 
     def crawl_delay(self, product_token: str | Sequence[str]) -> float | None:
-        """Seconds between requests: the largest that the crawler's groups ask for; None where they ask for none."""
-        return self._obeyed(product_token).crawl_delay(self.octets)
+        """Seconds between requests: the largest that the crawler's groups ask for; None if they ask for none.
+
+        Raises ValueError.
+        """
+        token, _rules = self._rules(product_token)
+        key = _key(product_token)
+        if key not in self._delays:
+            self._delays[key] = Segments(self.octets).crawl_delay(token)
+        return self._delays[key]
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """All of them; worked out anew at each call, as the sitemaps and the ignored lines are."""
+        """All groups, in their order. Read again at each call, as are the records, sitemaps and ignored lines."""
         return read_groups(self.octets)
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """Each line with a key and a value, also where the key means nothing here: for directives of one's own."""
+        """Each line with a key and a value, in their order, also of keys that this package does not know."""
         return tuple(read_records(self.octets))
 
     @property
@@ -103,16 +142,44 @@ class RobotsTxt:
             ignored.append(Ignored(len(lines), "", "beyond the limit, like all that follows"))
         return tuple(ignored)
 
-    def _obeyed(self, product_token: str | Sequence[str]) -> EffectiveRules:
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that it takes, estimated; grows as more crawlers ask, within MAX_READY_COPIES."""
+        ready = {rules for _token, rules in self._ready.values()}
+        rest = _FIXED_MEMORY + _MEMORY_OF_CRAWLER * len(self._ready)
+        return len(self.octets) + sum(rules.memory for rules in ready) + rest
+
+    def __repr__(self) -> str:
+        groups = self.groups
+        rules = sum(len(group.rules) for group in groups)
+        return (
+            f"RobotsTxt({len(groups)} group{'' if len(groups) == 1 else 's'}, {rules} rule{'' if rules == 1 else 's'}"
+            f"{', truncated' if self.truncated else ''})"
+        )
+
+    def _rules(self, product_token: str | Sequence[str]) -> tuple[str | None, EffectiveRules]:
+        """The token that is obeyed, as given or `*`, None if no group applies; and its rules."""
         key = product_token if isinstance(product_token, str) else tuple(product_token)
-        obeyed = self._ready.get(key)
-        if obeyed is None:
-            tokens = in_order_of_preference(product_token)
-            if wrong := [token for token in tokens if not is_product_token(token)]:
-                raise ValueError(
-                    f"{wrong[0]!r} is not a product token: use the crawler's name alone, such as 'ExampleBot', or '*'"
-                )
-            if len(self._ready) >= MAX_READY:
-                self._ready.clear()
-            obeyed = self._ready[key] = EffectiveRules(searchable(self.octets), tokens)
-        return obeyed
+        return self._ready.get(key) or self._prepare(key)
+
+    def _prepare(self, key: ProductTokens) -> tuple[str | None, EffectiveRules]:
+        tokens = in_order_of_preference(key)
+        if wrong := [token for token in tokens if not is_product_token(token)]:
+            raise ValueError(
+                f"{wrong[0]!r} is not a product token: use the crawler's name alone, such as 'ExampleBot', or '*'"
+            )
+        segments = Segments(self.octets)
+        token = segments.obeyed_token(tokens)
+        # Crawlers that obey the same lines share them.
+        shared = {rules.own: rules for _token, rules in self._ready.values()}
+        rules = shared.get(own := segments.of(token)) or EffectiveRules(segments, own)
+        size = sum(ready.size for ready in {rules, *shared.values()})
+        if len(self._ready) >= MAX_READY or size > MAX_READY_COPIES * len(self.octets):
+            self._ready.clear()
+            self._delays.clear()
+        self._ready[key] = token, rules
+        return token, rules
+
+
+def _key(product_token: str | Sequence[str]) -> ProductTokens:
+    return product_token if isinstance(product_token, str) else tuple(product_token)

@@ -46,6 +46,7 @@ class VerdictReason(Enum):
     UNAVAILABLE = "unavailable"
     RESTRICTED = "restricted"
     UNREACHABLE = "unreachable"
+    TOO_COSTLY = "too costly"
     EXEMPT = "exempt"
     NOT_SUBJECT = "not subject"
 
@@ -69,6 +70,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
     VerdictReason.UNREACHABLE: ReasonWords(
         "robots.txt has been unreachable for a long time", "robots.txt is unreachable", "RFC 9309 2.3.1.4"
     ),
+    VerdictReason.TOO_COSTLY: ReasonWords("", "comparing it with the rules would take too long", "RFC 9309 3"),
     VerdictReason.EXEMPT: ReasonWords("the crawl's settings exempt it", "", "REP_EXEMPT, dont_obey_robotstxt"),
     VerdictReason.NOT_SUBJECT: ReasonWords("robots.txt does not apply to it", "", "RFC 9309 2.2.2, 2.3"),
 }

@@ -1,4 +1,4 @@
-"""Which of many rules is the most specific match: made for asking often (RFC 9309 section 2.2.2)."""
+"""Which of many rules is the most specific match, by an index: for every question after the first (RFC 9309 2.2.2)."""
 
 from __future__ import annotations
 
@@ -8,30 +8,31 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 
-from scrapy_rep.protocol.robotstxt.match_linear import GRAM, REQUIRED, grams_of
+from scrapy_rep.protocol.robotstxt.longest_match_linear import GRAM, REQUIRED, affordable, check_length, grams_of
 from scrapy_rep.protocol.robotstxt.patterns import matches
 from scrapy_rep.protocol.robotstxt.rules import most_specific
 
 # Up to these many it is faster to try each (measured: tests/benchmarks/speed.py, sizes).
-FEW = 32  # patterns that say how a URL begins, and no more
+FEW_PREFIXES = 32
 FEW_OTHERS = 100
 
 
 class LongestMatch:
-    """One crawler's rules by their patterns, put in order, and which of them decides about a URL.
+    """One crawler's patterns, sorted, to find the one that decides about a URL.
 
     Patterns are known by their places; of duplicates one is left (2.2.2: MAY be deduplicated).
     """
 
-    __slots__ = ("_by_prefix", "_deciding", "_others", "_prefixes", "_tree")
+    __slots__ = ("_by_prefix", "_deciding", "_others", "_prefixes", "_tree", "memory")
 
-    def __init__(self, patterns: Sequence[str], allow: Sequence[int]) -> None:
-        """Of patterns, and of each of them whether it allows."""
+    def __init__(self, patterns: Sequence[str], allow: Sequence[int], never_costly: int) -> None:
+        """`allow`: for each of the patterns whether it allows. `never_costly`: octets of a spelling that is compared
+        with all of them without counting."""
         self._deciding = partial(most_specific, patterns=patterns, allow=allow)
         # Of duplicates the first that allows, else the first: what is written last stays.
         in_reverse = sorted(range(len(patterns) - 1, -1, -1), key=allow.__getitem__)
         place_of = {patterns[place]: place for place in in_reverse}
-        # Most say no more than how a URL begins; so do those that end in `*`.
+        # Most are prefixes of URLs; so are those whose only `*` is at the end.
         prefixes: dict[str, int] = {}
         others: dict[str, int] = {}
         for pattern, place in place_of.items():
@@ -40,13 +41,19 @@ class LongestMatch:
                 others[pattern] = place
             else:
                 prefixes[prefix] = self._deciding([place, prefixes[prefix]]) if prefix in prefixes else place
-        self._by_prefix = prefixes
-        self._prefixes = tuple(prefixes)
-        self._tree = _Tree(prefixes, patterns, self._deciding) if len(prefixes) > FEW else None
-        self._others = _Others(others) if others else None
+        is_tree = len(prefixes) > FEW_PREFIXES
+        self._tree = _Tree(prefixes, patterns, self._deciding) if is_tree else None
+        self._by_prefix = {} if is_tree else prefixes
+        self._prefixes = tuple(self._by_prefix)
+        self._others = _Others(others, never_costly) if others else None
+        self.memory = 60 * len(prefixes) + 230 * len(others)
+        """Bytes, about, beside the patterns (measured: tests/protocol/test_costs.py)."""
 
     def most_specific(self, spelling: str) -> int | None:
-        """The place of the pattern that decides about one of a URL's `spellings`; None where none matches."""
+        """The place of the pattern that decides about one of a URL's `spellings`; None if none matches.
+
+        Raises TooCostlyError.
+        """
         if self._tree is not None:
             place = self._tree.most_specific(spelling)
         else:
@@ -60,7 +67,7 @@ class LongestMatch:
 
 
 class _Tree:
-    """Prefixes in order, each with a link to the longest other one that it begins with."""
+    """Sorted prefixes, each with a link to the longest other one that it begins with."""
 
     __slots__ = ("_most_specific", "_prefixes", "_shorter")
 
@@ -81,11 +88,11 @@ class _Tree:
                 place = deciding([place, most_specific[shorter]])
             most_specific.append(place)
         self._shorter = links
-        # Of the prefix's own pattern and those of all that it begins with.
+        # Among the prefix's own pattern and those of all prefixes that it begins with.
         self._most_specific = most_specific
 
     def most_specific(self, spelling: str) -> int | None:
-        # All that the spelling begins with is in the line of links from its predecessor.
+        # All prefixes that the spelling begins with are linked from its predecessor, one to the next.
         at = bisect_right(self._prefixes, spelling) - 1
         while at >= 0 and not spelling.startswith(self._prefixes[at]):
             at = self._shorter[at]
@@ -93,19 +100,20 @@ class _Tree:
 
 
 class _Others:
-    """Patterns that say more than a prefix, each tried where a text stands that it requires."""
+    """Patterns that are more than a prefix, each tried only where a text stands that it requires."""
 
-    __slots__ = ("_anywhere", "_at_end", "_endings", "_index", "_place_of")
+    __slots__ = ("_anywhere", "_at_end", "_endings", "_index", "_never_costly", "_place_of")
 
-    def __init__(self, place_of: Mapping[str, int]) -> None:
+    def __init__(self, place_of: Mapping[str, int], never_costly: int) -> None:
         self._place_of = place_of
+        self._never_costly = never_costly
         self._index = _Index(place_of) if len(place_of) > FEW_OTHERS else None
         at_end: dict[str, str] = {}
         anywhere: dict[str, str] = {}
         for pattern in place_of if self._index is None else ():
             text = pattern.rstrip("*$")
             last = text.rpartition("*")[2]
-            # The last of the texts that it requires sets rules of one kind apart, unless it is short.
+            # The last text that it requires tells rules of one kind apart, unless it is short.
             if len(last) < GRAM:
                 anywhere[pattern] = max(text.split("*"), key=len)
             else:
@@ -115,18 +123,23 @@ class _Others:
         self._endings = tuple(at_end.values())
 
     def matching(self, spelling: str) -> list[int]:
-        """The places of those that match."""
+        """The places of those that match. Raises TooCostlyError."""
+        may_be_costly = len(spelling) > self._never_costly
+        if may_be_costly:
+            check_length(spelling, self._place_of)
         if self._index is not None:
             candidates = self._index.candidates(spelling)
         else:
             candidates = [pattern for pattern, text in self._anywhere if text in spelling]
             if spelling.endswith(self._endings):
                 candidates += [pattern for pattern, text in self._at_end if spelling.endswith(text)]
+        if may_be_costly:
+            candidates = affordable(candidates, spelling)
         return [self._place_of[pattern] for pattern in candidates if matches(pattern, spelling)] if candidates else []
 
 
 class _Index:
-    """Many patterns, each by the gram that it requires and fewest of the others do."""
+    """Many patterns, each listed under the gram that it requires and that the fewest others require."""
 
     __slots__ = ("_by_gram", "_sizes")
 

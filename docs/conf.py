@@ -1,0 +1,37 @@
+"""Sphinx's settings. `sphinx-build -W docs build/docs` makes the site."""
+
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+project = "scrapy-rep"
+copyright = "the scrapy-rep developers"  # noqa: A001 - Sphinx's name for it
+version = release = version_of("scrapy-rep")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+html_theme = "furo"
+html_title = "scrapy-rep"
+
+# Links to headings work as in repository viewers.
+myst_heading_anchors = 3
+# Docstrings have `code` in single backticks.
+default_role = "code"
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"
+autodoc_class_signature = "separated"
+
+# Pages of the site whose text is a file of the repository's top folder.
+TOP_FILES = {"start": "README.md", "changelog": "CHANGELOG.md"}
+
+
+def read_top_files(_app: Sphinx, name: str, source: list[str]) -> None:
+    """Give these pages their text, and let links to the files lead to the pages."""
+    if name in TOP_FILES:
+        source[0] = Path(__file__).parents[1].joinpath(TOP_FILES[name]).read_text("utf-8").replace("](docs/", "](")
+    for page, file in TOP_FILES.items():
+        source[0] = source[0].replace(f"](../{file})", f"]({page}.md)").replace(f"]({file})", f"]({page}.md)")
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", read_top_files)

@@ -1,0 +1,113 @@
+"""What docs/limits.md says: what bypasses scrapy-rep, and what does not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawling import CrawlSpider, crawl
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.http import HtmlResponse, Response
+from web import RULES, Route, Web, answer, redirect
+
+REFRESH = '<html><head><meta http-equiv="refresh" content="0; url=/private"></head></html>'
+
+
+class FollowsByItself(HTTP11DownloadHandler):
+    """As a browser does: the response is that of the redirect's target."""
+
+    async def download_request(self, request: Request) -> Response:
+        response = await super().download_request(request)
+        if location := response.headers.get("Location"):
+            target = response.urljoin(location.decode())
+            return (await super().download_request(request.replace(url=target))).replace(request=request)
+        return response
+
+
+class AnswersItself:
+    """A downloader middleware that comes before ours."""
+
+    def process_request(self, request: Request) -> Response:
+        return HtmlResponse(request.url, body=b"mine", request=request)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param({"DOWNLOAD_HANDLERS": {"http": FollowsByItself}}, id="handler-that-follows-redirects"),
+        pytest.param({"DOWNLOADER_MIDDLEWARES": {AnswersItself: 50}}, id="middleware-before-ours"),
+    ],
+)
+@ensureDeferred
+async def test_what_bypasses(web: Web, settings: dict[str, Any]) -> None:
+    site = web.site({"/robots.txt": answer(RULES), "/page": redirect("/private"), "/private": answer("secret")})
+    path = "/page" if "DOWNLOAD_HANDLERS" in settings else "/private"
+    result = await crawl(site.url(path), settings=settings)
+    assert result.pages[site.url(path)].text in {"secret", "mine"}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(redirect("/private"), id="redirect"),
+        pytest.param(answer(REFRESH, headers={"Content-Type": "text/html"}), id="meta-refresh"),
+    ],
+)
+@ensureDeferred
+async def test_redirects_that_scrapy_follows_do_not(web: Web, page: Route) -> None:
+    site = web.site({"/robots.txt": answer(RULES), "/page": page})
+    result = await crawl(Request(site.url("/page"), meta={"handle_httpstatus_all": False}), spider=AsUsual)
+    assert list(result.refused) == [site.url("/page")]
+    assert "/private" not in site.targets
+
+
+class AsUsual(CrawlSpider):
+    """Leaves redirects to Scrapy."""
+
+    def prepared(self, request: str | Request) -> Request:
+        request = super().prepared(request)
+        del request.meta["handle_httpstatus_all"]
+        return request
+
+
+class YieldsFiles(CrawlSpider):
+    def parse(self, response: Response, **_: Any) -> Any:
+        super().parse(response)
+        yield {"file_urls": [response.urljoin("/file"), response.urljoin("/private")]}
+
+
+@ensureDeferred
+async def test_media_pipelines_do_not(web: Web, tmp_path: Path) -> None:
+    site = web.robots(RULES)
+    settings = {"ITEM_PIPELINES": {"scrapy.pipelines.files.FilesPipeline": 1}, "FILES_STORE": str(tmp_path)}
+    await crawl(site.url("/"), spider=YieldsFiles, settings=settings)
+    assert sorted(site.targets) == ["/", "/file", "/robots.txt"]
+
+
+@ensureDeferred
+async def test_what_scrapys_cache_replays_does_not(web: Web, tmp_path: Path) -> None:
+    site = web.robots("")
+    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path)}
+    assert (await crawl(site.url("/private"), settings={**settings, "ROBOTSTXT_OBEY": False})).pages
+    site.change("/robots.txt", answer(RULES))
+    assert list((await crawl(site.url("/private"), settings=settings)).refused) == [site.url("/private")]
+
+
+SPIDER = "import scrapy\nclass Pages(scrapy.Spider):\n    name = 'pages'\n    def parse(self, response): pass\n"
+
+
+@pytest.mark.parametrize("command", ["fetch", "shell -c response", "parse --spider pages"])
+def test_one_shot_commands_do_not(web: Web, tmp_path: Path, command: str) -> None:
+    site = web.robots(RULES)
+    (tmp_path / "pages.py").write_text(SPIDER)
+    (tmp_path / "settings.py").write_text("ADDONS = {'scrapy_rep.Addon': 500}\nSPIDER_MODULES = ['pages']\n")
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = settings\n")
+    for path in ("/page", "/private"):
+        arguments = [sys.executable, "-m", "scrapy", *command.split(), site.url(path)]
+        subprocess.run(arguments, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    assert site.targets == ["/robots.txt", "/page", "/robots.txt"]

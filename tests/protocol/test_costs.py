@@ -1,0 +1,229 @@
+"""What a verdict, a delay and a parsed file cost at most, whatever strangers wrote (RFC 9309 sections 2.5 and 3)."""
+
+from __future__ import annotations
+
+import gc
+import time
+import tracemalloc
+from collections.abc import Callable
+from random import Random
+from string import ascii_letters, digits
+
+import plain
+import pytest
+from asking import ORIGIN, TOKEN, parse
+from generated import bodies_and_questions
+
+from scrapy_rep.protocol.robotstxt import effective_rules, longest_match, longest_match_linear
+from scrapy_rep.protocol.robotstxt.longest_match_linear import MAX_TARGET
+from scrapy_rep.protocol.robotstxt.parser import MAX_READY_COPIES, RobotsTxt
+from scrapy_rep.protocol.robotstxt.rules import VerdictReason
+
+LIMIT = 512_000
+
+
+def seconds(work: Callable[[], object], rounds: int = 3) -> float:
+    """CPU seconds, the least of some rounds."""
+    samples = []
+    for _ in range(rounds):
+        began = time.process_time()
+        work()
+        samples.append(time.process_time() - began)
+    return min(samples)
+
+
+def group(line: Callable[[int], str], octets: int = LIMIT) -> bytes:
+    """A group for everyone of so many octets."""
+    lines, size, number = ["User-agent: *"], 13, 0
+    while size < octets:
+        lines.append(line(number))
+        size += len(lines[-1]) + 1
+        number += 1
+    return "\n".join(lines).encode("latin-1")
+
+
+def test_refusals_by_different_rules_cost_little_more_than_plain_verdicts() -> None:
+    robots = parse(group(lambda n: f"Disallow: /section{n}/page"))
+    allowed = [f"{ORIGIN}/other{n}/page" for n in range(5_000)]
+    refused = [f"{ORIGIN}/section{3 * n}/page" for n in range(5_000)]
+
+    def refuse() -> None:
+        for url in refused:
+            assert not robots.allows(url, TOKEN)
+            assert not robots.verdict(url, TOKEN).allowed
+
+    plain_verdicts = seconds(lambda: [robots.allows(url, TOKEN) for url in allowed])
+    assert seconds(refuse, rounds=1) <= 10 * plain_verdicts
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(lambda n: f"Disallow: /section{n}/page", id="rules"),
+        pytest.param(lambda n: f"allow:/{n}", id="short-rules"),
+        pytest.param(lambda n: "allow:/\xe9", id="octets-to-encode"),
+        pytest.param(lambda n: "Crawl-delay:1", id="delays"),
+    ],
+)
+def test_a_delay_costs_no_more_than_reading_the_rules(line: Callable[[int], str]) -> None:
+    body = group(line) + b"\nCrawl-delay: 5\n"
+
+    def first_verdict() -> RobotsTxt:
+        robots = parse(body)
+        robots.allows(f"{ORIGIN}/a", TOKEN)
+        return robots
+
+    robots = [first_verdict() for _ in range(3)]
+    assert seconds(lambda: robots.pop().crawl_delay(TOKEN)) <= 3 * seconds(first_verdict)
+
+
+def test_many_tokens_and_many_delays_are_read_in_linear_time() -> None:
+    def file(size: int) -> RobotsTxt:
+        tokens = "\n".join(f"user-agent: a{n}" for n in range(size))
+        return parse(f"{tokens}\n" + "crawl-delay: 1\n" * size)
+
+    small, large = file(2_000), file(16_000)
+    assert seconds(lambda: large.groups) <= 8 * 3 * seconds(lambda: small.groups)
+    assert large.crawl_delay("a7") == 1.0
+
+
+# Patterns and URLs that are made for each other.
+
+
+def in_wrong_order(octets: int) -> tuple[bytes, str]:
+    """Patterns of two texts that stand in the URL, the second before the first; and the URL."""
+    random = Random(octets)
+    path = "".join(random.choices(ascii_letters + digits, k=octets))
+    half = octets // 2
+
+    def line(_: int) -> str:
+        late, early = random.randrange(half, octets - 3), random.randrange(half - 3)
+        return f"disallow:*{path[late : late + 3]}*{path[early : early + 3]}"
+
+    return group(line), f"{ORIGIN}/{path}"
+
+
+def of_one_letter(octets: int) -> tuple[bytes, str]:
+    """Patterns whose texts nearly stand at every octet of the URL; and the URL."""
+
+    def line(n: int) -> str:
+        return f"disallow: /{'*' * (n % 40 + 1)}{'a' * (30 + n % 11)}b{'a' * (30 + n // 11 % 40)}*a"
+
+    return group(line), f"{ORIGIN}/{'a' * (octets - 21)}b{'a' * 20}"
+
+
+@pytest.mark.parametrize("octets", [2_000, 8_000, MAX_TARGET - 1, MAX_TARGET, 250_000])
+@pytest.mark.parametrize("made", [in_wrong_order, of_one_letter])
+def test_a_comparison_that_takes_too_long_is_a_refusal(made: Callable[[int], tuple[bytes, str]], octets: int) -> None:
+    body, url = made(octets)
+    robots = parse(body)
+    verdict = robots.verdict(url, TOKEN)
+    assert (verdict.allowed, verdict.reason, verdict.rule) == (False, VerdictReason.TOO_COSTLY, None)
+    assert verdict.words
+    assert not robots.allows(url, TOKEN)
+    assert robots.verdict(f"{ORIGIN}/x", TOKEN).reason is VerdictReason.NO_RULE, "of the file's URLs, this one alone"
+    assert robots.allows(f"{ORIGIN}/robots.txt", TOKEN)
+    assert seconds(lambda: robots.allows(url, TOKEN)) < 0.25
+
+
+def test_long_urls_are_compared_with_the_rules_of_a_site() -> None:
+    lines = [f"Disallow: /*/{name}{n}/*?sort={n}" for n in range(500) for name in ("tag", "filter", "page")]
+    robots = parse("\n".join(["User-agent: *", *lines]))
+    url = f"{ORIGIN}/shop/" + "/".join(f"tag{n}/filter{n}" for n in range(600))
+    assert 8_000 < len(url) < MAX_TARGET
+    assert robots.allows(url, TOKEN)
+    assert not robots.allows(f"{url}/page499/?sort=499", TOKEN)
+
+
+def test_a_url_of_any_length_is_compared_with_few_rules() -> None:
+    robots = parse("User-agent: *\nDisallow: /*a*b$\nDisallow: /c\n")
+    long = "/" + "a" * 250_000
+    assert [robots.allows(path, TOKEN) for path in (long, f"{long}b", f"/c{long}")] == [True, False, False]
+
+
+@pytest.mark.parametrize("bound", [10, 20, 40])
+def test_what_is_within_the_bounds_is_exact_whatever_was_asked_before(
+    bound: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (effective_rules, longest_match_linear):
+        monkeypatch.setattr(module, "MAX_COMPARED", bound)
+    for name, few in (("FEW_OTHERS", 2), ("FEW_PREFIXES", 2)):
+        monkeypatch.setattr(longest_match, name, few)
+    monkeypatch.setattr(longest_match_linear, "FEW_STARRED", 2)
+    reasons = set()
+    for body, questions in bodies_and_questions(seed=bound, files=300, questions=5):
+        robots, groups = parse(body), plain.groups_of(body)
+        for url, tokens in questions:
+            verdict = robots.verdict(url, tokens)
+            reasons.add(verdict.reason)
+            assert robots.allows(url, tokens) is verdict.allowed
+            assert parse(body).allows(url, tokens) is verdict.allowed
+            if verdict.reason is not VerdictReason.TOO_COSTLY:
+                expected = plain.outcome_of_groups(groups, url, tokens)
+                assert (verdict.allowed, verdict.rule and verdict.rule.line) == (expected.allowed, expected.line)
+    assert VerdictReason.TOO_COSTLY in reasons
+    assert VerdictReason.RULE in reasons
+
+
+# Memory.
+
+FILES = {
+    "prefixes": group(lambda n: f"Disallow: /section{n}/page", 50_000),
+    "short": group(lambda n: f"allow:/{n}", 50_000),
+    "long": group(lambda n: f"disallow:/{'a' * 200}{n}", 50_000),
+    "starred": group(lambda n: f"allow:*{n}*b", 50_000),
+    "escapes": group(lambda n: f"disallow: /%e9{n}", 50_000),
+    "typical": group(lambda n: f"Disallow: /{n}{('/', '/*', '/*/print', '.php', '/*?a=')[n % 5]}", 1_500),
+}
+
+
+def memory_of(body: bytes, tokens: list[str]) -> tuple[float, int]:
+    """Bytes that a parsed file takes once these have asked, as measured and as estimated."""
+    copies = max(1, 20_000 // len(body))
+    gc.collect()
+    tracemalloc.start()
+    parsed = []
+    for _ in range(copies):
+        robots = parse(bytes(bytearray(body)))
+        for token in tokens:
+            for path in ("/q1", "/q2", "/q3"):
+                robots.allows(f"{ORIGIN}{path}", token)
+        parsed.append(robots)
+    measured = tracemalloc.get_traced_memory()[0] / copies
+    tracemalloc.stop()
+    return measured, parsed[0].memory
+
+
+@pytest.mark.parametrize("tokens", [[], ["a"], [f"a{n}" for n in range(60)]], ids=["none", "one", "60"])
+@pytest.mark.parametrize("body", FILES.values(), ids=FILES)
+def test_the_memory_of_a_file_is_estimated_well(body: bytes, tokens: list[str]) -> None:
+    measured, estimated = memory_of(body, tokens)
+    assert 0.9 * measured < estimated < 1.5 * measured
+
+
+def test_crawlers_that_obey_the_same_lines_share_them() -> None:
+    tokens = [f"a{n}" for n in range(60)]
+    for named in (["*"], tokens):
+        body = "\n".join(f"User-agent: {token}" for token in named).encode() + FILES["prefixes"][13:]
+        one, all_of_them = parse(body), parse(body)
+        one.allows("/", tokens[0])
+        for token in tokens:
+            assert all_of_them.verdict("/", token).product_token == (token if named is tokens else "*")
+        assert all_of_them.memory < 1.1 * one.memory
+
+
+def test_crawlers_that_obey_different_lines_take_bounded_memory() -> None:
+    # Each obeys all of the file but one group.
+    tokens = [f"a{n}" for n in range(60)]
+    groups = [
+        "".join(f"User-agent: {token}\n" for token in tokens if token != left_out) + f"Disallow: /{left_out}/\n" * 100
+        for left_out in tokens
+    ]
+    robots = parse("\n".join(groups))
+    assert not robots.truncated
+    for token in tokens:
+        for asked in tokens:
+            assert robots.allows(f"/{asked}/", token) is (asked == token)
+        copies = sum({rules: rules.size for _token, rules in robots._ready.values()}.values()) / len(robots.octets)
+        assert copies <= MAX_READY_COPIES
+    assert robots.memory < MAX_READY_COPIES * 25 * len(robots.octets)
