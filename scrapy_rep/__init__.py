@@ -20,7 +20,7 @@ Where to add
     a status policy: a row in `protocol.status_policy` (`POLICIES`);
     a store: a subclass of `storage.Storage`, named in `storage.STORAGES` or in the setting REP_STORAGES;
     a listener: a class in `extensions`, connected to `signals` and started in `middleware._start_extensions`;
-    a setting: a row in `settings` (`SETTINGS`);
+    a setting: a field of `settings.RepSettings`;
     a stat: a row in `stats` (`STATS`).
 """
 

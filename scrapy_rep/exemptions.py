@@ -12,15 +12,16 @@ logger = logging.getLogger("scrapy_rep")
 
 
 class Exemptions:
-    """The exempt origins, and the hosts that are exempt with any scheme and port."""
+    """The exempt origins; hosts, with any scheme and port; and the subdomains of `*.example.com`."""
 
     def __init__(self, crawler: Crawler, exempt: frozenset[Origin | str]) -> None:
         self._count = crawler.stats.inc_value
         self._exempt = exempt
+        self._domains = tuple(item[1:] for item in exempt if isinstance(item, str) and item.startswith("*."))
 
     def holds(self, origin: Origin) -> bool:
         """Whether the origin is exempt."""
-        return origin in self._exempt or origin.host in self._exempt
+        return origin in self._exempt or origin.host in self._exempt or origin.host.endswith(self._domains)
 
     def passes(self, origin: Origin) -> bool:
         """The same for a request, which is counted."""

@@ -80,11 +80,11 @@ class RepMiddleware:
         self._door = SchedulerDoor(
             crawler,
             settings.waiting_max,
-            awaited=self._awaited_origin,
-            fetched=self._fetched,
-            released=self._released,
+            origin_to_await=self._origin_to_await,
+            fetch=self._fetch,
+            on_released=self._on_released,
         )
-        # What requests waited for at the door, in case it is not known any more when they come here.
+        # Verdicts of released requests, in case memory has dropped the origin by the time they get here.
         self._waited: WeakKeyDictionary[Request, Verdict] = WeakKeyDictionary()
         # Counted here and made a stat at the end, because a stat for each request costs as much as all the rest.
         self._decided_at_once = 0
@@ -148,7 +148,7 @@ class RepMiddleware:
 
         Raises ForbiddenByRobots, at once or when awaited; IgnoreRequest where the crawl closes before.
         """
-        # `applicable_origin` in place, without its calls: nearly every request of a crawl comes by here and no further.
+        # Copied from `applicable_origin` to save its calls: nearly every request returns here.
         url = request.url
         if request.meta.get("dont_obey_robotstxt") or (ROBOTS_PATH in url and is_robots_txt(url)):
             return None
@@ -162,7 +162,7 @@ class RepMiddleware:
                 self._resolver.refresh(origin, request)
             self._decide(policy, request)
             return None
-        # Nothing is ever known of an exempt origin.
+        # Only now: nothing is ever known of an exempt origin.
         if self._exemptions.passes(origin):
             return None
         verdict = self._waited.get(request)
@@ -187,15 +187,15 @@ class RepMiddleware:
 
     # Waiting: at the scheduler's door, or here, if the request never came through that.
 
-    def _awaited_origin(self, request: Request) -> Origin | None:
+    def _origin_to_await(self, request: Request) -> Origin | None:
         """The origin whose robots.txt a request has to wait for."""
         origin = self.applicable_origin(request)
         return None if origin is None or self._resolver.peek(origin) is not None else origin
 
-    def _fetched(self, origin: Origin, request: Request) -> Deferred[RobotsPolicy]:
+    def _fetch(self, origin: Origin, request: Request) -> Deferred[RobotsPolicy]:
         return deferred_from_coro(self._resolver.resolve(origin, request))
 
-    def _released(self, request: Request, policy: RobotsPolicy, seconds: float) -> None:
+    def _on_released(self, request: Request, policy: RobotsPolicy, seconds: float) -> None:
         self._released_number += 1
         self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
         try:
@@ -320,6 +320,7 @@ class RepMiddleware:
         self._warn_of_misconfiguration()
 
     async def _spider_closed(self) -> None:
+        # Another middleware may have dropped some of those that were released.
         hits = self._decided_at_once - self._released_number
         if hits > 0:
             self._stats.inc_value("rep/cache/hit", hits)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from scrapy.settings import BaseSettings
+from scrapy.settings import BaseSettings, default_settings
 
 from scrapy_rep.protocol.freshness import MAX_LIFETIME
 from scrapy_rep.protocol.origin import Origin
@@ -33,6 +33,10 @@ class Setting:
     """Converts the value as it was set, which may be text, to its type. Raises an exception for a wrong value."""
     cure: str
     """What to set it to, as the error message says it."""
+
+
+class _WrongPartError(ValueError):
+    """Says which part of a value is wrong, and why."""
 
 
 def _setting(default: Any, check: Callable[[Any], Any], cure: str) -> Any:
@@ -91,24 +95,27 @@ def _classes(value: Any) -> Mapping[str, Any]:
 
 
 def _exempt(value: Any) -> frozenset[Origin | str]:
-    values = value.split(",") if isinstance(value, str) else value
-    if not isinstance(values, Iterable) or isinstance(values, Mapping):
+    if isinstance(value, str):
+        value = json.loads(value) if value.startswith("[") else value.split(",")
+    if not isinstance(value, Iterable) or isinstance(value, Mapping):
         raise TypeError
-    return frozenset(_origin_or_host(text.strip()) for text in values if text)
+    return frozenset(_exempt_item(item.strip() if isinstance(item, str) else item) for item in value if item != "")
 
 
-def _origin_or_host(text: str) -> Origin | str:
-    is_origin = "://" in text
-    url = text if is_origin else f"https://{text}"
+def _exempt_item(text: Any) -> Origin | str:
+    """An origin, a host, or `*.` and a host."""
+    if not isinstance(text, str):
+        raise _WrongPartError(f"{text!r} is no text")
+    if text.startswith("."):
+        raise _WrongPartError(f"{text!r}: for subdomains write '*{text}'")
+    is_origin, is_wildcard, host = "://" in text, text.startswith("*."), text.removeprefix("*.")
+    url = host if is_origin else f"https://{host}"
     origin = Origin.of(url)
-    # Refuse what would have no effect: a path, a wildcard, a host with a port.
-    if origin is None or set(text) & set("@?#* ") or urlsplit(url).path not in {"", "/"}:
-        raise ValueError
-    if is_origin:
-        return origin
-    if origin.port is not None:
-        raise ValueError
-    return origin.host
+    # Refuse what would have no effect: a path, another wildcard, a host with a port.
+    has_more = set(host) & set("@?#* ") or urlsplit(url).path not in {"", "/"}
+    if origin is None or has_more or (is_origin and is_wildcard) or (origin.port is not None and not is_origin):
+        raise _WrongPartError(f"{text!r} is no origin, no host and no '*.' before a host")
+    return origin if is_origin else f"*.{origin.host}" if is_wildcard else origin.host
 
 
 def _report(value: Any) -> str | None:
@@ -129,6 +136,9 @@ def _status_policy(value: Any) -> tuple[StatusRow, ...]:
     if not isinstance(value, Mapping):
         raise TypeError
     rows = [(_statuses(key), OVERRIDES[result], "REP_STATUS_POLICY") for key, result in value.items()]
+    for statuses, _result, _source in rows:
+        if statuses[0] < 400 and statuses[-1] >= 200:
+            raise _WrongPartError(f"{statuses[0]}-{statuses[-1]}: a success or a redirect cannot be overridden")
     # The narrower of two ranges that share a status decides it.
     return (*sorted(rows, key=lambda row: len(row[0])), *RFC9309)
 
@@ -182,9 +192,12 @@ class RepSettings:
     redirect_private: bool = _switch()
     shadow: bool = _switch()
     exempt: frozenset[Origin | str] = _setting(
-        [], _exempt, "a list of origins such as 'https://example.com:8443' and of hosts such as 'example.com'"
+        [],
+        _exempt,
+        "a list of origins such as 'https://example.com:8443', hosts such as 'example.com', and '*.example.com' for the"
+        " subdomains of a host",
     )
-    """Origins, and hosts as `Origin.host` spells them."""
+    """Origins, hosts as `Origin.host` spells them, and `*.` before such a host."""
     crawl_delay_max: float = _seconds(0.0)
     """0 obeys no Crawl-delay."""
     drop_early: bool = _switch()
@@ -216,14 +229,16 @@ def _checked(settings: BaseSettings, name: str) -> Any:
     value = settings.get(name, setting.default)
     try:
         return setting.check(value)
-    except (ValueError, TypeError, KeyError, OverflowError, AttributeError):
-        raise ValueError(f"{name} is {value!r}; set it to {setting.cure}") from None
+    except (ValueError, TypeError, KeyError, OverflowError, AttributeError) as exc:
+        wrong_part = f" ({exc})" if isinstance(exc, _WrongPartError) else ""
+        raise ValueError(f"{name} is {value!r}{wrong_part}; set it to {setting.cure}") from None
 
 
 def warn_of_unknown_names(settings: BaseSettings) -> None:
     """Log a WARNING for each REP_ setting that does not exist."""
     for name in settings:
         if isinstance(name, str) and name.startswith("REP_") and name not in SETTINGS:
-            near = get_close_matches(name, SETTINGS, n=1)
+            scrapys = name.replace("REP_", "ROBOTSTXT_", 1)
+            near = [scrapys] if hasattr(default_settings, scrapys) else get_close_matches(name, SETTINGS, n=1)
             cure = f"; did you mean {near[0]}?" if near else f"; the settings are {', '.join(SETTINGS)}"
             logger.warning("%s is no setting of scrapy-rep and has no effect%s", name, cure)

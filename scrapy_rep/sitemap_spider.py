@@ -12,7 +12,6 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
-from scrapy.spiders import SitemapSpider
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import DeferredList
 
@@ -22,6 +21,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.robotparser import RepRobotParser
+from scrapy_rep.scrapy_internals.sitemap_responses import SitemapResponses
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import counted, printable
 
@@ -33,7 +33,7 @@ logger = logging.getLogger("scrapy_rep")
 AT_ONCE = 10  # sitemaps that are requested together; more follow when the scheduler has no other requests
 
 
-class RobotsSitemapSpider(SitemapSpider):
+class RobotsSitemapSpider(SitemapResponses):
     """`class ShopSpider(RobotsSitemapSpider)` needs no `sitemap_urls`.
 
     It begins with the origins of `start_urls`, or without those with `https://` and each of `allowed_domains`, and
@@ -80,12 +80,11 @@ class RobotsSitemapSpider(SitemapSpider):
         if isinstance(robotparser, RepRobotParser) and origin is not None:
             self._add(origin, robotparser.sitemaps)
 
-    def _parse_sitemap(self, response: Response) -> Iterable[Request]:
-        # SitemapSpider would crawl all that a robots.txt names, without a bound.
-        origin = Origin.of(response.url) if response.url.endswith("/robots.txt") else None
-        if origin is None:
-            return super()._parse_sitemap(response)
-        self._add(origin, RobotsTxt.parse(response.body).sitemaps)
+    def parse_robots_txt(self, response: Response) -> Iterable[Request]:
+        """One in `sitemap_urls`, or one that somebody has named as a sitemap."""
+        origin = Origin.of(response.url)
+        if origin is not None:
+            self._add(origin, RobotsTxt.parse(response.body).sitemaps)
         return ()
 
     def _add(self, origin: Origin, written: tuple[str, ...]) -> None:

@@ -23,7 +23,7 @@ from web import Site, Web, answer
 
 import scrapy_rep
 from scrapy_rep import AccessResult, RepDecodingMiddleware, RepMiddleware, signals
-from scrapy_rep.cache.shared_store import LEASE
+from scrapy_rep.cache.shared_store import LEASE_SECONDS
 from scrapy_rep.commands import output
 from scrapy_rep.extensions.outage_log import WARNED_ORIGINS
 from scrapy_rep.fetching import turns
@@ -474,7 +474,7 @@ def test_the_layers() -> None:
 
 
 def test_numbers_in_words() -> None:
-    assert (LEASE, DEADLINE, RETRY_DELAY, WARNED_ORIGINS, LAST_TENTH) == (10, 5, 1, 10, 0.1)
+    assert (LEASE_SECONDS, DEADLINE, RETRY_DELAY, WARNED_ORIGINS, LAST_TENTH) == (10, 5, 1, 10, 0.1)
     for page, words in {
         "docs/storage.md": ("over after ten seconds", "within five seconds"),
         "docs/settings.md": (
@@ -557,8 +557,8 @@ def test_every_option_of_the_command_is_in_its_table() -> None:
 
 
 def test_the_exit_statuses() -> None:
-    of_findings = {output.ALL_ALLOWED, output.SOME_REFUSED, output.COULD_NOT_TELL}
-    assert {int(cells[0]) for cells in table("exit-status")} == {*of_findings, 2}
+    of_output = {output.ALL_ALLOWED, output.SOME_REFUSED, output.COULD_NOT_TELL}
+    assert {int(cells[0]) for cells in table("exit-status")} == {*of_output, 2}
 
 
 @pytest.mark.parametrize("mark", ["example-command", "test-command"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -11,10 +12,10 @@ from scrapy.signalmanager import SignalManager
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.defer import deferred_from_coro
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 
 from scrapy_rep.cache.memory import Memory
-from scrapy_rep.cache.shared_store import LEASE, Lease, SharedStore
+from scrapy_rep.cache.shared_store import LEASE_SECONDS, Lease, SharedStore
 from scrapy_rep.clock import Clock
 from scrapy_rep.exceptions import CrawlClosingError
 from scrapy_rep.fetching.redirects import RETRY_DELAY, Elsewhere, Fetch, RedirectChain
@@ -73,14 +74,17 @@ class FetchTools:
     def lease_wait(self) -> float:
         """Seconds that another crawler may take to fetch a robots.txt."""
         settings = self.settings
-        return (settings.fetch_timeout + RETRY_DELAY) * (1 + settings.fetch_retries) + 2 * LEASE
+        return (settings.fetch_timeout + RETRY_DELAY) * (1 + settings.fetch_retries) + 2 * LEASE_SECONDS
 
     def policy(self, entry: Entry) -> RobotsPolicy:
         return policy_at(entry, self.clock.now(), self.unreachable_for)
 
 
 class OriginFetch:
-    """It ends with every waiter woken, whatever happens, and with the answer in memory unless the crawl closes."""
+    """Fetches one origin's robots.txt and wakes all who wait for it, whatever happens.
+
+    The answer is in memory by then, unless the crawl closes.
+    """
 
     def __init__(
         self,
@@ -105,10 +109,15 @@ class OriginFetch:
         self.task: Deferred[None] | None = None
         self._lease: Lease | None = None
 
+    @property
+    def is_for_redirect(self) -> bool:
+        """Whether it was begun for another origin's redirect; it tells nobody of what it finds then."""
+        return self.depth > 0
+
     # For those who wait.
 
     def wait(self) -> Deferred[RobotsPolicy | None]:
-        """The origin's policy; None where redirects led here, too many to follow. Fails with CrawlClosingError."""
+        """The policy; None if a chain of redirects got too long before it ended. Fails with CrawlClosingError."""
         waiter: Deferred[RobotsPolicy | None] = Deferred()
         self._waiters.append(waiter)
         return waiter
@@ -129,7 +138,7 @@ class OriginFetch:
             if self.closing:
                 return
             self.task = deferred_from_coro(self._run(ended))
-            self.task.addErrback(lambda _failure: None)  # a cancellation; anything else was logged
+            self.task.addErrback(lambda _failure: None)  # a cancellation while it ends
 
         call_later(0, run)
 
@@ -141,34 +150,36 @@ class OriginFetch:
             self.task.cancel()
 
     async def _run(self, ended: Callable[[OriginFetch], None]) -> None:
-        tools, origin = self._tools, self.origin
-        known = tools.memory.policy(origin, tools.clock.now())
-        before = known.entry if known is not None else tools.memory.unannounced(origin)
-        entry: Entry | None = self._failed(before, "cancelled")
+        tools = self._tools
+        known = tools.memory.policy(self.origin, tools.clock.now())
+        before = known.entry if known is not None else tools.memory.unannounced(self.origin)
+        policy: RobotsPolicy | None = self._answered(self._failed(before, "internal error"))
         try:
             entry = await self._entry(before, is_refresh=known is not None and known.is_current)
-            if entry is not None and not self.depth:
+            if entry is not None and not self.is_for_redirect:
                 await self._announce(self._answered(entry))
+            policy = None if entry is None else self._remembered(entry)
         except CrawlClosingError:
             self.closing = True
+        except (asyncio.CancelledError, CancelledError):
+            policy = self._remembered(self._failed(before, "cancelled"))
         except Exception as exc:
+            # An error of ours, not an answer: treated as unreachable, so that the waiting requests are refused.
             if not self.closing:
-                # Not the server's doing: that is an answer. The requests that wait are refused.
-                logger.exception("Internal error while fetching %s", origin.robots_url)
-            entry = self._failed(before, repr(exc))
+                logger.exception("Internal error while fetching %s", self.origin.robots_url)
+            policy = self._remembered(self._failed(before, repr(exc)))
         finally:
-            self._store(None)
+            self._put(None)
             ended(self)
-            if self.closing:
-                self._wake(CrawlClosingError())
-            elif entry is None:
-                self._wake(None)
-            else:
-                if self.depth:
-                    tools.memory.put_unannounced(origin, entry)
-                else:
-                    tools.memory.put(origin, entry, tools.clock.now())
-                self._wake(self._answered(entry))
+            self._wake(CrawlClosingError() if self.closing else policy)
+
+    def _remembered(self, entry: Entry) -> RobotsPolicy:
+        """The policy of the entry, which is in memory from now on."""
+        if self.is_for_redirect:
+            self._tools.memory.put_unannounced(self.origin, entry)
+        elif not self.closing:
+            self._tools.memory.put(self.origin, entry, self._tools.clock.now())
+        return self._answered(entry)
 
     def _wake(self, result: RobotsPolicy | CrawlClosingError | None) -> None:
         waiters, self._waiters = self._waiters, []
@@ -185,7 +196,7 @@ class OriginFetch:
     async def _entry(self, entry: Entry | None, *, is_refresh: bool) -> Entry | None:
         """The answer; fetched again while it is unreachable and requests wait. None where redirects are too many."""
         tools = self._tools
-        if not is_refresh and not self.depth and (entry is None or not tools.policy(entry).is_current):
+        if not is_refresh and not self.is_for_redirect and (entry is None or not tools.policy(entry).is_current):
             tools.count("rep/cache/miss")
         waiting_since: float | None = None
         while True:
@@ -194,14 +205,14 @@ class OriginFetch:
                 entry = await self._fetched(entry)
                 if entry is None:
                     return None
-                if not self.depth:
+                if not self.is_for_redirect:
                     tools.count(f"rep/access/{entry.access.value}")
                     self._send(robots_fetched, entry)
                 if is_refresh and entry.outage is None:
                     tools.count("rep/refreshed")
-                self._store(entry)
+                self._put(entry)
             pause = pause_before_refetch(tools.policy(entry), tools.clock.now(), tools.limits.budget)
-            if pause is None or self.depth:
+            if pause is None or self.is_for_redirect:
                 return entry
             # By a clock that is never set back: no request waits longer than the setting says.
             now = tools.clock.monotonic()
@@ -225,8 +236,8 @@ class OriginFetch:
             return entry, False
         lookup = tools.shared_store.lookup(self.origin, entry, is_enough)
         self._lease = lookup.lease
-        longest = REDIRECT_LEASE_WAIT if self.depth else tools.lease_wait
-        found = await lookup.found() or not await lookup.acquire_or_wait(longest, tools.clock.sleep)
+        longest = REDIRECT_LEASE_WAIT if self.is_for_redirect else tools.lease_wait
+        found = await lookup.look() or not await lookup.acquire_or_wait(longest, tools.clock.sleep)
         tools.count("rep/storage/hit" if found else "rep/storage/miss")
         return lookup.entry, found
 
@@ -255,7 +266,7 @@ class OriginFetch:
             past_cache=past_cache,
         )
         result = await chain.result(tools.settings.max_redirects - self.depth)
-        return chain, chain.gave_up() if result is None and not self.depth else result
+        return chain, chain.gave_up() if result is None and not self.is_for_redirect else result
 
     async def _resolve(self, other: Origin) -> RobotsPolicy | Elsewhere:
         return await self._resolve_redirect(self, other)
@@ -286,8 +297,8 @@ class OriginFetch:
         info = origin_info(self._answered(entry))
         self._tools.signals.send_catch_log(signal, origin=self.origin, info=info, request=self.trigger)
 
-    def _store(self, entry: Entry | None) -> None:
-        """In the background: those who wait here need not wait for that."""
+    def _put(self, entry: Entry | None) -> None:
+        """The entry into the shared store, then the lease back, in the background: those who wait here need not."""
         lease, self._lease = self._lease, None
         if self._tools.shared_store is not None and (entry is not None or lease is not None):
             self._tools.shared_store.put_later(self.origin, entry, lease, self._tools.clock.now())

@@ -27,9 +27,7 @@ class Resolver:
     def peek(self, origin: Origin) -> RobotsPolicy | None:
         """What may be used at once; None where robots.txt has to be fetched first. Never starts a fetch."""
         policy = self._memory.policy(origin, self._now())
-        if policy is None or policy.is_settled or policy.refetch is not Refetch.FIRST:
-            return policy
-        return None
+        return None if policy is None or policy.refetch is Refetch.FIRST else policy
 
     def refresh(self, origin: Origin, trigger: Request) -> None:
         """Fetch the origin's robots.txt in the background, for the sake of later requests."""
@@ -41,8 +39,8 @@ class Resolver:
         while not self._closing:
             fetch = self._fetch(origin, trigger)
             policy = await maybe_deferred_to_future(fetch.wait())
-            # What a redirect from another origin has brought is not announced to this origin's requests yet.
-            if policy is not None and not fetch.depth:
+            # A fetch for another origin's redirect has not sent `robots_available`: go round again.
+            if policy is not None and not fetch.is_for_redirect:
                 return policy
         raise CrawlClosingError
 

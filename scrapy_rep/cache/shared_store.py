@@ -16,7 +16,7 @@ from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
 
 DAY = 24 * 3600.0  # seconds
-LEASE = 10.0  # seconds after which others take a dead holder's lease over
+LEASE_SECONDS = 10.0  # seconds after which others take a dead holder's lease over
 RENEW_EVERY = 3.0  # seconds
 MAX_RENEWALS = 400  # so that no lease outlives a fetch that never ends
 POLL_FIRST, POLL_MAX = 0.05, 1.0  # seconds
@@ -61,11 +61,11 @@ class SharedStore:
 
     async def _put_and_release(self, origin: Origin, entry: Entry | None, lease: Lease | None, now: float) -> None:
         if entry is not None:
-            await self.put(origin, entry, now)
+            await self._put(origin, entry, now)
         if lease is not None:  # only now another crawler may fetch
             await lease.release()
 
-    async def put(self, origin: Origin, entry: Entry, now: float) -> None:
+    async def _put(self, origin: Origin, entry: Entry, now: float) -> None:
         """Keep what of the entry may be stored."""
         kept = storable(entry)
         if kept is not None:
@@ -98,8 +98,8 @@ class SharedLookup:
         """The latest that any crawler knows."""
         self.lease = lease
 
-    async def found(self) -> bool:
-        """Whether what is stored is enough."""
+    async def look(self) -> bool:
+        """Look what is stored; whether that is enough."""
         found = await self._store.get(self._origin)
         self._not_shared = found.not_shared
         if found.entry is not None and (self.entry is None or asked_at(found.entry) > asked_at(self.entry)):
@@ -109,13 +109,13 @@ class SharedLookup:
     async def acquire_or_wait(self, longest: float, sleep: Callable[[float], Awaitable[None]]) -> bool:
         """Whether this crawler fetches, with the lease or after so many seconds; False once another has answered."""
         waited, pause = 0.0, POLL_FIRST
-        while not self._not_shared and not await self.lease.acquired() and waited < longest:
+        while not self._not_shared and not await self.lease.try_acquire() and waited < longest:
             await sleep(pause)
             waited, pause = waited + pause, min(1.5 * pause, POLL_MAX)
-            if await self.found():
+            if await self.look():
                 return False
         # The last holder may have answered between the last look and the lease.
-        return self._not_shared or not await self.found()
+        return self._not_shared or not await self.look()
 
 
 class Lease:
@@ -130,9 +130,9 @@ class Lease:
         self._next: CallLaterResult | None = None
         self._renewing: Deferred[bool | None] | None = None
 
-    async def acquired(self) -> bool:
+    async def try_acquire(self) -> bool:
         """Whether this crawler has it now."""
-        if not await self._store.acquire_lease(self._origin, self._token, LEASE):
+        if not await self._store.acquire_lease(self._origin, self._token, LEASE_SECONDS):
             return False
         self._is_acquired = True
         self._next = call_later(RENEW_EVERY, self._renew)
@@ -156,5 +156,5 @@ class Lease:
         if self._next is None or self._renewals > MAX_RENEWALS:
             return
         self._next = call_later(RENEW_EVERY, self._renew)
-        self._renewing = deferred_from_coro(self._store.acquire_lease(self._origin, self._token, LEASE))
+        self._renewing = deferred_from_coro(self._store.acquire_lease(self._origin, self._token, LEASE_SECONDS))
         self._renewing.addErrback(lambda _failure: None)  # only a cancellation comes here

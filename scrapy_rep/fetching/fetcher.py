@@ -61,8 +61,8 @@ class Fetcher:
         is_on_wire: Callable[[Request], bool],
         now: Callable[[], float],
     ) -> None:
-        """`under_way` is entered for the time of each request. `is_on_wire` tells
-        whether a download handler works on the request. `now` gives seconds since the epoch."""
+        """`under_way` is entered for the time of each request. `is_on_wire` tells whether a download handler works on
+        the request. `now` gives seconds since the epoch."""
         self._crawler = crawler
         self._settings = settings
         self._under_way = under_way

@@ -55,19 +55,19 @@ class SchedulerDoor:
         crawler: Crawler,
         max_waiting: int,
         *,
-        awaited: Callable[[Request], Origin | None],
-        fetched: Callable[[Origin, Request], Deferred[RobotsPolicy]],
-        released: Callable[[Request, RobotsPolicy, float], None],
+        origin_to_await: Callable[[Request], Origin | None],
+        fetch: Callable[[Origin, Request], Deferred[RobotsPolicy]],
+        on_released: Callable[[Request, RobotsPolicy, float], None],
     ) -> None:
-        """`max_waiting`: requests, not counting the first of each origin, unless the queue is in memory anyway.
-        `awaited`: the origin whose robots.txt a request has to wait for. `fetched` fetches that, and fails where the
-        crawl closes before. `released` is told of each request that has waited, what it waited for, and the seconds.
+        """`max_waiting`: how many may wait beyond each origin's first; no limit if Scrapy's queue is in memory.
+        `origin_to_await`: the origin whose robots.txt a request has to wait for. `fetch` fetches it, and fails only if
+        the crawl closes first. `on_released` gets each request that has waited, what for, and for how many seconds.
         """
         self._crawler = crawler
         self._max_waiting = max_waiting
-        self._awaited = awaited
-        self._fetched = fetched
-        self._released = released
+        self._origin_to_await = origin_to_await
+        self._fetch = fetch
+        self._on_released = on_released
         self._places = count()
         self._waiting: dict[Origin, list[_Waiting]] = {}
         self._waiting_number = 0
@@ -146,7 +146,7 @@ class SchedulerDoor:
             if request is None:
                 return None
             times_before = _restore(request)
-            origin = self._awaited(request)
+            origin = self._origin_to_await(request)
             if origin is None:
                 return request
             if self._has_place(origin) or not self._put_back(request, times_before + 1):
@@ -170,8 +170,8 @@ class SchedulerDoor:
             call_later(LOOK_AGAIN_AFTER, look)
 
     def _has_place(self, origin: Origin) -> bool:
-        """An origin's first request has one. Its others may take as many as they leave free, so that no number of them
-        keeps out those of other origins."""
+        """Every origin's first request has one. Beyond that an origin may hold no more places than are still free, so
+        that alone it fills at most half of them."""
         others = self._waiting.get(origin)
         if others is None:
             return len(self._waiting) < MAX_ORIGINS
@@ -186,21 +186,21 @@ class SchedulerDoor:
             others.append(waiting)
             return
         self._waiting[origin] = [waiting]
-        fetched = self._fetched(origin, request)
-        fetched.addCallback(self._release, origin)
-        fetched.addErrback(lambda _failure: None)  # the crawl closes, and `_close` puts them back
+        # Where it fails the crawl closes, and `_close` puts the requests back.
+        self._fetch(origin, request).addCallbacks(self._release, lambda _failure: None, callbackArgs=(origin,))
 
     def _release(self, policy: RobotsPolicy, origin: Origin) -> None:
         released = self._waiting.pop(origin, [])
         self._waiting_number -= len(released)
-        now = monotonic()
         for waiting in released:
             heappush(self._ready, waiting)
-            self._released(waiting.request, policy, now - waiting.since)
         look_for_requests(self._crawler)
+        now = monotonic()
+        for waiting in released:
+            self._on_released(waiting.request, policy, now - waiting.since)
 
     def _put_back(self, request: Request, times: int) -> bool:
-        """Whether the queue has taken it: behind all others, and the further the more often it has been put back."""
+        """Whether the queue took it back, behind all others: with a priority that is lower each time."""
         request.meta[PUT_BACK] = [times, request.priority, request.dont_filter]
         request.priority -= times * BEHIND_ALL
         request.dont_filter = True  # the duplicate filter has seen it

@@ -104,20 +104,20 @@ def path_of(address: str) -> Path:
 
 def _check(path: Path) -> None:
     """Raises ValueError where the path is not for us to write to. Changes nothing."""
+    folder = next(parent for parent in path.parents if parent.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise ValueError(f"{path} cannot be written below {folder}; set it to a path in another directory")
+    if not path.exists():
+        return
+    if not path.is_file():
+        raise ValueError(f"{path} is no file; set it to the path of one")
     try:
-        if path.exists() and not path.is_file():
-            raise ValueError(f"{path} is no file; set it to the path of one")
         with path.open("r+b") as file:
             header = file.read(100)
-    except FileNotFoundError:
-        folder = next(parent for parent in path.parents if parent.exists())
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise ValueError(f"{folder} cannot be written to; set it to a path in another directory") from None
-        return
     except OSError as exc:
-        raise ValueError(f"{path} cannot be opened ({exc.strerror}); set it to another path") from None
-    application_id = int.from_bytes(header[68:72], "big")
-    if header and not (header.startswith(MAGIC) and application_id == APPLICATION_ID):
+        raise ValueError(f"{path} cannot be opened ({exc}); set it to another path") from None
+    is_ours = header.startswith(MAGIC) and int.from_bytes(header[68:72], "big") == APPLICATION_ID
+    if header and not is_ours:
         raise ValueError(f"{path} is no store of scrapy-rep; set it to the path of one, or of a new file")
 
 

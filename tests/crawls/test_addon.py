@@ -155,6 +155,11 @@ WRONG: dict[str, list[Any]] = {
         {404: "success"},
         {404: "no"},
         {42: "unavailable"},
+        {200: "unavailable"},
+        {301: "unreachable"},
+        {range(199, 201): "restricted"},
+        {"399-400": "unavailable"},
+        {"100-999": "unavailable"},
         {"4xx": "unavailable"},
         {range(0): "unavailable"},
         {True: "unavailable"},
@@ -187,7 +192,15 @@ WRONG: dict[str, list[Any]] = {
         7,
         ["https://example.com/path"],
         ["example.com:8443"],
-        ["*.example.com"],
+        [".example.com"],
+        ["*"],
+        ["*.*.example.com"],
+        ["a.*.example.com"],
+        ["*.example.com:80"],
+        ["https://*.example.com"],
+        ["*.https://example.com"],
+        '["example.com"',
+        "[7]",
         "https://user@example.com",
         ["https://example.com?x"],
         ["data:,x"],
@@ -263,12 +276,36 @@ async def test_values_as_the_command_line_gives_them(name: str, value: Any) -> N
     assert result.messages() == []
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("REP_EXEMPT", ["example.com", ".example.com"], "('.example.com': for subdomains write '*.example.com')"),
+        ("REP_EXEMPT", "a.example, b.example/x", "('b.example/x' is no origin, no host and no '*.' before a host)"),
+        ("REP_EXEMPT", ["a.example:80"], "('a.example:80' is no origin, no host and no '*.' before a host)"),
+        ("REP_EXEMPT", [True], "(True is no text)"),
+        ("REP_STATUS_POLICY", {404: "restricted", "200-299": "unavailable"}, "(200-299: a success or a redirect"),
+    ],
+)
 @ensureDeferred
-async def test_a_misspelt_name_is_warned_of(web: Web) -> None:
-    result = await crawl(settings={"REP_FETCH_TIMEOUTS": 3})
+async def test_what_is_wrong_within_a_value_is_named(name: str, value: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=f"^{name} is ") as error:
+        await crawl(settings={name: value})
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "suggested"),
+    [
+        ("REP_FETCH_TIMEOUTS", "REP_FETCH_TIMEOUT"),
+        ("REP_USER_AGENT", "ROBOTSTXT_USER_AGENT"),
+        ("REP_OBEY", "ROBOTSTXT_OBEY"),
+    ],
+)
+@ensureDeferred
+async def test_a_misspelt_name_is_warned_of(web: Web, name: str, suggested: str) -> None:
+    result = await crawl(settings={name: 3})
     (warning,) = result.messages()
-    assert "REP_FETCH_TIMEOUTS" in warning
-    assert "did you mean REP_FETCH_TIMEOUT?" in warning
+    assert warning == f"{name} is no setting of scrapy-rep and has no effect; did you mean {suggested}?"
 
 
 def test_the_public_names_are_there() -> None:

@@ -88,13 +88,32 @@ async def test_exempt_origins_are_neither_asked_nor_refused(web: Web) -> None:
     assert said == f"REP_EXEMPT: robots.txt is neither fetched nor obeyed for {mine.origin}"
 
 
-@pytest.mark.parametrize("exempt", [["127.0.0.1"], "127.0.0.1, example.com", ["127.1"], ["HTTP://127.0.0.1:{port}/"]])
+@pytest.mark.parametrize(
+    "exempt",
+    [
+        ["127.0.0.1"],
+        "127.0.0.1, example.com",
+        '["127.0.0.1", "example.com"]',
+        ["127.1"],
+        ["HTTP://127.0.0.1:{port}/"],
+    ],
+)
 @ensureDeferred
 async def test_exempt_hosts_and_spellings(web: Web, exempt: Any) -> None:
     site = web.robots(NOTHING)
     exempt = [text.format(port=site.port) for text in exempt] if isinstance(exempt, list) else exempt
     result = await crawl(site.url("/"), settings={"REP_EXEMPT": exempt})
     assert list(result.pages) == [site.url("/")]
+
+
+@ensureDeferred
+async def test_exempt_subdomains(web: Web) -> None:
+    proxy = web.site({"*": answer(NOTHING)})
+    hosts = ["a.example.com", "b.a.example.com", "example.com", "anexample.com", "a.example.org"]
+    requests = [Request(f"http://{host}/page", meta={"proxy": proxy.origin}) for host in hosts]
+    result = await crawl(*requests, settings={"REP_EXEMPT": ["*.Example.com"]})
+    assert sorted(result.pages) == ["http://a.example.com/page", "http://b.a.example.com/page"]
+    assert result.stats["rep/exempt"] == 2
 
 
 @ensureDeferred

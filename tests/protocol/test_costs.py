@@ -14,8 +14,8 @@ import pytest
 from asking import ORIGIN, TOKEN, parse
 from generated import bodies_and_questions
 
-from scrapy_rep.protocol.robotstxt import effective_rules, match_index, match_linear
-from scrapy_rep.protocol.robotstxt.match_linear import MAX_TARGET
+from scrapy_rep.protocol.robotstxt import effective_rules, longest_match, longest_match_linear
+from scrapy_rep.protocol.robotstxt.longest_match_linear import MAX_TARGET
 from scrapy_rep.protocol.robotstxt.parser import MAX_READY_COPIES, RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import VerdictReason
 
@@ -145,11 +145,11 @@ def test_a_url_of_any_length_is_compared_with_few_rules() -> None:
 def test_what_is_within_the_bounds_is_exact_whatever_was_asked_before(
     bound: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (effective_rules, match_linear):
+    for module in (effective_rules, longest_match_linear):
         monkeypatch.setattr(module, "MAX_COMPARED", bound)
     for name, few in (("FEW_OTHERS", 2), ("FEW_PREFIXES", 2)):
-        monkeypatch.setattr(match_index, name, few)
-    monkeypatch.setattr(match_linear, "FEW_STARRED", 2)
+        monkeypatch.setattr(longest_match, name, few)
+    monkeypatch.setattr(longest_match_linear, "FEW_STARRED", 2)
     reasons = set()
     for body, questions in bodies_and_questions(seed=bound, files=300, questions=5):
         robots, groups = parse(body), plain.groups_of(body)

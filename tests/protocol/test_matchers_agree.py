@@ -15,14 +15,14 @@ from generated import bodies_and_questions
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scrapy_rep.protocol.robotstxt import match_index, match_linear
+from scrapy_rep.protocol.robotstxt import longest_match, longest_match_linear
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 
 FILES = int(os.environ.get("SCRAPY_REP_FILES", "1500"))
 QUESTIONS = 8
 TOKENS = st.sampled_from([("a",), ("b",), ("c", "b"), ("*",), ()])
 
-LIMITS = [(match_linear, "FEW_STARRED"), (match_index, "FEW_PREFIXES"), (match_index, "FEW_OTHERS")]
+LIMITS = [(longest_match_linear, "FEW_STARRED"), (longest_match, "FEW_PREFIXES"), (longest_match, "FEW_OTHERS")]
 
 
 def fast(robots: RobotsTxt, url: str, tokens: tuple[str, ...]) -> plain.Outcome:

@@ -83,7 +83,7 @@ def test_what_product_tokens_cost_is_reckoned_in() -> None:
     reckoned = memory._in_use_octets
     for n in range(60):
         before.allows("/x", f"a{n}")
-    for number in range(WEIGH_EVERY):
+    for _ in range(WEIGH_EVERY):
         memory.put(origin_of(1), before.entry, NOW)
     assert before.robots is not None
     assert memory._in_use_octets == EACH_PARSED + before.robots.memory > reckoned

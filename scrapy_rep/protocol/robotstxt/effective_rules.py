@@ -7,8 +7,8 @@ from array import array
 from collections.abc import Sequence
 
 from scrapy_rep.protocol.robotstxt.groups import seconds_of
-from scrapy_rep.protocol.robotstxt.match_index import LongestMatch
-from scrapy_rep.protocol.robotstxt.match_linear import MAX_COMPARED, matching_places
+from scrapy_rep.protocol.robotstxt.longest_match import LongestMatch
+from scrapy_rep.protocol.robotstxt.longest_match_linear import MAX_COMPARED, matching_places
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_normal, patterns, spellings
 from scrapy_rep.protocol.robotstxt.product_tokens import EVERYONE
 from scrapy_rep.protocol.robotstxt.rules import Rule, most_specific

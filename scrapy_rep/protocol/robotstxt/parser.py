@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from scrapy_rep.protocol.robotstxt.effective_rules import EffectiveRules, Segments
 from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_records
-from scrapy_rep.protocol.robotstxt.match_linear import TooCostlyError
+from scrapy_rep.protocol.robotstxt.longest_match_linear import TooCostlyError
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.robotstxt.product_tokens import in_order_of_preference, is_product_token
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason, text_of

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 
-from scrapy_rep.protocol.robotstxt.match_linear import GRAM, REQUIRED, affordable, check_length, grams_of
+from scrapy_rep.protocol.robotstxt.longest_match_linear import GRAM, REQUIRED, affordable, check_length, grams_of
 from scrapy_rep.protocol.robotstxt.patterns import matches
 from scrapy_rep.protocol.robotstxt.rules import most_specific
 
