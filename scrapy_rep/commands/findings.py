@@ -11,11 +11,12 @@ from typing import Any
 from scrapy_rep.commands.listing import listing
 from scrapy_rep.origin_info import OriginInfo, origin_info
 from scrapy_rep.protocol.access_result import ACCESS_WORDS, AccessResult
+from scrapy_rep.protocol.foreign_text import MAX_RULE
 from scrapy_rep.protocol.lifecycle import OUTAGE_WORDS, Basis, RobotsPolicy
 from scrapy_rep.protocol.robotstxt.parser import Ignored, RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.protocol.status_policy import RFC9309, StatusRow
-from scrapy_rep.text import MAX_RULE, printable
+from scrapy_rep.text import printable
 
 MAX_NAMED = 10  # sitemaps or ignored lines in the text; the JSON has all
 LABEL = 13  # columns
