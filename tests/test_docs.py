@@ -44,7 +44,7 @@ PAGES = {
     str(path.relative_to(ROOT)): path.read_text("utf-8")
     for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/*.md"))]
 }
-TESTED_ELSEWHERE = {"docs/report.md"}  # tests/report/test_docs.py has its tables
+TESTED_ELSEWHERE = {"docs/report.md"}  # tests/report/test_json_lines_in_docs.py has its tables
 README = PAGES["README.md"]
 EXAMPLE = "https://example.com"
 DOWN = "https://down.example.com"
