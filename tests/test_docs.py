@@ -171,8 +171,9 @@ def test_links_lead_somewhere(page: str) -> None:
 
 
 def test_the_index_leads_to_every_page() -> None:
+    stubs = {f"docs/{name}.md" for name in ("index", "start", "changelog", "contributing")}
     for page in PAGES:
-        if page.startswith("docs/") and page not in {"docs/index.md", "docs/start.md", "docs/changelog.md"}:
+        if page.startswith("docs/") and page not in stubs:
             assert f"]({Path(page).name})" in PAGES["docs/index.md"], page
 
 
