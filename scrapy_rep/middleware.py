@@ -84,8 +84,8 @@ class RepMiddleware:
             fetch=self._fetch,
             on_released=self._on_released,
         )
-        # Verdicts of released requests, in case memory has dropped the origin by the time they get here.
-        self._waited: WeakKeyDictionary[Request, Verdict] = WeakKeyDictionary()
+        # Verdicts of answers that were past their time at once: they decide about the requests that waited for them.
+        self._short_lived: WeakKeyDictionary[Request, tuple[str, ProductTokens, Verdict]] = WeakKeyDictionary()
         # Counted here and made a stat at the end, because a stat for each request costs as much as all the rest.
         self._decided_at_once = 0
         self._released_number = 0
@@ -110,7 +110,7 @@ class RepMiddleware:
             settings,
             fetcher.fetch,
             memory,
-            SharedStore(CircuitBreaker(store, count, self.clock), settings) if store is not None else None,
+            SharedStore(CircuitBreaker(store, count, self.monotonic), settings) if store is not None else None,
             Clock(self.clock, self.monotonic, self.sleep),
             count,
             crawler.signals,
@@ -165,11 +165,11 @@ class RepMiddleware:
         # Only now: nothing is ever known of an exempt origin.
         if self._exemptions.passes(origin):
             return None
-        verdict = self._waited.get(request)
-        if verdict is not None:
+        decided = self._short_lived.pop(request, None)
+        if decided is not None and decided[:2] == (url, self.user_agent.tokens(request)):
             self._decided_at_once += 1
-            if not verdict.allowed:
-                self._refuse(request, verdict)
+            if not decided[2].allowed:
+                self._refuse(request, decided[2])
             return None
         return self._wait_here(origin, request)
 
@@ -187,21 +187,24 @@ class RepMiddleware:
 
     # Waiting: at the scheduler's door, or here, if the request never came through that.
 
-    def _origin_to_await(self, request: Request) -> Origin | None:
-        """The origin whose robots.txt a request has to wait for."""
+    def _origin_to_await(self, request: Request, has_waited: bool) -> Origin | None:
+        """The origin whose robots.txt a request has to wait for; `has_waited`: for the last answer of its origin."""
         origin = self.applicable_origin(request)
-        return None if origin is None or self._resolver.peek(origin) is not None else origin
+        if origin is None or self._resolver.peek(origin) is not None:
+            return None
+        policy = self._resolver.peek_short_lived(origin) if has_waited else None
+        if policy is None:
+            return origin
+        tokens = self.product_tokens(request)
+        self._short_lived[request] = request.url, tokens, policy.verdict(request.url, tokens)
+        return None
 
     def _fetch(self, origin: Origin, request: Request) -> Deferred[RobotsPolicy]:
         return deferred_from_coro(self._resolver.resolve(origin, request))
 
-    def _on_released(self, request: Request, policy: RobotsPolicy, seconds: float) -> None:
+    def _on_released(self, request: Request, seconds: float) -> None:
         self._released_number += 1
         self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
-        try:
-            self._waited[request] = policy.verdict(request.url, self.user_agent.tokens(request))
-        except ValueError:  # in its meta; `process_request` raises it
-            return
 
     async def _wait_here(self, origin: Origin, request: Request) -> None:
         self._stats.inc_value("rep/waited")

@@ -44,7 +44,7 @@ PAGES = {
     str(path.relative_to(ROOT)): path.read_text("utf-8")
     for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/*.md"))]
 }
-TESTED_ELSEWHERE = {"docs/report.md"}  # tests/report/test_docs.py has its tables
+TESTED_ELSEWHERE = {"docs/report.md"}  # tests/report/test_json_lines_in_docs.py has its tables
 README = PAGES["README.md"]
 EXAMPLE = "https://example.com"
 DOWN = "https://down.example.com"
@@ -127,6 +127,7 @@ def test_every_block_is_of_a_kind_that_a_test_runs() -> None:
         ("sh", "storage-commands"),
         ("text", ""),
         ("text", "robots.txt"),
+        ("text", "urls.txt"),
         ("text", "log"),
         ("text", "example-output"),  # tests/test_example_project.py
         ("text", "builtin-output"),  # the same
@@ -387,12 +388,13 @@ def stats_in_the_code() -> set[str]:
     }
 
 
+REFUSALS = [reason.name.lower() for reason, words in REASON_WORDS.items() if words.refused]
 # A name that the code fills in -> what it may come to.
 FILLED_IN = {
     "rep/access/{}": [f"rep/access/{access.value}" for access in AccessResult if access is not AccessResult.REDIRECT],
-    "rep/shadow/{}": ["rep/shadow/rule", "rep/shadow/restricted", "rep/shadow/unreachable"],
+    "rep/shadow/{}": [f"rep/shadow/{reason}" for reason in REFUSALS],
     "rep/crawl_delay/{}": ["rep/crawl_delay/obeyed", "rep/crawl_delay/capped", "rep/crawl_delay/ignored"],
-    "rep/dropped/{}": ["rep/dropped/rule", "rep/dropped/restricted", "rep/dropped/unreachable"],
+    "rep/dropped/{}": [f"rep/dropped/{reason}" for reason in REFUSALS],
     "robotstxt/response_status_count/{}": ["robotstxt/response_status_count/N"],
     "robotstxt/exception_count/{}": ["robotstxt/exception_count/TYPE"],
 }
@@ -509,9 +511,10 @@ def test_each_row_of_the_comparison_has_a_test(row: list[str]) -> None:
 @pytest.mark.parametrize("block", COMMANDS, ids=str)
 def test_the_command_prints_what_stands_below_it(block: Block, web: Web, tmp_path: Path) -> None:
     site = web.robots(marked("robots.txt"))
-    (tmp_path / "robots.txt").write_text(marked("robots.txt"), "utf-8")
+    for name in ("robots.txt", "urls.txt"):
+        (tmp_path / name).write_text(marked(name), "utf-8")
     done = run_scrapy(shlex.split(block.text.replace(EXAMPLE, site.origin)), tmp_path)
-    assert done.stderr == ""
+    assert done.stderr == "" or "--input" in block.text, "else it is a summary, with the time that it took"
     assert done.stdout.replace(site.origin, EXAMPLE) == block.following.text
     assert done.returncode == (1 if "refused" in done.stdout else 0)
 
@@ -546,7 +549,7 @@ def test_every_key_of_the_json_is_in_its_table() -> None:
 def options_of_the_command() -> set[str]:
     tree = ast.parse((ROOT / "scrapy_rep" / "commands" / "robots.py").read_text("utf-8"))
     texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
-    return {text for text in texts if isinstance(text, str) and re.fullmatch(r"--[a-z-]+", text)}
+    return {text for text in texts if isinstance(text, str) and re.fullmatch(r"--[a-z]+", text)}
 
 
 def test_every_option_of_the_command_is_in_its_table() -> None:

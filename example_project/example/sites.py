@@ -24,7 +24,7 @@ SITES = {
         ("/archive/", "/desk/", "/members/"),
         robots="User-agent: *\nDisallow: /archive/\nDisallow: /desk/\n\nUser-agent: TourBot\nDisallow: /members/\n",
     ),
-    # The longest match decides, whatever the order: 14 bytes allow the catalogue, 7 bytes forbid the other file.
+    # The longest match decides, not the order: 14 bytes allow the catalogue, 7 bytes forbid the other file.
     "gallery": Site(
         ("/catalogue.pdf", "/prices.pdf"),
         robots="User-agent: *\nDisallow: /*.pdf$\nAllow: /catalogue.pdf\n",

@@ -20,7 +20,7 @@ from scrapy_rep.clock import Clock
 from scrapy_rep.exceptions import CrawlClosingError
 from scrapy_rep.fetching.redirects import RETRY_DELAY, Elsewhere, Fetch, RedirectChain
 from scrapy_rep.origin_info import origin_info
-from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.access_result import AccessResult, FetchEvent
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.lifecycle import (
     DAY,
@@ -108,6 +108,7 @@ class OriginFetch:
         self._waiters: list[Deferred[RobotsPolicy | None]] = []
         self.task: Deferred[None] | None = None
         self._lease: Lease | None = None
+        self._was_dropped = False
 
     @property
     def is_for_redirect(self) -> bool:
@@ -150,11 +151,11 @@ class OriginFetch:
             self.task.cancel()
 
     async def _run(self, ended: Callable[[OriginFetch], None]) -> None:
-        tools = self._tools
-        known = tools.memory.policy(self.origin, tools.clock.now())
-        before = known.entry if known is not None else tools.memory.unannounced(self.origin)
-        policy: RobotsPolicy | None = self._answered(self._failed(before, "internal error"))
+        tools, before = self._tools, None
+        policy: RobotsPolicy | None = self._answered(self._failed(None, "internal error"))
         try:
+            known = tools.memory.policy(self.origin, tools.clock.now())
+            before = known.entry if known is not None else tools.memory.unannounced(self.origin)
             entry = await self._entry(before, is_refresh=known is not None and known.is_current)
             if entry is not None and not self.is_for_redirect:
                 await self._announce(self._answered(entry))
@@ -175,7 +176,9 @@ class OriginFetch:
 
     def _remembered(self, entry: Entry) -> RobotsPolicy:
         """The policy of the entry, which is in memory from now on."""
-        if self.is_for_redirect:
+        if self._was_dropped:
+            pass  # the guard that dropped it judged the redirect, not this origin
+        elif self.is_for_redirect:
             self._tools.memory.put_unannounced(self.origin, entry)
         elif not self.closing:
             self._tools.memory.put(self.origin, entry, self._tools.clock.now())
@@ -210,7 +213,7 @@ class OriginFetch:
                     self._send(robots_fetched, entry)
                 if is_refresh and entry.outage is None:
                     tools.count("rep/refreshed")
-                self._put(entry)
+                self._put(None if self._was_dropped else entry)
             pause = pause_before_refetch(tools.policy(entry), tools.clock.now(), tools.limits.budget)
             if pause is None or self.is_for_redirect:
                 return entry
@@ -239,6 +242,8 @@ class OriginFetch:
         longest = REDIRECT_LEASE_WAIT if self.is_for_redirect else tools.lease_wait
         found = await lookup.look() or not await lookup.acquire_or_wait(longest, tools.clock.sleep)
         tools.count("rep/storage/hit" if found else "rep/storage/miss")
+        if found:
+            self._put(None)  # the lease may have come with another crawler's answer
         return lookup.entry, found
 
     async def _fetched(self, entry: Entry | None) -> Entry | None:
@@ -250,6 +255,7 @@ class OriginFetch:
                 # Too old to be used; but it can be validated, or obeyed while there is nothing newer.
                 entry = replayed if replayed.stored is not None else entry
                 chain, result = await self._follow(entry, past_cache=True)
+        self._was_dropped = self.is_for_redirect and result is not None and result.outcome is FetchEvent.DROPPED
         return None if result is None else self._after(entry, result)
 
     async def _follow(self, entry: Entry | None, *, past_cache: bool) -> tuple[RedirectChain, FetchResult | None]:

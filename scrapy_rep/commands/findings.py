@@ -11,6 +11,7 @@ from typing import Any
 from scrapy_rep.commands.listing import listing
 from scrapy_rep.origin_info import OriginInfo, origin_info
 from scrapy_rep.protocol.access_result import ACCESS_WORDS, AccessResult
+from scrapy_rep.protocol.foreign_text import MAX_RULE
 from scrapy_rep.protocol.lifecycle import OUTAGE_WORDS, Basis, RobotsPolicy
 from scrapy_rep.protocol.robotstxt.parser import Ignored, RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
@@ -75,15 +76,9 @@ class Finding:
         return self.verdict.allowed if self.verdict is not None else None
 
     @property
-    def is_unreachable(self) -> bool:
-        return self.verdict is not None and self.verdict.access is AccessResult.UNREACHABLE
-
-    @property
-    def could_tell(self) -> bool:
-        """Whether robots.txt has decided. An unreachable one forbids, but may decide otherwise later."""
-        if self.verdict is None:
-            return not self.error
-        return self.verdict.allowed or not self.is_unreachable
+    def is_undecided(self) -> bool:
+        """Whether it is refused because robots.txt is unreachable, which may decide otherwise later."""
+        return self.allowed is False and self.verdict is not None and self.verdict.access is AccessResult.UNREACHABLE
 
     @property
     def robots(self) -> RobotsTxt | None:
@@ -105,10 +100,10 @@ class Finding:
     def why(self) -> str:
         verdict = self.verdict
         if verdict is None:
-            return printable(self.error)
+            return printable(self.error, MAX_RULE)
         group = f"group of {verdict.product_token!r}"
         if verdict.rule is not None:
-            return f"by line {verdict.rule.line}, {printable(str(verdict.rule))} ({group})"
+            return f"by line {verdict.rule.line}, {printable(str(verdict.rule), MAX_RULE)} ({group})"
         return f"{verdict.words} ({group if verdict.reason is VerdictReason.NO_RULE else verdict.source})"
 
     def meaning(self, info: OriginInfo) -> tuple[str, str]:
@@ -167,9 +162,10 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
 
 def as_line(finding: Finding) -> str:
     """One line: the answer, the URL and the reason, with a tab between them."""
-    verdict = finding.verdict
-    answer = f": {printable(verdict.answer)}" if verdict is not None and verdict.rule is None and verdict.answer else ""
-    return f"{finding.word}\t{printable(finding.url, None)}\t{finding.why}{answer}"
+    verdict, why = finding.verdict, finding.why
+    if verdict is not None and verdict.access is not AccessResult.SUCCESS and verdict.answer:
+        why = f"{why}: {printable(verdict.answer)}"
+    return f"{finding.word}\t{printable(finding.url, None)}\t{why}"
 
 
 def as_text(finding: Finding, *, colour: bool = False, show: str | None = None) -> str:
@@ -202,7 +198,7 @@ def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
             yield "not obeyed", f"{crawl.not_obeyed}, so a crawl fetches it anyway"
         yield "crawler", " or ".join(map(printable, crawl.tokens)) or "no name, so only the groups of '*' apply"
     if crawl.file is not None:
-        yield "robots.txt", printable(crawl.file_name)
+        yield "robots.txt", printable(crawl.file_name, None)
     if finding.policy is not None:
         yield from _origin_rows(finding, origin_info(finding.policy))
     if not finding.is_listed and finding.robots is not None:

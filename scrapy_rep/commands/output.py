@@ -26,7 +26,7 @@ class Output:
         self._shows_progress = is_list and sys.stderr.isatty()
         self._began = time.monotonic()
         self._texts: list[str] = []
-        self._written = self._untold = 0
+        self._written = 0
         self._counts: Counter[str] = Counter()
         self.is_complete = False
         """Every URL was answered. It stays False if the crawl does not start, or ends early."""
@@ -38,7 +38,8 @@ class Output:
 
     @property
     def exit_status(self) -> int:
-        if self._untold or not (self.is_complete or self.is_closed):
+        is_over = self.is_complete or self.is_closed
+        if not is_over or self._counts["unreachable"] or self._counts["can't tell"]:
             return COULD_NOT_TELL
         return SOME_REFUSED if self._counts["refused"] else ALL_ALLOWED
 
@@ -46,8 +47,8 @@ class Output:
         """Count the finding, and write it with the next `flush`."""
         if not finding.is_listed:
             self._counts[finding.word] += 1
-            self._counts["unreachable"] += finding.is_unreachable
-            self._untold += not finding.could_tell
+            if finding.is_undecided:
+                self._counts["unreachable"] += 1
         if self._as_objects:
             text = json.dumps(as_json(finding, show=self._show is not None))
         elif self._is_list:

@@ -31,7 +31,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from subprocess import TimeoutExpired
 from typing import Any
 
 TESTS = Path(__file__).parents[1]
@@ -369,7 +368,7 @@ class Crawl:
             ) as process:
                 try:
                     self.runs.append(process.ended(MAX_SECONDS))
-                except TimeoutExpired:
+                except TimeoutError:
                     self.faults.append(f"run {run} did not end within {MAX_SECONDS} s")
                     process.interrupt()
                     self.runs.append(process.ended(MAX_SECONDS))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import PythonProcess
 from web import Web, answer, redirect
 
 from scrapy_rep.protocol.entry import decoded, encoded
@@ -31,8 +31,7 @@ Disallow: /
 
 Sitemap: https://example.com/sitemap.xml
 """
-# No proxy of the machine's; and no colour is wished for but where a test is about that.
-ENVIRONMENT = {**os.environ, "http_proxy": "", "HTTP_PROXY": "", "PYTHONIOENCODING": "utf-8"}
+NO_PROXY = {"http_proxy": "", "HTTP_PROXY": ""}
 ANOTHER_REACTOR = "twisted.internet.selectreactor.SelectReactor"
 QUICK = ["-s", "REP_FETCH_RETRIES=0", "-s", "USER_AGENT=ExampleBot/1.0"]
 
@@ -41,12 +40,10 @@ class Ended:
     """A command that has."""
 
     def __init__(self, *arguments: str, cwd: Path, stdin: bytes | None = None) -> None:
-        command = [sys.executable, "-m", "scrapy", "robots", *arguments]
-        done = subprocess.run(
-            command, cwd=cwd, env=ENVIRONMENT, input=stdin, capture_output=True, timeout=60, check=False
-        )
-        self.status = done.returncode
-        self.stdout, self.stderr = done.stdout.decode("utf-8"), done.stderr.decode("utf-8")
+        command = ["-m", "scrapy", "robots", *arguments]
+        with PythonProcess(*command, cwd=cwd, environment=NO_PROXY, stdin=stdin or b"") as process:
+            self.status = process.wait(60)
+            self.stdout, self.stderr = process.stdout.decode("utf-8"), process.stderr.decode("utf-8")
 
     @property
     def objects(self) -> list[dict[str, Any]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -11,7 +13,9 @@ import pytest
 from crawling import CrawlSpider, SlotByOrigin, Time, crawl, in_turn, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
+from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler
+from scrapy.exceptions import CloseSpider, IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.asyncio import sleep
 from web import RULES, Web, answer, most_at_once, redirect
@@ -278,3 +282,97 @@ async def test_two_failures_a_month_apart_are_not_an_outage_of_a_month(web: Web)
     site, time = web.robots(answer(status=503)), Time()
     result = await crawl(site.url("/"), spider=in_turn(time, 31 * 86_400.0), robots=with_clock(time))
     assert result.ends == ["RobotsUnreachable"] * 2
+
+
+# What was known when a request began to wait is not what decides when it goes on.
+
+
+@ensureDeferred
+async def test_rules_past_their_time_do_not_decide_about_requests_that_waited_for_them(web: Web) -> None:
+    site, time = web.robots(answer(RULES, headers={"Cache-Control": "max-age=3600"})), Time()
+
+    class ThirtyHoursLater(CrawlSpider):
+        def parse(self, response: Response, **_: Any) -> None:
+            if not self.crawl.pages:
+                time.now += 30 * 3600
+                site.change("/robots.txt", answer(DISALLOW_ALL))
+            super().parse(response)
+
+    urls = [site.url(f"/{n}") for n in range(6)]
+    result = await crawl(*urls, spider=ThirtyHoursLater, robots=with_clock(time), settings={"CONCURRENT_REQUESTS": 1})
+    assert len(site.robots_requests) == 2
+    assert (len(result.pages), len(result.refused)) == (2, 4), "one more was on its way"
+
+
+@ensureDeferred
+async def test_requests_that_waited_leave_others_their_turn(web: Web) -> None:
+    site = web.robots(answer(RULES, delay=0.5))
+    order: list[str] = []
+
+    class Follows(CrawlSpider):
+        def parse(self, response: Response, **_: Any) -> Any:
+            order.append(response.url.rpartition("/")[2])
+            if len(order) == 4:
+                yield self.prepared(Request(site.url("/urgent"), priority=1000))
+
+    urls = [site.url(f"/{n}") for n in range(100)]
+    await crawl(*urls, spider=Follows, settings={"CONCURRENT_REQUESTS": 1})
+    assert order.index("urgent") <= 6
+
+
+class FailsOnce(Scheduler):
+    def enqueue_request(self, request: Request) -> bool:
+        if "rep_put_back" in request.meta and request.url.endswith("/3"):
+            raise OSError(28, "No space left on device")
+        return super().enqueue_request(request)
+
+
+@ensureDeferred
+async def test_one_request_that_cannot_go_back_takes_no_others_with_it(web: Web, tmp_path: Path) -> None:
+    dead = web.robots(answer(RULES, kind="hold"))
+
+    class Closes(CrawlSpider):
+        async def start(self) -> AsyncIterator[Any]:
+            for request in self.requests:
+                yield self.prepared(request)
+            await sleep(0.5)
+            raise CloseSpider("enough")
+
+    settings = {"JOBDIR": str(tmp_path), "SCHEDULER": FailsOnce}
+    result = await crawl(*(dead.url(f"/{n}") for n in range(6)), spider=Closes, settings=settings)
+    assert len([m for m in result.messages(logging.ERROR) if "failed to take back" in m]) == 1
+    assert (tmp_path / "requests.queue" / "active.json").exists()
+    web.release(dead)
+    resumed = await crawl(settings={"JOBDIR": str(tmp_path)})
+    assert resumed.stats["response_received_count"] == 5 + 1
+
+
+@ensureDeferred
+async def test_a_request_that_the_queue_refuses_goes_on_all_the_same(web: Web) -> None:
+    site = web.robots(answer(RULES, delay=0.2))
+    result = await crawl(*(site.url(f"/{n}") for n in range(6)), settings={"SCHEDULER": FailsOnce})
+    assert len(result.pages) == 6
+
+
+@ensureDeferred
+async def test_a_refused_redirect_says_nothing_of_the_origin_that_it_leads_to(web: Web) -> None:
+    inner = web.robots(RULES)
+    source = web.robots(redirect(inner.robots_url))
+
+    class Refuses:
+        """As a guard does: what comes of the redirect is dropped, what is asked for itself is not."""
+
+        def process_request(self, request: Request) -> None:
+            if request.url == inner.robots_url and len(inner.robots_requests) == 0 and not seen:
+                seen.append(request.url)
+                raise IgnoreRequest("not from there")
+
+    seen: list[str] = []
+
+    class OneByOne(CrawlSpider):
+        async def failed(self, failure: Any) -> AsyncIterator[Request]:
+            super().failed(failure)
+            yield self.prepared(inner.url("/"))
+
+    result = await crawl(source.url("/"), spider=OneByOne, settings={"DOWNLOADER_MIDDLEWARES": {Refuses: 50}})
+    assert (list(result.refused), list(result.pages)) == ([source.url("/")], [inner.url("/")])

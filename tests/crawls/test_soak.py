@@ -1,7 +1,4 @@
-"""A crawl over many origins of all kinds at random: every request is accounted for, and nothing is left behind.
-
-`SOAK_ORIGINS=2000 pytest tests/crawls/test_soak.py` at full size.
-"""
+"""A crawl over many origins of all kinds at random: every request is accounted for, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -22,7 +19,6 @@ from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro
 from web import RULES, Route, Site, Web, answer, redirect
 
-ORIGINS = int(os.environ.get("SOAK_ORIGINS", "200"))
 PAGES = 5  # an origin
 DOWN = answer(status=503)
 BOMB = gzip.compress(RULES.encode() + b"#" * 20_000_000)
@@ -76,11 +72,12 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
+@pytest.mark.parametrize("origins", [200, pytest.param(2_000, marks=pytest.mark.full_size)])
 @pytest.mark.skipif(sys.platform != "linux", reason="counts open files in /proc")
 @ensureDeferred
-async def test_every_request_is_accounted_for(web: Web) -> None:
+async def test_every_request_is_accounted_for(web: Web, origins: int) -> None:
     rng = random.Random(9309)
-    kinds = rng.choices(list(KINDS), [OFTEN.get(kind, 1) for kind in KINDS], k=ORIGINS)
+    kinds = rng.choices(list(KINDS), [OFTEN.get(kind, 1) for kind in KINDS], k=origins)
     sites = [(kind, origin(web, kind, rng)) for kind in kinds]
     paths = ["/private", *(f"/{n}" for n in range(PAGES - 1))]
     asked = {site.url(path): (kind, path) for kind, site in sites for path in paths}
@@ -90,7 +87,7 @@ async def test_every_request_is_accounted_for(web: Web) -> None:
     settings = {
         "DOWNLOADER": SlotByOrigin,
         "DOWNLOAD_TIMEOUT": 10,
-        "REP_FETCH_TIMEOUT": 3 if ORIGINS <= 300 else 6,  # as long as a machine may be busy with all of them
+        "REP_FETCH_TIMEOUT": 3 if origins <= 300 else 6,  # as long as a machine may be busy with all of them
         "REP_UNREACHABLE_WAIT": 6,
         "REP_FETCH_RETRIES": 1,
         "LOG_LEVEL": "WARNING",
@@ -112,5 +109,5 @@ async def test_every_request_is_accounted_for(web: Web) -> None:
     assert open_files() <= files
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak) / 1024
     print(f"{dict(Counter(by_url.values()))} of {len(asked)}; {grown:.0f} MiB more at the peak; {dict(Counter(kinds))}")
-    assert grown < 100 + 0.05 * ORIGINS
+    assert grown < 100 + 0.05 * origins
     assert not [task for task in asyncio.all_tasks() if "scrapy_rep" in repr(task)]

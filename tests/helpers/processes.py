@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
-import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from crawling import ADDON, QUIET
+from forked import PythonProcess
 
 SECONDS = 20  # for any of them, on a machine that has much else to do
 REACTORS: dict[str, dict[str, Any]] = {
@@ -62,31 +61,31 @@ class Ended:
 
 
 class CrawlProcess:
-    def __init__(self, process: subprocess.Popen[str], log: IO[str]) -> None:
+    def __init__(self, process: PythonProcess) -> None:
         self._process = process
-        self._log = log
 
     def until_ready(self) -> None:
-        assert self._process.stdout is not None
-        assert json.loads(self._process.stdout.readline()) == {"ready": True}
+        while not (said := self._process.stdout.splitlines()):
+            assert self._process.poll() is None, self.log
+            time.sleep(0.01)
+        assert json.loads(said[0]) == {"ready": True}
+
+    @property
+    def log(self) -> str:
+        return self._process.stderr.decode("utf-8")
 
     def interrupt(self) -> None:
         self._process.send_signal(signal.SIGINT)
 
     def killed(self) -> bool:
         """False where it had come to an end before."""
-        was_running = self._process.poll() is None
-        self._process.kill()
-        self._process.communicate()
-        return was_running
+        self._process.send_signal(signal.SIGKILL)
+        return self._process.wait(SECONDS) == -signal.SIGKILL
 
     def ended(self, seconds: float = SECONDS) -> Ended:
-        """Raises TimeoutExpired if it does not end within so many seconds."""
-        out, _ = self._process.communicate(timeout=seconds)
-        self._log.seek(0)
-        log = self._log.read()
-        assert self._process.returncode == 0, log
-        return Ended(log, **json.loads(out.splitlines()[-1]))
+        """Raises TimeoutError if it does not end within so many seconds."""
+        assert self._process.wait(seconds) == 0, self.log
+        return Ended(self.log, **json.loads(self._process.stdout.splitlines()[-1]))
 
 
 @contextmanager
@@ -99,21 +98,9 @@ def crawl_process(
 ) -> Iterator[CrawlProcess]:
     """A crawl under way; it does not outlive the block. `task`: see `crawl_process.py`."""
     settings = {**QUIET, **ADDON, **(settings or {})}
-    # Not a pipe: nobody reads the log before the end, and a full pipe would stop the crawl.
-    with (
-        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log,
-        subprocess.Popen(
-            [sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
-        ) as process,
-    ):
-        assert process.stdin is not None
-        json.dump({"urls": list(urls), "settings": settings, **task}, process.stdin)
-        process.stdin.close()
-        process.stdin = None
-        try:
-            yield CrawlProcess(process, log)
-        finally:
-            process.kill()
+    stdin = json.dumps({"urls": list(urls), "settings": settings, **task}).encode()
+    with PythonProcess(*command, stdin=stdin) as process:
+        yield CrawlProcess(process)
 
 
 def crawled(urls: Sequence[str | dict[str, Any]], settings: dict[str, Any] | None = None, **task: Any) -> Ended:

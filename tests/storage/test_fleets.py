@@ -1,4 +1,4 @@
-"""Crawlers that share nothing but a store, killed at random moments: a bounded size of tests/benchmarks/storage.py."""
+"""Crawlers that share nothing but a store, killed at random moments."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ from web import Web
 
 from scrapy_rep.protocol.entry import decoded
 
+SIZES = pytest.mark.parametrize(
+    ("origins", "crawlers", "kills"), [(30, 4, 3), pytest.param(500, 8, 20, marks=pytest.mark.full_size)]
+)
+
 
 @pytest.fixture(params=["sqlite", "redis"])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
@@ -25,18 +29,22 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return url
 
 
-def test_a_fleet_asks_each_origin_once(web: Web, address: str) -> None:
-    sites = open_sites(web, 30)
-    account = fleet(sites, {"REP_STORAGE": address}, crawlers=4)
-    assert account.is_complete(30)
-    assert account.asked == [1] * 30
+@SIZES
+def test_a_fleet_asks_each_origin_once(web: Web, address: str, origins: int, crawlers: int, kills: int) -> None:
+    sites = open_sites(web, origins)
+    account = fleet(sites, {"REP_STORAGE": address}, crawlers=crawlers)
+    assert account.is_complete(origins)
+    assert account.asked == [1] * origins
 
 
-def test_a_fleet_whose_crawlers_are_killed_answers_all_the_same(web: Web, address: str) -> None:
-    sites = open_sites(web, 30, delay=0.3)
-    account = fleet(sites, {"REP_STORAGE": address}, crawlers=3, kills=3, between=(0.7, 1.2))
-    assert account.kills == 3
-    assert account.is_complete(30)
+@SIZES
+def test_a_fleet_whose_crawlers_are_killed_answers_all_the_same(
+    web: Web, address: str, origins: int, crawlers: int, kills: int
+) -> None:
+    sites = open_sites(web, origins, delay=0.3)
+    account = fleet(sites, {"REP_STORAGE": address}, crawlers=crawlers, kills=kills, between=(0.2, 0.7))
+    assert account.kills == kills
+    assert account.is_complete(origins)
     assert max(account.asked) <= 1 + account.kills
 
 
@@ -57,9 +65,10 @@ def test_a_redis_that_comes_and_goes_loses_nothing(web: Web, redis_server: Redis
     assert max(account.asked) <= 3
 
 
-def test_no_writer_that_is_killed_tears_an_entry(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [6, pytest.param(50, marks=pytest.mark.full_size)])
+def test_no_writer_that_is_killed_tears_an_entry(tmp_path: Path, kills: int) -> None:
     file = tmp_path / "robots.db"
-    assert torn_by_killed_writers(file, writers=3, kills=6) == (0, 9)
+    assert torn_by_killed_writers(file, writers=3, kills=kills) == (0, kills + 3)
     with closing(sqlite3.connect(file)) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         rows = db.execute("SELECT origin, octets FROM entries_1").fetchall()
