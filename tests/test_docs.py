@@ -7,7 +7,6 @@ import json
 import re
 import shlex
 import subprocess
-import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 from crawling import ADDON, Crawl, Time, crawl, with_clock
+from forked import run_python
 from pytest_twisted import ensureDeferred
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
@@ -206,7 +206,7 @@ def test_scripts_print_what_stands_below_them(script: Block, web: Web, tmp_path:
         site.change("/sitemap.xml", answer(page, headers={"Content-Type": "text/xml"}))
     file = tmp_path / "script.py"
     file.write_text(script.text.replace(EXAMPLE, site.origin), "utf-8")
-    done = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=60, check=False)
+    done = run_python(str(file))
     assert (done.returncode, done.stderr) == (0, "")
     printed = done.stdout.replace(site.origin, EXAMPLE).splitlines()
     expected = script.following.text.splitlines()
@@ -521,9 +521,7 @@ def test_the_command_prints_what_stands_below_it(block: Block, web: Web, tmp_pat
 
 
 def run_scrapy(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False
-    )
+    return run_python("-m", *arguments, cwd=folder)
 
 
 def test_the_storage_is_listed_and_forgotten(web: Web, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import PythonProcess
+from forked import run_python
 from web import Web, answer, redirect
 
 from scrapy_rep.protocol.entry import decoded, encoded
@@ -41,9 +41,8 @@ class Ended:
 
     def __init__(self, *arguments: str, cwd: Path, stdin: bytes | None = None) -> None:
         command = ["-m", "scrapy", "robots", *arguments]
-        with PythonProcess(*command, cwd=cwd, environment=NO_PROXY, stdin=stdin or b"") as process:
-            self.status = process.wait(60)
-            self.stdout, self.stderr = process.stdout.decode("utf-8"), process.stderr.decode("utf-8")
+        done = run_python(*command, cwd=cwd, environment=NO_PROXY, stdin=stdin or b"")
+        self.status, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
 
     @property
     def objects(self) -> list[dict[str, Any]]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from crawling import CrawlSpider, crawl
+from forked import run_python
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
@@ -108,6 +107,5 @@ def test_one_shot_commands_do_not(web: Web, tmp_path: Path, command: str) -> Non
     (tmp_path / "settings.py").write_text("ADDONS = {'scrapy_rep.Addon': 500}\nSPIDER_MODULES = ['pages']\n")
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = settings\n")
     for path in ("/page", "/private"):
-        arguments = [sys.executable, "-m", "scrapy", *command.split(), site.url(path)]
-        subprocess.run(arguments, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+        run_python("-m", "scrapy", *command.split(), site.url(path), cwd=tmp_path)
     assert site.targets == ["/robots.txt", "/page", "/robots.txt"]

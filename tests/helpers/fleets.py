@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
+import signal
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -12,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from forked import PythonProcess
 from processes import CrawlProcess, Ended, crawl_process
 from web import RULES, Site, Web, answer
 
-WRITER = Path(__file__).with_name("sqlite_writer.py")
+WRITER = str(Path(__file__).with_name("sqlite_writer.py"))
 
 
 @dataclass
@@ -85,24 +85,25 @@ def fleet(
 def torn_by_killed_writers(file: Path, writers: int, kills: int, seed: int = 1) -> tuple[int, int]:
     """How many entries the writers found torn, killed at random moments as they were; and how many kills there were."""
     chance = random.Random(seed)
+    with ExitStack() as stack:
 
-    def start() -> subprocess.Popen[str]:
-        return subprocess.Popen([sys.executable, WRITER, str(file)], stdout=subprocess.PIPE, text=True)
+        def start() -> PythonProcess:
+            writer = stack.enter_context(PythonProcess(WRITER, str(file)))
+            while not writer.stdout.startswith(b"writing\n"):
+                assert writer.poll() is None, writer.stderr
+                time.sleep(0.01)
+            return writer
 
-    running, complaints = [start() for _ in range(writers)], 0
-    for process in running:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "writing\n"
-    for _ in range(kills):
-        time.sleep(chance.uniform(0.0, 0.3))
-        victim = chance.randrange(writers)
-        running[victim].kill()
-        complaints += len(running[victim].communicate()[0].split())
-        running[victim] = start()
-        stdout = running[victim].stdout
-        assert stdout is not None
-        assert stdout.readline() == "writing\n"
-    for process in running:
-        process.kill()
-        complaints += len(process.communicate()[0].split())
+        def complaints_of(writer: PythonProcess) -> int:
+            writer.send_signal(signal.SIGKILL)
+            writer.wait(60)
+            return len(writer.stdout.split()) - 1
+
+        running, complaints = [start() for _ in range(writers)], 0
+        for _ in range(kills):
+            time.sleep(chance.uniform(0.0, 0.3))
+            victim = chance.randrange(writers)
+            complaints += complaints_of(running[victim])
+            running[victim] = start()
+        complaints += sum(map(complaints_of, running))
     return complaints, kills + writers

@@ -92,6 +92,20 @@ class PythonProcess:
         self._folder.cleanup()
 
 
+def run_python(
+    *arguments: str,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    seconds: float = 60,
+) -> subprocess.CompletedProcess[str]:
+    """One that has ended. Raises TimeoutError if it does not within so many seconds."""
+    with PythonProcess(*arguments, cwd=cwd, environment=environment, stdin=stdin) as process:
+        status = process.wait(seconds)
+        stdout, stderr = process.stdout.decode("utf-8"), process.stderr.decode("utf-8")
+    return subprocess.CompletedProcess(arguments, status, stdout, stderr)
+
+
 class _Forks:
     """The process that they are forked from, from our side."""
 

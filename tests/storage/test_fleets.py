@@ -17,7 +17,7 @@ from web import Web
 from scrapy_rep.protocol.entry import decoded
 
 SIZES = pytest.mark.parametrize(
-    ("origins", "crawlers", "kills"), [(30, 4, 3), pytest.param(500, 8, 20, marks=pytest.mark.full_size)]
+    ("origins", "crawlers", "kills"), [(20, 3, 2), pytest.param(500, 8, 20, marks=pytest.mark.full_size)]
 )
 
 
