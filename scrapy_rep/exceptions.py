@@ -1,4 +1,4 @@
-"""What a refused request's errback receives, and what ends waiting when the crawl closes."""
+"""What a refused request's errback receives."""
 
 from __future__ import annotations
 
@@ -8,10 +8,6 @@ from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.foreign_text import MAX_RULE
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.text import printable
-
-
-class CrawlClosingError(Exception):
-    """The crawl is closing: nobody waits for a robots.txt any longer."""
 
 
 class ForbiddenByRobots(IgnoreRequest):

@@ -12,42 +12,32 @@ from weakref import WeakKeyDictionary
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
-from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import IgnoreRequest, NotConfigured
-from scrapy.settings import default_settings
 from scrapy.utils.asyncio import call_later, sleep
-from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from scrapy.utils.misc import load_object
 from twisted.internet.defer import CancelledError, Deferred
 
-from scrapy_rep.cache.memory import memory_and_store
-from scrapy_rep.cache.origin_fetch import FetchTools
-from scrapy_rep.cache.resolver import Resolver
-from scrapy_rep.cache.shared_store import SharedStore
+from scrapy_rep.cache.building import resolver_of
 from scrapy_rep.clock import Clock
-from scrapy_rep.exceptions import CrawlClosingError, explanation, refusal
+from scrapy_rep.exceptions import refusal
 from scrapy_rep.exemptions import Exemptions
 from scrapy_rep.extensions.crawl_delay import CrawlDelay
 from scrapy_rep.extensions.drop_early import DropEarly
 from scrapy_rep.extensions.outage_log import OutageLog
 from scrapy_rep.extensions.report.collector import Report
 from scrapy_rep.extensions.robotstxt_denied import RobotsTxtDenied
-from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
-from scrapy_rep.fetching.fetcher import Fetcher
+from scrapy_rep.misconfiguration import warn_of_misconfiguration
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
-from scrapy_rep.robotparser import RepRobotParser
+from scrapy_rep.refusals import Refusals
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
-from scrapy_rep.scrapy_internals.engine_state import call_when_closing
+from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, call_when_closing
 from scrapy_rep.scrapy_internals.scheduler_door import SchedulerDoor
 from scrapy_rep.settings import RepSettings, warn_of_unknown_names
-from scrapy_rep.signals import request_forbidden, request_waited
-from scrapy_rep.storage.circuit_breaker import CircuitBreaker
-from scrapy_rep.text import counted, printable
+from scrapy_rep.signals import request_waited
 from scrapy_rep.user_agent import ProductTokens, UserAgent
 
 if TYPE_CHECKING:
@@ -74,9 +64,10 @@ class RepMiddleware:
         self._crawler = crawler
         self._stats = crawler.stats
         self._shadow = settings.shadow
+        self._refusals = Refusals(crawler, settings.shadow)
         self._exemptions = Exemptions(crawler, settings.exempt)
         self._downloads = UncountedDownloads(crawler)
-        self._resolver = self._built_resolver(settings)
+        self._resolver = resolver_of(crawler, settings, self._downloads, Clock(self.clock, self.monotonic, self.sleep))
         self._door = SchedulerDoor(
             crawler,
             settings.waiting_max,
@@ -89,34 +80,11 @@ class RepMiddleware:
         # Counted here and made a stat at the end, because a stat for each request costs as much as all the rest.
         self._decided_at_once = 0
         self._released_number = 0
-        self._has_warned_of_cost = False
         # The spider may still change before it is opened; but a wrong value has to stop the start now.
         self.user_agent = UserAgent(crawler.settings, crawler.spider)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
         self._start_extensions(settings)
-
-    def _built_resolver(self, settings: RepSettings) -> Resolver:
-        crawler, count = self._crawler, self._stats.inc_value
-        memory, store = memory_and_store(crawler, settings)
-        fetcher = Fetcher(
-            crawler,
-            settings,
-            under_way=self._downloads.fetch,
-            is_on_wire=self._downloads.is_on_wire,
-            now=self.clock,
-        )
-        tools = FetchTools(
-            settings,
-            fetcher.fetch,
-            memory,
-            SharedStore(CircuitBreaker(store, count, self.monotonic), settings) if store is not None else None,
-            Clock(self.clock, self.monotonic, self.sleep),
-            count,
-            crawler.signals,
-            LocalCache(limit=settings.memory_origins),
-        )
-        return Resolver(tools)
 
     def _start_extensions(self, settings: RepSettings) -> None:
         # Held here, because signals do not keep their receivers alive.
@@ -289,26 +257,7 @@ class RepMiddleware:
         return None if origin is None else self._resolver.peek(origin)
 
     def report_forbidden(self, request: Request, verdict: Verdict) -> None:
-        kind = verdict.reason.name.lower()
-        if self._shadow:
-            self._stats.inc_value("rep/shadow/forbidden")
-            self._stats.inc_value(f"rep/shadow/{kind}")
-        else:
-            self._stats.inc_value("robotstxt/forbidden")
-            self._stats.inc_value(f"rep/dropped/{kind}")
-        logger.debug(
-            "Would be refused: %(reason)s: %(request)s" if self._shadow else "%(reason)s: %(request)s",
-            {"reason": explanation(verdict), "request": request},
-            extra={"spider": self._crawler.spider},
-        )
-        if verdict.reason is VerdictReason.TOO_COSTLY and not self._has_warned_of_cost:
-            self._has_warned_of_cost = True
-            logger.warning(
-                "%s has rules that take too long to compare with some URLs, so these are refused. This is said once a"
-                " crawl; see the stat rep/dropped/too_costly",
-                printable(verdict.robots_url or ""),
-            )
-        self._crawler.signals.send_catch_log(request_forbidden, request=request, verdict=verdict)
+        self._refusals.report(request, verdict)
 
     # Beginning and end.
 
@@ -316,42 +265,18 @@ class RepMiddleware:
         self.user_agent = UserAgent(self._crawler.settings, spider)
         self.user_agent.announce()
         self._exemptions.announce()
-        if self._shadow:
-            logger.warning("REP_SHADOW is on: what robots.txt forbids is counted and logged, and fetched all the same")
+        self._refusals.announce()
         self._door.open()
         call_when_closing(self._crawler, self._resolver.stop)
-        self._warn_of_misconfiguration()
+        warn_of_misconfiguration(self._crawler)
 
     async def _spider_closed(self) -> None:
         # Another middleware may have dropped some of those that were released.
         hits = self._decided_at_once - self._released_number
         if hits > 0:
             self._stats.inc_value("rep/cache/hit", hits)
-        if self._shadow:
-            logger.info(
-                "REP_SHADOW: %s would have been refused; see the stats that begin with rep/shadow/",
-                counted(self._stats.get_value("rep/shadow/forbidden", 0), "request"),
-            )
+        self._refusals.sum_up()
         await self._resolver.close()
-
-    def _warn_of_misconfiguration(self) -> None:
-        builtin = self._crawler.get_downloader_middleware(RobotsTxtMiddleware)
-        if builtin is not None:
-            path = f"{type(builtin).__module__}.{type(builtin).__qualname__}"
-            logger.warning(
-                "%s obeys robots.txt beside scrapy-rep, by rules of its own: switch it off with"
-                " ADDONS = {'scrapy_rep.Addon': 500}, or with DOWNLOADER_MIDDLEWARES = {'%s': None}",
-                path,
-                path,
-            )
-        parser = self._crawler.settings["ROBOTSTXT_PARSER"]
-        if load_object(parser) not in {load_object(default_settings.ROBOTSTXT_PARSER), RepRobotParser}:
-            logger.warning("ROBOTSTXT_PARSER (%s) is not used: scrapy-rep parses robots.txt itself; remove it", parser)
-        if self._crawler.get_downloader_middleware(RepDecodingMiddleware) is None:
-            logger.warning(
-                "A compressed robots.txt is decoded by Scrapy, without REP_BODY_LIMIT: add"
-                " 'scrapy_rep.RepDecodingMiddleware': 595 to DOWNLOADER_MIDDLEWARES, or use ADDONS"
-            )
 
 
 async def _within(seconds: float | None, call: Coroutine[Any, Any, T]) -> T:

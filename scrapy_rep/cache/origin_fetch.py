@@ -17,7 +17,6 @@ from twisted.internet.defer import CancelledError, Deferred
 from scrapy_rep.cache.memory import Memory
 from scrapy_rep.cache.shared_store import LEASE_SECONDS, Lease, SharedStore
 from scrapy_rep.clock import Clock
-from scrapy_rep.exceptions import CrawlClosingError
 from scrapy_rep.fetching.redirects import RETRY_DELAY, Elsewhere, Fetch, RedirectChain
 from scrapy_rep.origin_info import origin_info
 from scrapy_rep.protocol.access_result import AccessResult, FetchEvent
@@ -35,6 +34,7 @@ from scrapy_rep.protocol.lifecycle import (
 )
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.robotparser import RepRobotParser
+from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_available, robots_fetched
 

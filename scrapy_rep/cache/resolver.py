@@ -8,11 +8,11 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredList
 
 from scrapy_rep.cache.origin_fetch import FetchTools, OriginFetch
-from scrapy_rep.exceptions import CrawlClosingError
 from scrapy_rep.fetching.fetcher import has_own_proxy
 from scrapy_rep.fetching.redirects import Elsewhere
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError
 
 MAX_SHORT_LIVED = 100  # origins
 SHORT_LIFE = 60.0  # seconds

@@ -106,9 +106,9 @@ class Lookup:
             settings.unreachable_days * DAY,
             settings.body_limit,
         )
-        await self._answer_all()
+        await self.answer_all()
 
-    async def _answer_all(self) -> None:
+    async def answer_all(self) -> None:
         lists = iter(self._urls)
         while not self._output.is_closed:
             while not self._urls.is_ready():
@@ -189,9 +189,9 @@ class StoredLookup(Lookup):
         finally:
             await self._storage.close()
 
-    async def _answer_all(self) -> None:
+    async def answer_all(self) -> None:
         if self._urls.given or self._urls.file is not None:
-            return await super()._answer_all()
+            return await super().answer_all()
         try:
             await self._stored(self._list)
         except UnknownError as exc:

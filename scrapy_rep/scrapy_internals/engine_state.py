@@ -8,6 +8,10 @@ from typing import Any
 from scrapy.crawler import Crawler
 
 
+class CrawlClosingError(Exception):
+    """The crawl is closing: nobody waits for a robots.txt any longer."""
+
+
 def engine_slot(crawler: Crawler) -> Any:
     """The engine's slot, which has the scheduler; None before the spider is opened and after it is closed."""
     return getattr(crawler.engine, "_slot", None)

@@ -21,9 +21,8 @@ from scrapy.utils.asyncio import call_later
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from scrapy_rep.exceptions import CrawlClosingError
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.scrapy_internals.engine_state import engine_slot, look_for_requests
+from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, engine_slot, look_for_requests
 
 logger = logging.getLogger("scrapy_rep")
 

@@ -13,6 +13,8 @@ MISSPELLED = {
     Directive.DISALLOW: ["dissallow", "dissalow", "disalow", "diasllow", "disallaw"],
     Directive.CRAWL_DELAY: ["crawl delay", "crawldelay"],
     Directive.SITEMAP: ["site-map", "sitemaps"],
+    Directive.CONTENT_USAGE: [],
+    Directive.CONTENT_SIGNAL: [],
 }
 
 
@@ -26,7 +28,7 @@ def test_the_misspellings_that_are_read() -> None:
 )
 def test_a_misspelled_key_is_the_key(directive: Directive, key: str) -> None:
     key = key.replace("_", "-")
-    values = dict(zip(Directive, [TOKEN, "/a", "/b", "3", "/s"], strict=True))
+    values = dict(zip(Directive, [TOKEN, "/a", "/b", "3", "/s", "search=n", "search=yes"], strict=True))
     keys = {d: d.name.replace("_", "-") for d in Directive} | {directive: key.upper()}
     robots = parse("\n".join(f"{keys[d]} : {values[d]}" for d in Directive))
     assert robots.ignored == ()

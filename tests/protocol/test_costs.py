@@ -230,6 +230,6 @@ def test_crawlers_that_obey_different_lines_take_bounded_memory() -> None:
     for token in tokens:
         for asked in tokens:
             assert robots.allows(f"/{asked}/", token) is (asked == token)
-        copies = sum({rules: rules.size for _token, rules in robots._ready.values()}.values()) / len(robots.octets)
-        assert copies <= MAX_READY_COPIES
+        ready = {crawler.rules for crawler in robots._ready.values()}
+        assert sum(rules.size for rules in ready) <= MAX_READY_COPIES * len(robots.octets)
     assert robots.memory < MAX_READY_COPIES * 25 * len(robots.octets)

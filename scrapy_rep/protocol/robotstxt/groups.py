@@ -21,8 +21,8 @@ from scrapy_rep.protocol.robotstxt.syntax import (
 # Each has one group.
 _RECORD = re.compile("|".join(expression.pattern for expression in RECORDS.values()), re.ASCII)
 _DIRECTIVES = tuple(RECORDS)
-_USER_AGENT, _ALLOW, _DISALLOW, _CRAWL_DELAY, _SITEMAP = (directive.spellings[0] for directive in Directive)
-_NEEDS_GROUP = (_ALLOW, _DISALLOW, _CRAWL_DELAY)
+_USER_AGENT, _ALLOW, _DISALLOW, _CRAWL_DELAY, _SITEMAP, *_USAGE = (directive.key for directive in Directive)
+_KNOWN = {directive.key for directive in Directive}
 
 _SECONDS = re.compile(r"\+?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
@@ -81,7 +81,7 @@ def read_records(octets: bytes, report: Report = unreported) -> Iterator[Record]
             continue
         if found := _RECORD.match(f"\n{line}"):
             place = found.lastindex or 0  # never that
-            key, value = _DIRECTIVES[place - 1].spellings[0], line[found.start(place) - 1 :]
+            key, value = _DIRECTIVES[place - 1].key, line[found.start(place) - 1 :]
         elif ":" in line:
             key, _, value = line.partition(":")
             key, value = text_of(key.rstrip(WHITE_SPACE).encode("latin-1")).lower(), value.lstrip(WHITE_SPACE)
@@ -103,7 +103,7 @@ def read_groups(octets: bytes, report: Report = unreported) -> tuple[Group, ...]
             groups.append(_GroupReader())
         if record.key == _SITEMAP:
             reason = "" if record.octets else "no address"
-        elif record.key not in {_USER_AGENT, *_NEEDS_GROUP}:
+        elif record.key not in _KNOWN:
             reason = "unknown key"
         elif record.group is None:
             reason = f"{record.key} before the first user-agent line"
@@ -112,6 +112,11 @@ def read_groups(octets: bytes, report: Report = unreported) -> tuple[Group, ...]
         if reason:
             report(record.line, reason)
     return tuple(group.read_group() for group in groups)
+
+
+def token_of(octets: bytes) -> str:
+    """The product token of a user-agent line with that value, in lower case; empty if it names nobody."""
+    return TOKEN.match(octets.decode("latin-1"))[0].lower()  # type: ignore[index]  # it matches anything
 
 
 def seconds_of(delay: str) -> float | None:
@@ -134,19 +139,20 @@ class _GroupReader:
         """The reason why the record is ignored; empty if it is not."""
         value = record.octets.decode("latin-1")
         if record.key == _USER_AGENT:
-            return self._user_agent(value)
+            return self._user_agent(token_of(record.octets))
         if record.key == _CRAWL_DELAY:
             return self._crawl_delay(value)
+        if record.key in _USAGE:  # read elsewhere
+            return ""
         if value.startswith(PATTERN_STARTS):
             self.rules.append(Rule(record.line, record.key == _ALLOW, record.octets))
         elif value:
             return "begins with neither / nor *"
         return ""
 
-    def _user_agent(self, value: str) -> str:
+    def _user_agent(self, token: str) -> str:
         if self.had_delay:
             self._assign_delay()
-        token = TOKEN.match(value)[0].lower()  # type: ignore[index]  # it matches anything
         if not token:
             return "names no product token"
         self.tokens[token] = None

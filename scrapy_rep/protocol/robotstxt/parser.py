@@ -16,7 +16,16 @@ from scrapy_rep.protocol.robotstxt.longest_match_linear import TooCostlyError
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.robotstxt.product_tokens import in_order_of_preference, is_product_token
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
-from scrapy_rep.protocol.robotstxt.syntax import RECORDS, WHITE_SPACE, Directive, readable, searchable, without_comments
+from scrapy_rep.protocol.robotstxt.syntax import (
+    RECORDS,
+    USAGE_LINE,
+    WHITE_SPACE,
+    Directive,
+    readable,
+    searchable,
+    without_comments,
+)
+from scrapy_rep.protocol.robotstxt.usage import Usage, UsagePreferences, read_statements
 
 PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"
 
@@ -25,8 +34,11 @@ MAX_READY = 64  # crawlers
 MAX_READY_COPIES = 4  # times the file's octets, of lines that they obey; groups that share none come to one
 
 # Bytes of memory, beside the octets and the rules (measured: tests/protocol/test_costs.py).
-_FIXED_MEMORY = 350
+_FIXED_MEMORY = 420
 _MEMORY_OF_CRAWLER = 150
+_MEMORY_OF_STATEMENT = 800
+
+NOT_READ = -1.0  # seconds; no delay is negative
 
 ProductTokens = str | tuple[str, ...]
 
@@ -40,6 +52,18 @@ class Ignored:
     text: str
     """As written, for people, without white space around it; cut to MAX_TEXT characters."""
     reason: str
+
+
+@dataclass(slots=True)
+class _Crawler:
+    """What is kept for one that has asked."""
+
+    token: str | None
+    """The token that is obeyed, as given or `*`; None if no group applies."""
+    rules: EffectiveRules
+    delay: float | None = NOT_READ
+    preferences: UsagePreferences | None = None
+    """None if they were not read yet."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -65,11 +89,7 @@ class RobotsTxt:
     """What was read of the body, within the limit: without a byte order mark, UTF-16 as UTF-8, each line end LF."""
     truncated: bool = False
     """The body went on beyond the limit."""
-    # By product tokens: the one that is obeyed, and its rules.
-    _ready: dict[ProductTokens, tuple[str | None, EffectiveRules]] = field(
-        init=False, compare=False, default_factory=dict
-    )
-    _delays: dict[ProductTokens, float | None] = field(init=False, compare=False, default_factory=dict)
+    _ready: dict[ProductTokens, _Crawler] = field(init=False, compare=False, default_factory=dict)
 
     @classmethod
     def parse(cls, body: bytes, limit: int = PARSING_LIMIT) -> RobotsTxt:
@@ -85,32 +105,40 @@ class RobotsTxt:
     def allows(self, url: str, product_token: str | Sequence[str]) -> bool:
         """Whether the crawler may fetch the URL; faster than `verdict`, which says why. Raises ValueError."""
         try:
-            return self._rules(product_token)[1].allows(url)
+            return self._crawler(product_token).rules.allows(url)
         except TooCostlyError:
             return False
 
     def verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
         """Whether the crawler may fetch the URL, and why; without `robots_url` and `answer`. Raises ValueError."""
-        token, rules = self._rules(product_token)
+        crawler = self._crawler(product_token)
         try:
-            rule = rules.rule(url, self.octets)
+            rule = crawler.rules.rule(url, self.octets)
         except TooCostlyError:
-            return Verdict(False, VerdictReason.TOO_COSTLY, None, token)
+            return Verdict(False, VerdictReason.TOO_COSTLY, None, crawler.token)
         if rule is not None:
-            return Verdict(rule.allow, VerdictReason.RULE, rule, token)
-        reason = VerdictReason.NO_GROUP if token is None else VerdictReason.NO_RULE
-        return Verdict(True, VerdictReason.NOT_SUBJECT if is_robots_txt(url) else reason, None, token)
+            return Verdict(rule.allow, VerdictReason.RULE, rule, crawler.token)
+        reason = VerdictReason.NO_GROUP if crawler.token is None else VerdictReason.NO_RULE
+        return Verdict(True, VerdictReason.NOT_SUBJECT if is_robots_txt(url) else reason, None, crawler.token)
 
     def crawl_delay(self, product_token: str | Sequence[str]) -> float | None:
         """Seconds between requests: the largest that the crawler's groups ask for; None if they ask for none.
 
         Raises ValueError.
         """
-        token, _rules = self._rules(product_token)
-        key = _key(product_token)
-        if key not in self._delays:
-            self._delays[key] = Segments(self.octets).crawl_delay(token)
-        return self._delays[key]
+        crawler = self._crawler(product_token)
+        if crawler.delay == NOT_READ:
+            crawler.delay = Segments(self.octets).crawl_delay(crawler.token)
+        return crawler.delay
+
+    def usage(self, url: str, product_token: str | Sequence[str]) -> Usage:
+        """What the page may be used for: by category whether that is allowed, from the crawler's Content-Usage and
+        Content-Signal lines. Empty if the page may not be fetched, or nothing is said. Raises ValueError."""
+        crawler = self._crawler(product_token)
+        if crawler.preferences is None:
+            has_any = crawler.token is not None and USAGE_LINE.search(searchable(self.octets))
+            crawler.preferences = UsagePreferences(read_statements(self.octets, crawler.token) if has_any else ())
+        return crawler.preferences.usage(url) if self.allows(url, product_token) else Usage()
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -139,6 +167,9 @@ class RobotsTxt:
             ignored.append(Ignored(line, shortened(text_of(lines[line - 1].strip(WHITE_SPACE.encode()))), reason))
 
         read_groups(self.octets, report)
+        if USAGE_LINE.search(searchable(self.octets)):
+            list(read_statements(self.octets, None, report))
+            ignored.sort(key=lambda line: line.line)
         if self.truncated:
             ignored.append(Ignored(len(lines), "", "beyond the limit, like all that follows"))
         return tuple(ignored)
@@ -146,9 +177,10 @@ class RobotsTxt:
     @property
     def memory(self) -> int:
         """Bytes of memory that it takes, estimated; grows as more crawlers ask, within MAX_READY_COPIES."""
-        ready = {rules for _token, rules in self._ready.values()}
-        rest = _FIXED_MEMORY + _MEMORY_OF_CRAWLER * len(self._ready)
-        return len(self.octets) + sum(rules.memory for rules in ready) + rest
+        rules = {crawler.rules for crawler in self._ready.values()}
+        statements = sum(len(crawler.preferences or ()) for crawler in self._ready.values())
+        rest = _FIXED_MEMORY + _MEMORY_OF_CRAWLER * len(self._ready) + _MEMORY_OF_STATEMENT * statements
+        return len(self.octets) + sum(one.memory for one in rules) + rest
 
     def __repr__(self) -> str:
         groups = self.groups
@@ -158,29 +190,26 @@ class RobotsTxt:
             f"{', truncated' if self.truncated else ''})"
         )
 
-    def _rules(self, product_token: str | Sequence[str]) -> tuple[str | None, EffectiveRules]:
-        """The token that is obeyed, as given or `*`, None if no group applies; and its rules."""
+    def _crawler(self, product_token: str | Sequence[str]) -> _Crawler:
         key = product_token if isinstance(product_token, str) else tuple(product_token)
         return self._ready.get(key) or self._prepare(key)
 
-    def _prepare(self, key: ProductTokens) -> tuple[str | None, EffectiveRules]:
+    def _prepare(self, key: ProductTokens) -> _Crawler:
         tokens = in_order_of_preference(key)
-        if wrong := [token for token in tokens if not is_product_token(token)]:
-            raise ValueError(
-                f"{wrong[0]!r} is not a product token: use the crawler's name alone, such as 'ExampleBot', or '*'"
-            )
+        for token in tokens:
+            if not is_product_token(token):
+                raise ValueError(
+                    f"{token!r} is not a product token: use the crawler's name alone, such as 'ExampleBot', or '*'"
+                )
         segments = Segments(self.octets)
-        token = segments.obeyed_token(tokens)
+        obeyed = segments.obeyed_token(tokens)
+        own = segments.of(obeyed)
         # Crawlers that obey the same lines share them.
-        shared = {rules.own: rules for _token, rules in self._ready.values()}
-        rules = shared.get(own := segments.of(token)) or EffectiveRules(segments, own)
-        size = sum(ready.size for ready in {rules, *shared.values()})
-        if len(self._ready) >= MAX_READY or size > MAX_READY_COPIES * len(self.octets):
-            self._ready.clear()
-            self._delays.clear()
-        self._ready[key] = token, rules
-        return token, rules
-
-
-def _key(product_token: str | Sequence[str]) -> ProductTokens:
-    return product_token if isinstance(product_token, str) else tuple(product_token)
+        ready = {crawler.rules.own: crawler.rules for crawler in self._ready.values()}
+        rules = ready.get(own) or EffectiveRules(segments, own)
+        if ready:
+            size = sum(rules.size for rules in {rules, *ready.values()})
+            if len(self._ready) >= MAX_READY or size > MAX_READY_COPIES * len(self.octets):
+                self._ready.clear()
+        self._ready[key] = crawler = _Crawler(obeyed, rules)
+        return crawler

@@ -54,6 +54,7 @@ class Directive(Enum):
     """The keys that are read, each with the misspellings that are read as well (2.2.4: MAY be lenient)."""
 
     def __init__(self, spelling: str, *misspellings: str) -> None:
+        self.key = spelling
         self.spellings = (spelling, *misspellings)
 
     USER_AGENT = "user-agent", "useragent", "user agent"
@@ -61,6 +62,8 @@ class Directive(Enum):
     DISALLOW = "disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"
     CRAWL_DELAY = "crawl-delay", "crawl delay", "crawldelay"
     SITEMAP = "sitemap", "site-map", "sitemaps"
+    CONTENT_USAGE = ("content-usage",)
+    CONTENT_SIGNAL = ("content-signal",)
 
 
 _WS = f"[{WHITE_SPACE}]"
@@ -95,6 +98,7 @@ RECORDS = {
     for directive in Directive
 }
 RULE_LINE = _record(_key(Directive.ALLOW, Directive.DISALLOW), "")
+USAGE_LINE = _record(_key(Directive.CONTENT_USAGE, Directive.CONTENT_SIGNAL), "")
 RULE_OR_DELAY_LINE = _record(_key(Directive.ALLOW, Directive.DISALLOW, Directive.CRAWL_DELAY), "")
 # Rules that can match (2.2, path-pattern; 5.1): the first finds their values; the second their keys, empty for a
 # disallow. Both find the same lines in the same order, so a rule has the same place in both.

@@ -1,0 +1,36 @@
+"""Warnings at the start of a crawl about settings that work against this package."""
+
+from __future__ import annotations
+
+import logging
+
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+from scrapy.settings import default_settings
+from scrapy.utils.misc import load_object
+
+from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
+from scrapy_rep.robotparser import RepRobotParser
+
+logger = logging.getLogger("scrapy_rep")
+
+
+def warn_of_misconfiguration(crawler: Crawler) -> None:
+    """What else in the settings keeps robots.txt from being obeyed as this package says."""
+    builtin = crawler.get_downloader_middleware(RobotsTxtMiddleware)
+    if builtin is not None:
+        path = f"{type(builtin).__module__}.{type(builtin).__qualname__}"
+        logger.warning(
+            "%s obeys robots.txt beside scrapy-rep, by rules of its own: switch it off with"
+            " ADDONS = {'scrapy_rep.Addon': 500}, or with DOWNLOADER_MIDDLEWARES = {'%s': None}",
+            path,
+            path,
+        )
+    parser = crawler.settings["ROBOTSTXT_PARSER"]
+    if load_object(parser) not in {load_object(default_settings.ROBOTSTXT_PARSER), RepRobotParser}:
+        logger.warning("ROBOTSTXT_PARSER (%s) is not used: scrapy-rep parses robots.txt itself; remove it", parser)
+    if crawler.get_downloader_middleware(RepDecodingMiddleware) is None:
+        logger.warning(
+            "A compressed robots.txt is decoded by Scrapy, without REP_BODY_LIMIT: add"
+            " 'scrapy_rep.RepDecodingMiddleware': 595 to DOWNLOADER_MIDDLEWARES, or use ADDONS"
+        )

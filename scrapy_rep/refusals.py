@@ -1,0 +1,61 @@
+"""What is told of each refused request: stats, a line in the log, the signal `request_forbidden`."""
+
+from __future__ import annotations
+
+import logging
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+
+from scrapy_rep.exceptions import explanation
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.signals import request_forbidden
+from scrapy_rep.text import counted, printable
+
+logger = logging.getLogger("scrapy_rep")
+
+
+class Refusals:
+    def __init__(self, crawler: Crawler, shadow: bool) -> None:
+        """`shadow`: a dry run, in which nothing is refused."""
+        self._crawler = crawler
+        self._stats = crawler.stats
+        self._shadow = shadow
+        self._has_warned_of_cost = False
+
+    def announce(self) -> None:
+        """At the start."""
+        if self._shadow:
+            logger.warning("REP_SHADOW is on: what robots.txt forbids is counted and logged, and fetched all the same")
+
+    def report(self, request: Request, verdict: Verdict) -> None:
+        """The request is refused, or would be."""
+        kind = verdict.reason.name.lower()
+        if self._shadow:
+            self._stats.inc_value("rep/shadow/forbidden")
+            self._stats.inc_value(f"rep/shadow/{kind}")
+        else:
+            self._stats.inc_value("robotstxt/forbidden")
+            self._stats.inc_value(f"rep/dropped/{kind}")
+        logger.debug(
+            "Would be refused: %(reason)s: %(request)s" if self._shadow else "%(reason)s: %(request)s",
+            {"reason": explanation(verdict), "request": request},
+            extra={"spider": self._crawler.spider},
+        )
+        if verdict.reason is VerdictReason.TOO_COSTLY and not self._has_warned_of_cost:
+            self._has_warned_of_cost = True
+            logger.warning(
+                "%s has rules that take too long to compare with some URLs, so these are refused. This is said once a"
+                " crawl; see the stat rep/dropped/too_costly",
+                printable(verdict.robots_url or ""),
+            )
+        self._crawler.signals.send_catch_log(request_forbidden, request=request, verdict=verdict)
+
+    def sum_up(self) -> None:
+        """At the end."""
+        if self._shadow:
+            number = self._stats.get_value("rep/shadow/forbidden", 0)
+            logger.info(
+                "REP_SHADOW: %s would have been refused; see the stats that begin with rep/shadow/",
+                counted(number, "request"),
+            )

@@ -1,0 +1,159 @@
+"""What a page may be used for, by Content-Usage and Content-Signal (the IETF's AIPREF drafts, contentsignals.org)."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from asking import ORIGIN, TOKEN, parse
+from generated import bodies_and_questions
+
+from scrapy_rep.protocol.robotstxt.longest_match_linear import MAX_TARGET
+from scrapy_rep.protocol.robotstxt.parser import Ignored
+from scrapy_rep.protocol.robotstxt.usage import MAX_READ, VOCABULARY, Statement, Usage, preferences_of, stricter
+
+CASES = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "usage.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES])
+def test_the_examples_of_the_drafts(case: dict[str, Any]) -> None:
+    robots = parse(case["body"])
+    assert robots.usage(case["url"], case["token"]) == case["usage"], case["source"]
+    without = parse("\n".join(line for line in case["body"].split("\n") if "content-" not in line.lower()))
+    assert robots.allows(case["url"], case["token"]) is without.allows(case["url"], case["token"])
+
+
+def test_every_case_is_there_once() -> None:
+    assert len({case["id"] for case in CASES}) == len(CASES) == 34
+
+
+def test_every_category_has_its_source() -> None:
+    assert [category.name for category in VOCABULARY] == ["train-ai", "search", "ai-input", "use"]
+    assert all(category.source and category.spellings for category in VOCABULARY)
+
+
+def test_what_decided() -> None:
+    lines = ["Content-Signal: search=yes # all", "Content-Usage: /a train-ai=n", "Content-Usage: search=n", "Allow: /"]
+    usage = parse("\n".join(["User-agent: *", *lines])).usage("/a/b", TOKEN)
+    assert usage == {"search": True, "train-ai": False}
+    assert usage.statements == (
+        Statement(2, "content-signal", b"", "search=yes", {"search": True}),
+        Statement(3, "content-usage", b"/a", "train-ai=n", {"train-ai": False}),
+    )
+    assert [statement.pattern for statement in usage.statements] == ["", "/a"]
+    assert parse("User-agent: *\n").usage("/", TOKEN) == Usage() == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "usage"),
+    [
+        pytest.param(
+            "User-agent: a\nContent-Usage: train-ai=n\nUser-agent: b\nDisallow: /x\n",
+            {"a": {"train-ai": False}, "b": {}, "c": {}},
+            id="the-tokens-above-it",
+        ),
+        pytest.param(
+            "User-agent: a\nUser-agent: b\nCrawl-delay: 1\nUser-agent: c\nContent-Signal: search=no\n",
+            {"a": {"search": False}, "b": {"search": False}, "c": {"search": False}},
+            id="a-delay-ends-nothing",
+        ),
+        pytest.param(
+            "User-agent: a\nContent-Usage:search=n\nContent-Signal:ai-train=no\nUser-agent: b\nContent-Usage: search=y",
+            {"a": {"search": False, "train-ai": False}, "b": {"search": True}},
+            id="each-its-own",
+        ),
+        pytest.param(
+            "User-agent: *\nContent-Usage: search=n\nDisallow: /y\nUser-agent: a\nDisallow: /x\n",
+            {"a": {}, "b": {"search": False}},
+            id="2.2.1-the-group-that-is-obeyed",
+        ),
+        pytest.param(
+            "User-agent: a\nContent-Usage: search=n\nDisallow: /y\nUser-agent: A\nContent-Usage: search=y\n",
+            {"a": {"search": False}},
+            id="2.2.1-groups-are-combined",
+        ),
+    ],
+)
+def test_a_statement_belongs_to_the_user_agent_lines_above_it(text: str, usage: dict[str, dict[str, bool]]) -> None:
+    robots = parse(text)
+    assert {token: dict(robots.usage("/", token)) for token in usage} == usage
+
+
+def test_a_page_that_may_not_be_fetched_has_no_preferences() -> None:
+    robots = parse("User-agent: *\nContent-Usage: search=n\nDisallow: /x\n")
+    assert [dict(robots.usage(path, TOKEN)) for path in ("/x", "/y")] == [{}, {"search": False}]
+    for wrong in (("example.com", TOKEN), ("/", "a b")):
+        with pytest.raises(ValueError, match="is n"):
+            robots.usage(*wrong)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("Content-Usage: train-ai=n,", "no preferences that can be read"),
+        ("Content-Usage: Train-AI=n", "no preferences that can be read"),
+        ("Content-Signal: none", "no preferences that can be read"),
+        ("Content-Signal:", "no preferences that can be read"),
+        ("Content-Usage: ", None),
+        ("Content-Usage: train-ai=maybe", None),
+        ("Content-Usage: /a", None),
+        ("Content-Signal: /a search=no", None),
+        ("content-usage search=n", None),
+    ],
+)
+def test_what_can_not_be_read_is_reported(line: str, reason: str | None) -> None:
+    text = f"Host: h\nUser-agent: *\n{line}\nnonsense\n"
+    ignored = parse(text).ignored
+    assert [one.line for one in ignored] == ([1, 3, 4] if reason else [1, 4])
+    assert reason is None or ignored[1] == Ignored(3, line, reason)
+    before = parse(f"{line}\nUser-agent: *\n").ignored
+    key = line.replace(":", " ").split()[0].lower()
+    assert [(one.line, one.reason) for one in before] == [(1, f"{key} before the first user-agent line")]
+
+
+def test_of_several_values_of_a_header_the_last_counts_and_of_two_sources_the_stricter() -> None:
+    header = preferences_of("content-usage", b"train-ai=n, search=y, train-ai=y")
+    assert header == {"train-ai": True, "search": True}
+    assert stricter([header, {"train-ai": False}, {}]) == {"train-ai": False, "search": True}
+
+
+def test_usage_lines_change_no_verdict_and_no_delay() -> None:
+    random = Random(14)
+    lines = ["Content-Usage: train-ai=n", "content-signal: search=no", "Content-Usage: /a search=y", "Content-Usage: ,"]
+    for body, questions in bodies_and_questions(seed=14, files=300, questions=3):
+        rows = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        mixed = [line for row in rows for line in (row, *(one.encode() for one in random.sample(lines, 2)))]
+        robots, with_usage = parse(b"\n".join(rows)), parse(b"\n".join(mixed))
+        for url, tokens in questions:
+            first, second = robots.verdict(url, tokens), with_usage.verdict(url, tokens)
+            assert (first.allowed, first.reason, first.product_token) == (
+                second.allowed,
+                second.reason,
+                second.product_token,
+            )
+            assert (first.rule and first.rule.octets) == (second.rule and second.rule.octets)
+            assert robots.crawl_delay(tokens) == with_usage.crawl_delay(tokens)
+            assert set(with_usage.usage(url, tokens)) <= {"train-ai", "search"}
+            assert robots.usage(url, tokens) == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Content-Usage: a=(1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1)",
+        "Content-Signal: search=no",
+        "Content-Usage: /*a*b*c train-ai=n",
+        f"Content-Usage: {'a=b, ' * 10_000}c=d",
+    ],
+)
+def test_hostile_statements_cost_little(line: str) -> None:
+    robots = parse("User-agent: *\n" + f"{line}\n" * (480_000 // (len(line) + 1)) + "Content-Usage: search=n\n")
+    began = time.process_time()
+    robots.usage(f"{ORIGIN}/{'a' * MAX_TARGET}", TOKEN)
+    robots.usage(f"{ORIGIN}/", TOKEN)
+    assert time.process_time() - began < 3
+    assert robots.ignored[-1].reason == f"beyond {MAX_READ} bytes of such lines"
