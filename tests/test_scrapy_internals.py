@@ -25,7 +25,7 @@ def privates(source: str) -> Iterator[tuple[int, str]]:
     """Line and name of what belongs into scrapy_internals."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute):
-            is_own = isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}
+            is_own = ast.unparse(node.value) in {"self", "cls", "super()"}
             if node.attr in UNDOCUMENTED or (is_private(node.attr) and not is_own):
                 yield node.lineno, ast.unparse(node)
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in {"getattr", "hasattr", "setattr", "delattr"}:
@@ -71,6 +71,7 @@ def test_this_would_be_found(line: str) -> None:
     [
         "self._slot",
         "cls._slot",
+        "super()._parse_sitemap(response)",
         "type(self).__name__",
         "crawler.engine.download_async(request)",
         "@dataclass(frozen=True, slots=True)\nclass A: ...",
