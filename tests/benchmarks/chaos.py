@@ -28,7 +28,7 @@ import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -287,8 +287,10 @@ class Draw(random.Random):
         """A new one of that kind."""
         routes = {"/robots.txt": KINDS[kind][0](self), "/robots.txt?again": answer(RULES), "*": answer("x", delay=0.02)}
         site = self.web.site(routes, tls=kind == "https")
+        if kind == "tls-failure":
+            site = replace(site, scheme="https")
         self.sites[site.port] = kind, site
-        return Site(self.web, site.port, "https") if kind == "tls-failure" else site
+        return site
 
     def forbids(self, site: Site, path: str) -> bool | None:
         """Whether the site's robots.txt does; None where it allows the path, but all is forbidden at first."""
