@@ -21,17 +21,17 @@ autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 autodoc_class_signature = "separated"
 
-# Pages of the site whose text is a file of the repository's top folder.
-TOP_FILES = {"start": "README.md", "changelog": "CHANGELOG.md"}
+# Pages of the site whose text is a file outside of this folder.
+FILES = {"start": "README.md", "changelog": "CHANGELOG.md", "contributing": ".github/CONTRIBUTING.md"}
 
 
-def read_top_files(_app: Sphinx, name: str, source: list[str]) -> None:
+def read_files(_app: Sphinx, name: str, source: list[str]) -> None:
     """Give these pages their text, and let links to the files lead to the pages."""
-    if name in TOP_FILES:
-        source[0] = Path(__file__).parents[1].joinpath(TOP_FILES[name]).read_text("utf-8").replace("](docs/", "](")
-    for page, file in TOP_FILES.items():
+    if name in FILES:
+        source[0] = Path(__file__).parents[1].joinpath(FILES[name]).read_text("utf-8").replace("](docs/", "](")
+    for page, file in FILES.items():
         source[0] = source[0].replace(f"](../{file})", f"]({page}.md)").replace(f"]({file})", f"]({page}.md)")
 
 
 def setup(app: Sphinx) -> None:
-    app.connect("source-read", read_top_files)
+    app.connect("source-read", read_files)

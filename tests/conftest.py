@@ -4,8 +4,13 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 from redis_server import BINARY, MISSING, RedisServer
 from web import Web
+
+# No test fails because the machine has much else to do.
+settings.register_profile("no-deadline", deadline=None)
+settings.load_profile("no-deadline")
 
 
 def pytest_xdist_auto_num_workers() -> int:
