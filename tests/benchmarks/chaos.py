@@ -258,6 +258,9 @@ class Page:
 class Draw(random.Random):
     """One crawl: its settings, sites and requests, all from one seed."""
 
+    def __new__(cls, seed: int, web: Web, folder: str) -> Draw:
+        return super().__new__(cls, seed)  # type: ignore[call-arg]
+
     def __init__(self, seed: int, web: Web, folder: str) -> None:
         super().__init__(seed)
         self.web = web
