@@ -58,7 +58,7 @@ TOUR_AS_GUEST = {
 
 @dataclass(frozen=True)
 class Ended:
-    """A crawl that is over, and with it whatever it started."""
+    """A crawl that has ended, and every process that it started."""
 
     status: int
     stdout: str
@@ -99,7 +99,7 @@ def crawling(spider: str, *options: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def ended(process: subprocess.Popen[str]) -> Ended:
-    """Whatever the crawl started holds its standard error, so that this ends when all of it has ended."""
+    """Each process that the crawl started holds its standard error, so this waits for all of them."""
     stdout, stderr = process.communicate(timeout=MOST)
     return Ended(process.returncode, stdout, stderr)
 

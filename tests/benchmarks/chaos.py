@@ -1,16 +1,16 @@
 """Random crawls, each of which must keep our promises: `python tests/benchmarks/chaos.py [--crawls N] [--seconds S]`.
 
 Servers, their faults, the settings, the requests and the way a crawl is stopped are drawn at random; each crawl is a
-process of its own. What must hold, whatever was drawn:
+process of its own. Each must keep these promises:
 
 - No page that robots.txt forbids reaches its server, and no page that it allows is refused.
 - Each request ends exactly once: in its callback or its errback. With a JOBDIR that holds across all runs of a job.
-- CONCURRENT_REQUESTS and CONCURRENT_REQUESTS_PER_DOMAIN are kept to, as the servers see it.
+- The servers see no more pages at once than CONCURRENT_REQUESTS and CONCURRENT_REQUESTS_PER_DOMAIN allow.
 - `spider_idle` is not sent while a request is pending.
 - The crawl ends, its process ends, its log has no traceback, and the downloader is left as it was found.
 
-Crawl n of a run with `--seed S` is drawn from S + n, and a fault is printed with that number: to repeat it alone, pass
-it as `--seed`, with `--crawls 1 --log`.
+Crawl n of a run with `--seed S` is drawn from S + n, and each fault is printed with that number. To repeat that crawl,
+pass `--seed NUMBER --crawls 1 --log`.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Meddles:
 
 
 class Fifo(BaseScheduler):
-    """A scheduler of somebody's own, with what Scrapy asks of one and no more."""
+    """A scheduler of a user's own, with the methods that Scrapy asks for and no others."""
 
     def __init__(self) -> None:
         self.queue: deque[Request] = deque()
@@ -454,7 +454,7 @@ class Crawl:
 
 
 def pages_of(site: Site) -> list[dict[str, Any]]:
-    """What was asked of it besides robots.txt, without what it never answers: when that was given up it can't tell."""
+    """The pages that it answered. Of those that it left hanging it does not know when the client gave up."""
     return [
         request for request in site.requests if not request["target"].startswith("/robots.txt") and "status" in request
     ]

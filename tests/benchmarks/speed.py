@@ -1,9 +1,9 @@
-"""How fast and how small the matcher and the gate are: `python tests/benchmarks/speed.py [CORPUS_FOLDER] [PART ...]`.
+"""How fast and small matcher and middleware are: `python tests/benchmarks/speed.py [CORPUS_FOLDER] [PART ...]`.
 
-The folder holds real robots.txt files, an origin each. Parts: `corpus`, `agree`, `sizes`, `hostile`, `memory`, `gate`,
-`crawl`; all where none is named. Beside Protego, the built-in middleware, urllib.robotparser and robotspy where it is
-installed. CPU time (of the corpus: the wall clock's, see there), medians of interleaved rounds; `(4.0x)` is four times
-as long as ours.
+The folder holds real robots.txt files, an origin each. Parts: `corpus`, `agree`, `sizes`, `hostile`, `memory`,
+`middleware`, `crawl`; without any, all of them. They are compared with Protego, the built-in middleware,
+urllib.robotparser and, if it is installed, robotspy. CPU time (of the corpus: the wall clock's, see there), medians of
+interleaved rounds; `(4.0x)` is four times as long as ours.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "helpers"), str(TESTS / "protocol")]
 
 import plain
-from benchmarks import broad_crawl, gate
+from benchmarks import broad_crawl, known_origin
 from benchmarks.bodies import HOSTILE, LIMIT, PLAIN_URL, URLS, one_huge_group, rules_of_a_site
 from benchmarks.matchers import MATCHERS, OURS, first_verdict, later_verdict, versions
 from benchmarks.measuring import beside, compared, head, row, seconds, text_of
@@ -198,7 +198,7 @@ PARTS: dict[str, Callable[[Corpus], None]] = {
     "sizes": sizes,
     "hostile": hostile,
     "memory": memory,
-    "gate": lambda _files: gate.main(),
+    "middleware": lambda _files: known_origin.main(),
     "crawl": broad_crawl.main,
 }
 

@@ -24,8 +24,8 @@ def asking(*requests: str | Request) -> type[CrawlSpider]:
 
     class Asks(CrawlSpider):
         async def start(self) -> Any:
-            gate = RepMiddleware.of(self.crawler)
-            self.crawl.ends = [await gate.verdict(request) for request in requests]
+            middleware = RepMiddleware.of(self.crawler)
+            self.crawl.ends = [await middleware.verdict(request) for request in requests]
             return
             yield
 
@@ -69,14 +69,14 @@ async def test_shadow_mode_changes_no_verdict(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_whoever_asks_while_the_crawl_closes_is_told_so(web: Web) -> None:
+async def test_a_verdict_that_the_crawl_does_not_wait_for_raises(web: Web) -> None:
     site, start = web.robots(answer(FOR_TWO, kind="hang")), web.site()
     ends: list[BaseException] = []
 
     class Asks(CrawlSpider):
         async def parse(self, response: Response, **_: Any) -> None:
-            gate = RepMiddleware.of(self.crawler)
-            asked = asyncio.ensure_future(gate.verdict(site.url("/")))
+            middleware = RepMiddleware.of(self.crawler)
+            asked = asyncio.ensure_future(middleware.verdict(site.url("/")))
             await asyncio.sleep(0.1)
             closing = asyncio.ensure_future(self.crawler.engine.close_spider_async(reason="test"))
             with pytest.raises(IgnoreRequest) as error:

@@ -68,7 +68,7 @@ async def test_the_least_lifetime_is_a_setting(web: Web) -> None:
 
 @pytest.mark.parametrize("control", ["no-cache", "max-age=0", "no-store"])
 @ensureDeferred
-async def test_whoever_waited_for_an_answer_is_decided_by_it(web: Web, control: str) -> None:
+async def test_the_answer_decides_about_the_requests_that_waited_for_it(web: Web, control: str) -> None:
     site = web.robots(answer(RULES, headers={"Cache-Control": control}))
     urls = [site.url("/"), site.url("/private")]
     result = await crawl(*urls, settings={"REP_LIFETIME_MIN": 0})

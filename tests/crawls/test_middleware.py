@@ -1,4 +1,4 @@
-"""The gate: what passes, who waits, what is remembered, what is told (RFC 9309 sections 2.2.2, 2.3 and 2.4)."""
+"""The middleware: what passes, who waits, what is remembered, what is told (RFC 9309 sections 2.2.2, 2.3 and 2.4)."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ async def test_nobody_is_lost_when_the_fetch_is_cancelled(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_the_others_go_on_when_whoever_began_the_fetch_is_cancelled(web: Web) -> None:
+async def test_the_others_go_on_when_the_request_that_began_the_fetch_is_cancelled(web: Web) -> None:
     site, start = web.robots(answer(RULES, delay=0.2)), web.site()
     ends: list[str] = []
 

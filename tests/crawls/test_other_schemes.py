@@ -46,7 +46,7 @@ def ftp(tmp_path: Path) -> Iterator[Callable[..., str]]:
 
 
 @ensureDeferred
-async def test_2_3_ftp_is_held_to_its_robots_txt(ftp: Callable[..., str]) -> None:
+async def test_2_3_ftp_obeys_its_robots_txt(ftp: Callable[..., str]) -> None:
     origin = ftp(robots=RULES.encode(), page=b"page", private=b"secret")
     result = await crawl(f"{origin}/page", f"{origin}/private")
     assert [response.body for response in result.pages.values()] == [b"page"]

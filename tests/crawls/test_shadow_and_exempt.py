@@ -132,11 +132,11 @@ async def test_the_verdict_on_what_no_robots_txt_holds_for(web: Web) -> None:
 
     class Asks(CrawlSpider):
         async def start(self) -> Any:
-            gate = self.crawler.get_downloader_middleware(RepMiddleware)
-            assert gate is not None
+            middleware = self.crawler.get_downloader_middleware(RepMiddleware)
+            assert middleware is not None
             mine = Request(site.url("/"), meta={"dont_obey_robotstxt": True})
             for request in (f"https://{exempt}/", "data:,x", site.robots_url, mine):
-                verdict = await gate.verdict(request)
+                verdict = await middleware.verdict(request)
                 seen.append((verdict.allowed, verdict.robots_url))
             return
             yield

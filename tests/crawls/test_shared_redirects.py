@@ -59,7 +59,7 @@ async def test_one_request_each_all_at_once(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_each_origin_is_introduced_by_a_request_of_its_own(web: Web) -> None:
+async def test_each_origin_is_announced_for_a_request_of_its_own(web: Web) -> None:
     target = web.robots(RULES)
     source = web.robots(redirect(target.robots_url))
     seen: list[str] = []

@@ -199,11 +199,11 @@ async def test_a_callback_that_asks_for_a_verdict_holds_nothing_up(web: Web) -> 
 
     class Asks(CrawlSpider):
         async def parse(self, response: Response, **_: Any) -> None:
-            gate = self.crawler.get_downloader_middleware(RepMiddleware)
-            assert gate is not None
+            middleware = self.crawler.get_downloader_middleware(RepMiddleware)
+            assert middleware is not None
             closing = asyncio.ensure_future(self.closed_soon())
             with pytest.raises(IgnoreRequest, match="closed"):
-                await asyncio.wait_for(gate.verdict(down.url("/")), 10)
+                await asyncio.wait_for(middleware.verdict(down.url("/")), 10)
             await closing
             self.crawl.ends.append("told")
 

@@ -1,4 +1,4 @@
-"""Whose groups a request is held to, highest first (RFC 9309 section 2.2.1)."""
+"""Which product tokens apply to a request, highest first (RFC 9309 section 2.2.1)."""
 
 from __future__ import annotations
 

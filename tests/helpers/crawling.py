@@ -133,7 +133,7 @@ class _Records(logging.Handler):
 
 
 class Time:
-    """A clock to hand in: seconds since the epoch, moved by whoever sleeps and by the test."""
+    """A clock for a test: seconds since the epoch. The test moves it, and so does each sleep."""
 
     def __init__(self, now: float = 1_800_000_000.0) -> None:
         self.now = now

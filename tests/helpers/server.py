@@ -106,7 +106,7 @@ class Origin:
         await self.released.wait()
 
     async def held(self, kind: str, reader: asyncio.StreamReader) -> bool:
-        """Whether it was released before whoever asked went away."""
+        """Whether it was released before the client hung up."""
         waits = [asyncio.ensure_future(gone(reader))]
         if kind == "hold":
             waits.append(asyncio.ensure_future(self.until_released()))
@@ -138,7 +138,7 @@ async def send(octets: bytes, request: dict[str, Any], writer: asyncio.StreamWri
 
 
 async def gone(reader: asyncio.StreamReader) -> None:
-    """Until whoever asked hangs up; bounded."""
+    """Until the client hangs up, or LONGEST_WAIT is over."""
     with contextlib.suppress(asyncio.TimeoutError):
         await asyncio.wait_for(reader.read(1), LONGEST_WAIT)
 

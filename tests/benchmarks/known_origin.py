@@ -1,4 +1,4 @@
-"""What the middleware itself costs a request whose origin is known, beyond the verdict; beside the built-in's."""
+"""What the middleware, ours and the built-in, costs a request whose origin is known, beyond the verdict."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Step = Callable[[list[Request]], None]
 
 
 def main() -> None:
-    print("\n## The gate: one request whose origin is known, of 20 rules\n")
+    print("\n## The middleware: one request whose origin is known, of 20 rules\n")
     head("URL", f"{OURS}: the step", "its verdict", "beyond it", "built-in: the step", "its verdict", "beyond it")
     crawler = get_crawler(Spider, {"ROBOTSTXT_OBEY": True, "USER_AGENT": AGENT})
     for kind, url in URLS.items():

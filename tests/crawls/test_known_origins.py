@@ -1,4 +1,4 @@
-"""The shortest way through the gate, which nearly every request takes: what it looks up, and what it counts."""
+"""The shortest way through the middleware, which nearly every request takes: what it looks up, and what it counts."""
 
 from __future__ import annotations
 
