@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from scrapy.settings import BaseSettings, default_settings
@@ -118,6 +118,12 @@ def _exempt_item(text: Any) -> Origin | str:
     return origin if is_origin else f"*.{origin.host}" if is_wildcard else origin.host
 
 
+def _bypassed(value: Any) -> str:
+    if value not in {"count", "drop"}:
+        raise ValueError
+    return str(value)
+
+
 def _report(value: Any) -> str | None:
     if value is None or value == "":
         return None
@@ -201,6 +207,7 @@ class RepSettings:
     crawl_delay_max: float = _seconds(0.0)
     """0 obeys no Crawl-delay."""
     drop_early: bool = _switch()
+    bypassed: Literal["count", "drop"] = _setting("count", _bypassed, "'count' or 'drop'")
     sitemaps_max: int = _whole(1_000, "sitemaps", 0)
     """For each origin."""
     report: str | None = _setting(

@@ -38,5 +38,9 @@ class MiddlewareAccess(Protocol):
     def peek(self, request: Request) -> RobotsPolicy | None:
         """What is known at this moment of the robots.txt that applies to the request; None where nothing is."""
 
+    async def policy(self, request: Request) -> RobotsPolicy | None:
+        """What applies to the request, once it is known; None where nothing does. Raises IgnoreRequest if the crawl
+        closes first."""
+
     def report_forbidden(self, request: Request, verdict: Verdict) -> None:
         """A request is refused: count it, log it, send `request_forbidden`."""

@@ -209,6 +209,7 @@ WRONG: dict[str, list[Any]] = {
     ],
     "REP_CRAWL_DELAY_MAX": [-1, "long", True, float("inf")],
     "REP_DROP_EARLY": ["perhaps"],
+    "REP_BYPASSED": [True, "ignore", [], ""],
     "REP_SITEMAPS_MAX": [-1, "many"],
     "REP_REPORT": [True, "report.txt", "report", "%(nothing)s.html", "100%.html"],
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 from scrapy import Request, Spider
 from scrapy.core.downloader import Downloader
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler, CrawlerRunner
 from scrapy.http import Response
 from scrapy.utils.asyncio import sleep
@@ -29,6 +30,17 @@ class SlotByOrigin(Downloader):
 
     def get_slot_key(self, request: Request) -> str:
         return urlparse_cached(request).netloc
+
+
+class FollowsByItself(HTTP11DownloadHandler):
+    """As a browser does: the response is that of the redirect's target."""
+
+    async def download_request(self, request: Request) -> Response:
+        response = await super().download_request(request)
+        if location := response.headers.get("Location"):
+            target = response.urljoin(location.decode())
+            return (await super().download_request(request.replace(url=target))).replace(request=request)
+        return response
 
 
 @dataclass
