@@ -22,6 +22,7 @@ from scrapy_rep.clock import Clock
 from scrapy_rep.exceptions import refusal
 from scrapy_rep.exemptions import Exemptions
 from scrapy_rep.extensions.crawl_delay import CrawlDelay
+from scrapy_rep.extensions.crawl_log import CrawlLog
 from scrapy_rep.extensions.drop_early import DropEarly
 from scrapy_rep.extensions.outage_log import OutageLog
 from scrapy_rep.extensions.report.collector import Report
@@ -89,6 +90,7 @@ class RepMiddleware:
     def _start_extensions(self, settings: RepSettings) -> None:
         # Held here, because signals do not keep their receivers alive.
         self._extensions: list[object] = [
+            CrawlLog(self._crawler, settings),
             OutageLog(self._crawler, settings, self),
             CrawlDelay(self._crawler, settings.crawl_delay_max, self),
         ]
@@ -275,7 +277,6 @@ class RepMiddleware:
         hits = self._decided_at_once - self._released_number
         if hits > 0:
             self._stats.inc_value("rep/cache/hit", hits)
-        self._refusals.sum_up()
         await self._resolver.close()
 
 

@@ -111,7 +111,7 @@ async def test_a_spider_without_a_name_of_its_own_obeys_everyones_group(web: Web
 @ensureDeferred
 async def test_at_the_start_one_line_says_who_is_obeyed(web: Web, configured: str) -> None:
     result = await crawl(settings={"USER_AGENT": "Setting/1.0", "ROBOTSTXT_USER_AGENT": configured})
-    (info,) = [r.getMessage() for r in result.log if r.name == "scrapy_rep" and r.levelno == logging.INFO]
+    info, _end = [r.getMessage() for r in result.log if r.name == "scrapy_rep" and r.levelno == logging.INFO]
     assert repr(configured.removesuffix("/1.0")) in info
     assert "ROBOTSTXT_USER_AGENT" in info
     # A whole User-Agent is reduced to its token, and told.
