@@ -27,6 +27,7 @@ from scrapy_rep.extensions.drop_early import DropEarly
 from scrapy_rep.extensions.outage_log import OutageLog
 from scrapy_rep.extensions.report.collector import Report
 from scrapy_rep.extensions.robotstxt_denied import RobotsTxtDenied
+from scrapy_rep.extensions.sent_user_agent import SentUserAgent
 from scrapy_rep.misconfiguration import warn_of_misconfiguration
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
@@ -93,6 +94,7 @@ class RepMiddleware:
             CrawlLog(self._crawler, settings),
             OutageLog(self._crawler, settings, self),
             CrawlDelay(self._crawler, settings.crawl_delay_max, self),
+            SentUserAgent(self._crawler, self),
         ]
         if not settings.shadow:
             self._extensions.append(RobotsTxtDenied(self._crawler))
@@ -250,7 +252,7 @@ class RepMiddleware:
 
     def product_tokens(self, request: Request) -> ProductTokens:
         try:
-            return self.user_agent.tokens(request)
+            return self.user_agent.tokens(request, decides=False)
         except ValueError:  # `process_request` raises it
             return self.user_agent.product_tokens
 
