@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest, NotConfigured
+from scrapy.http import Response
 from scrapy.utils.asyncio import call_later, sleep
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError, Deferred
@@ -28,6 +29,7 @@ from scrapy_rep.extensions.outage_log import OutageLog
 from scrapy_rep.extensions.report.collector import Report
 from scrapy_rep.extensions.robotstxt_denied import RobotsTxtDenied
 from scrapy_rep.extensions.sent_user_agent import SentUserAgent
+from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
 from scrapy_rep.misconfiguration import warn_of_misconfiguration
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
@@ -84,6 +86,8 @@ class RepMiddleware:
         self._released_number = 0
         # The spider may still change before it is opened; but a wrong value has to stop the start now.
         self.user_agent = UserAgent(crawler.settings, crawler.spider)
+        self.before_fetch: list[Callable[[Request, Verdict], None]] = []
+        self.after_fetch: list[Callable[[Request, Response], Awaitable[None] | None]] = []
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
         self._start_extensions(settings)
@@ -123,9 +127,11 @@ class RepMiddleware:
         # Copied from `applicable_origin` to save its calls: nearly every request returns here.
         url = request.url
         if request.meta.get("dont_obey_robotstxt") or (ROBOTS_PATH in url and is_robots_txt(url)):
+            self._pass_unjudged(request)
             return None
         origin = Origin.of(url)
         if origin is None:
+            self._pass_unjudged(request)
             return None
         policy = self._resolver.peek(origin)
         if policy is not None:
@@ -136,26 +142,45 @@ class RepMiddleware:
             return None
         # Only now: nothing is ever known of an exempt origin.
         if self._exemptions.passes(origin):
+            self._pass_unjudged(request)
             return None
         decided = self._short_lived.pop(request, None)
         if decided is not None and decided[:2] == (url, self.user_agent.tokens(request)):
             self._decided_at_once += 1
-            if not decided[2].allowed:
-                self._refuse(request, decided[2])
+            self._act_on(decided[2], request)
             return None
         return self._wait_here(origin, request)
+
+    def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
+        """The response, where nothing looks at it first; else an awaitable of it, which may raise ForbiddenByRobots."""
+        is_looked_at = self.after_fetch and ROBOTS_TXT_REQUEST not in request.meta
+        return self._looked_at(request, response) if is_looked_at else response
+
+    async def _looked_at(self, request: Request, response: Response) -> Response:
+        for look in self.after_fetch:
+            under_way = look(request, response)
+            if under_way is not None:
+                await under_way
+        return response
+
+    def _pass_unjudged(self, request: Request) -> None:
+        if self.before_fetch and ROBOTS_TXT_REQUEST not in request.meta:
+            self._act_on(self.judged(request, None), request)
 
     def _decide(self, policy: RobotsPolicy, request: Request) -> None:
         if policy.is_stale:
             self._stats.inc_value("rep/cache/stale")
         tokens = self.user_agent.tokens(request)
-        if not policy.allows(request.url, tokens):
-            self._refuse(request, policy.verdict(request.url, tokens))
+        if self.before_fetch or not policy.allows(request.url, tokens):
+            self._act_on(policy.verdict(request.url, tokens), request)
 
-    def _refuse(self, request: Request, verdict: Verdict) -> None:
-        self.report_forbidden(request, verdict)
-        if not self._shadow:
-            raise refusal(verdict)
+    def _act_on(self, verdict: Verdict, request: Request) -> None:
+        if not verdict.allowed:
+            self.report_forbidden(request, verdict)
+            if not self._shadow:
+                raise refusal(verdict)
+        for look in self.before_fetch:
+            look(request, verdict)
 
     # Waiting: at the scheduler's door, or here, if the request never came through that.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from scrapy import Request
+from scrapy.http import Response
 
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.robotstxt.rules import Verdict
@@ -17,6 +19,15 @@ class MiddlewareAccess(Protocol):
     @property
     def user_agent(self) -> UserAgent:
         """The crawl's product tokens, and where they come from."""
+
+    before_fetch: list[Callable[[Request, Verdict], None]]
+    """Called with each request that goes on, in order, but for requests for a robots.txt. The verdict refuses only
+    where REP_SHADOW is on. While the list is empty, no verdict is made for what is allowed. May raise
+    ForbiddenByRobots, which drops the request."""
+
+    after_fetch: list[Callable[[Request, Response], Awaitable[None] | None]]
+    """Called with the response to each of these, on its way to the spider. May raise ForbiddenByRobots, at once or when
+    awaited, which drops the response."""
 
     def now(self) -> float:
         """Seconds since the epoch."""
