@@ -516,7 +516,8 @@ def test_the_command_prints_what_stands_below_it(block: Block, web: Web, tmp_pat
     done = run_scrapy(shlex.split(block.text.replace(EXAMPLE, site.origin)), tmp_path)
     assert done.stderr == "" or "--input" in block.text, "else it is a summary, with the time that it took"
     assert done.stdout.replace(site.origin, EXAMPLE) == block.following.text
-    assert done.returncode == (1 if "refused" in done.stdout else 0)
+    refused_or_changed = re.search(r"^(?: *refused\b|[-+])", done.stdout, re.MULTILINE)
+    assert done.returncode == (1 if refused_or_changed else 0)
 
 
 def run_scrapy(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -540,7 +541,7 @@ def test_the_storage_is_listed_and_forgotten(web: Web, tmp_path: Path) -> None:
 def test_every_key_of_the_json_is_in_its_table() -> None:
     (printed,) = (json.loads(block.following.text) for block in COMMANDS if "--json" in block.text)
     said = [name for cells in table("json-table") for name in names(cells[0])]
-    assert said == [*printed, "forgotten", "robots_txt"]
+    assert said == [*printed, "scrapy", "forgotten", "robots_txt"]
 
 
 @cache

@@ -12,7 +12,7 @@ from scrapy_rep.commands.findings import Finding, as_json, as_line, as_text
 from scrapy_rep.text import counted
 
 ALL_ALLOWED, SOME_REFUSED, COULD_NOT_TELL = 0, 1, 3  # exit statuses; 2 is wrong usage, for every command
-COUNTED_WORDS = ("allowed", "refused", "unreachable", "can't tell", "forgotten", "not stored")
+COUNTED_WORDS = ("allowed", "refused", "unreachable", "can't tell", "forgotten", "not stored", "not as Scrapy's own")
 
 
 class Output:
@@ -49,6 +49,8 @@ class Output:
             self._counts[finding.word] += 1
             if finding.is_undecided:
                 self._counts["unreachable"] += 1
+            if finding.compared is not None and finding.compared.why:
+                self._counts["not as Scrapy's own"] += 1
         if self._as_objects:
             text = json.dumps(as_json(finding, show=self._show is not None))
         elif self._is_list:

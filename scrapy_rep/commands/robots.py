@@ -46,6 +46,7 @@ class Command(ScrapyCommand):
         add("--cached", action="store_true", help="judge by what REP_STORAGE has; without URLs, list what it has")
         add("--forget", action="store_true", help="remove what REP_STORAGE has of the URLs' origins")
         add("--all", action="store_true", help="with --forget: remove everything")
+        add("--compare", action="store_true", help="tell also what Scrapy's own middleware would answer, and why")
         add("--show", action="store_const", const="lines", help="show the lines of robots.txt that matter")
         add("--show=all", action="store_const", const="all", dest="show", help="show all of robots.txt")
         add("--json", action="store_true", help="print one JSON object for each URL")
@@ -89,6 +90,7 @@ def _wrong_usage(urls: list[str], opts: Namespace) -> str:
         (urls and opts.all, "--all needs no URLs"),
         (opts.all and not opts.forget, "--all needs --forget"),
         ((opts.file is not None) + opts.cached + opts.forget > 1, "--file, --cached and --forget exclude each other"),
+        (opts.compare and (opts.cached or opts.forget), "--compare excludes --cached and --forget"),
         (is_list and opts.show, "--show and a list of URLs exclude each other"),
         (opts.input == opts.file == "-", "standard input cannot be both the URLs and the robots.txt"),
         (

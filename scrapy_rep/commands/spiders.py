@@ -33,7 +33,7 @@ from scrapy_rep.user_agent import SPIDER_ATTRIBUTE
 T = TypeVar("T")
 
 # What the command's spider takes over from the one that `--spider` names.
-_OF_THE_SPIDER = ("name", "custom_settings", "update_settings", "user_agent", SPIDER_ATTRIBUTE)
+_OF_THE_SPIDER = ("name", "allowed_domains", "custom_settings", "update_settings", "user_agent", SPIDER_ATTRIBUTE)
 # URLs that Scrapy requests as they stand; to make a request of each would cost as much as all the rest.
 _PLAIN_URL = re.compile(r"https?://[a-z0-9.-]+(?::[0-9]{1,4})?/[A-Za-z0-9._~:/?!$&'()*+,;=@-]*")
 
