@@ -128,6 +128,7 @@ def test_every_block_is_of_a_kind_that_a_test_runs() -> None:
         ("text", ""),
         ("text", "robots.txt"),
         ("text", "urls.txt"),
+        ("text", "new.txt"),
         ("text", "log"),
         ("text", "example-output"),  # tests/test_example_project.py
         ("text", "builtin-output"),  # the same
@@ -511,12 +512,12 @@ def test_each_row_of_the_comparison_has_a_test(row: list[str]) -> None:
 @pytest.mark.parametrize("block", COMMANDS, ids=str)
 def test_the_command_prints_what_stands_below_it(block: Block, web: Web, tmp_path: Path) -> None:
     site = web.robots(marked("robots.txt"))
-    for name in ("robots.txt", "urls.txt"):
+    for name in ("robots.txt", "urls.txt", "new.txt"):
         (tmp_path / name).write_text(marked(name), "utf-8")
     done = run_scrapy(shlex.split(block.text.replace(EXAMPLE, site.origin)), tmp_path)
     assert done.stderr == "" or "--input" in block.text, "else it is a summary, with the time that it took"
     assert done.stdout.replace(site.origin, EXAMPLE) == block.following.text
-    refused_or_changed = re.search(r"^(?: *refused\b|[-+])", done.stdout, re.MULTILINE)
+    refused_or_changed = re.search(r"^(?: *|now )refused\b", done.stdout, re.MULTILINE)
     assert done.returncode == (1 if refused_or_changed else 0)
 
 

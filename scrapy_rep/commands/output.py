@@ -16,6 +16,9 @@ COUNTED_WORDS = ("allowed", "refused", "unreachable", "can't tell", "forgotten",
 
 
 class Output:
+    counted_words: tuple[str, ...] = COUNTED_WORDS
+    """In the order of the summary."""
+
     def __init__(self, *, as_objects: bool = False, show: str | None = None, is_list: bool = False) -> None:
         """`as_objects`: in JSON. `show`: as of `as_text`. `is_list`: there may be many URLs, so each has one line, and
         standard error has a summary, and the progress if it is a terminal."""
@@ -88,6 +91,6 @@ class Output:
             print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
 
     def _summary(self) -> str:
-        counts = ", ".join(f"{self._counts[word]:,} {word}" for word in COUNTED_WORDS if self._counts[word])
+        counts = ", ".join(f"{self._counts[word]:,} {word}" for word in self.counted_words if self._counts[word])
         speed = self._written / max(time.monotonic() - self._began, 1e-3)
         return f"{counted(self._written, 'URL')}: {counts or 'nothing to answer'}; {speed:,.0f} a second"

@@ -18,6 +18,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from scrapy_rep.commands.compare import ComparingLookup, compared
+from scrapy_rep.commands.diff import DiffOutput, Side, StoredDiff, is_stored, write_diff
 from scrapy_rep.commands.findings import Crawl, Finding
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.spiders import CommandSpider, Forgetting, Lookup, StoredLookup, command_spider
@@ -71,19 +72,33 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
         urls = Urls(given, opts.input)
     except OSError as exc:
         raise ValueError(f"--input: {exc}") from None
-    output = Output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None or opts.all)
-    if opts.file is not None:
+    kind_of_output = Output if opts.diff is None else DiffOutput
+    output = kind_of_output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None or opts.all)
+    if is_offline(opts):
         rep = RepSettings.read(crawl_settings)
         tokens = UserAgent(crawl_settings, command_spider(model)()).product_tokens
         crawl = Crawl(tokens, rep.status_policy, rep.crawl_delay_max, not_obeyed)
-        _answer(urls, output, _judge(opts, crawl, rep.body_limit, crawl_settings))
+        if isinstance(output, DiffOutput):
+            before, after = (Side.of_file(name, crawl, rep.body_limit) for name in opts.diff)
+            write_diff((before, after), crawl, urls, output)
+        else:
+            _answer(urls, output, _judge(opts, crawl, rep.body_limit, crawl_settings))
         return output.exit_status
     # Also if `-s` says otherwise: without it there is no middleware to ask.
     settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
-    fetching = ComparingLookup if opts.compare else Lookup
-    kind = StoredLookup if opts.cached else Forgetting if opts.forget else fetching
-    _crawl(process, command_spider(model), kind(urls, output, not_obeyed))
+    if isinstance(output, DiffOutput):
+        lookup: Lookup = StoredDiff(urls, output, not_obeyed, opts.diff)
+    else:
+        fetching = ComparingLookup if opts.compare else Lookup
+        kind = StoredLookup if opts.cached else Forgetting if opts.forget else fetching
+        lookup = kind(urls, output, not_obeyed)
+    _crawl(process, command_spider(model), lookup)
     return output.exit_status
+
+
+def is_offline(opts: Namespace) -> bool:
+    """Whether files alone decide."""
+    return opts.file is not None or (opts.diff is not None and not any(map(is_stored, opts.diff)))
 
 
 def _model(process: Any, name: str | None) -> type[Spider] | None:

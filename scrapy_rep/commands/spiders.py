@@ -218,14 +218,19 @@ class StoredLookup(Lookup):
         origin = self._middleware.applicable_origin(request)
         if origin is None:
             return None
-        octets = await self._stored(self._storage.get, str(origin))
-        entry = None if octets is None else decoded(octets, origin.robots_url, self._settings.body_limit)
-        if entry is None:
-            raise UnknownError(f"nothing is stored of {origin}")
+        entry = await self._entry(origin)
         now = self._middleware.now()
         if error := self._why_unusable(str(origin), self._policy_at(entry, now)):
             raise UnknownError(error)
         return self._policies.put(origin, entry, now)
+
+    async def _entry(self, origin: Origin) -> Entry:
+        """What is stored of the origin. Raises UnknownError."""
+        octets = await self._stored(self._storage.get, str(origin))
+        entry = None if octets is None else decoded(octets, origin.robots_url, self._settings.body_limit)
+        if entry is None:
+            raise UnknownError(f"nothing is stored of {origin}")
+        return entry
 
     def _policy_at(self, entry: Entry, now: float) -> RobotsPolicy:
         return policy_at(entry, now, self._settings.unreachable_days * DAY)
