@@ -20,7 +20,7 @@ ADDON = {"ADDONS": {"scrapy_rep.Addon": 500}}
 BUILTIN = {"ROBOTSTXT_OBEY": True}
 # No test asks for a robots.txt twice, or waits for one to come back, unless it is about that.
 QUIET = {"REP_FETCH_RETRIES": 0, "REP_UNREACHABLE_WAIT": 0, "TELNETCONSOLE_ENABLED": False, "RETRY_ENABLED": False}
-DENIED = "Nothing was crawled, for every start request"
+DENIED = "Nothing was crawled, because every start request"
 
 
 class SlotByOrigin(Downloader):
