@@ -14,7 +14,14 @@ from generated import bodies_and_questions
 
 from scrapy_rep.protocol.robotstxt.longest_match_linear import MAX_TARGET
 from scrapy_rep.protocol.robotstxt.parser import Ignored
-from scrapy_rep.protocol.robotstxt.usage import MAX_READ, VOCABULARY, Statement, Usage, preferences_of, stricter
+from scrapy_rep.protocol.robotstxt.preferences import (
+    MAX_READ,
+    VOCABULARY,
+    Statement,
+    Usage,
+    preferences_of,
+    stricter,
+)
 
 CASES = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "usage.jsonl").read_text().splitlines()]
 
