@@ -6,7 +6,6 @@ from scrapy.exceptions import IgnoreRequest
 
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.foreign_text import MAX_RULE
-from scrapy_rep.protocol.robotstxt.preferences import Usage
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.text import printable
 
@@ -40,8 +39,11 @@ def refusal(verdict: Verdict) -> ForbiddenByRobots:
 def explanation(verdict: Verdict) -> str:
     """Why the verdict refuses, in one line: `Forbidden by robots.txt (URL, line 2, group of '*': Disallow: /x)`."""
     where = printable(verdict.robots_url or "robots.txt")
-    if verdict.usage is not None and verdict.purpose is not None:
-        return f"Forbidden for the purpose {verdict.purpose!r} {_by_statement(verdict, verdict.usage, where)}"
+    if (stated := verdict.statement) is not None:
+        begin, text = f"Forbidden for the purpose {verdict.purpose!r} by", printable(str(stated), MAX_RULE)
+        if stated.line is None:
+            return f"{begin} the header of the response ({text})"
+        return f"{begin} robots.txt ({where}, line {stated.line}, group of {verdict.product_token!r}: {text})"
     if verdict.rule is not None:
         rule, token = printable(str(verdict.rule), MAX_RULE), verdict.product_token
         return f"Forbidden by robots.txt ({where}, line {verdict.rule.line}, group of {token!r}: {rule})"
@@ -50,11 +52,3 @@ def explanation(verdict: Verdict) -> str:
     if verdict.reason is VerdictReason.TOO_COSTLY:
         return f"Forbidden because {verdict.words} ({where})"
     return f"Forbidden by REP_STATUS_POLICY ({where}: {printable(verdict.answer)})"
-
-
-def _by_statement(verdict: Verdict, usage: Usage, where: str) -> str:
-    stated = usage.deciding(verdict.purpose or "")
-    text = printable(str(stated), MAX_RULE)
-    if stated is None or stated.line is None:
-        return f"by the header of the response ({text})"
-    return f"by robots.txt ({where}, line {stated.line}, group of {verdict.product_token!r}: {text})"

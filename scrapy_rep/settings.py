@@ -228,7 +228,7 @@ class RepSettings:
     purposes: tuple[str, ...] = _setting(
         [],
         _purposes,
-        f"a list of categories of use, of {', '.join(repr(category.name) for category in VOCABULARY)}",
+        f"a list of some of {', '.join(repr(category.name) for category in VOCABULARY)}",
     )
     purposes_refuse: bool = _switch()
     report: str | None = _setting(

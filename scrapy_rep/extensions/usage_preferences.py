@@ -12,7 +12,7 @@ from scrapy.http import Response
 
 from scrapy_rep.exceptions import refusal
 from scrapy_rep.extensions.middleware_access import MiddlewareAccess
-from scrapy_rep.protocol.robotstxt.preferences import CONTENT_USAGE, Purposes, Usage
+from scrapy_rep.protocol.robotstxt.preferences import CONTENT_USAGE, PREFERENCE_WORDS, Purposes, Usage
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.signals import request_forbidden
 
@@ -57,6 +57,5 @@ class UsagePreferences:
             self._count_page(verdict.usage or {})
 
     def _count_page(self, preferences: Mapping[str, bool]) -> None:
-        words = {True: "allowed", False: "disallowed", None: "unknown"}
         for purpose in self._purposes.categories:
-            self._count(f"rep/usage/{purpose}/{words[preferences.get(purpose)]}")
+            self._count(f"rep/usage/{purpose}/{PREFERENCE_WORDS[preferences.get(purpose)]}")

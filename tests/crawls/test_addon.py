@@ -290,7 +290,7 @@ async def test_values_as_the_command_line_gives_them(name: str, value: Any) -> N
         ("REP_EXEMPT", [True], "(True is no text)"),
         ("REP_PURPOSES", ["search", "ai-train"], "('ai-train' is no category of use; did you mean 'train-ai'?)"),
         ("REP_PURPOSES", "Search", "('Search' is no category of use; did you mean 'search'?)"),
-        ("REP_PURPOSES", ["nonsense"], "('nonsense' is no category of use); set it to a list"),
+        ("REP_PURPOSES", ["nonsense"], "('nonsense' is no category of use); set it to a list of some of 'train-ai', "),
         ("REP_STATUS_POLICY", {404: "restricted", "200-299": "unavailable"}, "(200-299: a success or a redirect"),
     ],
 )

@@ -44,6 +44,10 @@ VOCABULARY = (
 )
 
 
+# The draft's words for a preference (vocab, Statements of Preference).
+PREFERENCE_WORDS: Mapping[bool | None, str] = {True: "allowed", False: "disallowed", None: "unknown"}
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A line of a robots.txt that states preferences, or a header of a response; as text `Content-Usage: train-ai=n`,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened, text_of
-from scrapy_rep.protocol.robotstxt.preferences import ATTACH_DRAFT, Purposes, Usage
+from scrapy_rep.protocol.robotstxt.preferences import ATTACH_DRAFT, Purposes, Statement, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,11 @@ class Verdict:
     def source(self) -> str:
         """Where the reason is specified: a section of RFC 9309, a draft, or a setting."""
         return REASON_WORDS[self.reason].source
+
+    @property
+    def statement(self) -> Statement | None:
+        """What disallows the purpose; None unless the reason is USAGE."""
+        return self.usage.deciding(self.purpose) if self.usage is not None and self.purpose is not None else None
 
     def with_usage(self, usage: Usage, purposes: Purposes) -> Verdict:
         """The same for a crawl with these purposes. What robots.txt does not apply to is never refused for them."""
