@@ -230,6 +230,7 @@ class RepSettings:
         _purposes,
         f"a list of some of {', '.join(repr(category.name) for category in VOCABULARY)}",
     )
+    """Names of categories of use, each once."""
     purposes_refuse: bool = _switch()
     report: str | None = _setting(
         None,

@@ -270,7 +270,7 @@ def test_every_setting_is_checked() -> None:
         ("REP_CRAWL_DELAY_MAX", "2.5"),
         ("REP_PURPOSES", "train-ai, search"),
         ("REP_PURPOSES", '["train-ai"]'),
-        ("REP_PURPOSES_REFUSE", "1"),
+        ("REP_PURPOSES_REFUSE", "0"),
         ("REP_REPORT", ""),
     ],
 )

@@ -11,11 +11,15 @@ import pytest
 from crawling import Crawl, CrawlSpider, crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.http import Response
 from web import Site, Web, answer, redirect
 
+from scrapy_rep import RepMiddleware
+from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.robotstxt.preferences import Usage
 from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS, VerdictReason
+from scrapy_rep.signals import robots_available
 
 PREFERENCES = """user-agent: *
 disallow: /private
@@ -78,6 +82,31 @@ async def test_without_purposes_nothing_is_evaluated(web: Web) -> None:
     result = await crawl(site_of(web, a="train-ai=n").url("/a"), settings={"REP_PURPOSES_REFUSE": True})
     assert usage(result) == {"/a": "not there"}
     assert usage_stats(result) == {}
+    (warning,) = result.messages()
+    assert warning.startswith("REP_PURPOSES_REFUSE refuses nothing, because REP_PURPOSES is empty: set that to")
+
+
+@ensureDeferred
+async def test_listeners_and_spiders_can_ask_for_it(web: Web) -> None:
+    site = site_of(web)
+    noted: list[Any] = []
+
+    class Asks(CrawlSpider):
+        async def parse(self, response: Response, **_: Any) -> None:
+            verdict = await RepMiddleware.of(self.crawler).verdict(site.url("/art/1"))
+            noted.append((verdict.allowed, verdict.purpose, dict(verdict.usage or {})))
+
+    def available(info: OriginInfo) -> None:
+        assert info.robots is not None
+        noted.append(dict(info.robots.usage(site.url("/shop/1"), "NewsBot")))
+
+    def prepare(crawler: Crawler) -> None:
+        crawler.signals.connect(available, signal=robots_available, weak=False)
+
+    await crawl(site.url("/"), settings=REFUSE, spider=Asks, prepare=prepare)
+    first, second = noted
+    assert first == {"train-ai": True, "search": False}
+    assert second == (False, "train-ai", {"train-ai": False, "search": True})
 
 
 @pytest.mark.parametrize(
