@@ -503,10 +503,10 @@ def test_by_purpose(web: Web, tmp_path: Path, from_file: bool) -> None:
     site = web.robots(USAGE)
     (tmp_path / "robots.txt").write_text(USAGE)
     asked = ["--file", "robots.txt", "/a"] if from_file else [*QUICK, site.url("/a")]
-    done = Ended("--purpose", "use", "--purpose", "train-ai", "--show", *asked, cwd=tmp_path)
+    done = Ended("--purpose", "use-full", "--purpose", "train-ai", "--show", *asked, cwd=tmp_path)
     assert done.status == 1
     assert done.row("refused") == "for the purpose 'train-ai' by line 3, Content-Usage: train-ai=n (group of '*')"
-    assert "\n               use: unknown\n" in done.stdout
+    assert "\n               use-full: unknown\n" in done.stdout
     assert "\n> 3  Content-Usage: train-ai=n\n" in done.stdout
     (found,) = Ended("--purpose=train-ai", "--json", *asked, cwd=tmp_path).objects
     assert (found["reason"], found["line"], found["rule"]) == ("usage", 3, "Content-Usage: train-ai=n")

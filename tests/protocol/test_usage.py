@@ -41,12 +41,12 @@ def test_the_examples_of_the_drafts_in_headers(case: dict[str, Any]) -> None:
 
 
 def test_every_case_is_there_once() -> None:
-    assert len({case["id"] for case in CASES}) == len(CASES) == 57
+    assert len({case["id"] for case in CASES}) == len(CASES) == 61
     assert all(set(case) & {"body", "header"} and case["source"] for case in CASES)
 
 
 def test_every_category_has_its_source() -> None:
-    assert [category.name for category in VOCABULARY] == ["train-ai", "search", "ai-input", "use"]
+    assert [category.name for category in VOCABULARY] == ["train-ai", "search", "ai-input", "use-reference", "use-full"]
     assert all(category.source and category.spellings for category in VOCABULARY)
 
 
@@ -141,7 +141,7 @@ def test_a_header_and_a_file_as_one() -> None:
     header = Statement(None, "content-usage", b"", "search=y;x, train-ai=y", {"search": True, "train-ai": True})
     assert both == {"search": False, "train-ai": True}
     assert both.statements == (*in_file.statements, header)
-    assert [both.deciding(name) for name in ("search", "train-ai", "use")] == [*in_file.statements, header, None]
+    assert [both.deciding(name) for name in ("search", "train-ai", "use-full")] == [*in_file.statements, header, None]
     assert [str(one) for one in both.statements] == [
         *("Content-Usage: search=n", "Content-Usage: search=y;x, train-ai=y"),
     ]

@@ -24,7 +24,7 @@ class Category(NamedTuple):
 
     name: str
     spellings: Mapping[str, str]
-    """By directive."""
+    """By directive; `use=full` is a value of `use`."""
     source: str
 
 
@@ -40,12 +40,17 @@ VOCABULARY = (
         "draft-ietf-aipref-vocab of 2026-08-19, Search; contentsignals.org",
     ),
     Category("ai-input", {CONTENT_SIGNAL: "ai-input"}, "contentsignals.org"),
-    Category("use", {CONTENT_SIGNAL: "use"}, "contentsignals.org"),
+    Category("use-reference", {CONTENT_SIGNAL: "use=reference"}, "contentsignals.org, extended on 2026-07-01"),
+    Category("use-full", {CONTENT_SIGNAL: "use=full"}, "contentsignals.org, extended on 2026-07-01"),
 )
 
 
 # The draft's words for a preference (vocab, Statements of Preference).
 PREFERENCE_WORDS: Mapping[bool | None, str] = {True: "allowed", False: "disallowed", None: "unknown"}
+
+
+# How much a crawler may keep and show again, by the vendor's `use`: each level allows those before it.
+USE_LEVELS = ("immediate", "reference", "full")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +162,14 @@ def _dictionary(value: bytes) -> dict[str, bool] | None:
 
 
 def _signals(value: bytes) -> dict[str, bool] | None:
-    """`search=yes, ai-train=no`, without case; None if there is not one such pair."""
+    """`search=yes, ai-train=no, use=reference`, without case; None if there is not one such pair."""
     pairs = [part.partition("=") for part in value.decode("latin-1").lower().split(",")]
-    stated = [{key.strip(): word.strip() == "yes"} for key, _, word in pairs if word.strip() in {"yes", "no"}]
-    return stricter(stated) if stated else None
+    stated = [_signal(key.strip(), word.strip()) for key, _, word in pairs]
+    return stricter(stated) if any(stated) else None
+
+
+def _signal(key: str, word: str) -> dict[str, bool]:
+    """A pair's preferences by spelling; empty if it has none."""
+    if key == "use" and word in USE_LEVELS:
+        return {f"use={level}": at <= USE_LEVELS.index(word) for at, level in enumerate(USE_LEVELS)}
+    return {key: word == "yes"} if word in {"yes", "no"} else {}
