@@ -29,12 +29,14 @@ from scrapy_rep.extensions.outage_log import OutageLog
 from scrapy_rep.extensions.report.collector import Report
 from scrapy_rep.extensions.robotstxt_denied import RobotsTxtDenied
 from scrapy_rep.extensions.sent_user_agent import SentUserAgent
+from scrapy_rep.extensions.usage_preferences import UsagePreferences
 from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
 from scrapy_rep.misconfiguration import warn_of_misconfiguration
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
+from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.refusals import Refusals
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
@@ -68,6 +70,7 @@ class RepMiddleware:
         self._crawler = crawler
         self._stats = crawler.stats
         self._shadow = settings.shadow
+        self.purposes = Purposes(settings.purposes, settings.purposes_refuse) if settings.purposes else None
         self._refusals = Refusals(crawler, settings.shadow)
         self._exemptions = Exemptions(crawler, settings.exempt)
         self._downloads = UncountedDownloads(crawler)
@@ -104,6 +107,8 @@ class RepMiddleware:
             self._extensions.append(RobotsTxtDenied(self._crawler))
             if settings.drop_early:
                 self._extensions.append(DropEarly(self._crawler, self))
+        if self.purposes is not None:
+            self._extensions.append(UsagePreferences(self._crawler, self.purposes, settings.shadow, self))
         if settings.report is not None:
             self._extensions.append(Report(self._crawler, settings, self))
 
@@ -172,7 +177,7 @@ class RepMiddleware:
             self._stats.inc_value("rep/cache/stale")
         tokens = self.user_agent.tokens(request)
         if self.before_fetch or not policy.allows(request.url, tokens):
-            self._act_on(policy.verdict(request.url, tokens), request)
+            self._act_on(policy.verdict(request.url, tokens, self.purposes), request)
 
     def _act_on(self, verdict: Verdict, request: Request) -> None:
         if not verdict.allowed:
@@ -193,7 +198,7 @@ class RepMiddleware:
         if policy is None:
             return origin
         tokens = self.product_tokens(request)
-        self._short_lived[request] = request.url, tokens, policy.verdict(request.url, tokens)
+        self._short_lived[request] = request.url, tokens, policy.verdict(request.url, tokens, self.purposes)
         return None
 
     def _fetch(self, origin: Origin, request: Request) -> Deferred[RobotsPolicy]:
@@ -245,7 +250,7 @@ class RepMiddleware:
     def judged(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
         """The verdict on the request by the policy that applies to it; None if none does."""
         if policy is not None:
-            return policy.verdict(request.url, self.user_agent.tokens(request))
+            return policy.verdict(request.url, self.user_agent.tokens(request), self.purposes)
         origin = Origin.of(request.url)
         is_exempt = request.meta.get("dont_obey_robotstxt") or (origin is not None and self._exemptions.holds(origin))
         reason = VerdictReason.EXEMPT if is_exempt else VerdictReason.NOT_SUBJECT

@@ -30,6 +30,13 @@ from scrapy_rep.fetching import turns
 from scrapy_rep.fetching.redirects import RETRY_DELAY
 from scrapy_rep.protocol.freshness import LAST_TENTH, MAX_LIFETIME
 from scrapy_rep.protocol.lifecycle import BACKOFF_FIRST, BACKOFF_MAX
+from scrapy_rep.protocol.robotstxt.preferences import (
+    CONTENT_SIGNAL,
+    CONTENT_USAGE,
+    MAX_READ,
+    PREFERENCE_WORDS,
+    VOCABULARY,
+)
 from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS
 from scrapy_rep.protocol.status_policy import CAUTIOUS, RFC9309, result_of
 from scrapy_rep.scrapy_internals import head_limit, scheduler_door
@@ -132,6 +139,7 @@ def test_every_block_is_of_a_kind_that_a_test_runs() -> None:
         ("text", "log"),
         ("text", "example-output"),  # tests/test_example_project.py
         ("text", "builtin-output"),  # the same
+        ("text", "usage-output"),  # the same
         ("text", "modules"),
         ("text", "layers"),
         ("{eval-rst}", ""),  # sphinx-build, in .ci/run
@@ -346,6 +354,14 @@ def test_the_reasons_and_their_words() -> None:
     assert said == [(reason.name, *words) for reason, words in REASON_WORDS.items()]
 
 
+def test_the_categories_of_use() -> None:
+    said = [([*names(cells[0]), *names(cells[1]), *names(cells[2])], cells[3]) for cells in table("categories")]
+    by_directive = [[one.spellings.get(key) for key in (CONTENT_USAGE, CONTENT_SIGNAL)] for one in VOCABULARY]
+    ours = [[one.name, *filter(None, spellings)] for one, spellings in zip(VOCABULARY, by_directive, strict=True)]
+    assert said == list(zip(ours, [one.source for one in VOCABULARY], strict=True))
+    assert f"At most {MAX_READ:,} bytes of such lines" in PAGES["docs/usage.md"]
+
+
 def test_every_setting_has_a_heading_and_its_default() -> None:
     said = re.findall(r"^## ((?:REP|ROBOTSTXT)_\w+)\n\nDefault: `(.*)`$", PAGES["docs/settings.md"], re.MULTILINE)
     theirs = {"ROBOTSTXT_OBEY": True, "ROBOTSTXT_USER_AGENT": None}
@@ -395,6 +411,7 @@ FILLED_IN = {
     "rep/access/{}": [f"rep/access/{access.value}" for access in AccessResult if access is not AccessResult.REDIRECT],
     "rep/shadow/{}": [f"rep/shadow/{reason}" for reason in REFUSALS],
     "rep/crawl_delay/{}": ["rep/crawl_delay/obeyed", "rep/crawl_delay/capped", "rep/crawl_delay/ignored"],
+    "rep/usage/{}": [f"rep/usage/PURPOSE/{words}" for words in PREFERENCE_WORDS.values()],
     "rep/dropped/{}": [f"rep/dropped/{reason}" for reason in REFUSALS],
     "robotstxt/response_status_count/{}": ["robotstxt/response_status_count/N"],
     "robotstxt/exception_count/{}": ["robotstxt/exception_count/TYPE"],

@@ -108,14 +108,15 @@ def crawled(spider: str) -> Ended:
     return tours()[spider]
 
 
-SPIDERS = ("tour", "tour_as_guest", "tour_builtin")
+FOR_TRAINING = "tour -s REP_PURPOSES=train-ai"
+SPIDERS = ("tour", "tour_as_guest", "tour_builtin", FOR_TRAINING, f"{FOR_TRAINING} -s REP_PURPOSES_REFUSE=True")
 
 
 @cache
 def tours() -> dict[str, Ended]:
     """All of them, side by side: most of their time is spent waiting."""
     with ExitStack() as stack:
-        processes = {spider: stack.enter_context(crawling(spider)) for spider in SPIDERS}
+        processes = {spider: stack.enter_context(crawling(*spider.split())) for spider in SPIDERS}
         return {spider: ended(process) for spider, process in processes.items()}
 
 
@@ -138,6 +139,19 @@ def test_the_log_is_three_warnings(spider: str) -> None:
 def test_the_readme_shows_what_it_prints(spider: str, mark: str) -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     assert f"<!-- {mark} -->\n```text\n{crawled(spider).stdout}```\n" in readme
+
+
+def test_what_pages_may_be_used_for() -> None:
+    page = (ROOT / "docs" / "usage.md").read_text("utf-8")
+    assert f"<!-- usage-output -->\n```text\n{crawled(FOR_TRAINING).stdout}```\n" in page
+    assert f"`scrapy crawl {FOR_TRAINING}`" in page
+    refused = crawled(f"{FOR_TRAINING} -s REP_PURPOSES_REFUSE=True").stdout
+    assert re.findall(r"(/\w+/) +((?:line \d+|header), Content-\S+: .*)", refused) == [
+        ("/archive/", "line 8, Content-Usage: /archive/ train-ai=n"),
+        ("/desk/", "header, Content-Usage: train-ai=n"),
+        ("/archive/", "line 8, Content-Usage: /archive/ train-ai=n"),
+    ]
+    assert "8 pages refused" in refused
 
 
 def test_the_dry_run_that_the_readme_proposes() -> None:

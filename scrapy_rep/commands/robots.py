@@ -40,6 +40,13 @@ class Command(ScrapyCommand):
             metavar="TOKEN",
             help="the crawler's product token; repeat it for several, in order of preference",
         )
+        add(
+            "--purpose",
+            action="append",
+            default=[],
+            metavar="CATEGORY",
+            help="refuse pages that may not be used for this, such as train-ai; repeat it for several",
+        )
         add("--spider", metavar="NAME", help="use the settings and the product token of this spider")
         add("--input", metavar="FILE", help="read the URLs from this file, one on each line; '-' for standard input")
         add("--file", metavar="FILE", help="judge by this robots.txt and fetch nothing; '-' for standard input")

@@ -25,6 +25,7 @@ from scrapy_rep.commands.spiders import CommandSpider, Forgetting, Lookup, Store
 from scrapy_rep.commands.urls import Urls
 from scrapy_rep.protocol.origin import WITHOUT_ROBOTS
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinParser
 from scrapy_rep.settings import RepSettings
@@ -56,6 +57,9 @@ def prepare(settings: BaseSettings, opts: Namespace) -> None:
     settings.set("ADDONS", {"scrapy_rep.Addon": 500, **settings.getdict("ADDONS")}, priority="cmdline")
     if opts.agent:
         settings.set("ROBOTSTXT_USER_AGENT", opts.agent, priority="cmdline")
+    if opts.purpose:
+        settings.set("REP_PURPOSES", opts.purpose, priority="cmdline")
+        settings.set("REP_PURPOSES_REFUSE", True, priority="cmdline")
 
 
 def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any) -> int:
@@ -77,7 +81,8 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
     if is_offline(opts):
         rep = RepSettings.read(crawl_settings)
         tokens = UserAgent(crawl_settings, command_spider(model)()).product_tokens
-        crawl = Crawl(tokens, rep.status_policy, rep.crawl_delay_max, not_obeyed)
+        purposes = Purposes(rep.purposes, rep.purposes_refuse)
+        crawl = Crawl(tokens, rep.status_policy, rep.crawl_delay_max, purposes, not_obeyed)
         if isinstance(output, DiffOutput):
             before, after = (Side.of_file(name, crawl, rep.body_limit) for name in opts.diff)
             write_diff((before, after), crawl, urls, output)
@@ -190,6 +195,7 @@ def _judged(url: str, crawl: Crawl, robots: RobotsTxt) -> Finding:
     if url.partition(":")[0] in WITHOUT_ROBOTS:
         return Finding(url, crawl, verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
     try:
-        return Finding(url, crawl, verdict=robots.verdict(url, crawl.tokens))
+        verdict = robots.verdict(url, crawl.tokens).with_usage(robots.usage(url, crawl.tokens), crawl.purposes)
+        return Finding(url, crawl, verdict=verdict)
     except ValueError as exc:
         return Finding(url, crawl, str(exc))
