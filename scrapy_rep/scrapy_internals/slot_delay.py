@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from time import monotonic
 from typing import NamedTuple
 
 from scrapy import Request
 from scrapy.core.downloader import Downloader, Slot
 from scrapy.crawler import Crawler
+
+from scrapy_rep.scrapy_internals.compat import slot_clock
 
 logger = logging.getLogger("scrapy_rep")
 
@@ -45,7 +46,7 @@ class SlotDelays:
             delay = max(delay, minimum.delay)
         elif delay and slot.lastseen:
             # The slot has been used, usually for robots.txt, which is answered by now.
-            slot.lastseen = monotonic()
+            slot.lastseen = slot_clock()
         if delay:
             self._minimums[key] = _Minimum(slot, delay)
             _raise_delay(slot, delay)
@@ -54,7 +55,7 @@ class SlotDelays:
     def count_from_now(self, request: Request) -> None:
         minimum = self._minimums.get(request.meta.get(Downloader.DOWNLOAD_SLOT, ""))
         if minimum is not None:
-            minimum.slot.lastseen = monotonic()
+            minimum.slot.lastseen = slot_clock()
             _raise_delay(minimum.slot, minimum.delay)
 
     def _slot(self, key: str) -> Slot | None:

@@ -21,8 +21,10 @@ from benchmarks.measuring import head, row
 from crawling import ADDON, BUILTIN, CrawlSpider, SlotByOrigin
 from scrapy import Request
 from scrapy.crawler import CrawlerProcess
-from scrapy.utils.asyncio import call_later, sleep
+from scrapy.utils.asyncio import call_later
 from web import Web
+
+from scrapy_rep.scrapy_internals.compat import sleep
 
 ORIGINS, PAGES, ROUNDS = 1_000, 3, 3
 MAX_SECONDS = 300  # for one crawl

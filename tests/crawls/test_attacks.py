@@ -12,20 +12,21 @@ from typing import Any
 import pytest
 from crawling import CrawlSpider, SlotByOrigin, Time, crawl, in_turn, with_clock
 from pytest_twisted import ensureDeferred
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, IgnoreRequest
 from scrapy.http import Response
-from scrapy.utils.asyncio import sleep
 from web import RULES, Web, answer, most_at_once, redirect
 
 from scrapy_rep import RobotsUnreachable
+from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.signals import (
     request_forbidden,
     request_waited,
     robots_available,
     robots_fetched,
+    robots_parsed,
     robots_response,
 )
 
@@ -232,7 +233,7 @@ async def test_a_clock_set_back_makes_no_request_wait_longer(web: Web) -> None:
 
 @pytest.mark.parametrize(
     "signal",
-    [robots_response, robots_fetched, robots_available, request_waited, request_forbidden, signals.robots_parsed],
+    [robots_response, robots_fetched, robots_available, request_waited, request_forbidden, robots_parsed],
     ids=["response", "fetched", "available", "waited", "forbidden", "robots_parsed"],
 )
 @ensureDeferred

@@ -16,13 +16,13 @@ from crawling import Crawl, crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro
 from web import RULES, Route, Site, Web, answer, redirect
 
 from scrapy_rep import AccessResult, RobotsUnreachable
 from scrapy_rep.protocol.redirect_target import is_private
 from scrapy_rep.scrapy_internals import head_limit
+from scrapy_rep.scrapy_internals.compat import sleep
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 from crawling import CrawlSpider, Time, crawl, in_turn, with_clock
 from pytest_twisted import ensureDeferred
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
-from scrapy.utils.asyncio import sleep
 from web import RULES, Web, answer, redirect
 
 from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware, RobotsUnreachable
 from scrapy_rep.cache.origin_fetch import OriginFetch
+from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.signals import robots_parsed
 
 NOTHING = "user-agent: *\ndisallow: /\n"
 
@@ -304,7 +305,7 @@ async def test_robots_parsed_is_sent_once_an_origin(web: Web) -> None:
         sent.append((request.url, allowed[0], allowed[1], robotparser.crawl_delay("Bot/1")))
 
     def prepare(crawler: Crawler) -> None:
-        crawler.signals.connect(parsed, signals.robots_parsed)
+        crawler.signals.connect(parsed, robots_parsed)
 
     spider = in_turn(time, 90_000.0, 90_000.0)
     await crawl(site.url("/"), spider=spider, prepare=prepare, robots=with_clock(time))

@@ -16,10 +16,10 @@ from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
-from scrapy.utils.asyncio import sleep
 from web import RULES
 
 from scrapy_rep import RobotsUnreachable
+from scrapy_rep.scrapy_internals.compat import sleep
 
 
 @pytest.fixture

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 from crawling import CrawlSpider, SlotByOrigin, crawl
 from pytest_twisted import ensureDeferred
-from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro
 from web import RULES, Route, Site, Web, answer, redirect
+
+from scrapy_rep.scrapy_internals.compat import sleep
 
 PAGES = 5  # an origin
 DOWN = answer(status=503)

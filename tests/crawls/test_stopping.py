@@ -16,11 +16,11 @@ from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.exceptions import CloseSpider, IgnoreRequest
 from scrapy.http import Response
-from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro
 from web import RULES, Web, answer
 
 from scrapy_rep import RepMiddleware
+from scrapy_rep.scrapy_internals.compat import sleep
 
 HANGS = answer(kind="hang")
 # Those who wait have waited for longer than it takes to notice.

@@ -17,8 +17,9 @@ from scrapy.core.downloader import Downloader, Slot
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
-from scrapy.utils.asyncio import sleep
 from web import RULES, Site, Web, answer, most_at_once, redirect
+
+from scrapy_rep.scrapy_internals.compat import sleep
 
 QUEUES = ["scrapy.pqueues.DownloaderAwarePriorityQueue", "scrapy.pqueues.ScrapyPriorityQueue"]
 # Longer than any of these crawls: whoever waits for it to pass fails.

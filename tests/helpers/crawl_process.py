@@ -20,8 +20,10 @@ from scrapy import Request, Spider
 from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
-from scrapy.utils.asyncio import call_later, sleep
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
+
+from scrapy_rep.scrapy_internals.compat import sleep
 
 
 def tell(what: dict[str, Any]) -> None:

@@ -11,10 +11,10 @@ from scrapy import Request, Spider
 from scrapy.core.downloader import Downloader
 from scrapy.crawler import Crawler, CrawlerRunner
 from scrapy.http import Response
-from scrapy.utils.asyncio import sleep
 from scrapy.utils.httpobj import urlparse_cached
 
 from scrapy_rep import ForbiddenByRobots, RepMiddleware
+from scrapy_rep.scrapy_internals.compat import sleep
 
 ADDON = {"ADDONS": {"scrapy_rep.Addon": 500}}
 BUILTIN = {"ROBOTSTXT_OBEY": True}

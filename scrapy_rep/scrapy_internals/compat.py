@@ -1,0 +1,39 @@
+"""What newer releases of Scrapy have and older ones, from 2.14 on, have not: Scrapy's own, or ours in its place."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import scrapy.core.downloader
+import scrapy.exceptions
+import scrapy.signals
+import scrapy.utils.asyncio
+import twisted.internet.error
+from scrapy.utils.asyncio import is_asyncio_available
+from twisted.internet.task import deferLater
+
+
+async def _sleep(seconds: float) -> None:
+    if is_asyncio_available():
+        await asyncio.sleep(seconds)
+        return
+    from twisted.internet import reactor  # importing it installs one  # noqa: PLC0415
+
+    await deferLater(reactor, seconds)  # type: ignore[arg-type]
+
+
+sleep: Callable[[float], Awaitable[None]] = getattr(scrapy.utils.asyncio, "sleep", _sleep)
+"""For so many seconds. Scrapy's since 2.18."""
+
+robots_parsed: object = getattr(scrapy.signals, "robots_parsed", object())
+"""The signal. Scrapy's since 2.18; it is not sent by older ones' own middleware."""
+
+DownloadTimeoutError: type[Exception] = getattr(
+    scrapy.exceptions, "DownloadTimeoutError", twisted.internet.error.TimeoutError
+)
+"""What a download handler raises. Scrapy's since 2.15, Twisted's before."""
+
+slot_clock: Callable[[], float] = time.monotonic if hasattr(scrapy.core.downloader, "monotonic") else time.time
+"""The seconds that a download slot's `lastseen` is in: monotonic since 2.16, since the epoch before."""
