@@ -11,7 +11,9 @@ import scrapy.exceptions
 import scrapy.signals
 import scrapy.utils.asyncio
 import twisted.internet.error
+from scrapy.settings import BaseSettings
 from scrapy.utils.asyncio import is_asyncio_available
+from scrapy.utils.python import global_object_name
 from twisted.internet.task import deferLater
 
 
@@ -37,3 +39,13 @@ DownloadTimeoutError: type[Exception] = getattr(
 
 slot_clock: Callable[[], float] = time.monotonic if hasattr(scrapy.core.downloader, "monotonic") else time.time
 """The seconds that a download slot's `lastseen` is in: monotonic since 2.16, since the epoch before."""
+
+
+def switch_off(settings: BaseSettings, middleware: type) -> None:
+    """Leave out a downloader middleware that Scrapy enables by default."""
+    name = "DOWNLOADER_MIDDLEWARES"
+    settings.set_in_component_priority_dict(name, middleware, None)
+    if not hasattr(settings, "get_component_priority_dict_with_base"):
+        # Before Scrapy 2.15 the class does not replace the path that Scrapy's own list has.
+        middlewares = {**settings.getdict(name), global_object_name(middleware): None}
+        settings.set(name, middlewares, settings.getpriority(name) or 0)
