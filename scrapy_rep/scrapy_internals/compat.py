@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import scrapy.core.downloader
 import scrapy.exceptions
@@ -23,10 +24,10 @@ async def _sleep(seconds: float) -> None:
         return
     from twisted.internet import reactor  # importing it installs one  # noqa: PLC0415
 
-    await deferLater(reactor, seconds)  # type: ignore[arg-type]
+    await deferLater(reactor, seconds)
 
 
-sleep: Callable[[float], Awaitable[None]] = getattr(scrapy.utils.asyncio, "sleep", _sleep)
+sleep: Callable[[float], Coroutine[Any, Any, None]] = getattr(scrapy.utils.asyncio, "sleep", _sleep)
 """For so many seconds. Scrapy's since 2.18."""
 
 robots_parsed: object = getattr(scrapy.signals, "robots_parsed", object())

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from crawling import CrawlSpider, Time, crawl, in_turn, with_clock
+from crawling import CrawlSpider, Time, close_spider, crawl, in_turn, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from web import RULES, Web, answer, redirect
 
@@ -189,7 +188,7 @@ async def test_a_spider_that_closes_while_requests_wait_gives_them_back_to_the_q
             for request in self.requests:
                 yield self.prepared(request)
             await sleep(0.1)
-            raise CloseSpider("test")
+            close_spider(self, "test")
 
     result = await crawl(site.url("/a"), site.url("/private"), spider=Closes)
     assert not result.pages
