@@ -14,7 +14,7 @@ from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 from scrapy.http import Response
-from scrapy.utils.asyncio import call_later, sleep
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError, Deferred
 
@@ -39,6 +39,7 @@ from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.refusals import Refusals
+from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, call_when_closing
 from scrapy_rep.scrapy_internals.scheduler_door import SchedulerDoor

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
-from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
@@ -25,6 +24,7 @@ from scrapy_rep.protocol.lifecycle import DAY, Refetch, RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
 from scrapy_rep.storage import storage_of, stored

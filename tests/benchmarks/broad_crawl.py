@@ -33,8 +33,10 @@ from benchmarks.numbered_origins import KINDS, SLOW, NumberedOrigins
 from crawling import ADDON, BUILTIN, CrawlSpider, SlotByOrigin
 from redis_server import RedisServer
 from scrapy.crawler import CrawlerProcess
-from scrapy.utils.asyncio import call_later, sleep
+from scrapy.utils.asyncio import call_later
 from web import Web
+
+from scrapy_rep.scrapy_internals.compat import sleep
 
 ORIGINS, PAGES = 1_000, 3
 MAX_SECONDS = 900  # for one crawl
