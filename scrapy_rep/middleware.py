@@ -14,7 +14,7 @@ from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 from scrapy.http import Response
-from scrapy.utils.asyncio import call_later, sleep
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError, Deferred
 
@@ -24,18 +24,23 @@ from scrapy_rep.exceptions import refusal
 from scrapy_rep.exemptions import Exemptions
 from scrapy_rep.extensions.bypassed import Bypassed
 from scrapy_rep.extensions.crawl_delay import CrawlDelay
+from scrapy_rep.extensions.crawl_log import CrawlLog
 from scrapy_rep.extensions.drop_early import DropEarly
 from scrapy_rep.extensions.outage_log import OutageLog
 from scrapy_rep.extensions.report.collector import Report
 from scrapy_rep.extensions.robotstxt_denied import RobotsTxtDenied
+from scrapy_rep.extensions.sent_user_agent import SentUserAgent
+from scrapy_rep.extensions.usage_preferences import UsagePreferences
 from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
 from scrapy_rep.misconfiguration import warn_of_misconfiguration
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
+from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.refusals import Refusals
+from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, call_when_closing
 from scrapy_rep.scrapy_internals.scheduler_door import SchedulerDoor
@@ -68,6 +73,7 @@ class RepMiddleware:
         self._crawler = crawler
         self._stats = crawler.stats
         self._shadow = settings.shadow
+        self.purposes = Purposes(settings.purposes, settings.purposes_refuse) if settings.purposes else None
         self._refusals = Refusals(crawler, settings.shadow)
         self._exemptions = Exemptions(crawler, settings.exempt)
         self._downloads = UncountedDownloads(crawler)
@@ -95,14 +101,18 @@ class RepMiddleware:
     def _start_extensions(self, settings: RepSettings) -> None:
         # Held here, because signals do not keep their receivers alive.
         self._extensions: list[object] = [
+            CrawlLog(self._crawler, settings),
             OutageLog(self._crawler, settings, self),
             CrawlDelay(self._crawler, settings.crawl_delay_max, self),
+            SentUserAgent(self._crawler, self),
             Bypassed(self._crawler, settings.bypassed, settings.shadow, self),
         ]
         if not settings.shadow:
             self._extensions.append(RobotsTxtDenied(self._crawler))
             if settings.drop_early:
                 self._extensions.append(DropEarly(self._crawler, self))
+        if self.purposes is not None:
+            self._extensions.append(UsagePreferences(self._crawler, self.purposes, settings.shadow, self))
         if settings.report is not None:
             self._extensions.append(Report(self._crawler, settings, self))
 
@@ -178,7 +188,7 @@ class RepMiddleware:
             self._stats.inc_value("rep/cache/stale")
         tokens = self.user_agent.tokens(request)
         if self.before_fetch or not policy.allows(request.url, tokens):
-            self._act_on(policy.verdict(request.url, tokens), request)
+            self._act_on(policy.verdict(request.url, tokens, self.purposes), request)
 
     def _act_on(self, verdict: Verdict, request: Request) -> None:
         if not verdict.allowed:
@@ -199,7 +209,7 @@ class RepMiddleware:
         if policy is None:
             return origin
         tokens = self.product_tokens(request)
-        self._short_lived[request] = request.url, tokens, policy.verdict(request.url, tokens)
+        self._short_lived[request] = request.url, tokens, policy.verdict(request.url, tokens, self.purposes)
         return None
 
     def _fetch(self, origin: Origin, request: Request) -> Deferred[RobotsPolicy]:
@@ -251,7 +261,7 @@ class RepMiddleware:
     def judged(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
         """The verdict on the request by the policy that applies to it; None if none does."""
         if policy is not None:
-            return policy.verdict(request.url, self.user_agent.tokens(request))
+            return policy.verdict(request.url, self.user_agent.tokens(request), self.purposes)
         origin = Origin.of(request.url)
         is_exempt = request.meta.get("dont_obey_robotstxt") or (origin is not None and self._exemptions.holds(origin))
         reason = VerdictReason.EXEMPT if is_exempt else VerdictReason.NOT_SUBJECT
@@ -283,7 +293,7 @@ class RepMiddleware:
 
     def product_tokens(self, request: Request) -> ProductTokens:
         try:
-            return self.user_agent.tokens(request)
+            return self.user_agent.tokens(request, decides=False)
         except ValueError:  # `process_request` raises it
             return self.user_agent.product_tokens
 
@@ -310,7 +320,6 @@ class RepMiddleware:
         hits = self._decided_at_once - self._released_number
         if hits > 0:
             self._stats.inc_value("rep/cache/hit", hits)
-        self._refusals.sum_up()
         await self._resolver.close()
 
 

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from installed_scrapy import TIMEOUT
 
 ROOT = Path(__file__).parents[1]
 # A proxy that nobody is: the crawl needs no network, and what a machine says of its own may not break it.
@@ -29,7 +30,7 @@ NOT_IN_GROUPS_OF_ITS_OWN = {
     "club": ("HTTP 403", "unavailable", "/ /events", {}),
     "harbour": ("HTTP 503", "unreachable", "", {"/": "HTTP 503"}),
     "maze": ("302 -> maze", "unavailable", "/ /exit", {}),
-    "tunnel": ("no answer", "unreachable", "", {"/": "DownloadTimeoutError"}),
+    "tunnel": ("no answer", "unreachable", "", {"/": TIMEOUT}),
 }
 TOUR = {
     "library": ("HTTP 200", "success", "/ /archive/ /desk/", {"/members/": "line 6, Disallow: /members/"}),
@@ -108,14 +109,15 @@ def crawled(spider: str) -> Ended:
     return tours()[spider]
 
 
-SPIDERS = ("tour", "tour_as_guest", "tour_builtin")
+FOR_TRAINING = "tour -s REP_PURPOSES=train-ai"
+SPIDERS = ("tour", "tour_as_guest", "tour_builtin", FOR_TRAINING, f"{FOR_TRAINING} -s REP_PURPOSES_REFUSE=True")
 
 
 @cache
 def tours() -> dict[str, Ended]:
     """All of them, side by side: most of their time is spent waiting."""
     with ExitStack() as stack:
-        processes = {spider: stack.enter_context(crawling(spider)) for spider in SPIDERS}
+        processes = {spider: stack.enter_context(crawling(*spider.split())) for spider in SPIDERS}
         return {spider: ended(process) for spider, process in processes.items()}
 
 
@@ -136,8 +138,22 @@ def test_the_log_is_three_warnings(spider: str) -> None:
 
 @pytest.mark.parametrize(("spider", "mark"), [("tour", "example-output"), ("tour_builtin", "builtin-output")])
 def test_the_readme_shows_what_it_prints(spider: str, mark: str) -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
-    assert f"<!-- {mark} -->\n```text\n{crawled(spider).stdout}```\n" in readme
+    readme, printed = (ROOT / "README.md").read_text("utf-8"), crawled(spider).stdout
+    printed = printed.replace(f" {TIMEOUT}\n", " DownloadTimeoutError\n")
+    assert f"<!-- {mark} -->\n```text\n{printed}```\n" in readme
+
+
+def test_what_pages_may_be_used_for() -> None:
+    page = (ROOT / "docs" / "usage.md").read_text("utf-8")
+    assert f"<!-- usage-output -->\n```text\n{crawled(FOR_TRAINING).stdout}```\n" in page
+    assert f"`scrapy crawl {FOR_TRAINING}`" in page
+    refused = crawled(f"{FOR_TRAINING} -s REP_PURPOSES_REFUSE=True").stdout
+    assert re.findall(r"(/\w+/) +((?:line \d+|header), Content-\S+: .*)", refused) == [
+        ("/archive/", "line 8, Content-Usage: /archive/ train-ai=n"),
+        ("/desk/", "header, Content-Usage: train-ai=n"),
+        ("/archive/", "line 8, Content-Usage: /archive/ train-ai=n"),
+    ]
+    assert "8 pages refused" in refused
 
 
 def test_the_dry_run_that_the_readme_proposes() -> None:
@@ -156,7 +172,7 @@ def test_a_policy_shows_in_the_table() -> None:
 def test_a_crawl_that_can_not_start_leaves_nothing_behind() -> None:
     with crawling("tour", "-s", "REP_FETCH_TIMEOUT=0") as process:
         crawl = ended(process)
-    assert crawl.status != 0
+    assert crawl.stdout == ""
     assert "REP_FETCH_TIMEOUT is '0'" in crawl.stderr
 
 
