@@ -1,5 +1,4 @@
-"""What a request for a robots.txt tells plugins that fetch by other means than Scrapy: fetch it once, as plain text, and
-no more of it than it takes.
+"""What a request for a robots.txt tells plugins that fetch by other means than Scrapy: plain text, once, not endlessly.
 
 No plugin is imported here. One that is not installed reads none of these request meta.
 """
@@ -14,7 +13,7 @@ from scrapy.settings import BaseSettings
 from scrapy_rep.settings import RepSettings
 
 MAX_TIMES_BODY_LIMIT = 8
-"""A file of that many times REP_BODY_LIMIT is still read, up to that limit, if a plugin can only take all or nothing."""
+"""Where a plugin can only take all or nothing, it takes files of up to that many times REP_BODY_LIMIT."""
 # scrapy-zyte-api's parameters that say from where to fetch, not what.
 _ZYTE_API_ROUTES = ("device", "geolocation", "ipType", "tags")
 
@@ -32,17 +31,18 @@ def meta_for_services(crawl: BaseSettings, settings: RepSettings, trigger: Reque
 def _for_impersonate(settings: RepSettings, trigger: Request) -> dict[str, Any]:
     """scrapy-impersonate: as the other request, or a server may take us for somebody else. The plugin does not obey
     DOWNLOAD_TIMEOUT, and receives whole bodies."""
+    args, options = (trigger.meta.get(f"impersonate_{name}") or {} for name in ("args", "curl_options"))
     meta: dict[str, Any] = {
         "impersonate_args": {"timeout": settings.fetch_timeout},  # seconds
         "impersonate_curl_options": {
-            **trigger.meta.get("impersonate_curl_options", {}),
+            **options,
             "MAXFILESIZE_LARGE": MAX_TIMES_BODY_LIMIT * settings.body_limit,  # bytes on the wire
         },
     }
     if "impersonate" in trigger.meta:
         meta["impersonate"] = trigger.meta["impersonate"]
-    if "verify" in trigger.meta.get("impersonate_args", {}):
-        meta["impersonate_args"]["verify"] = trigger.meta["impersonate_args"]["verify"]
+    if "verify" in args:
+        meta["impersonate_args"]["verify"] = args["verify"]
     return meta
 
 
