@@ -119,8 +119,9 @@ class Purposes:
 
     def refused_by(self, preferences: Mapping[str, bool]) -> str | None:
         """The first purpose for which a page with these preferences is refused; None if it is not."""
-        disallowed = (category for category in self.categories if preferences.get(category) is False)
-        return next(disallowed, None) if self.refuse else None
+        if not self.refuse:
+            return None
+        return next((category for category in self.categories if preferences.get(category) is False), None)
 
 
 def stricter(stated: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
