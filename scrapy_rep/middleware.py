@@ -14,7 +14,7 @@ from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 from scrapy.http import Response
-from scrapy.utils.asyncio import call_later, sleep
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError, Deferred
 
@@ -23,10 +23,12 @@ from scrapy_rep.clock import Clock
 from scrapy_rep.exceptions import refusal
 from scrapy_rep.exemptions import Exemptions
 from scrapy_rep.extensions.crawl_delay import CrawlDelay
+from scrapy_rep.extensions.crawl_log import CrawlLog
 from scrapy_rep.extensions.drop_early import DropEarly
 from scrapy_rep.extensions.outage_log import OutageLog
 from scrapy_rep.extensions.report.collector import Report
 from scrapy_rep.extensions.robotstxt_denied import RobotsTxtDenied
+from scrapy_rep.extensions.sent_user_agent import SentUserAgent
 from scrapy_rep.extensions.usage_preferences import UsagePreferences
 from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
 from scrapy_rep.misconfiguration import warn_of_misconfiguration
@@ -37,6 +39,7 @@ from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.refusals import Refusals
+from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, call_when_closing
 from scrapy_rep.scrapy_internals.scheduler_door import SchedulerDoor
@@ -96,8 +99,10 @@ class RepMiddleware:
     def _start_extensions(self, settings: RepSettings) -> None:
         # Held here, because signals do not keep their receivers alive.
         self._extensions: list[object] = [
+            CrawlLog(self._crawler, settings),
             OutageLog(self._crawler, settings, self),
             CrawlDelay(self._crawler, settings.crawl_delay_max, self),
+            SentUserAgent(self._crawler, self),
         ]
         if not settings.shadow:
             self._extensions.append(RobotsTxtDenied(self._crawler))
@@ -278,7 +283,7 @@ class RepMiddleware:
 
     def product_tokens(self, request: Request) -> ProductTokens:
         try:
-            return self.user_agent.tokens(request)
+            return self.user_agent.tokens(request, decides=False)
         except ValueError:  # `process_request` raises it
             return self.user_agent.product_tokens
 
@@ -305,7 +310,6 @@ class RepMiddleware:
         hits = self._decided_at_once - self._released_number
         if hits > 0:
             self._stats.inc_value("rep/cache/hit", hits)
-        self._refusals.sum_up()
         await self._resolver.close()
 
 

@@ -197,7 +197,7 @@ class RepSettings:
         {}, _classes, "a dict of schemes without their colon, each to a storage class or its import path"
     )
     """Scheme -> class or its import path; None removes a built-in scheme."""
-    memory_origins: int = _whole(10_000, "origins", 1)
+    memory_origins: int = _whole(38_600, "origins", 1)
     memory_octets: int = _whole(64 * 2**20, "bytes", 2**20)
     lifetime_min: float = _seconds(3_600.0, at_most=MAX_LIFETIME)
     unreachable_days: float = _setting(30.0, partial(_number, float, 1), "a number of days, at least 1")

@@ -52,6 +52,19 @@ class Hop:
 
 
 @dataclass(frozen=True, slots=True)
+class Compared:
+    """With `--compare`: what Scrapy's own middleware and parser would answer."""
+
+    allowed: bool
+    why: str = ""
+    """Why the answer differs; empty if it does not."""
+
+    @property
+    def words(self) -> str:
+        return f"{'allowed' if self.allowed else 'refused'}: {printable(self.why)}" if self.why else "the same"
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """What was found out about one URL."""
 
@@ -69,6 +82,8 @@ class Finding:
     """The requests that were made for this URL."""
     now: float = 0.0
     """Seconds since the epoch."""
+    compared: Compared | None = None
+    """None without `--compare`, and if there is no verdict."""
     is_listed: bool = False
     """Nobody asked about the URL: it is an origin in a list of what is stored."""
 
@@ -169,6 +184,7 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "usage": [_usage_as_json(finding.usage, category) for category in finding.usage],
         **_said(robots),
         "error": finding.error or None,
+        **({"scrapy": asdict(finding.compared)} if finding.compared is not None else {}),
         **({"forgotten": finding.forgotten} if finding.forgotten is not None else {}),
         **({"robots_txt": robots.octets.decode("utf-8", "replace") if robots is not None else None} if show else {}),
     }
@@ -185,7 +201,8 @@ def as_line(finding: Finding) -> str:
     verdict, why = finding.verdict, finding.why
     if verdict is not None and verdict.access is not AccessResult.SUCCESS and verdict.answer:
         why = f"{why}: {printable(verdict.answer)}"
-    return f"{finding.word}\t{printable(finding.url, None)}\t{why}"
+    compared = f"\tScrapy's own: {finding.compared.words}" if finding.compared is not None else ""
+    return f"{finding.word}\t{printable(finding.url, None)}\t{why}{compared}"
 
 
 def as_text(finding: Finding, *, colour: bool = False, show: str | None = None) -> str:
@@ -210,6 +227,8 @@ def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
     if not finding.is_listed or finding.error:
         code = RED if finding.allowed is False else GREEN if finding.allowed else YELLOW
         yield _painted(f"{finding.word:<{LABEL}}", code, colour), finding.why
+    if finding.compared is not None:
+        yield "Scrapy's own", finding.compared.words
     if finding.verdict is None and finding.policy is None:
         return
     if finding.verdict is not None and finding.verdict.reason in NO_ROBOTS_TXT_APPLIES:

@@ -53,12 +53,19 @@ class Command(ScrapyCommand):
         add("--cached", action="store_true", help="judge by what REP_STORAGE has; without URLs, list what it has")
         add("--forget", action="store_true", help="remove what REP_STORAGE has of the URLs' origins")
         add("--all", action="store_true", help="with --forget: remove everything")
+        add("--compare", action="store_true", help="tell also what Scrapy's own middleware would answer, and why")
+        add(
+            "--diff",
+            nargs=2,
+            metavar=("A", "B"),
+            help="tell what changes for the crawler from robots.txt A to B: files, or an origin that REP_STORAGE has",
+        )
         add("--show", action="store_const", const="lines", help="show the lines of robots.txt that matter")
         add("--show=all", action="store_const", const="all", dest="show", help="show all of robots.txt")
         add("--json", action="store_true", help="print one JSON object for each URL")
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
-        from scrapy_rep.commands.run import prepare  # noqa: PLC0415 - see above
+        from scrapy_rep.commands.run import is_offline, prepare  # noqa: PLC0415 - see above
 
         super().process_options(args, opts)
         if args == ["-"]:
@@ -66,7 +73,7 @@ class Command(ScrapyCommand):
             opts.input = opts.input or "-"
         if wrong := _wrong_usage(args, opts):
             raise UsageError(wrong, print_help=False)
-        self.requires_crawler_process = opts.file is None or opts.spider is not None
+        self.requires_crawler_process = opts.spider is not None or not is_offline(opts)
         prepare(cast("Settings", self.settings), opts)
 
     def run(self, args: list[str], opts: Namespace) -> None:
@@ -96,10 +103,19 @@ def _wrong_usage(urls: list[str], opts: Namespace) -> str:
         (urls and opts.all, "--all needs no URLs"),
         (opts.all and not opts.forget, "--all needs --forget"),
         ((opts.file is not None) + opts.cached + opts.forget > 1, "--file, --cached and --forget exclude each other"),
+        (opts.compare and (opts.cached or opts.forget), "--compare excludes --cached and --forget"),
+        (
+            opts.diff and (opts.file or opts.cached or opts.forget or opts.compare or opts.show),
+            "--diff excludes --file, --cached, --forget, --compare and --show",
+        ),
+        (
+            opts.diff and [opts.input, *opts.diff].count("-") > 1,
+            "standard input can be only one of the URLs and the two robots.txt",
+        ),
         (is_list and opts.show, "--show and a list of URLs exclude each other"),
         (opts.input == opts.file == "-", "standard input cannot be both the URLs and the robots.txt"),
         (
-            not (urls or is_list or opts.cached or opts.all),
+            not (urls or is_list or opts.cached or opts.all or opts.diff),
             "give a URL, or '-' to read URLs from standard input",
         ),
     )

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
-from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
@@ -25,6 +24,7 @@ from scrapy_rep.protocol.lifecycle import DAY, Refetch, RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
 from scrapy_rep.storage import storage_of, stored
@@ -35,7 +35,7 @@ from scrapy_rep.user_agent import SPIDER_ATTRIBUTE
 T = TypeVar("T")
 
 # What the command's spider takes over from the one that `--spider` names.
-_OF_THE_SPIDER = ("name", "custom_settings", "update_settings", "user_agent", SPIDER_ATTRIBUTE)
+_OF_THE_SPIDER = ("name", "allowed_domains", "custom_settings", "update_settings", "user_agent", SPIDER_ATTRIBUTE)
 # URLs that Scrapy requests as they stand; to make a request of each would cost as much as all the rest.
 _PLAIN_URL = re.compile(r"https?://[a-z0-9.-]+(?::[0-9]{1,4})?/[A-Za-z0-9._~:/?!$&'()*+,;=@-]*")
 
@@ -224,14 +224,19 @@ class StoredLookup(Lookup):
         origin = self._middleware.applicable_origin(request)
         if origin is None:
             return None
-        octets = await self._stored(self._storage.get, str(origin))
-        entry = None if octets is None else decoded(octets, origin.robots_url, self._settings.body_limit)
-        if entry is None:
-            raise UnknownError(f"nothing is stored of {origin}")
+        entry = await self._entry(origin)
         now = self._middleware.now()
         if error := self._why_unusable(str(origin), self._policy_at(entry, now)):
             raise UnknownError(error)
         return self._policies.put(origin, entry, now)
+
+    async def _entry(self, origin: Origin) -> Entry:
+        """What is stored of the origin. Raises UnknownError."""
+        octets = await self._stored(self._storage.get, str(origin))
+        entry = None if octets is None else decoded(octets, origin.robots_url, self._settings.body_limit)
+        if entry is None:
+            raise UnknownError(f"nothing is stored of {origin}")
+        return entry
 
     def _policy_at(self, entry: Entry, now: float) -> RobotsPolicy:
         return policy_at(entry, now, self._settings.unreachable_days * DAY)

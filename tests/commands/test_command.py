@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import run_python
+from command import Ended, assert_wrong_usage
 from web import Web, answer, redirect
 
 from scrapy_rep.protocol.entry import decoded, encoded
@@ -31,27 +30,8 @@ Disallow: /
 
 Sitemap: https://example.com/sitemap.xml
 """
-NO_PROXY = {"http_proxy": "", "HTTP_PROXY": ""}
 ANOTHER_REACTOR = "twisted.internet.selectreactor.SelectReactor"
 QUICK = ["-s", "REP_FETCH_RETRIES=0", "-s", "USER_AGENT=ExampleBot/1.0"]
-
-
-class Ended:
-    """A command that has."""
-
-    def __init__(self, *arguments: str, cwd: Path, stdin: bytes | None = None) -> None:
-        command = ["-m", "scrapy", "robots", *arguments]
-        done = run_python(*command, cwd=cwd, environment=NO_PROXY, stdin=stdin or b"")
-        self.status, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
-
-    @property
-    def objects(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.stdout.splitlines()]
-
-    def row(self, label: str) -> str:
-        """The words beside a label, of the first URL."""
-        (line, *_) = (line for line in self.stdout.splitlines() if line.startswith(f"  {label}"))
-        return line[2 + len(label) :].strip()
 
 
 @pytest.fixture
@@ -115,17 +95,6 @@ def test_exit_status_2_where_a_setting_is_wrong(offline: Path, options: list[str
 def test_exit_status_2_where_the_storage_is_wrong(tmp_path: Path, options: list[str]) -> None:
     done = Ended("-s", "REP_STORAGE=sqlight:x", *options, "https://example.com/", cwd=tmp_path)
     assert_wrong_usage(done, "REP_STORAGE is 'sqlight:x'; set it to an address that begins with one of memory:")
-
-
-def assert_wrong_usage(done: Ended, told: str) -> None:
-    """In one line, below the usage."""
-    assert done.status == 2
-    assert done.stdout == ""
-    usage, _, error = done.stderr.partition("error: ")
-    assert usage.startswith("Usage")
-    assert "Traceback" not in usage
-    assert error.startswith(told)
-    assert error.count("\n") == 1
 
 
 def test_what_else_keeps_a_crawl_from_starting_is_no_wrong_usage(project: Path) -> None:

@@ -11,16 +11,17 @@ from scrapy import Request, Spider
 from scrapy.core.downloader import Downloader
 from scrapy.crawler import Crawler, CrawlerRunner
 from scrapy.http import Response
-from scrapy.utils.asyncio import sleep
+from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.httpobj import urlparse_cached
 
 from scrapy_rep import ForbiddenByRobots, RepMiddleware
+from scrapy_rep.scrapy_internals.compat import sleep
 
 ADDON = {"ADDONS": {"scrapy_rep.Addon": 500}}
 BUILTIN = {"ROBOTSTXT_OBEY": True}
 # No test asks for a robots.txt twice, or waits for one to come back, unless it is about that.
 QUIET = {"REP_FETCH_RETRIES": 0, "REP_UNREACHABLE_WAIT": 0, "TELNETCONSOLE_ENABLED": False, "RETRY_ENABLED": False}
-DENIED = "Nothing was crawled, for every start request"
+DENIED = "Nothing was crawled, because every start request"
 
 
 class SlotByOrigin(Downloader):
@@ -96,6 +97,12 @@ class CrawlSpider(Spider):
             self.crawl.refused[asked] = error
         else:
             self.crawl.failed[asked] = error
+
+
+def close_spider(spider: Spider, reason: str) -> None:
+    """For use in `start`, where Scrapy before 2.18 does not heed a CloseSpider."""
+    assert spider.crawler.engine is not None
+    deferred_from_coro(spider.crawler.engine.close_spider_async(reason=reason))
 
 
 async def crawl(
