@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, Spider, signals
@@ -22,6 +22,7 @@ from scrapy_rep.cache.building import resolver_of
 from scrapy_rep.clock import Clock
 from scrapy_rep.exceptions import refusal
 from scrapy_rep.exemptions import Exemptions
+from scrapy_rep.extensions.bypassed import Bypassed
 from scrapy_rep.extensions.crawl_delay import CrawlDelay
 from scrapy_rep.extensions.crawl_log import CrawlLog
 from scrapy_rep.extensions.drop_early import DropEarly
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("scrapy_rep")
 
 T = TypeVar("T")
+Look: TypeAlias = Callable[[Request, Response], Awaitable[None] | None]
 
 
 class RepMiddleware:
@@ -91,7 +93,7 @@ class RepMiddleware:
         # The spider may still change before it is opened; but a wrong value has to stop the start now.
         self.user_agent = UserAgent(crawler.settings, crawler.spider)
         self.before_fetch: list[Callable[[Request, Verdict], None]] = []
-        self.after_fetch: list[Callable[[Request, Response], Awaitable[None] | None]] = []
+        self.after_fetch: list[Look] = []
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
         self._start_extensions(settings)
@@ -103,6 +105,7 @@ class RepMiddleware:
             OutageLog(self._crawler, settings, self),
             CrawlDelay(self._crawler, settings.crawl_delay_max, self),
             SentUserAgent(self._crawler, self),
+            Bypassed(self._crawler, settings.bypassed, settings.shadow, self),
         ]
         if not settings.shadow:
             self._extensions.append(RobotsTxtDenied(self._crawler))
@@ -158,12 +161,19 @@ class RepMiddleware:
         return self._wait_here(origin, request)
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
-        """The response, where nothing looks at it first; else an awaitable of it, which may raise ForbiddenByRobots."""
-        is_looked_at = self.after_fetch and ROBOTS_TXT_REQUEST not in request.meta
-        return self._looked_at(request, response) if is_looked_at else response
+        """The response, or an awaitable of it where a look takes time. Either may raise ForbiddenByRobots."""
+        looks = iter(self.after_fetch if ROBOTS_TXT_REQUEST not in request.meta else ())
+        for look in looks:
+            under_way = look(request, response)
+            if under_way is not None:
+                return self._looked_at(request, response, first=under_way, looks=looks)
+        return response
 
-    async def _looked_at(self, request: Request, response: Response) -> Response:
-        for look in self.after_fetch:
+    async def _looked_at(
+        self, request: Request, response: Response, first: Awaitable[None], looks: Iterator[Look]
+    ) -> Response:
+        await first
+        for look in looks:
             under_way = look(request, response)
             if under_way is not None:
                 await under_way

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from scrapy.settings import BaseSettings, default_settings
@@ -140,6 +140,12 @@ def _category(name: Any) -> str:
     raise _WrongPartError(f"{name!r} is no category of use{meant}")
 
 
+def _bypassed(value: Any) -> str:
+    if value not in {"count", "drop"}:
+        raise ValueError
+    return str(value)
+
+
 def _report(value: Any) -> str | None:
     if value is None or value == "":
         return None
@@ -223,6 +229,7 @@ class RepSettings:
     crawl_delay_max: float = _seconds(0.0)
     """0 obeys no Crawl-delay."""
     drop_early: bool = _switch()
+    bypassed: Literal["count", "drop"] = _setting("count", _bypassed, "'count' or 'drop'")
     sitemaps_max: int = _whole(1_000, "sitemaps", 0)
     """For each origin."""
     purposes: tuple[str, ...] = _setting(

@@ -30,6 +30,7 @@ STATS: Mapping[str, str] = {
     "rep/shadow/unreachable": "requests that would have been dropped because robots.txt was unreachable",
     "rep/shadow/too_costly": "requests that would have been dropped because comparing them would take too long",
     "rep/shadow/usage": "requests and responses that would have been dropped by `REP_PURPOSES_REFUSE`",
+    "rep/bypassed": "pages that a handler or a service fetched although robots.txt forbids them (`REP_BYPASSED`)",
     "rep/exempt": "requests that passed by `REP_EXEMPT`",
     "rep/crawl_delay/obeyed": "files read with a `Crawl-delay` for this crawler that is obeyed",
     "rep/crawl_delay/capped": "files read with one that is obeyed up to `REP_CRAWL_DELAY_MAX`",

@@ -46,5 +46,9 @@ class MiddlewareAccess(Protocol):
     def judged(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
         """The verdict on the request by the policy that applies to it; None if none does."""
 
+    async def policy(self, request: Request) -> RobotsPolicy | None:
+        """What applies to the request, once it is known; None where nothing does. Raises IgnoreRequest if the crawl
+        closes first."""
+
     def report_forbidden(self, request: Request, verdict: Verdict) -> None:
         """A request is refused: count it, log it, send `request_forbidden`."""
