@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -122,12 +122,9 @@ class Verdict:
         """The same for a crawl with these purposes. What robots.txt does not apply to is never refused for them."""
         is_subject = self.reason is not VerdictReason.EXEMPT and self.reason is not VerdictReason.NOT_SUBJECT
         purpose = purposes.refused_by(usage) if self.allowed and is_subject else None
-        allowed, reason, rule = self.allowed, self.reason, self.rule
-        if purpose is not None:
-            allowed, reason, rule = False, VerdictReason.USAGE, None
-        return Verdict(  # five times as fast as `replace`
-            allowed, reason, rule, self.product_token, self.access, self.robots_url, self.answer, usage, purpose
-        )
+        if purpose is None:
+            return replace(self, usage=usage)
+        return replace(self, allowed=False, reason=VerdictReason.USAGE, rule=None, usage=usage, purpose=purpose)
 
 
 def most_specific(places: Sequence[int], patterns: Sequence[str], allow: Sequence[int]) -> int:
