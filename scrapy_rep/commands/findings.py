@@ -41,6 +41,10 @@ class Crawl:
     """The robots.txt of `--file`, for all URLs."""
     file_name: str = ""
 
+    def verdict(self, robots: RobotsTxt, url: str) -> Verdict:
+        """Its verdict by a file alone. Raises ValueError for what is no URL."""
+        return robots.verdict(url, self.tokens).with_usage(robots.usage(url, self.tokens), self.purposes)
+
 
 @dataclass(frozen=True, slots=True)
 class Hop:

@@ -66,7 +66,7 @@ class Statement:
     """The path that it is about, as it stands in the file; empty if it is about all paths."""
     text: str
     """The preferences as written, for people; cut to MAX_TEXT characters."""
-    preferences: Mapping[str, bool]
+    preferences: Mapping[str, bool] = field(hash=False)
     """By category, whether that use is allowed; a category without a preference is not in it."""
 
     @property
