@@ -112,7 +112,7 @@ class Finding:
     @property
     def deciding(self) -> Rule | Statement | None:
         """What decides about the URL in the robots.txt."""
-        return (self.verdict.rule or self.verdict.statement) if self.verdict is not None else None
+        return self.verdict.decided_by if self.verdict is not None else None
 
     @property
     def usage(self) -> Usage:
