@@ -22,6 +22,7 @@ from scrapy_rep.cache.building import resolver_of
 from scrapy_rep.clock import Clock
 from scrapy_rep.exceptions import refusal
 from scrapy_rep.exemptions import Exemptions
+from scrapy_rep.extensions.archive import Archive
 from scrapy_rep.extensions.crawl_delay import CrawlDelay
 from scrapy_rep.extensions.drop_early import DropEarly
 from scrapy_rep.extensions.outage_log import OutageLog
@@ -100,6 +101,8 @@ class RepMiddleware:
             self._extensions.append(RobotsTxtDenied(self._crawler))
             if settings.drop_early:
                 self._extensions.append(DropEarly(self._crawler, self))
+        if settings.archive is not None:
+            self._extensions.append(Archive(self._crawler, settings, self))
         if settings.report is not None:
             self._extensions.append(Report(self._crawler, settings, self))
 

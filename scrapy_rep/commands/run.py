@@ -32,6 +32,8 @@ logger = logging.getLogger("scrapy_rep")
 FOR_ASKING: dict[str, Any] = {
     "REP_UNREACHABLE_WAIT": 0,
     "REP_REPORT": None,
+    "REP_ARCHIVE": None,
+    "REP_REFUSALS": None,
     "LOG_LEVEL": "ERROR",
     "JOBDIR": None,
     "SCHEDULER": "scrapy.core.scheduler.Scheduler",
