@@ -25,7 +25,9 @@ from scrapy_rep.exemptions import Exemptions
 from scrapy_rep.extensions.archive import Archive
 from scrapy_rep.extensions.crawl_delay import CrawlDelay
 from scrapy_rep.extensions.drop_early import DropEarly
+from scrapy_rep.extensions.evidence import Evidence
 from scrapy_rep.extensions.outage_log import OutageLog
+from scrapy_rep.extensions.refusals_log import RefusalsLog
 from scrapy_rep.extensions.report.collector import Report
 from scrapy_rep.extensions.robotstxt_denied import RobotsTxtDenied
 from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
@@ -101,6 +103,10 @@ class RepMiddleware:
             self._extensions.append(RobotsTxtDenied(self._crawler))
             if settings.drop_early:
                 self._extensions.append(DropEarly(self._crawler, self))
+        if settings.evidence:
+            self._extensions.append(Evidence(self._crawler, self))
+        if settings.refusals is not None:
+            self._extensions.append(RefusalsLog(self._crawler, settings, self))
         if settings.archive is not None:
             self._extensions.append(Archive(self._crawler, settings, self))
         if settings.report is not None:
