@@ -101,7 +101,6 @@ class Lookup:
         # The middleware's own keeps few policies parsed, for a crawl asks for most URLs of an origin in a row.
         self._policies = Memory(
             MemoryStorage(settings.memory_origins, settings.memory_octets),
-            settings.memory_origins,
             settings.memory_octets,
             settings.unreachable_days * DAY,
             settings.body_limit,

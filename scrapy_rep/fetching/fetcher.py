@@ -73,8 +73,8 @@ class Fetcher:
         self._turns = FetchTurns(settings.fetch_concurrency)
         self._body_limit = _BodyLimit(crawler, settings.body_limit)
         self._head_limit = HeadLimit(crawler)
-        # By trigger: whether its last answer came from a private host.
-        self._was_private: WeakKeyDictionary[Request, bool] = WeakKeyDictionary()
+        # By trigger: the hosts of its last answer, named and connected to.
+        self._last_hosts: WeakKeyDictionary[Request, list[str]] = WeakKeyDictionary()
 
     async def fetch(
         self,
@@ -161,11 +161,11 @@ class Fetcher:
         origin, address = Origin.of(request.url), response.ip_address
         if (response.request or request).meta.get("proxy"):
             address = None  # the proxy's
-        is_private_here = any(is_private(str(host)) for host in (origin and origin.host, address) if host)
-        was_private = self._was_private.get(trigger, False)
-        self._was_private[trigger] = is_private_here
-        if self._settings.redirect_private or was_private or origin == Origin.of(trigger.url):
+        last_hosts = self._last_hosts.get(trigger, [])
+        self._last_hosts[trigger] = [str(host) for host in (origin and origin.host, address) if host]
+        if self._settings.redirect_private or origin == Origin.of(trigger.url) or any(map(is_private, last_hosts)):
             return None
+        is_private_here = any(map(is_private, self._last_hosts[trigger]))
         return str(address) if address is not None and is_private_here else None
 
     def _answer(self, response: Response, request: Request, trigger: Request) -> Answer:

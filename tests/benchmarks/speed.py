@@ -1,7 +1,7 @@
 """How fast and small matcher and middleware are: `python tests/benchmarks/speed.py [CORPUS_FOLDER] [PART ...]`.
 
 The folder holds real robots.txt files, an origin each. Parts: `corpus`, `agree`, `sizes`, `hostile`, `memory`,
-`middleware`, `crawl`; without any, all of them. They are compared with Protego, the built-in middleware,
+`middleware`; without any, all of them. They are compared with Protego, the built-in middleware,
 urllib.robotparser and, if it is installed, robotspy. CPU time (of the corpus: the wall clock's, see there), medians of
 interleaved rounds; `(4.0x)` is four times as long as ours.
 """
@@ -23,7 +23,7 @@ TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "helpers"), str(TESTS / "protocol")]
 
 import plain
-from benchmarks import broad_crawl, known_origin
+from benchmarks import known_origin
 from benchmarks.bodies import HOSTILE, LIMIT, PLAIN_URL, URLS, one_huge_group, rules_of_a_site
 from benchmarks.matchers import MATCHERS, OURS, first_verdict, later_verdict, versions
 from benchmarks.measuring import beside, compared, head, row, seconds, text_of
@@ -199,7 +199,6 @@ PARTS: dict[str, Callable[[Corpus], None]] = {
     "hostile": hostile,
     "memory": memory,
     "middleware": lambda _files: known_origin.main(),
-    "crawl": broad_crawl.main,
 }
 
 
