@@ -24,9 +24,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+LAST_SECOND = 253_402_300_799.0  # of the year 9999
+
+
 def iso_time(seconds: float) -> str:
-    """Seconds since the epoch as `2026-05-17T09:30:00.000000Z` (RFC 3339; UTC)."""
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    """Seconds since the epoch as `2026-05-17T09:30:00.000000Z` (RFC 3339; UTC), in the years 1970 to 9999."""
+    return datetime.fromtimestamp(min(max(seconds, 0.0), LAST_SECOND), timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def seconds_of_time(text: str) -> float:
@@ -35,7 +38,10 @@ def seconds_of_time(text: str) -> float:
     A time without a zone is in UTC. Raises ValueError.
     """
     try:
-        return float(text)
+        seconds = float(text)
     except ValueError:
         time = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))
-    return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp()
+        seconds = (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp()
+    if not 0 <= seconds <= LAST_SECOND:
+        raise ValueError(text)
+    return seconds

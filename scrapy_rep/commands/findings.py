@@ -69,6 +69,8 @@ class Finding:
     """Seconds since the epoch."""
     is_listed: bool = False
     """Nobody asked about the URL: it is an origin in a list of what is stored."""
+    when: str = ""
+    """With `--recheck`: `then` or `now`."""
 
     @property
     def allowed(self) -> bool | None:
@@ -156,6 +158,7 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         **_said(robots),
         "error": finding.error or None,
         **({"forgotten": finding.forgotten} if finding.forgotten is not None else {}),
+        **({"when": finding.when} if finding.when else {}),
         **({"robots_txt": robots.octets.decode("utf-8", "replace") if robots is not None else None} if show else {}),
     }
 
@@ -165,7 +168,7 @@ def as_line(finding: Finding) -> str:
     verdict, why = finding.verdict, finding.why
     if verdict is not None and verdict.access is not AccessResult.SUCCESS and verdict.answer:
         why = f"{why}: {printable(verdict.answer)}"
-    return f"{finding.word}\t{printable(finding.url, None)}\t{why}"
+    return f"{finding.word}{finding.when and f' {finding.when}'}\t{printable(finding.url, None)}\t{why}"
 
 
 def as_text(finding: Finding, *, colour: bool = False, show: str | None = None) -> str:

@@ -18,6 +18,7 @@ from twisted.python.failure import Failure
 
 from scrapy_rep.commands.findings import Crawl, Finding
 from scrapy_rep.commands.output import Output
+from scrapy_rep.commands.rechecking import RecheckOutput, fetched, judged_again
 from scrapy_rep.commands.spiders import CommandSpider, Forgetting, Lookup, StoredLookup, command_spider
 from scrapy_rep.commands.urls import Urls
 from scrapy_rep.protocol.origin import WITHOUT_ROBOTS
@@ -71,6 +72,15 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
     except OSError as exc:
         raise ValueError(f"--input: {exc}") from None
     output = Output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None or opts.all)
+    then = 0
+    if opts.archive:
+        tokens = UserAgent(crawl_settings, command_spider(model)()).product_tokens if model else tuple(opts.agent)
+        policy = RepSettings.read(crawl_settings).status_policy
+        then = judged_again(opts, urls, output, Crawl(tokens, policy))
+        if not opts.now:
+            return then
+    if opts.now:
+        urls, output = Urls(fetched(opts.recheck)), RecheckOutput("now", as_objects=opts.json)
     if opts.file is not None:
         rep = RepSettings.read(crawl_settings)
         tokens = UserAgent(crawl_settings, command_spider(model)()).product_tokens
@@ -81,7 +91,7 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
     settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
     kind = StoredLookup if opts.cached else Forgetting if opts.forget else Lookup
     _crawl(process, command_spider(model), kind(urls, output, not_obeyed))
-    return output.exit_status
+    return max(then, output.exit_status)
 
 
 def _model(process: Any, name: str | None) -> type[Spider] | None:
