@@ -65,7 +65,8 @@ def items_of(path: str) -> Iterator[Item]:
 def _item(line: bytes, name: str) -> Item:
     try:
         values = json.loads(line)
-        evidence = values.get(META_KEY) or {}
+        # The lines of REP_REFUSALS are evidence themselves.
+        evidence = values.get(META_KEY) or (values if "decided_at" in values else {})
         url = evidence.get("url") or values.get("url")
         time = evidence.get("decided_at", values.get("time"))
         at = None if time is None else seconds_of_time(str(time))

@@ -111,14 +111,17 @@ def _wrong_usage(urls: list[str], opts: Namespace) -> str:
         opts.at = _time(opts.at)
     except ValueError:
         return f"--at {opts.at!r} is no time; give one such as 2026-05-17T09:30:00Z"
-    sources = (opts.file is not None) + opts.cached + opts.forget + bool(opts.archive)
     checks = (
         (unknown == "-", "give URLs or '-', not both"),
         (unknown, f"unknown options: {unknown}"),
         (urls and is_list, "give URLs or --input, not both"),
         (urls and opts.all, "--all needs no URLs"),
         (opts.all and not opts.forget, "--all needs --forget"),
-        (sources > 1, "--file, --cached, --forget and --archive exclude each other"),
+        ((opts.file is not None) + opts.cached + opts.forget > 1, "--file, --cached and --forget exclude each other"),
+        (
+            opts.archive and (opts.file is not None or opts.cached or opts.forget),
+            "--archive excludes --file, --cached and --forget",
+        ),
         (opts.at is not None and not opts.archive, "--at needs --archive"),
         (opts.recheck is not None and not (opts.archive or opts.now), "--recheck needs --archive, --now or both"),
         (opts.recheck is not None and (urls or is_list), "give URLs or --recheck, not both"),

@@ -281,7 +281,7 @@ async def test_what_the_command_prints(web: Web, tmp_path: Path) -> None:
         ("--at now http://example.com", "--at 'now' is no time; give one such as 2026-05-17T09:30:00Z"),
         ("--at 2026-01-01 http://example.com", "--at needs --archive"),
         ("--archive x.warc.gz", "give a URL"),
-        ("--archive x.warc.gz --cached http://example.com", "exclude each other"),
+        ("--archive x.warc.gz --cached http://example.com", "--archive excludes --file, --cached and --forget"),
         ("--archive x.warc.gz http://example.com", "there is no file x.warc.gz"),
         ("--archive notes.warc.gz http://example.com", "notes.warc.gz cannot be read"),
         ("--recheck items.jsonl", "--recheck needs --archive, --now or both"),
