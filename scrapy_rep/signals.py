@@ -6,6 +6,12 @@ sent for a request that is allowed by a robots.txt known already: those are most
 
 from __future__ import annotations
 
+from scrapy_rep.scrapy_internals import compat
+
+robots_parsed = compat.robots_parsed
+"""An origin's rules were read for the first time in this crawl: `robotparser` (`robotparser.RepRobotParser`) and
+`request`. From Scrapy 2.18 on, this is `scrapy.signals.robots_parsed`."""
+
 robots_response = object()
 """One request for a robots.txt has ended: `url` (str), `answer` (`protocol.access_result.Answer`), `request`, the
 request that needed the robots.txt, `response` (Scrapy's, as it came: its body is neither decoded nor cut, its `request`

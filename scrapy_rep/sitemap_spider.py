@@ -23,6 +23,7 @@ from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.sitemap_responses import SitemapResponses
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.signals import robots_parsed
 from scrapy_rep.text import counted, printable
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class RobotsSitemapSpider(SitemapResponses):
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
-        crawler.signals.connect(spider.crawl_sitemaps, signal=signals.robots_parsed)
+        crawler.signals.connect(spider.crawl_sitemaps, signal=robots_parsed)
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
@@ -83,8 +84,11 @@ class RobotsSitemapSpider(SitemapResponses):
     def parse_robots_txt(self, response: Response) -> Iterable[Request]:
         """One in `sitemap_urls`, or one that somebody has named as a sitemap."""
         origin = Origin.of(response.url)
-        if origin is not None:
-            self._add(origin, RobotsTxt.parse(response.body).sitemaps)
+        sitemaps = RobotsTxt.parse(response.body).sitemaps
+        if not sitemaps:
+            logger.warning("%s: %s names no sitemap", type(self).__name__, printable(response.url))
+        elif origin is not None:
+            self._add(origin, sitemaps)
         return ()
 
     def _add(self, origin: Origin, written: tuple[str, ...]) -> None:

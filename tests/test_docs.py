@@ -32,6 +32,13 @@ from scrapy_rep.fetching import turns
 from scrapy_rep.fetching.redirects import RETRY_DELAY
 from scrapy_rep.protocol.freshness import LAST_TENTH, MAX_LIFETIME
 from scrapy_rep.protocol.lifecycle import BACKOFF_FIRST, BACKOFF_MAX
+from scrapy_rep.protocol.robotstxt.preferences import (
+    CONTENT_SIGNAL,
+    CONTENT_USAGE,
+    MAX_READ,
+    PREFERENCE_WORDS,
+    VOCABULARY,
+)
 from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS, VerdictReason
 from scrapy_rep.protocol.status_policy import CAUTIOUS, RFC9309, result_of
 from scrapy_rep.scrapy_internals import head_limit, scheduler_door
@@ -133,9 +140,11 @@ def test_every_block_is_of_a_kind_that_a_test_runs() -> None:
         ("text", ""),
         ("text", "robots.txt"),
         ("text", "urls.txt"),
+        ("text", "new.txt"),
         ("text", "log"),
         ("text", "example-output"),  # tests/test_example_project.py
         ("text", "builtin-output"),  # the same
+        ("text", "usage-output"),  # the same
         ("text", "evidence-item"),  # the same
         ("text", "refusals-output"),  # the same
         ("text", "modules"),
@@ -352,6 +361,14 @@ def test_the_reasons_and_their_words() -> None:
     assert said == [(reason.name, *words) for reason, words in REASON_WORDS.items()]
 
 
+def test_the_categories_of_use() -> None:
+    said = [([*names(cells[0]), *names(cells[1]), *names(cells[2])], cells[3]) for cells in table("categories")]
+    by_directive = [[one.spellings.get(key) for key in (CONTENT_USAGE, CONTENT_SIGNAL)] for one in VOCABULARY]
+    ours = [[one.name, *filter(None, spellings)] for one, spellings in zip(VOCABULARY, by_directive, strict=True)]
+    assert said == list(zip(ours, [one.source for one in VOCABULARY], strict=True))
+    assert f"At most {MAX_READ:,} bytes of such lines" in PAGES["docs/usage.md"]
+
+
 def test_every_setting_has_a_heading_and_its_default() -> None:
     said = re.findall(r"^## ((?:REP|ROBOTSTXT)_\w+)\n\nDefault: `(.*)`$", PAGES["docs/settings.md"], re.MULTILINE)
     theirs = {"ROBOTSTXT_OBEY": True, "ROBOTSTXT_USER_AGENT": None}
@@ -401,6 +418,7 @@ FILLED_IN = {
     "rep/access/{}": [f"rep/access/{access.value}" for access in AccessResult if access is not AccessResult.REDIRECT],
     "rep/shadow/{}": [f"rep/shadow/{reason}" for reason in REFUSALS],
     "rep/crawl_delay/{}": ["rep/crawl_delay/obeyed", "rep/crawl_delay/capped", "rep/crawl_delay/ignored"],
+    "rep/usage/{}": [f"rep/usage/PURPOSE/{words}" for words in PREFERENCE_WORDS.values()],
     "rep/dropped/{}": [f"rep/dropped/{reason}" for reason in REFUSALS],
     "robotstxt/response_status_count/{}": ["robotstxt/response_status_count/N"],
     "robotstxt/exception_count/{}": ["robotstxt/exception_count/TYPE"],
@@ -426,7 +444,9 @@ async def test_the_signals_and_their_arguments(web: Web) -> None:
 
         return receiver, signal
 
-    ours = {name: signal for name, signal in vars(signals).items() if type(signal) is object}
+    ours = {
+        name: signal for name, signal in vars(signals).items() if name != "robots_parsed" and type(signal) is object
+    }
     receivers = [listen(name, signal) for name, signal in ours.items()]
 
     def prepare(crawler: Crawler) -> None:
@@ -448,7 +468,7 @@ async def test_scrapys_signal_and_its_arguments(web: Web) -> None:
     handed_out: list[dict[str, Any]] = []
 
     def prepare(crawler: Crawler) -> None:
-        crawler.signals.connect(receiver, signal=getattr(__import__("scrapy").signals, name))
+        crawler.signals.connect(receiver, signal=getattr(signals, name))
 
     def receiver(**arguments: Any) -> None:
         handed_out.append(arguments)
@@ -525,12 +545,13 @@ def test_each_row_of_the_comparison_has_a_test(row: list[str]) -> None:
 @pytest.mark.parametrize("block", COMMANDS, ids=str)
 def test_the_command_prints_what_stands_below_it(block: Block, web: Web, tmp_path: Path) -> None:
     site = web.robots(marked("robots.txt"))
-    for name in ("robots.txt", "urls.txt"):
+    for name in ("robots.txt", "urls.txt", "new.txt"):
         (tmp_path / name).write_text(marked(name), "utf-8")
     done = run_scrapy(shlex.split(block.text.replace(EXAMPLE, site.origin)), tmp_path)
     assert done.stderr == "" or "--input" in block.text, "else it is a summary, with the time that it took"
     assert done.stdout.replace(site.origin, EXAMPLE) == block.following.text
-    assert done.returncode == (1 if "refused" in done.stdout else 0)
+    refused_or_changed = re.search(r"^(?: *|now )refused\b", done.stdout, re.MULTILINE)
+    assert done.returncode == (1 if refused_or_changed else 0)
 
 
 def run_scrapy(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -554,7 +575,7 @@ def test_the_storage_is_listed_and_forgotten(web: Web, tmp_path: Path) -> None:
 def test_every_key_of_the_json_is_in_its_table() -> None:
     (printed,) = (json.loads(block.following.text) for block in COMMANDS if "--json" in block.text)
     said = [name for cells in table("json-table") for name in names(cells[0])]
-    assert said == [*printed, "forgotten", "when", "robots_txt"]
+    assert said == [*printed, "scrapy", "forgotten", "when", "robots_txt"]
 
 
 @cache

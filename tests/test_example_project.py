@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 from forked import run_python
+from installed_scrapy import TIMEOUT
 
 ROOT = Path(__file__).parents[1]
 # A proxy that nobody is: the crawl needs no network, and what a machine says of its own may not break it.
@@ -35,7 +36,7 @@ NOT_IN_GROUPS_OF_ITS_OWN = {
     "club": ("HTTP 403", "unavailable", "/ /events", {}),
     "harbour": ("HTTP 503", "unreachable", "", {"/": "HTTP 503"}),
     "maze": ("302 -> maze", "unavailable", "/ /exit", {}),
-    "tunnel": ("no answer", "unreachable", "", {"/": "DownloadTimeoutError"}),
+    "tunnel": ("no answer", "unreachable", "", {"/": TIMEOUT}),
 }
 TOUR = {
     "library": ("HTTP 200", "success", "/ /archive/ /desk/", {"/members/": "line 6, Disallow: /members/"}),
@@ -129,7 +130,8 @@ def evidence_commands() -> list[list[str]]:
     return [shlex.split(line) for line in text.splitlines()]
 
 
-SPIDERS = ("tour", "tour_as_guest", "tour_builtin")
+FOR_TRAINING = "tour -s REP_PURPOSES=train-ai"
+SPIDERS = ("tour", "tour_as_guest", "tour_builtin", FOR_TRAINING, f"{FOR_TRAINING} -s REP_PURPOSES_REFUSE=True")
 
 
 @cache
@@ -138,7 +140,9 @@ def tours() -> dict[str, Ended]:
     with ExitStack() as stack:
         # That for docs/evidence.md prints what it prints without these options.
         options = {"tour": evidence_commands()[0][3:]}
-        processes = {spider: stack.enter_context(crawling(spider, *options.get(spider, ()))) for spider in SPIDERS}
+        processes = {
+            spider: stack.enter_context(crawling(*spider.split(), *options.get(spider, ()))) for spider in SPIDERS
+        }
         return {spider: ended(process) for spider, process in processes.items()}
 
 
@@ -159,8 +163,22 @@ def test_the_log_is_three_warnings(spider: str) -> None:
 
 @pytest.mark.parametrize(("spider", "mark"), [("tour", "example-output"), ("tour_builtin", "builtin-output")])
 def test_the_readme_shows_what_it_prints(spider: str, mark: str) -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
-    assert f"<!-- {mark} -->\n```text\n{crawled(spider).stdout}```\n" in readme
+    readme, printed = (ROOT / "README.md").read_text("utf-8"), crawled(spider).stdout
+    printed = printed.replace(f" {TIMEOUT}\n", " DownloadTimeoutError\n")
+    assert f"<!-- {mark} -->\n```text\n{printed}```\n" in readme
+
+
+def test_what_pages_may_be_used_for() -> None:
+    page = (ROOT / "docs" / "usage.md").read_text("utf-8")
+    assert f"<!-- usage-output -->\n```text\n{crawled(FOR_TRAINING).stdout}```\n" in page
+    assert f"`scrapy crawl {FOR_TRAINING}`" in page
+    refused = crawled(f"{FOR_TRAINING} -s REP_PURPOSES_REFUSE=True").stdout
+    assert re.findall(r"(/\w+/) +((?:line \d+|header), Content-\S+: .*)", refused) == [
+        ("/archive/", "line 8, Content-Usage: /archive/ train-ai=n"),
+        ("/desk/", "header, Content-Usage: train-ai=n"),
+        ("/archive/", "line 8, Content-Usage: /archive/ train-ai=n"),
+    ]
+    assert "8 pages refused" in refused
 
 
 def evidence_block(mark: str) -> str:
@@ -207,7 +225,7 @@ def test_a_policy_shows_in_the_table() -> None:
 def test_a_crawl_that_can_not_start_leaves_nothing_behind() -> None:
     with crawling("tour", "-s", "REP_FETCH_TIMEOUT=0") as process:
         crawl = ended(process)
-    assert crawl.status != 0
+    assert crawl.stdout == ""
     assert "REP_FETCH_TIMEOUT is '0'" in crawl.stderr
 
 

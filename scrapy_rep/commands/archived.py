@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
+import logging
 import zlib
 from bisect import bisect_right
 from collections import OrderedDict, defaultdict
@@ -19,10 +20,13 @@ from scrapy_rep.protocol.entry import Entry, entry_of
 from scrapy_rep.protocol.lifecycle import DAY, Refetch, RobotsPolicy, policy_after_fetch, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
+from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.text import iso_time, printable, seconds_of_time
 
 if TYPE_CHECKING:
     from warcio.recordloader import ArcWarcRecord
+
+logger = logging.getLogger("scrapy_rep")
 
 MAX_PARSED = 64 * 2**20  # bytes of memory
 EACH_PARSED = 2_000  # bytes of an entry, beside its rules
@@ -39,6 +43,7 @@ class _File:
 
     name: str
     tokens: tuple[str, ...] = ()
+    purposes: Purposes | None = None
     unreachable_for: float = 30 * DAY
     body_limit: int = PARSING_LIMIT
     offsets: dict[str, int] = field(default_factory=dict)
@@ -175,6 +180,8 @@ def _set_up(file: _File, record: ArcWarcRecord) -> None:
         file.tokens = tuple(fields["product-tokens"].split())
         file.unreachable_for = float(fields["unreachable-days"]) * DAY
         file.body_limit = int(fields["body-limit"])
+        if "purposes" in fields:  # `warcio` leaves out what is empty
+            file.purposes = Purposes(tuple(fields["purposes"].split()), fields["purposes-refuse"] == "True")
     except (KeyError, ValueError):
         raise ValueError(f"--archive: {file.name} was not written by REP_ARCHIVE") from None
 
@@ -200,16 +207,20 @@ def _damages() -> tuple[type[Exception], ...]:
 
 
 def _records_and_offsets(name: str) -> Iterator[tuple[ArcWarcRecord, int]]:
-    """Raises ValueError for a file that is no WARC file."""
+    """Up to the first that cannot be read, which is logged. Raises ValueError for a file that is no WARC file."""
     from warcio.archiveiterator import ArchiveIterator  # noqa: PLC0415
 
+    end = 0
     try:
         with open(name, "rb") as stream:
             records = ArchiveIterator(stream, no_record_parse=True)
             for record in records:
                 yield record, records.offset
+                end = records.offset
     except _damages() as exc:
-        raise ValueError(f"--archive: {name} cannot be read: {printable(str(exc))}") from None
+        if not end:
+            raise ValueError(f"--archive: {name} cannot be read: {printable(str(exc))}") from None
+        logger.warning("%s cannot be read beyond byte %d, as if its crawl had been killed then", name, end)
 
 
 def _size(entry: Entry) -> int:

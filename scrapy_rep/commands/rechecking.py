@@ -105,7 +105,9 @@ class Judge:
             found = self._found(item.url, known, at, tokens)
         except (UnknownError, ValueError, TypeError) as exc:
             return Finding(item.url, self._crawl, str(exc))
-        if evidence and found.allowed and found.verdict is not None and not self._tokens:
+        # A page that its own header forbids to use is not in the archive.
+        is_by_header = evidence.get("reason") == VerdictReason.USAGE.value
+        if evidence and found.allowed and found.verdict is not None and not self._tokens and not is_by_header:
             archived = evidence_of(item.url, found.verdict, tokens, at)
             for key in COMPARED:
                 if evidence.get(key) != archived[key]:
@@ -116,7 +118,7 @@ class Judge:
     def _found(self, url: str, known: Known, at: float, tokens: tuple[str, ...]) -> Finding:
         policy = self._archive.policy(url, known, at)
         crawl = replace(self._crawl, tokens=tokens)
-        return Finding(url, crawl, verdict=policy.verdict(url, tokens), policy=policy, now=at)
+        return Finding(url, crawl, verdict=policy.verdict(url, tokens, known.file.purposes), policy=policy, now=at)
 
 
 def judged_again(opts: Namespace, urls: Urls, output: Output, crawl: Crawl) -> int:

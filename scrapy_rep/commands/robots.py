@@ -40,12 +40,26 @@ class Command(ScrapyCommand):
             metavar="TOKEN",
             help="the crawler's product token; repeat it for several, in order of preference",
         )
+        add(
+            "--purpose",
+            action="append",
+            default=[],
+            metavar="CATEGORY",
+            help="refuse pages that may not be used for this, such as train-ai; repeat it for several",
+        )
         add("--spider", metavar="NAME", help="use the settings and the product token of this spider")
         add("--input", metavar="FILE", help="read the URLs from this file, one on each line; '-' for standard input")
         add("--file", metavar="FILE", help="judge by this robots.txt and fetch nothing; '-' for standard input")
         add("--cached", action="store_true", help="judge by what REP_STORAGE has; without URLs, list what it has")
         add("--forget", action="store_true", help="remove what REP_STORAGE has of the URLs' origins")
         add("--all", action="store_true", help="with --forget: remove everything")
+        add("--compare", action="store_true", help="tell also what Scrapy's own middleware would answer, and why")
+        add(
+            "--diff",
+            nargs=2,
+            metavar=("A", "B"),
+            help="tell what changes for the crawler from robots.txt A to B: files, or an origin that REP_STORAGE has",
+        )
         add(
             "--archive",
             action="append",
@@ -61,7 +75,7 @@ class Command(ScrapyCommand):
         add("--json", action="store_true", help="print one JSON object for each URL")
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
-        from scrapy_rep.commands.run import prepare  # noqa: PLC0415 - see above
+        from scrapy_rep.commands.run import is_offline, prepare  # noqa: PLC0415 - see above
 
         super().process_options(args, opts)
         if args == ["-"]:
@@ -72,8 +86,7 @@ class Command(ScrapyCommand):
             args[:] = [arg for arg in args if not _is_archive(arg)]
         if wrong := _wrong_usage(args, opts):
             raise UsageError(wrong, print_help=False)
-        needs_no_crawl = opts.file is not None or (opts.archive and not opts.now)
-        self.requires_crawler_process = not needs_no_crawl or opts.spider is not None
+        self.requires_crawler_process = opts.spider is not None or not is_offline(opts)
         prepare(cast("Settings", self.settings), opts)
 
     def run(self, args: list[str], opts: Namespace) -> None:
@@ -118,20 +131,28 @@ def _wrong_usage(urls: list[str], opts: Namespace) -> str:
         (urls and opts.all, "--all needs no URLs"),
         (opts.all and not opts.forget, "--all needs --forget"),
         ((opts.file is not None) + opts.cached + opts.forget > 1, "--file, --cached and --forget exclude each other"),
+        (opts.compare and (opts.cached or opts.forget), "--compare excludes --cached and --forget"),
         (
-            opts.archive and (opts.file is not None or opts.cached or opts.forget),
-            "--archive excludes --file, --cached and --forget",
+            opts.diff and (opts.file or opts.cached or opts.forget or opts.compare or opts.show),
+            "--diff excludes --file, --cached, --forget, --compare and --show",
+        ),
+        (
+            opts.diff and [opts.input, *opts.diff].count("-") > 1,
+            "standard input can be only one of the URLs and the two robots.txt",
+        ),
+        (
+            opts.archive and (opts.file or opts.cached or opts.forget or opts.compare or opts.diff),
+            "--archive excludes --file, --cached, --forget, --compare and --diff",
         ),
         (opts.at is not None and not opts.archive, "--at needs --archive"),
         (opts.recheck is not None and not (opts.archive or opts.now), "--recheck needs --archive, --now or both"),
         (opts.recheck is not None and (urls or is_list), "give URLs or --recheck, not both"),
         (opts.recheck is not None and opts.at is not None, "--recheck takes the times from the items; leave out --at"),
-        (opts.recheck is not None and opts.show, "--show and a list of URLs exclude each other"),
         (opts.now and opts.recheck is None, "--now needs --recheck"),
-        (is_list and opts.show, "--show and a list of URLs exclude each other"),
+        ((is_list or opts.recheck is not None) and opts.show, "--show and a list of URLs exclude each other"),
         (opts.input == opts.file == "-", "standard input cannot be both the URLs and the robots.txt"),
         (
-            not (urls or is_list or opts.cached or opts.all or opts.recheck is not None),
+            not (urls or is_list or opts.cached or opts.all or opts.diff or opts.recheck is not None),
             "give a URL, or '-' to read URLs from standard input",
         ),
     )

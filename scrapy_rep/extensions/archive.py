@@ -72,6 +72,8 @@ class Archive:
             "status-policy": repr(self._crawler.settings.get("REP_STATUS_POLICY", "rfc9309")),
             "unreachable-days": f"{settings.unreachable_days:g}",
             "body-limit": str(settings.body_limit),
+            "purposes": " ".join(settings.purposes),
+            "purposes-refuse": str(settings.purposes_refuse),
         }
 
         def create() -> None:

@@ -15,7 +15,7 @@ from scrapy.http import Response
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 
-# The same choices as Scrapy's, which requires these libraries.
+# The same choices as Scrapy's.
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:

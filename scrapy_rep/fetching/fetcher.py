@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -21,6 +22,7 @@ from w3lib.url import safe_url_string
 
 from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST, RepDecodingMiddleware, RobotsTxtDownload
 from scrapy_rep.fetching.http_headers import MAX_OCTETS, caching_of, retry_after
+from scrapy_rep.fetching.services import meta_for_services
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.fetching.wire_timeout import within
 from scrapy_rep.protocol.access_result import Answer
@@ -31,6 +33,8 @@ from scrapy_rep.scrapy_internals.head_limit import HeadLimit
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
 from scrapy_rep.text import printable
+
+logger = logging.getLogger("scrapy_rep")
 
 # Scrapy's middlewares and extensions leave our requests alone: we decide what an answer means.
 _UNTOUCHED = {
@@ -124,6 +128,7 @@ class Fetcher:
             if not isinstance(exc, IgnoreRequest):
                 stats.inc_value(f"robotstxt/exception_count/{type(exc)}")
             return Answer(None, reason=_in_words(exc), dropped=isinstance(exc, IgnoreRequest)), download.response
+        self._body_limit.warn_if_too_late(request, response)
         stats.inc_value("robotstxt/response_count")
         stats.inc_value(f"robotstxt/response_status_count/{_bucket(response.status)}")
         return self._answer(response, request, trigger), download.response or response
@@ -137,6 +142,7 @@ class Fetcher:
     def _request(self, url: str, trigger: Request, past_cache: bool, download: RobotsTxtDownload) -> Request:
         meta: dict[str, Any] = {
             **_UNTOUCHED,
+            **meta_for_services(self._crawler.settings, self._settings, trigger),
             ROBOTS_TXT_REQUEST: download,
             "download_timeout": self._settings.fetch_timeout,
         }
@@ -247,6 +253,7 @@ class _BodyLimit:
         self._signals = crawler.signals
         self._limit = limit
         self._under_way = 0
+        self._has_warned = False
 
     def __enter__(self) -> None:
         if not self._under_way:
@@ -257,6 +264,18 @@ class _BodyLimit:
         self._under_way -= 1
         if not self._under_way:
             self._signals.disconnect(self._bytes_received, signal=signals.bytes_received)
+
+    def warn_if_too_late(self, request: Request, response: Response) -> None:
+        """Handlers of others may tell only of whole bodies."""
+        is_untold = response.body and not request.meta[ROBOTS_TXT_REQUEST].octets and "cached" not in response.flags
+        if is_untold and not self._has_warned and urlparse_cached(request).scheme in _HAVE_TIMEOUTS:
+            self._has_warned = True
+            logger.warning(
+                "%s came through a download handler that does not send Scrapy's signal bytes_received, so"
+                " REP_BODY_LIMIT cuts a robots.txt only after all of it was received: one without an end can fill the"
+                " memory. This is said once a crawl",
+                printable(request.url),
+            )
 
     def abandon(self, request: Request) -> None:
         """Nobody waits for this request any longer: close its connection as soon as an answer comes."""

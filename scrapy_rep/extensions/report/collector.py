@@ -7,9 +7,10 @@ import logging
 import platform
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
+from itertools import product
 from typing import Any
 
 from scrapy import Request, Spider
@@ -21,11 +22,13 @@ from scrapy_rep.extensions.middleware_access import MiddlewareAccess
 from scrapy_rep.extensions.output_path import output_path, partial_path
 from scrapy_rep.extensions.report.html import page
 from scrapy_rep.extensions.report.top_k import TopK
+from scrapy_rep.extensions.usage_preferences import META_KEY as USAGE_KEY
 from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.robotstxt.preferences import PREFERENCE_WORDS
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.settings import SETTINGS, RepSettings
 from scrapy_rep.signals import request_forbidden, request_waited, robots_available, robots_fetched
 from scrapy_rep.storage.base import without_password
@@ -99,6 +102,8 @@ class OriginSeen:
     refused: int = 0
     waits: Waits = field(default_factory=Waits)
     crawl_delay: float = 0.0
+    preferences: set[tuple[str, str]] = field(default_factory=set)
+    """Purpose and preference, of its pages."""
     outages: list[Outage] = field(default_factory=list)
     """Of more than MAX_OUTAGES, the first ones and the last."""
 
@@ -135,6 +140,9 @@ class Report:
         self._fetched = self._outages = self._open_outages = 0
         self._access: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
+        # By purpose and preference.
+        self._pages_stated: Counter[tuple[str, str]] = Counter()
+        self._origins_stated: Counter[tuple[str, str]] = Counter()
         self._waits = Waits()
         self._origins: TopK[Origin, OriginSeen] = TopK(MAX_ORIGINS, OriginSeen, lambda seen: seen.size)
         self._rules: TopK[tuple[str, str], RefusedPages] = TopK(MAX_RULES, RefusedPages, lambda refused: refused.pages)
@@ -169,10 +177,12 @@ class Report:
             seen.waits.add(seconds)
 
     def _request_forbidden(self, request: Request, verdict: Verdict) -> None:
-        rule, reason = verdict.rule, verdict.reason.value
+        rule, reason = verdict.rule or verdict.statement, verdict.reason.value
         self._refused[reason] += 1
         if (seen := self._seen(request)) is not None:
             seen.refused += 1
+        if verdict.reason is VerdictReason.USAGE and not self._settings.shadow:
+            self._count_preferences(verdict.usage or {}, seen)
         # What follows a colon in an answer may name the host, and answers are to be grouped across origins.
         answer = f"{verdict.words}: {verdict.answer.partition(':')[0]}"
         refused = self._rules[reason, _cut(answer) if rule is None else _cut(str(rule), MAX_RULE_TEXT)]
@@ -190,6 +200,15 @@ class Report:
             self._fetched += 1
             if (seen := self._seen(request)) is not None:
                 seen.fetched += 1
+            self._count_preferences(request.meta.get(USAGE_KEY) or {}, seen)
+
+    def _count_preferences(self, preferences: Mapping[str, bool], seen: OriginSeen | None) -> None:
+        for purpose in self._settings.purposes:
+            stated = purpose, PREFERENCE_WORDS[preferences.get(purpose)]
+            self._pages_stated[stated] += 1
+            if seen is not None and stated not in seen.preferences:
+                seen.preferences.add(stated)
+                self._origins_stated[stated] += 1
 
     def _seen(self, request: Request) -> OriginSeen | None:
         """None if no robots.txt applies to the request, or its origin was dropped."""
@@ -228,6 +247,15 @@ class Report:
             "refused": refused,
             "refused_by": dict(self._refused),
             "refused_not_listed": refused - sum(rule.pages for _, rule in rules),
+            "usage": [
+                {
+                    "purpose": purpose,
+                    "preference": preference,
+                    "pages": self._pages_stated[purpose, preference],
+                    "origins": self._origins_stated[purpose, preference],
+                }
+                for purpose, preference in product(self._settings.purposes, PREFERENCE_WORDS.values())
+            ],
             "origins": access.total(),
             "origins_not_listed": access.total() - len(origins),
             "access": dict(access.most_common()),

@@ -166,6 +166,16 @@ async def test_rules_from_a_storage_are_judged_again(web: Web, tmp_path: Path) -
 
 
 @ensureDeferred
+async def test_what_is_refused_for_its_purpose_is_refused_again(web: Web, tmp_path: Path) -> None:
+    site = web.robots("user-agent: *\ncontent-usage: /art train-ai=n\n")
+    settings = {"REP_PURPOSES": ["train-ai"], "REP_PURPOSES_REFUSE": True}
+    result = await kept(tmp_path, site.url("/"), site.url("/art"), **settings)
+    assert list(result.refused) == [site.url("/art")]
+    (line,) = rechecked(tmp_path)
+    assert line.startswith(f"refused {site.url('/art')} ")
+
+
+@ensureDeferred
 async def test_several_crawls_with_an_archive_each(web: Web, tmp_path: Path) -> None:
     """One has other rules than the other, and each item is judged by those that it names."""
     site, items = web.robots(RULES), []
@@ -281,7 +291,7 @@ async def test_what_the_command_prints(web: Web, tmp_path: Path) -> None:
         ("--at now http://example.com", "--at 'now' is no time; give one such as 2026-05-17T09:30:00Z"),
         ("--at 2026-01-01 http://example.com", "--at needs --archive"),
         ("--archive x.warc.gz", "give a URL"),
-        ("--archive x.warc.gz --cached http://example.com", "--archive excludes --file, --cached and --forget"),
+        ("--archive x.warc.gz --cached http://example.com", "--archive excludes --file, --cached, --forget"),
         ("--archive x.warc.gz http://example.com", "there is no file x.warc.gz"),
         ("--archive notes.warc.gz http://example.com", "notes.warc.gz cannot be read"),
         ("--recheck items.jsonl", "--recheck needs --archive, --now or both"),
