@@ -99,7 +99,7 @@ class DiffOutput(Output):
 
     def write_both(self, before: Finding, after: Finding) -> None:
         """What was found out of a URL, before and after."""
-        self._written += 1
+        self._seen += 1
         if before.allowed is None:
             kind, words = "can't tell", f"can't tell\t{printable(before.url, None)}\t{before.why}"
         elif before.allowed is after.allowed:

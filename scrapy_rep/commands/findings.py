@@ -90,6 +90,8 @@ class Finding:
     """None without `--compare`, and if there is no verdict."""
     is_listed: bool = False
     """Nobody asked about the URL: it is an origin in a list of what is stored."""
+    when: str = ""
+    """With `--recheck`: `then` or `now`."""
 
     @property
     def allowed(self) -> bool | None:
@@ -190,6 +192,7 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "error": finding.error or None,
         **({"scrapy": asdict(finding.compared)} if finding.compared is not None else {}),
         **({"forgotten": finding.forgotten} if finding.forgotten is not None else {}),
+        **({"when": finding.when} if finding.when else {}),
         **({"robots_txt": robots.octets.decode("utf-8", "replace") if robots is not None else None} if show else {}),
     }
 
@@ -206,7 +209,7 @@ def as_line(finding: Finding) -> str:
     if verdict is not None and verdict.access is not AccessResult.SUCCESS and verdict.answer:
         why = f"{why}: {printable(verdict.answer)}"
     compared = f"\tScrapy's own: {finding.compared.words}" if finding.compared is not None else ""
-    return f"{finding.word}\t{printable(finding.url, None)}\t{why}{compared}"
+    return f"{finding.word}{finding.when and f' {finding.when}'}\t{printable(finding.url, None)}\t{why}{compared}"
 
 
 def as_text(finding: Finding, *, colour: bool = False, show: str | None = None) -> str:

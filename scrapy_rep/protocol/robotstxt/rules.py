@@ -74,6 +74,17 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
 }
 
 
+class Received(NamedTuple):
+    """The answer that a verdict is by: where it came from, when, and what it was."""
+
+    url: str
+    """Where redirects led."""
+    at: float
+    """Seconds since the epoch when it came, or was last confirmed."""
+    sha256: str
+    """In hexadecimal, of the bytes of robots.txt as they were received; empty for an answer without rules."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     r"""Whether a URL may be fetched, and why.
@@ -97,6 +108,8 @@ class Verdict:
     """The origin's robots.txt, wherever redirects led; None for a body that was parsed without a URL."""
     answer: str = ""
     """What robots.txt answered, in words: `HTTP 200`, or why there was no answer; empty if nobody fetched it."""
+    received: Received | None = None
+    """The answer that decided; None if none did: robots.txt is unreachable, or nobody fetched it."""
     usage: Usage | None = None
     """What the page may be used for; None if nobody asked (REP_PURPOSES). Empty for a page that may not be fetched."""
     purpose: str | None = None
