@@ -22,11 +22,14 @@ from scrapy_rep.cache.building import resolver_of
 from scrapy_rep.clock import Clock
 from scrapy_rep.exceptions import refusal
 from scrapy_rep.exemptions import Exemptions
+from scrapy_rep.extensions.archive import Archive
 from scrapy_rep.extensions.bypassed import Bypassed
 from scrapy_rep.extensions.crawl_delay import CrawlDelay
 from scrapy_rep.extensions.crawl_log import CrawlLog
 from scrapy_rep.extensions.drop_early import DropEarly
+from scrapy_rep.extensions.evidence import Evidence
 from scrapy_rep.extensions.outage_log import OutageLog
+from scrapy_rep.extensions.refusals_log import RefusalsLog
 from scrapy_rep.extensions.report.collector import Report
 from scrapy_rep.extensions.robotstxt_denied import RobotsTxtDenied
 from scrapy_rep.extensions.sent_user_agent import SentUserAgent
@@ -113,6 +116,12 @@ class RepMiddleware:
                 self._extensions.append(DropEarly(self._crawler, self))
         if self.purposes is not None:
             self._extensions.append(UsagePreferences(self._crawler, self.purposes, settings.shadow, self))
+        if settings.evidence:
+            self._extensions.append(Evidence(self._crawler, self))
+        if settings.refusals is not None:
+            self._extensions.append(RefusalsLog(self._crawler, settings, self))
+        if settings.archive is not None:
+            self._extensions.append(Archive(self._crawler, settings, self))
         if settings.report is not None:
             self._extensions.append(Report(self._crawler, settings, self))
 

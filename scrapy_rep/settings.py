@@ -146,11 +146,18 @@ def _bypassed(value: Any) -> str:
     return str(value)
 
 
-def _report(value: Any) -> str | None:
+def _path(*endings: str) -> Any:
+    """The setting of a file's path; None for no file."""
+    listed = " or ".join(endings)
+    cure = f"a path that ends in {listed} ('%(name)s' and '%(time)s' in it are filled in), or leave it out"
+    return _setting(None, partial(_path_with, endings), cure)
+
+
+def _path_with(endings: tuple[str, ...], value: Any) -> str | None:
     if value is None or value == "":
         return None
     path = os.fspath(value)
-    if not isinstance(path, str) or not path.endswith((".jsonl", ".html")):
+    if not isinstance(path, str) or not path.endswith(endings):
         raise ValueError
     _ = path % {"name": "", "time": ""}
     return path
@@ -239,12 +246,14 @@ class RepSettings:
     )
     """Names of categories of use, each once."""
     purposes_refuse: bool = _switch()
-    report: str | None = _setting(
-        None,
-        _report,
-        "a path that ends in .jsonl or .html ('%(name)s' and '%(time)s' in it are filled in), or leave it out",
-    )
+    report: str | None = _path(".jsonl", ".html")
     """A path. `%(name)s` and `%(time)s` in it stand for the spider's name and the time of its start."""
+    archive: str | None = _path(".warc.gz")
+    """As above. The file's name gets a part that no other has."""
+    archive_required: bool = _switch()
+    refusals: str | None = _path(".jsonl", ".jsonl.gz")
+    """As above."""
+    evidence: bool = _switch()
 
     @classmethod
     def read(cls, settings: BaseSettings) -> RepSettings:

@@ -50,4 +50,7 @@ STATS: Mapping[str, str] = {
     "rep/storage/miss": "origins that it did not know",
     "rep/storage/error": "times that it could not be used",
     "rep/retries": "requests for robots.txt that were repeated",
+    "rep/archive/answers": "answers to requests for robots.txt that are in the archive (`REP_ARCHIVE`)",
+    "rep/archive/lost": "answers, and times that a robots.txt became known, that could not be archived",
+    "rep/refusals/lost": "refused requests that could not be written to `REP_REFUSALS`",
 }

@@ -22,9 +22,11 @@ from test_imports import LAYERS
 from web import Site, Web, answer
 
 import scrapy_rep
-from scrapy_rep import AccessResult, RepDecodingMiddleware, RepMiddleware, signals
+from scrapy_rep import AccessResult, RepDecodingMiddleware, RepMiddleware, Verdict, signals
 from scrapy_rep.cache.shared_store import LEASE_SECONDS
 from scrapy_rep.commands import output
+from scrapy_rep.extensions.archive import CLOSING, MAX_QUEUED, REASON
+from scrapy_rep.extensions.evidence import evidence_of
 from scrapy_rep.extensions.outage_log import WARNED_ORIGINS
 from scrapy_rep.fetching import turns
 from scrapy_rep.fetching.redirects import RETRY_DELAY
@@ -37,7 +39,7 @@ from scrapy_rep.protocol.robotstxt.preferences import (
     PREFERENCE_WORDS,
     VOCABULARY,
 )
-from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS
+from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS, VerdictReason
 from scrapy_rep.protocol.status_policy import CAUTIOUS, RFC9309, result_of
 from scrapy_rep.scrapy_internals import head_limit, scheduler_door
 from scrapy_rep.settings import SETTINGS
@@ -136,6 +138,9 @@ def test_every_block_is_of_a_kind_that_a_test_runs() -> None:
         ("sh", "fleet-command"),  # the same
         ("text", "fleet-output"),  # the same
         ("python", "ban-policy"),  # the same
+        ("sh", "evidence-commands"),  # tests/test_example_project.py
+        ("sh", "refusals-command"),  # the same
+        ("sh", "archive-commands"),  # the same
         ("text", ""),
         ("text", "robots.txt"),
         ("text", "urls.txt"),
@@ -144,6 +149,8 @@ def test_every_block_is_of_a_kind_that_a_test_runs() -> None:
         ("text", "example-output"),  # tests/test_example_project.py
         ("text", "builtin-output"),  # the same
         ("text", "usage-output"),  # the same
+        ("text", "evidence-item"),  # the same
+        ("text", "refusals-output"),  # the same
         ("text", "modules"),
         ("text", "layers"),
         ("{eval-rst}", ""),  # sphinx-build, in .ci/run
@@ -484,6 +491,11 @@ async def test_scrapys_signal_and_its_arguments(web: Web) -> None:
     assert all(hasattr(arguments["robotparser"], attribute) for attribute in attributes)
 
 
+def test_the_keys_of_evidence() -> None:
+    evidence = evidence_of("https://example.com/", Verdict(True, VerdictReason.NO_RULE), (), 0.0)
+    assert [name for cells in table("evidence-keys") for name in names(cells[0])] == [*evidence, "referrer", "dry_run"]
+
+
 def test_public_names() -> None:
     assert sorted(name for cells in table("public-names") for name in names(cells[0])) == sorted(scrapy_rep.__all__)
 
@@ -506,7 +518,9 @@ def test_the_layers() -> None:
 
 def test_numbers_in_words() -> None:
     assert (LEASE_SECONDS, DEADLINE, RETRY_DELAY, WARNED_ORIGINS, LAST_TENTH) == (10, 5, 1, 10, 0.1)
+    assert (CLOSING, MAX_QUEUED) == (30, 64 * 2**20)
     for page, words in {
+        "docs/evidence.md": ("up to 30 seconds", "At most 64 MiB", REASON),
         "docs/storage.md": ("over after ten seconds", "within five seconds"),
         "docs/settings.md": (
             "follows after one second",
@@ -572,7 +586,7 @@ def test_the_storage_is_listed_and_forgotten(web: Web, tmp_path: Path) -> None:
 def test_every_key_of_the_json_is_in_its_table() -> None:
     (printed,) = (json.loads(block.following.text) for block in COMMANDS if "--json" in block.text)
     said = [name for cells in table("json-table") for name in names(cells[0])]
-    assert said == [*printed, "scrapy", "forgotten", "robots_txt"]
+    assert said == [*printed, "scrapy", "forgotten", "when", "robots_txt"]
 
 
 @cache

@@ -28,7 +28,8 @@ class TourSpider(Spider):
         for origin in self.origins.values():
             yield Request(f"{origin}/", errback=self.refused)
 
-    def parse(self, response: Response, **_: Any) -> Iterator[Request]:
+    def parse(self, response: Response, **_: Any) -> Iterator[Request | dict[str, Any]]:
+        yield {"page": response.url, "robots": response.meta.get("robots")}  # with REP_EVIDENCE, why it was allowed
         for page in response.css("a::attr(href)").getall():
             yield response.follow(page, errback=self.refused)
 

@@ -126,7 +126,7 @@ def reason(refusal: IgnoreRequest) -> str:
         return str(refusal)
     if isinstance(refusal, RobotsUnreachable):
         return refusal.cause.partition(":")[0]
-    decided_by = refusal.verdict.rule or refusal.verdict.statement
+    decided_by = refusal.verdict.decided_by
     if decided_by is None:
         return refusal.verdict.access.value
     return f"line {decided_by.line}, {decided_by}" if decided_by.line else f"header, {decided_by}"

@@ -301,7 +301,7 @@ class OriginFetch:
 
     def _send(self, signal: object, entry: Entry) -> None:
         info = origin_info(self._answered(entry))
-        self._tools.signals.send_catch_log(signal, origin=self.origin, info=info, request=self.trigger)
+        self._tools.signals.send_catch_log(signal, origin=self.origin, info=info, entry=entry, request=self.trigger)
 
     def _put(self, entry: Entry | None) -> None:
         """The entry into the shared store, then the lease back, in the background: those who wait here need not."""

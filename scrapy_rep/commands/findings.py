@@ -41,6 +41,10 @@ class Crawl:
     """The robots.txt of `--file`, for all URLs."""
     file_name: str = ""
 
+    def verdict(self, robots: RobotsTxt, url: str) -> Verdict:
+        """Its verdict by a file alone. Raises ValueError for what is no URL."""
+        return robots.verdict(url, self.tokens).with_usage(robots.usage(url, self.tokens), self.purposes)
+
 
 @dataclass(frozen=True, slots=True)
 class Hop:
@@ -86,6 +90,8 @@ class Finding:
     """None without `--compare`, and if there is no verdict."""
     is_listed: bool = False
     """Nobody asked about the URL: it is an origin in a list of what is stored."""
+    when: str = ""
+    """With `--recheck`: `then` or `now`."""
 
     @property
     def allowed(self) -> bool | None:
@@ -108,7 +114,7 @@ class Finding:
     @property
     def deciding(self) -> Rule | Statement | None:
         """What decides about the URL in the robots.txt."""
-        return (self.verdict.rule or self.verdict.statement) if self.verdict is not None else None
+        return self.verdict.decided_by if self.verdict is not None else None
 
     @property
     def usage(self) -> Usage:
@@ -186,6 +192,7 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "error": finding.error or None,
         **({"scrapy": asdict(finding.compared)} if finding.compared is not None else {}),
         **({"forgotten": finding.forgotten} if finding.forgotten is not None else {}),
+        **({"when": finding.when} if finding.when else {}),
         **({"robots_txt": robots.octets.decode("utf-8", "replace") if robots is not None else None} if show else {}),
     }
 
@@ -202,7 +209,7 @@ def as_line(finding: Finding) -> str:
     if verdict is not None and verdict.access is not AccessResult.SUCCESS and verdict.answer:
         why = f"{why}: {printable(verdict.answer)}"
     compared = f"\tScrapy's own: {finding.compared.words}" if finding.compared is not None else ""
-    return f"{finding.word}\t{printable(finding.url, None)}\t{why}{compared}"
+    return f"{finding.word}{finding.when and f' {finding.when}'}\t{printable(finding.url, None)}\t{why}{compared}"
 
 
 def as_text(finding: Finding, *, colour: bool = False, show: str | None = None) -> str:

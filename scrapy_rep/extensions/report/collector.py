@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import platform
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timezone
 from importlib.metadata import version
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from scrapy import Request, Spider
@@ -23,6 +19,7 @@ from scrapy.signals import response_received, spider_closed
 from scrapy.utils.url import strip_url
 
 from scrapy_rep.extensions.middleware_access import MiddlewareAccess
+from scrapy_rep.extensions.output_path import output_path, partial_path
 from scrapy_rep.extensions.report.html import page
 from scrapy_rep.extensions.report.top_k import TopK
 from scrapy_rep.extensions.usage_preferences import META_KEY as USAGE_KEY
@@ -139,7 +136,7 @@ class Report:
         self._settings = settings
         self._middleware = middleware
         self._began = middleware.now()
-        self._path = report_path(str(settings.report), getattr(crawler.spider, "name", ""), self._began)
+        self._path = output_path("REP_REPORT", str(settings.report), crawler, self._began)
         self._fetched = self._outages = self._open_outages = 0
         self._access: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
@@ -180,7 +177,7 @@ class Report:
             seen.waits.add(seconds)
 
     def _request_forbidden(self, request: Request, verdict: Verdict) -> None:
-        rule, reason = verdict.rule or verdict.statement, verdict.reason.value
+        rule, reason = verdict.decided_by, verdict.reason.value
         self._refused[reason] += 1
         if (seen := self._seen(request)) is not None:
             seen.refused += 1
@@ -221,7 +218,7 @@ class Report:
     def _spider_closed(self, spider: Spider, reason: str) -> None:
         lines = list(self.lines(spider, reason))
         text = page(lines) if self._path.suffix == ".html" else "".join(json.dumps(line) + "\n" for line in lines)
-        partial = _partial(self._path)
+        partial = partial_path(self._path)
         try:
             partial.write_text(text, encoding="utf-8")
             partial.replace(self._path)
@@ -325,30 +322,3 @@ def _cut(text: str, most: int = MAX_TEXT) -> str:
 def _shown(value: Any) -> str:
     """A setting's value as text, without the password that an address may have before its `@` or in its query."""
     return without_password(value).partition("?")[0] if isinstance(value, str) else _cut(repr(value))
-
-
-def report_path(pattern: str, name: str, began: float) -> Path:
-    """Where the report goes; its directory exists from then on. Raises ValueError if it cannot be written there."""
-    if "://" in pattern or "%" in re.sub(r"%%|%\((?:name|time)\)s", "", pattern):
-        raise ValueError(
-            f"REP_REPORT is {pattern!r}; set it to the path of a file, in which %(name)s stands for the spider's name,"
-            " %(time)s for the start of the crawl and %% for a single %"
-        )
-    time = datetime.fromtimestamp(began, timezone.utc).strftime("%Y-%m-%dT%H-%M-%S")
-    path = Path(pattern % {"name": name, "time": time}).absolute()
-    try:
-        if path.is_dir():
-            raise IsADirectoryError("it is a directory")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _partial(path).touch()
-        _partial(path).unlink()
-    except OSError as exc:
-        raise ValueError(
-            f"REP_REPORT is {pattern!r}, and {path} cannot be written ({exc});"
-            " set it to a path in a directory where the crawl may create files"
-        ) from None
-    return path
-
-
-def _partial(path: Path) -> Path:
-    return path.with_name(f"{path.name}.{os.getpid()}.part")

@@ -74,6 +74,17 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
 }
 
 
+class Received(NamedTuple):
+    """The answer that a verdict is by: where it came from, when, and what it was."""
+
+    url: str
+    """Where redirects led."""
+    at: float
+    """Seconds since the epoch when it came, or was last confirmed."""
+    sha256: str
+    """In hexadecimal, of the bytes of robots.txt as they were received; empty for an answer without rules."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     r"""Whether a URL may be fetched, and why.
@@ -97,6 +108,8 @@ class Verdict:
     """The origin's robots.txt, wherever redirects led; None for a body that was parsed without a URL."""
     answer: str = ""
     """What robots.txt answered, in words: `HTTP 200`, or why there was no answer; empty if nobody fetched it."""
+    received: Received | None = None
+    """The answer that decided; None if none did: robots.txt is unreachable, or nobody fetched it."""
     usage: Usage | None = None
     """What the page may be used for; None if nobody asked (REP_PURPOSES). Empty for a page that may not be fetched."""
     purpose: str | None = None
@@ -118,9 +131,14 @@ class Verdict:
         """What disallows the purpose; None unless the reason is USAGE."""
         return self.usage.deciding(self.purpose) if self.usage is not None and self.purpose is not None else None
 
+    @property
+    def decided_by(self) -> Rule | Statement | None:
+        """The rule or statement that decided; None if neither did."""
+        return self.rule or self.statement
+
     def with_usage(self, usage: Usage, purposes: Purposes) -> Verdict:
         """The same for a crawl with these purposes. What robots.txt does not apply to is never refused for them."""
-        is_subject = self.reason not in {VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT}
+        is_subject = self.reason is not VerdictReason.EXEMPT and self.reason is not VerdictReason.NOT_SUBJECT
         purpose = purposes.refused_by(usage) if self.allowed and is_subject else None
         if purpose is None:
             return replace(self, usage=usage)
