@@ -72,6 +72,37 @@ async def test_ftp_by_the_requests_own_credentials(ftp: Callable[..., str]) -> N
     assert list(result.refused) == [f"{origin}/private"]
 
 
+class Slotless(Downloader):
+    """One without the queues in which a request may wait."""
+
+    async def _enqueue_request(self, request: Request) -> Response:
+        return await self.handlers.download_request_async(request)
+
+
+class Hangs:
+    lazy = True
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Hangs:
+        return cls()
+
+    async def download_request(self, request: Request) -> Response:
+        await sleep(60)
+        return Response(request.url)
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("downloader", [Downloader, Slotless])
+@ensureDeferred
+async def test_a_handler_without_a_time_limit_ends_at_the_deadline(downloader: type[Downloader]) -> None:
+    settings = {"REP_FETCH_TIMEOUT": 0.3, "DOWNLOADER": downloader, "DOWNLOAD_HANDLERS": {"x": Hangs}}
+    result = await crawl("x://host/page", settings=settings)
+    (error,) = result.refused.values()
+    assert TIMEOUT in error.cause
+
+
 @ensureDeferred
 async def test_ftp_that_hangs_ends_at_the_deadline(ftp: Callable[..., str]) -> None:
     origin = ftp("hang")
