@@ -406,6 +406,16 @@ def test_every_stat_is_listed() -> None:
     assert counted == set(STATS)
 
 
+def test_what_is_used_of_scrapys_internals() -> None:
+    rows = table("internals")
+    folder = Path(compat.__file__).parent
+    ours = {path.name for path in folder.glob("*.py")} - {"__init__.py", "compat.py", "fallbacks.py"}
+    assert {name for cells in rows for name in names(cells[0])} == ours
+    code = "".join(path.read_text("utf-8") for path in folder.glob("*.py"))
+    parts = {name.rpartition(".")[2] for cells in rows for name in names(cells[1])}
+    assert [part for part in parts if part not in code] == []
+
+
 def test_what_a_crawl_loses_without_a_part_of_scrapy() -> None:
     assert {names(cells[0])[0]: cells[1] for cells in table("fallbacks")} == dict(COSTS)
 

@@ -15,6 +15,7 @@ from crawling import crawl
 from installed_scrapy import TIMEOUT
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
+from scrapy.core.downloader import Downloader
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from web import RULES
