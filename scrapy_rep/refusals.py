@@ -10,7 +10,7 @@ from scrapy.crawler import Crawler
 from scrapy_rep.exceptions import explanation
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.signals import request_forbidden
-from scrapy_rep.text import counted, printable
+from scrapy_rep.text import printable
 
 logger = logging.getLogger("scrapy_rep")
 
@@ -50,12 +50,3 @@ class Refusals:
                 printable(verdict.robots_url or ""),
             )
         self._crawler.signals.send_catch_log(request_forbidden, request=request, verdict=verdict)
-
-    def sum_up(self) -> None:
-        """At the end."""
-        if self._shadow:
-            number = self._stats.get_value("rep/shadow/forbidden", 0)
-            logger.info(
-                "REP_SHADOW: %s would have been refused; see the stats that begin with rep/shadow/",
-                counted(number, "request"),
-            )

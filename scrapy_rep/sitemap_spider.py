@@ -84,8 +84,11 @@ class RobotsSitemapSpider(SitemapResponses):
     def parse_robots_txt(self, response: Response) -> Iterable[Request]:
         """One in `sitemap_urls`, or one that somebody has named as a sitemap."""
         origin = Origin.of(response.url)
-        if origin is not None:
-            self._add(origin, RobotsTxt.parse(response.body).sitemaps)
+        sitemaps = RobotsTxt.parse(response.body).sitemaps
+        if not sitemaps:
+            logger.warning("%s: %s names no sitemap", type(self).__name__, printable(response.url))
+        elif origin is not None:
+            self._add(origin, sitemaps)
         return ()
 
     def _add(self, origin: Origin, written: tuple[str, ...]) -> None:

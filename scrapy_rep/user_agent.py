@@ -37,6 +37,8 @@ BROWSERS = frozenset(
     """.split()
 )
 
+MAX_OWN = 1_000  # User-Agents of single requests that are remembered
+
 ProductTokens = tuple[str, ...]
 """In order of preference. Empty if the crawler has no name: then only the groups of `*` apply."""
 
@@ -53,15 +55,34 @@ class UserAgent:
             tokens_of_header(self._sent),
             f"the User-Agent of {self._sent_by}",
         )
+        self._own: set[bytes | None] = set()
 
-    def tokens(self, request: Request) -> ProductTokens:
-        """The tokens that apply to this request. Raises ValueError for a wrong value in its meta."""
+    def tokens(self, request: Request, *, decides: bool = True) -> ProductTokens:
+        """The tokens that apply to this request. Raises ValueError for a wrong value in its meta.
+
+        `decides`: the request is decided by them now, before other middlewares and download handlers have it.
+        """
         meta = request.meta.get(META_KEY)
         if meta is not None:
             return tokens_of_value(meta, f"request.meta[{META_KEY!r}]")
         if not self._configured and (headers := request.headers) and b"User-Agent" in headers:
-            return tokens_of_header(headers.get(b"User-Agent"))
+            own = headers.get(b"User-Agent")
+            if decides and len(self._own) < MAX_OWN:
+                self._own.add(own)
+            return tokens_of_header(own)
         return self.product_tokens
+
+    def belied_tokens(self, request: Request) -> ProductTokens:
+        """The tokens that have decided about a request, if the User-Agent that it was sent with is not theirs; else
+        none."""
+        sent = request.headers.get(b"User-Agent")
+        if sent == self._sent or META_KEY in request.meta or EVERYONE in self.product_tokens:
+            return ()
+        if self._configured:
+            agrees = any(token.lower().encode() in (sent or b"").lower() for token in self.product_tokens)
+        else:
+            agrees = sent in self._own or tokens_of_header(sent) == self.product_tokens
+        return () if agrees else self.product_tokens or (EVERYONE,)
 
     def announce(self) -> None:
         """Log the product token at INFO, and a WARNING where site owners could not know it."""

@@ -14,51 +14,50 @@ from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage, storage_of
 from scrapy_rep.storage.memory import MemoryStorage
 
-IN_USE_ORIGINS = 512
 IN_USE_SHARE = 0.25  # of REP_MEMORY_OCTETS
 
 EACH_PARSED = 1_500  # bytes of an entry in use, beside its robots.txt (measured: tests/benchmarks/storage.py)
-WEIGH_EVERY = 128  # entries: a robots.txt takes more memory the more crawlers ask it
+WEIGH_EVERY = 128  # entries, at least: a robots.txt takes more memory the more crawlers ask it
 
 
 class _InUse(NamedTuple):
-    key: str
     policy: RobotsPolicy
+    octets: bytes | None
+    """The entry compressed, if it came so; then it need not be compressed again."""
 
 
 class Memory:
-    """`compressed` holds every origin that is remembered here; those in use are parsed as well."""
+    """Every origin is either in use, which means parsed, or compressed; the latter are used less recently."""
 
     def __init__(
-        self,
-        compressed: MemoryStorage,
-        in_use_origins: int,
-        in_use_octets: float,
-        unreachable_for: float,
-        body_limit: int,
+        self, compressed: MemoryStorage, in_use_octets: float, unreachable_for: float, body_limit: int
     ) -> None:
+        """`compressed` bounds the number of all origins, and its own bytes; `in_use_octets` those of the others."""
         self._compressed = compressed
         self._in_use: OrderedDict[Origin, _InUse] = OrderedDict()
         self._weights: dict[Origin, int] = {}
         self._in_use_octets = 0
-        self._uses = 0
-        self._most_origins = in_use_origins
+        self._used_since_weighing = 0
         self._most_octets = in_use_octets
         self._unreachable_for = unreachable_for
         self._body_limit = body_limit
 
+    def __len__(self) -> int:
+        """Origins that are remembered."""
+        return len(self._in_use) + len(self._compressed)
+
     def policy(self, origin: Origin, now: float) -> RobotsPolicy | None:
         """What the origin's entry comes to at `now`; None where nothing is remembered, or announced."""
         used = self._in_use.get(origin)
-        if used is not None and self._compressed.touch(used.key):
+        if used is not None:
             self._in_use.move_to_end(origin)
-            if used.policy.at <= now < used.policy.until:
-                return used.policy
-            return self._use(origin, used.key, used.policy.entry, now)
-        key = str(origin)
-        octets = self._compressed.peek(key)
+            policy, octets = used
+            if policy.at <= now < policy.until:
+                return policy
+            return self._use(origin, policy.entry, octets, now)
+        octets = self._compressed.peek(str(origin))
         entry = None if octets is None else decoded(octets, origin.robots_url, self._body_limit)
-        return None if entry is None else self._use(origin, key, entry, now)
+        return None if entry is None else self._use(origin, entry, octets, now)
 
     def entry(self, origin: Origin, now: float) -> Entry | None:
         """What is remembered of the origin, announced or not, however old."""
@@ -67,10 +66,8 @@ class Memory:
 
     def put(self, origin: Origin, entry: Entry, now: float) -> RobotsPolicy:
         """Remember the entry; what it comes to at `now`."""
-        key = str(origin)
         self._compressed.drop(_unannounced_key(origin))
-        self._compressed.keep(key, encoded(entry))
-        return self._use(origin, key, entry, now)
+        return self._use(origin, entry, None, now)
 
     # Fetched on behalf of a redirecting origin, and not announced to requests of its own yet: `policy` has none of it.
 
@@ -81,29 +78,37 @@ class Memory:
         octets = self._compressed.peek(_unannounced_key(origin))
         return None if octets is None else decoded(octets, origin.robots_url, self._body_limit)
 
-    def _use(self, origin: Origin, key: str, entry: Entry, now: float) -> RobotsPolicy:
-        self._drop_parsed(origin)
+    def _use(self, origin: Origin, entry: Entry, octets: bytes | None, now: float) -> RobotsPolicy:
+        self._compressed.drop(str(origin))
+        self._in_use.pop(origin, None)
         policy = policy_at(entry, now, self._unreachable_for)
-        self._in_use[origin] = _InUse(key, policy)
-        self._weigh(origin, policy)
-        self._uses += 1
-        if self._uses % WEIGH_EVERY == 0:
-            for other, used in self._in_use.items():
-                self._weigh(other, used.policy)
+        self._in_use[origin] = _InUse(policy, octets)
+        self._weigh(origin)
+        self._used_since_weighing += 1
+        if self._used_since_weighing >= max(WEIGH_EVERY, len(self._in_use)):
+            self._used_since_weighing = 0
+            for each in self._in_use:
+                self._weigh(each)
         # The one just used stays, whatever it takes.
-        while len(self._in_use) > 1 and (
-            len(self._in_use) > self._most_origins or self._in_use_octets > self._most_octets
-        ):
-            self._drop_parsed(next(iter(self._in_use)))
+        while self._in_use_octets > self._most_octets and len(self._in_use) > 1:
+            oldest, used = self._forget_oldest()
+            self._compressed.keep(str(oldest), used.octets or encoded(used.policy.entry))
+        while len(self) > self._compressed.max_origins:  # which is at least 1
+            if not self._compressed.drop_oldest():
+                self._forget_oldest()
         return policy
 
-    def _drop_parsed(self, origin: Origin) -> None:
-        if self._in_use.pop(origin, None) is not None:
-            self._in_use_octets -= self._weights.pop(origin)
+    def _forget_oldest(self) -> tuple[Origin, _InUse]:
+        origin, used = self._in_use.popitem(last=False)
+        self._in_use_octets -= self._weights.pop(origin)
+        return origin, used
 
-    def _weigh(self, origin: Origin, policy: RobotsPolicy) -> None:
+    def _weigh(self, origin: Origin) -> None:
+        policy, octets = self._in_use[origin]
         stored = policy.entry.stored
-        weight = EACH_PARSED + (stored.robots.memory if stored is not None and stored.robots is not None else 0)
+        weight = EACH_PARSED + len(octets or b"")
+        if stored is not None and stored.robots is not None:
+            weight += stored.robots.memory
         self._in_use_octets += weight - self._weights.get(origin, 0)
         self._weights[origin] = weight
 
@@ -122,7 +127,6 @@ def memory_and_store(crawler: Crawler, settings: RepSettings) -> tuple[Memory, S
     in_use = IN_USE_SHARE * settings.memory_octets
     memory = Memory(
         MemoryStorage(settings.memory_origins, int(settings.memory_octets - in_use)),
-        min(settings.memory_origins, IN_USE_ORIGINS),
         in_use,
         settings.unreachable_days * DAY,
         settings.body_limit,

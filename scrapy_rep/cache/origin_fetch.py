@@ -240,7 +240,7 @@ class OriginFetch:
         lookup = tools.shared_store.lookup(self.origin, entry, is_enough)
         self._lease = lookup.lease
         longest = REDIRECT_LEASE_WAIT if self.is_for_redirect else tools.lease_wait
-        found = await lookup.look() or not await lookup.acquire_or_wait(longest, tools.clock.sleep)
+        found = await lookup.find_or_acquire(longest, tools.clock.sleep)
         tools.count("rep/storage/hit" if found else "rep/storage/miss")
         if found:
             self._put(None)  # the lease may have come with another crawler's answer
@@ -301,7 +301,7 @@ class OriginFetch:
 
     def _send(self, signal: object, entry: Entry) -> None:
         info = origin_info(self._answered(entry))
-        self._tools.signals.send_catch_log(signal, origin=self.origin, info=info, request=self.trigger)
+        self._tools.signals.send_catch_log(signal, origin=self.origin, info=info, entry=entry, request=self.trigger)
 
     def _put(self, entry: Entry | None) -> None:
         """The entry into the shared store, then the lease back, in the background: those who wait here need not."""

@@ -12,10 +12,13 @@ from scrapy_rep.commands.findings import Finding, as_json, as_line, as_text
 from scrapy_rep.text import counted
 
 ALL_ALLOWED, SOME_REFUSED, COULD_NOT_TELL = 0, 1, 3  # exit statuses; 2 is wrong usage, for every command
-COUNTED_WORDS = ("allowed", "refused", "unreachable", "can't tell", "forgotten", "not stored")
+COUNTED_WORDS = ("allowed", "refused", "unreachable", "can't tell", "forgotten", "not stored", "not as Scrapy's own")
 
 
 class Output:
+    counted_words: tuple[str, ...] = COUNTED_WORDS
+    """In the order of the summary."""
+
     def __init__(self, *, as_objects: bool = False, show: str | None = None, is_list: bool = False) -> None:
         """`as_objects`: in JSON. `show`: as of `as_text`. `is_list`: there may be many URLs, so each has one line, and
         standard error has a summary, and the progress if it is a terminal."""
@@ -26,7 +29,7 @@ class Output:
         self._shows_progress = is_list and sys.stderr.isatty()
         self._began = time.monotonic()
         self._texts: list[str] = []
-        self._written = 0
+        self._written = self._seen = 0
         self._counts: Counter[str] = Counter()
         self.is_complete = False
         """Every URL was answered. It stays False if the crawl does not start, or ends early."""
@@ -45,10 +48,7 @@ class Output:
 
     def write(self, finding: Finding) -> None:
         """Count the finding, and write it with the next `flush`."""
-        if not finding.is_listed:
-            self._counts[finding.word] += 1
-            if finding.is_undecided:
-                self._counts["unreachable"] += 1
+        self.count(finding)
         if self._as_objects:
             text = json.dumps(as_json(finding, show=self._show is not None))
         elif self._is_list:
@@ -57,6 +57,16 @@ class Output:
             text = ("\n" if self._written else "") + as_text(finding, colour=self._colour, show=self._show)
         self._written += 1
         self._texts.append(text)
+
+    def count(self, finding: Finding) -> None:
+        """Without writing it."""
+        self._seen += 1
+        if not finding.is_listed:
+            self._counts[finding.word] += 1
+            if finding.is_undecided:
+                self._counts["unreachable"] += 1
+            if finding.compared is not None and finding.compared.why:
+                self._counts["not as Scrapy's own"] += 1
 
     def flush(self) -> None:
         self._show_progress("")
@@ -86,6 +96,6 @@ class Output:
             print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
 
     def _summary(self) -> str:
-        counts = ", ".join(f"{self._counts[word]:,} {word}" for word in COUNTED_WORDS if self._counts[word])
-        speed = self._written / max(time.monotonic() - self._began, 1e-3)
-        return f"{counted(self._written, 'URL')}: {counts or 'nothing to answer'}; {speed:,.0f} a second"
+        counts = ", ".join(f"{self._counts[word]:,} {word}" for word in self.counted_words if self._counts[word])
+        speed = self._seen / max(time.monotonic() - self._began, 1e-3)
+        return f"{counted(self._seen, 'URL')}: {counts or 'nothing to answer'}; {speed:,.0f} a second"

@@ -6,6 +6,7 @@ import logging
 import sys
 import traceback
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,18 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
+from scrapy_rep.commands.compare import ComparingLookup, compared
+from scrapy_rep.commands.diff import DiffOutput, Side, StoredDiff, is_stored, write_diff
 from scrapy_rep.commands.findings import Crawl, Finding
 from scrapy_rep.commands.output import Output
+from scrapy_rep.commands.rechecking import RecheckOutput, fetched, judged_again
 from scrapy_rep.commands.spiders import CommandSpider, Forgetting, Lookup, StoredLookup, command_spider
 from scrapy_rep.commands.urls import Urls
 from scrapy_rep.protocol.origin import WITHOUT_ROBOTS
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinParser
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.user_agent import UserAgent
 
@@ -32,6 +38,8 @@ logger = logging.getLogger("scrapy_rep")
 FOR_ASKING: dict[str, Any] = {
     "REP_UNREACHABLE_WAIT": 0,
     "REP_REPORT": None,
+    "REP_ARCHIVE": None,
+    "REP_REFUSALS": None,
     "LOG_LEVEL": "ERROR",
     "JOBDIR": None,
     "SCHEDULER": "scrapy.core.scheduler.Scheduler",
@@ -52,6 +60,9 @@ def prepare(settings: BaseSettings, opts: Namespace) -> None:
     settings.set("ADDONS", {"scrapy_rep.Addon": 500, **settings.getdict("ADDONS")}, priority="cmdline")
     if opts.agent:
         settings.set("ROBOTSTXT_USER_AGENT", opts.agent, priority="cmdline")
+    if opts.purpose:
+        settings.set("REP_PURPOSES", opts.purpose, priority="cmdline")
+        settings.set("REP_PURPOSES_REFUSE", True, priority="cmdline")
 
 
 def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any) -> int:
@@ -68,18 +79,44 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
         urls = Urls(given, opts.input)
     except OSError as exc:
         raise ValueError(f"--input: {exc}") from None
-    output = Output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None or opts.all)
-    if opts.file is not None:
+    kind_of_output = Output if opts.diff is None else DiffOutput
+    output = kind_of_output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None or opts.all)
+    then = 0
+    if opts.archive:
+        tokens = UserAgent(crawl_settings, command_spider(model)()).product_tokens if model else tuple(opts.agent)
+        then = judged_again(opts, urls, output, Crawl(tokens, RepSettings.read(crawl_settings).status_policy))
+        if not opts.now:
+            return then
+    if opts.now:
+        urls, output = Urls(fetched(opts.recheck)), RecheckOutput("now", as_objects=opts.json)
+    if is_offline(opts):
         rep = RepSettings.read(crawl_settings)
         tokens = UserAgent(crawl_settings, command_spider(model)()).product_tokens
-        crawl = Crawl(tokens, rep.status_policy, rep.crawl_delay_max, not_obeyed)
-        _answer_by_file(urls, output, opts.file, crawl, rep.body_limit)
+        purposes = Purposes(rep.purposes, rep.purposes_refuse)
+        crawl = Crawl(tokens, rep.status_policy, rep.crawl_delay_max, purposes, not_obeyed)
+        if isinstance(output, DiffOutput):
+            before, after = (Side.of_file(name, crawl, rep.body_limit) for name in opts.diff)
+            write_diff((before, after), crawl, urls, output)
+        else:
+            _answer(urls, output, _judge(opts, crawl, rep.body_limit, crawl_settings))
         return output.exit_status
     # Also if `-s` says otherwise: without it there is no middleware to ask.
     settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
-    kind = StoredLookup if opts.cached else Forgetting if opts.forget else Lookup
-    _crawl(process, command_spider(model), kind(urls, output, not_obeyed))
-    return output.exit_status
+    if isinstance(output, DiffOutput):
+        lookup: Lookup = StoredDiff(urls, output, not_obeyed, opts.diff)
+    else:
+        fetching = ComparingLookup if opts.compare else Lookup
+        kind = StoredLookup if opts.cached else Forgetting if opts.forget else fetching
+        lookup = kind(urls, output, not_obeyed)
+    _crawl(process, command_spider(model), lookup)
+    return max(then, output.exit_status)
+
+
+def is_offline(opts: Namespace) -> bool:
+    """Whether files alone decide."""
+    if opts.archive or opts.now:
+        return not opts.now
+    return opts.file is not None or (opts.diff is not None and not any(map(is_stored, opts.diff)))
 
 
 def _model(process: Any, name: str | None) -> type[Spider] | None:
@@ -141,18 +178,26 @@ def _is_ours(error: BaseException) -> bool:
     return str(frame.f_globals.get("__name__")).startswith("scrapy_rep.")
 
 
-def _answer_by_file(urls: Urls, output: Output, file: str, crawl: Crawl, body_limit: int) -> None:
-    """Without a crawl. `file`: the name of a robots.txt, `-` for standard input."""
-    error, robots = "", None
+def _judge(opts: Namespace, crawl: Crawl, body_limit: int, settings: BaseSettings) -> Callable[[str], Finding]:
+    """What answers for a URL by the robots.txt of `--file`, without a crawl."""
+    from_stdin = opts.file == "-"
     try:
-        body = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        robots = RobotsTxt.parse(body, body_limit)
+        body = sys.stdin.buffer.read() if from_stdin else Path(opts.file).read_bytes()
     except OSError as exc:
         error = str(exc)
-    crawl = replace(crawl, file=robots, file_name="standard input" if file == "-" else file)
+        return lambda url: Finding(url, crawl, error)
+    robots = RobotsTxt.parse(body, body_limit)
+    crawl = replace(crawl, file=robots, file_name="standard input" if from_stdin else opts.file)
+    if not opts.compare:
+        return lambda url: _judged(url, crawl, robots)
+    builtin = BuiltinParser(settings, body)
+    return lambda url: compared(_judged(url, crawl, robots), builtin.answer)
+
+
+def _answer(urls: Urls, output: Output, judge: Callable[[str], Finding]) -> None:
     for some in urls:
         for url in some:
-            output.write(Finding(url, crawl, error) if robots is None else _judged(url, crawl, robots))
+            output.write(judge(url))
         output.flush()
         if output.is_closed:
             break
@@ -163,6 +208,7 @@ def _judged(url: str, crawl: Crawl, robots: RobotsTxt) -> Finding:
     if url.partition(":")[0] in WITHOUT_ROBOTS:
         return Finding(url, crawl, verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
     try:
-        return Finding(url, crawl, verdict=robots.verdict(url, crawl.tokens))
+        verdict = crawl.verdict(robots, url)
+        return Finding(url, crawl, verdict=verdict)
     except ValueError as exc:
         return Finding(url, crawl, str(exc))

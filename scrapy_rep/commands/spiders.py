@@ -22,6 +22,8 @@ from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.entry import Entry, decoded, is_judged_by
 from scrapy_rep.protocol.lifecycle import DAY, Refetch, RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.robotstxt.preferences import Purposes
+from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
@@ -33,7 +35,7 @@ from scrapy_rep.user_agent import SPIDER_ATTRIBUTE
 T = TypeVar("T")
 
 # What the command's spider takes over from the one that `--spider` names.
-_OF_THE_SPIDER = ("name", "custom_settings", "update_settings", "user_agent", SPIDER_ATTRIBUTE)
+_OF_THE_SPIDER = ("name", "allowed_domains", "custom_settings", "update_settings", "user_agent", SPIDER_ATTRIBUTE)
 # URLs that Scrapy requests as they stand; to make a request of each would cost as much as all the rest.
 _PLAIN_URL = re.compile(r"https?://[a-z0-9.-]+(?::[0-9]{1,4})?/[A-Za-z0-9._~:/?!$&'()*+,;=@-]*")
 
@@ -96,12 +98,12 @@ class Lookup:
         self._middleware = RepMiddleware.of(crawler)
         self._settings = settings = RepSettings.read(crawler.settings)
         tokens = self._middleware.user_agent.product_tokens
-        self._crawl = Crawl(tokens, settings.status_policy, settings.crawl_delay_max, self._not_obeyed)
+        purposes = self._middleware.purposes or Purposes()
+        self._crawl = Crawl(tokens, settings.status_policy, settings.crawl_delay_max, purposes, self._not_obeyed)
         self._trace = Trace(crawler)
         # The middleware's own keeps few policies parsed, for a crawl asks for most URLs of an origin in a row.
         self._policies = Memory(
             MemoryStorage(settings.memory_origins, settings.memory_octets),
-            settings.memory_origins,
             settings.memory_octets,
             settings.unreachable_days * DAY,
             settings.body_limit,
@@ -149,7 +151,7 @@ class Lookup:
         policy = self._policies.policy(origin, now) if origin is not None else None
         if policy is None or policy.refetch is Refetch.FIRST:
             return None
-        verdict = policy.verdict(requested, self._crawl.tokens)
+        verdict = self._verdict(policy, requested)
         return Finding(url, self._crawl, verdict=verdict, policy=policy, now=now)
 
     async def _looked_up(self, url: str) -> Finding:
@@ -160,8 +162,12 @@ class Lookup:
             return Finding(url, self._crawl, f"{exc}{cure_of(url)}")
         except (UnknownError, IgnoreRequest) as exc:
             return Finding(url, self._crawl, str(exc))
-        verdict, hops, now = self._middleware.judged(request, policy), self._trace.pop(request), self._middleware.now()
+        verdict = self._middleware.judged(request, None) if policy is None else self._verdict(policy, request.url)
+        hops, now = self._trace.pop(request), self._middleware.now()
         return Finding(url, self._crawl, verdict=verdict, policy=policy, hops=hops, now=now)
+
+    def _verdict(self, policy: RobotsPolicy, url: str) -> Verdict:
+        return policy.verdict(url, self._crawl.tokens, self._crawl.purposes)
 
     async def _policy(self, request: Request) -> RobotsPolicy | None:
         """None if no robots.txt applies. Raises UnknownError or IgnoreRequest if it cannot be known."""
@@ -211,21 +217,26 @@ class StoredLookup(Lookup):
         now = self._middleware.now()
         policy = self._policy_at(entry, now)
         error = self._why_unusable(origin, policy)
-        verdict = None if error else policy.verdict(origin, self._crawl.tokens)
+        verdict = None if error else self._verdict(policy, origin)
         return Finding(origin, self._crawl, error, verdict=verdict, policy=policy, now=now, is_listed=True)
 
     async def _policy(self, request: Request) -> RobotsPolicy | None:
         origin = self._middleware.applicable_origin(request)
         if origin is None:
             return None
-        octets = await self._stored(self._storage.get, str(origin))
-        entry = None if octets is None else decoded(octets, origin.robots_url, self._settings.body_limit)
-        if entry is None:
-            raise UnknownError(f"nothing is stored of {origin}")
+        entry = await self._entry(origin)
         now = self._middleware.now()
         if error := self._why_unusable(str(origin), self._policy_at(entry, now)):
             raise UnknownError(error)
         return self._policies.put(origin, entry, now)
+
+    async def _entry(self, origin: Origin) -> Entry:
+        """What is stored of the origin. Raises UnknownError."""
+        octets = await self._stored(self._storage.get, str(origin))
+        entry = None if octets is None else decoded(octets, origin.robots_url, self._settings.body_limit)
+        if entry is None:
+            raise UnknownError(f"nothing is stored of {origin}")
+        return entry
 
     def _policy_at(self, entry: Entry, now: float) -> RobotsPolicy:
         return policy_at(entry, now, self._settings.unreachable_days * DAY)

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
+from scrapy.utils.datatypes import LocalCache
 
 from scrapy_rep.exceptions import refusal
 from scrapy_rep.extensions.middleware_access import MiddlewareAccess
 from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.signals import request_forbidden
+
+MAX_REFUSED = 100_000  # requests that are known to have been refused; about 20 MB
 
 
 class DropEarly:
-    """Scrapy calls no errback for a request that is dropped when it is scheduled."""
+    """Scrapy calls no errback for a request that is dropped when it is scheduled.
+
+    Requests are dropped before Scrapy's duplicate filter sees them, so each is counted and logged only the first time.
+    """
 
     def __init__(self, crawler: Crawler, middleware: MiddlewareAccess) -> None:
         self._count = crawler.stats.inc_value
         self._middleware = middleware
+        # As the duplicate filter tells requests apart.
+        self._fingerprinter: Any = crawler.request_fingerprinter
+        self._refused: LocalCache[bytes, None] = LocalCache(limit=MAX_REFUSED)
+        crawler.signals.connect(self._forbidden, signal=request_forbidden)
         crawler.signals.connect(self._scheduled, signal=signals.request_scheduled)
 
     def _scheduled(self, request: Request) -> None:
@@ -25,8 +38,14 @@ class DropEarly:
         if policy is None or policy.access is AccessResult.UNREACHABLE:
             return
         tokens = self._middleware.product_tokens(request)
-        if not policy.allows(request.url, tokens):
-            verdict = policy.verdict(request.url, tokens)
-            self._count("rep/dropped/early")
-            self._middleware.report_forbidden(request, verdict)
+        if self._middleware.purposes is None and policy.allows(request.url, tokens):
+            return
+        verdict = policy.verdict(request.url, tokens, self._middleware.purposes)
+        if not verdict.allowed:
+            if request.dont_filter or self._fingerprinter.fingerprint(request) not in self._refused:
+                self._count("rep/dropped/early")
+                self._middleware.report_forbidden(request, verdict)
             raise refusal(verdict)
+
+    def _forbidden(self, request: Request) -> None:
+        self._refused[self._fingerprinter.fingerprint(request)] = None

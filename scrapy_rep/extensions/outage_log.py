@@ -1,4 +1,5 @@
-"""What the log says of outages: a WARNING for each of the first origins, DEBUG for the others, one line at the end."""
+"""What the log says of outages: a WARNING for each of the first origins and an INFO line when it is back, DEBUG for the
+others, and a WARNING at the end if requests were lost."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class OutageLog:
         self._meanwhile = IN_DRY_RUN if settings.shadow else MEANWHILE
         self._dropped = "would have been dropped" if settings.shadow else "dropped"
         self._wait = settings.unreachable_wait
-        self._told: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
+        self._told: LocalCache[Origin, bool] = LocalCache(limit=settings.memory_origins)
+        """Whether a WARNING told of it."""
         self._outages = 0
         self._refused = 0
         for signal in (robots_fetched, robots_available):
@@ -42,19 +44,29 @@ class OutageLog:
 
     def _known(self, origin: Origin, info: OriginInfo) -> None:
         if info.failing_since is None:
-            self._told.pop(origin, None)
+            if origin in self._told:
+                self._tell_it_is_back(info, self._told.pop(origin))
         elif origin not in self._told:
-            self._told[origin] = None
             self._outages += 1
-            self._tell(info, info.failing_since + self._wait)
+            self._told[origin] = is_warning = self._outages <= WARNED_ORIGINS
+            self._tell(info, info.failing_since + self._wait, is_warning)
 
-    def _tell(self, info: OriginInfo, wait_until: float) -> None:
+    def _tell_it_is_back(self, info: OriginInfo, was_warning: bool) -> None:
+        logger.log(
+            logging.INFO if was_warning else logging.DEBUG,
+            "robots.txt is reachable again: %(url)s: %(answer)s",
+            {"url": printable(info.robots_url), "answer": printable(info.answer)},
+        )
+
+    def _tell(self, info: OriginInfo, wait_until: float, is_warning: bool) -> None:
         meanwhile = self._meanwhile[info.basis]
         if info.basis is Basis.NOTHING_ALLOWED and self._wait and info.fetch_again_at <= wait_until:
             seconds = max(wait_until - self._now(), 0.0)
-            meanwhile = f"its requests wait for it, {seconds:.0f} s at most (REP_UNREACHABLE_WAIT); then {meanwhile}"
+            # A fetch that is under way by then is still waited for.
+            wait = f"{seconds:.0f} s and one last fetch (REP_UNREACHABLE_WAIT)"
+            meanwhile = f"its requests wait for it, at most {wait}; then {meanwhile}"
         logger.log(
-            logging.WARNING if self._outages <= WARNED_ORIGINS else logging.DEBUG,
+            logging.WARNING if is_warning else logging.DEBUG,
             "robots.txt is unreachable, so %(meanwhile)s: %(url)s: %(reason)s",
             {"meanwhile": meanwhile, "url": printable(info.robots_url), "reason": printable(info.answer)},
         )
@@ -63,11 +75,10 @@ class OutageLog:
         self._refused += verdict.access is AccessResult.UNREACHABLE
 
     def _closed(self) -> None:
-        if not self._outages:
+        if not self._refused:
             return
         rest = f"; the first {WARNED_ORIGINS} were warned of, the rest are logged at DEBUG"
-        logger.log(
-            logging.WARNING if self._refused else logging.INFO,
+        logger.warning(
             "robots.txt was unreachable at %(origins)s, and %(requests)s %(dropped)s for it%(rest)s",
             {
                 "origins": counted(self._outages, "origin"),

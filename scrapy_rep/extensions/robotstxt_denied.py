@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -12,22 +13,31 @@ from scrapy.utils.asyncio import call_later
 
 from scrapy_rep.exceptions import explanation
 from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
-from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.signals import request_forbidden
 
 logger = logging.getLogger("scrapy_rep")
 
 REASON = "robotstxt_denied"
+JOB_STATE = "scrapy_rep: a request was let by"  # a key of `spider.state`, which a job that is resumed has from before
+
+ADVICE = {
+    VerdictReason.RULE: "If it is meant for another crawler, see ROBOTSTXT_USER_AGENT",
+    VerdictReason.UNREACHABLE: "Where robots.txt is unreachable, try again later",
+    VerdictReason.RESTRICTED: "Where access to robots.txt is restricted, see REP_STATUS_POLICY",
+}
+FOR_ALL = "If the site is yours or you have permission to crawl it, see REP_EXEMPT"
 
 
 class RobotsTxtDenied:
     """Watches until the first request is let by, and costs a crawl nothing from then on."""
 
     def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
         self._signals = crawler.signals
         self._asked = 0
         self._refused = 0
-        self._why = ""
+        self._first: dict[VerdictReason, Verdict] = {}
         self._is_over = False
         self._watches = (
             (signals.request_scheduled, self._scheduled),
@@ -45,7 +55,7 @@ class RobotsTxtDenied:
     def _forbidden(self, request: Request, verdict: Verdict) -> None:
         if request.meta.get("is_start_request"):
             self._refused += 1
-            self._why = self._why or explanation(verdict)
+            self._first.setdefault(verdict.reason, verdict)
 
     def _scheduled(self, request: Request) -> None:
         self._asked += bool(request.meta.get("is_start_request"))
@@ -56,6 +66,7 @@ class RobotsTxtDenied:
 
     def _let_by(self, request: Request) -> None:
         if ROBOTS_TXT_REQUEST not in request.meta:
+            self._job_state[JOB_STATE] = True
             self._watch_no_longer()
 
     def _failed(self, response: Response | None) -> None:
@@ -74,14 +85,24 @@ class RobotsTxtDenied:
             self._signals.disconnect(receiver, signal=signal)
 
     def _idle(self) -> None:
-        if not self._is_over and 0 < self._refused >= self._asked:
+        if not self._is_over and 0 < self._refused >= self._asked and JOB_STATE not in self._job_state:
             raise CloseSpider(REASON)
+
+    @property
+    def _job_state(self) -> dict[str, Any]:
+        """What Scrapy keeps for a job that is stopped and resumed (JOBDIR); without a job, it is forgotten."""
+        state = getattr(self._crawler.spider, "state", None)
+        return state if isinstance(state, dict) else {}
 
     def _closed(self, reason: str) -> None:
         if reason == REASON:
+            advice = [ADVICE[reason] for reason in self._first if reason in ADVICE]
             logger.warning(
-                "Nothing was crawled, for every start request (%(refused)d) was refused; the first: %(why)s."
-                " `scrapy robots URL` explains it. If it is meant for another crawler, see ROBOTSTXT_USER_AGENT; if the"
-                " site is yours or you have leave to crawl it, see REP_EXEMPT",
-                {"refused": self._refused, "why": self._why},
+                "Nothing was crawled, because every start request (%(refused)d) was refused; the first: %(why)s."
+                " `scrapy robots URL` explains it. %(advice)s",
+                {
+                    "refused": self._refused,
+                    "why": explanation(next(iter(self._first.values()))),
+                    "advice": ". ".join([*advice, FOR_ALL]),
+                },
             )

@@ -43,7 +43,9 @@ class HeadLimit:
         try:
             yield
         finally:
-            self._urls -= Counter([url])
+            self._urls[url] -= 1
+            if not self._urls[url]:
+                del self._urls[url]
 
     def _watch_connections(self, scheme: str) -> None:
         handler_for = getattr(self._crawler.engine.downloader.handlers, "_get_handler", None)

@@ -14,10 +14,10 @@ OVERHEAD = 400
 
 
 class MemoryStorage(Storage):
-    """`peek`, `touch`, `keep` and `drop` do without an await what Storage's methods do."""
+    """`peek`, `keep` and `drop` do without an await what Storage's methods do."""
 
     def __init__(self, max_origins: int, max_octets: int) -> None:
-        self._max_origins = max_origins
+        self.max_origins = max_origins
         self._max_octets = max_octets
         self._octets = 0
         self._entries: OrderedDict[str, bytes] = OrderedDict()
@@ -31,23 +31,25 @@ class MemoryStorage(Storage):
 
     def peek(self, origin: str) -> bytes | None:
         """The entry, which counts as used again."""
-        return self._entries[origin] if self.touch(origin) else None
+        if origin not in self._entries:
+            return None
+        self._entries.move_to_end(origin)
+        return self._entries[origin]
 
-    def touch(self, origin: str) -> bool:
-        """Count the entry as used again. Returns whether it is still here."""
-        try:
-            self._entries.move_to_end(origin)
-        except KeyError:
-            return False
-        return True
+    def __len__(self) -> int:
+        return len(self._entries)
 
     def keep(self, origin: str, entry: bytes) -> None:
         self.drop(origin)
         self._entries[origin] = entry
         self._octets += OVERHEAD + len(entry)
         # The new entry stays, whatever its size: it is in use.
-        while len(self._entries) > 1 and (len(self._entries) > self._max_origins or self._octets > self._max_octets):
-            self.drop(next(iter(self._entries)))
+        while len(self._entries) > 1 and (len(self._entries) > self.max_origins or self._octets > self._max_octets):
+            self.drop_oldest()
+
+    def drop_oldest(self) -> bool:
+        """Drop the least recently used entry. Returns whether there was one."""
+        return bool(self._entries) and self.drop(next(iter(self._entries)))
 
     def drop(self, origin: str) -> bool:
         entry = self._entries.pop(origin, None)

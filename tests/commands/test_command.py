@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import run_python
+from command import Ended, assert_wrong_usage
 from web import Web, answer, redirect
 
 from scrapy_rep.protocol.entry import decoded, encoded
@@ -31,27 +30,8 @@ Disallow: /
 
 Sitemap: https://example.com/sitemap.xml
 """
-NO_PROXY = {"http_proxy": "", "HTTP_PROXY": ""}
 ANOTHER_REACTOR = "twisted.internet.selectreactor.SelectReactor"
 QUICK = ["-s", "REP_FETCH_RETRIES=0", "-s", "USER_AGENT=ExampleBot/1.0"]
-
-
-class Ended:
-    """A command that has."""
-
-    def __init__(self, *arguments: str, cwd: Path, stdin: bytes | None = None) -> None:
-        command = ["-m", "scrapy", "robots", *arguments]
-        done = run_python(*command, cwd=cwd, environment=NO_PROXY, stdin=stdin or b"")
-        self.status, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
-
-    @property
-    def objects(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.stdout.splitlines()]
-
-    def row(self, label: str) -> str:
-        """The words beside a label, of the first URL."""
-        (line, *_) = (line for line in self.stdout.splitlines() if line.startswith(f"  {label}"))
-        return line[2 + len(label) :].strip()
 
 
 @pytest.fixture
@@ -115,17 +95,6 @@ def test_exit_status_2_where_a_setting_is_wrong(offline: Path, options: list[str
 def test_exit_status_2_where_the_storage_is_wrong(tmp_path: Path, options: list[str]) -> None:
     done = Ended("-s", "REP_STORAGE=sqlight:x", *options, "https://example.com/", cwd=tmp_path)
     assert_wrong_usage(done, "REP_STORAGE is 'sqlight:x'; set it to an address that begins with one of memory:")
-
-
-def assert_wrong_usage(done: Ended, told: str) -> None:
-    """In one line, below the usage."""
-    assert done.status == 2
-    assert done.stdout == ""
-    usage, _, error = done.stderr.partition("error: ")
-    assert usage.startswith("Usage")
-    assert "Traceback" not in usage
-    assert error.startswith(told)
-    assert error.count("\n") == 1
 
 
 def test_what_else_keeps_a_crawl_from_starting_is_no_wrong_usage(project: Path) -> None:
@@ -423,7 +392,8 @@ def test_nothing_that_a_stranger_wrote_reaches_the_terminal(tmp_path: Path) -> N
 
 KEYS = [
     *("url", "allowed", "reason", "obeyed", "line", "rule", "group", "product_tokens", "robots_url", "hops", "answer"),
-    *("access", "source", "age", "good_for", "crawl_delay", "sitemaps", "ignored", "error"),
+    *("access", "source", "age", "good_for", "crawl_delay", "usage", "sitemaps", "ignored"),
+    "error",
 ]
 
 
@@ -452,6 +422,7 @@ def test_json_has_an_object_a_url(web: Web, tmp_path: Path) -> None:
         "access": "success",
         "source": "RFC 9309 2.3.1.1",
         "crawl_delay": 2.5,
+        "usage": [],
         "sitemaps": ["https://example.com/sitemap.xml"],
         "ignored": [{"line": 6, "text": "Noindex: /drafts/", "reason": "unknown key"}],
         "error": None,
@@ -468,6 +439,53 @@ def test_json_is_ascii_whatever_strangers_write(tmp_path: Path) -> None:
     assert done.stdout.isascii()
     assert done.objects[0]["rule"] == "Disallow: /é\x1b"
     assert done.objects[0]["robots_txt"] == body.decode()
+
+
+# What a page may be used for.
+
+USAGE = """\
+User-agent: *
+Disallow: /private
+Content-Usage: train-ai=n
+Content-Signal: search=yes
+"""
+
+
+def test_what_a_page_may_be_used_for(web: Web, tmp_path: Path) -> None:
+    site = web.robots(USAGE)
+    urls = [site.url("/a"), site.url("/private")]
+    done = Ended(*QUICK, *urls, cwd=tmp_path)
+    assert done.status == 1, "by the rule alone"
+    assert done.row("usage") == "train-ai: disallowed by line 3, Content-Usage: train-ai=n"
+    assert "\n               search: allowed by line 4, Content-Signal: search=yes\n" in done.stdout
+    assert done.stdout.count("train-ai") == 2, "of what may not be fetched nothing is implied"
+    page, private = Ended("--json", *QUICK, *urls, cwd=tmp_path).objects
+    assert (page["allowed"], private["usage"]) == (True, [])
+    assert page["usage"] == [
+        {"category": "train-ai", "allowed": False, "line": 3, "directive": "content-usage"},
+        {"category": "search", "allowed": True, "line": 4, "directive": "content-signal"},
+    ]
+
+
+@pytest.mark.parametrize("from_file", [True, False])
+def test_by_purpose(web: Web, tmp_path: Path, from_file: bool) -> None:
+    site = web.robots(USAGE)
+    (tmp_path / "robots.txt").write_text(USAGE)
+    asked = ["--file", "robots.txt", "/a"] if from_file else [*QUICK, site.url("/a")]
+    done = Ended("--purpose", "use-full", "--purpose", "train-ai", "--show", *asked, cwd=tmp_path)
+    assert done.status == 1
+    assert done.row("refused") == "for the purpose 'train-ai' by line 3, Content-Usage: train-ai=n (group of '*')"
+    assert "\n               use-full: unknown\n" in done.stdout
+    assert "\n> 3  Content-Usage: train-ai=n\n" in done.stdout
+    (found,) = Ended("--purpose=train-ai", "--json", *asked, cwd=tmp_path).objects
+    assert (found["reason"], found["line"], found["rule"]) == ("usage", 3, "Content-Usage: train-ai=n")
+    assert Ended("--purpose=search", *asked, cwd=tmp_path).status == 0
+    wrong = Ended("--purpose=ai-train", *asked, cwd=tmp_path)
+    assert_wrong_usage(
+        wrong, "REP_PURPOSES is ['ai-train'] ('ai-train' is no category of use; did you mean 'train-ai'?); set it to"
+    )
+    by_settings = ["-s", "REP_PURPOSES=train-ai", "-s", "REP_PURPOSES_REFUSE=1"]
+    assert Ended(*by_settings, *asked, cwd=tmp_path).status == 1, "as a crawl would"
 
 
 # --cached and --forget

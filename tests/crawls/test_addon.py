@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from crawling import CrawlSpider, crawl
+from forked import run_python
 from pytest_twisted import ensureDeferred
 from scrapy.crawler import Crawler, CrawlerRunner
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
@@ -209,7 +211,10 @@ WRONG: dict[str, list[Any]] = {
     ],
     "REP_CRAWL_DELAY_MAX": [-1, "long", True, float("inf")],
     "REP_DROP_EARLY": ["perhaps"],
+    "REP_BYPASSED": [True, "ignore", [], ""],
     "REP_SITEMAPS_MAX": [-1, "many"],
+    "REP_PURPOSES": [7, [7], ["training"], "train-ai,x", {"search": True}, '["search"'],
+    "REP_PURPOSES_REFUSE": ["perhaps"],
     "REP_REPORT": [True, "report.txt", "report", "%(nothing)s.html", "100%.html"],
 }
 
@@ -266,6 +271,9 @@ def test_every_setting_is_checked() -> None:
         ("REP_SHADOW", "0"),
         ("REP_EXEMPT", ""),
         ("REP_CRAWL_DELAY_MAX", "2.5"),
+        ("REP_PURPOSES", "train-ai, search"),
+        ("REP_PURPOSES", '["train-ai"]'),
+        ("REP_PURPOSES_REFUSE", "0"),
         ("REP_REPORT", ""),
     ],
 )
@@ -283,6 +291,9 @@ async def test_values_as_the_command_line_gives_them(name: str, value: Any) -> N
         ("REP_EXEMPT", "a.example, b.example/x", "('b.example/x' is no origin, no host and no '*.' before a host)"),
         ("REP_EXEMPT", ["a.example:80"], "('a.example:80' is no origin, no host and no '*.' before a host)"),
         ("REP_EXEMPT", [True], "(True is no text)"),
+        ("REP_PURPOSES", ["search", "ai-train"], "('ai-train' is no category of use; did you mean 'train-ai'?)"),
+        ("REP_PURPOSES", "Search", "('Search' is no category of use; did you mean 'search'?)"),
+        ("REP_PURPOSES", ["nonsense"], "('nonsense' is no category of use); set it to a list of some of 'train-ai', "),
         ("REP_STATUS_POLICY", {404: "restricted", "200-299": "unavailable"}, "(200-299: a success or a redirect"),
     ],
 )
@@ -315,3 +326,32 @@ def test_the_public_names_are_there() -> None:
     assert set(scrapy_rep.__all__) <= set(dir(scrapy_rep))
     with pytest.raises(AttributeError):
         scrapy_rep.nothing  # noqa: B018
+
+
+# Commands that fetch a single page.
+
+
+@pytest.mark.parametrize(
+    ("command", "waits"),
+    [
+        (["fetch"], False),
+        (["parse", "--spider", "one"], False),
+        (["shell", "-c", "print(response)"], False),
+        (["fetch", "-s", "REP_UNREACHABLE_WAIT=1"], True),
+    ],
+    ids=["fetch", "parse", "shell", "it-is-set"],
+)
+def test_commands_that_fetch_a_single_page_do_not_wait_for_an_outage_to_end(
+    web: Web, tmp_path: Path, command: list[str], waits: bool
+) -> None:
+    # In processes, because the commands are what matters.
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = ours\n")
+    (tmp_path / "ours.py").write_text('ADDONS = {"scrapy_rep.Addon": 500}\nSPIDER_MODULES = ["spider"]\n')
+    (tmp_path / "spider.py").write_text("import scrapy\n\nclass One(scrapy.Spider):\n    name = 'one'\n")
+    site = web.robots(answer(status=503))
+    quick = ["-s", "REP_FETCH_RETRIES=0", "-s", "TELNETCONSOLE_ENABLED=False"]
+    done = run_python("-m", "scrapy", *command, *quick, site.url("/page"), cwd=tmp_path)
+    assert "robots.txt is unreachable" in done.stderr
+    assert ("so its requests wait for it" in done.stderr) is waits
+    assert len(site.robots_requests) == 1 + waits
+    assert "/page" not in site.targets

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -169,6 +170,26 @@ async def test_known_forbidden_requests_cost_no_place_in_the_queue(web: Web, ear
     assert result.stats["rep/dropped/rule"] == result.stats["robotstxt/forbidden"] == 1
     assert list(result.refused) == ([] if early else [site.url("/private")]), "no errback, as Scrapy has it"
     assert result.tracebacks == []
+
+
+@pytest.mark.parametrize("dont_filter", [False, True])
+@pytest.mark.parametrize("early", [True, False])
+@ensureDeferred
+async def test_a_request_that_is_repeated_is_refused_once(web: Web, early: bool, dont_filter: bool) -> None:
+    site = web.robots(FOR_TWO)
+
+    class Repeats(CrawlSpider):
+        def parse(self, response: Response, **_: Any) -> Any:
+            for _number in range(5):
+                yield self.prepared(Request(site.url("/private"), dont_filter=dont_filter))
+
+    # The first page is refused before robots.txt is known, so never early.
+    start = [Request(site.url("/private")), Request(site.url("/start"))]
+    result: Any = await crawl(*start, spider=Repeats, settings={"REP_DROP_EARLY": early})
+    refusals = 1 + 5 * dont_filter
+    assert result.stats["rep/dropped/rule"] == result.stats["robotstxt/forbidden"] == refusals
+    assert len([m for m in result.messages(logging.DEBUG) if m.startswith("Forbidden by")]) == refusals
+    assert result.stats.get("rep/dropped/early", 0) == (refusals - 1 if early else 0)
 
 
 @ensureDeferred

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from crawling import CrawlSpider, Time, close_spider, crawl, in_turn, with_clock
 from pytest_twisted import ensureDeferred
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from web import RULES, Web, answer, redirect
@@ -334,3 +334,44 @@ async def test_a_cache_does_not_replay_an_outage(web: Web, tmp_path: Any) -> Non
     spider = in_turn(time, 5.0, 0.0)
     result = await crawl(site.url("/"), spider=spider, robots=with_clock(time), settings=settings)
     assert result.ends == ["RobotsUnreachable", "RobotsUnreachable", "page"]
+
+
+# For extensions.
+
+
+class Looks:
+    """A crawl's middleware with a `before_fetch` and an `after_fetch` that note what they were called with."""
+
+    def __init__(self) -> None:
+        self.before: list[tuple[str, str, bool]] = []
+        self.after: list[str] = []
+
+    def prepare(self, crawler: Crawler) -> None:
+        def begin() -> None:
+            middleware = RepMiddleware.of(crawler)
+            middleware.before_fetch.append(lambda r, v: self.before.append((r.url, v.reason.value, v.allowed)))
+            middleware.after_fetch.append(lambda _, response: self.after.append(response.url))
+
+        crawler.signals.connect(begin, signal=signals.spider_opened, weak=False)
+
+
+@ensureDeferred
+@pytest.mark.parametrize("lifetime", ["max-age=3600", "max-age=0"])
+async def test_extensions_look_at_each_request_that_goes_on_and_at_its_response(web: Web, lifetime: str) -> None:
+    site, exempt, looks = web.robots(answer(RULES, headers={"cache-control": lifetime})), web.robots(NOTHING), Looks()
+    free = Request(site.url("/private/free"), meta={"dont_obey_robotstxt": True})
+    settings = {"REP_EXEMPT": [exempt.url("").rstrip("/")]}
+    urls = [site.url("/public"), site.url("/private/x"), exempt.url("/page")]
+    result = await crawl(*urls, free, settings=settings, prepare=looks.prepare)
+    assert len(result.pages) == 3
+    assert sorted(looks.before) == sorted(
+        [(urls[0], "no rule", True), (urls[2], "exempt", True), (free.url, "exempt", True)]
+    )
+    assert sorted(looks.after) == sorted(result.pages)
+
+
+@ensureDeferred
+async def test_in_a_dry_run_they_see_what_would_have_been_refused(web: Web) -> None:
+    site, looks = web.robots(NOTHING), Looks()
+    await crawl(site.url("/x"), settings={"REP_SHADOW": True}, prepare=looks.prepare)
+    assert looks.before == [(site.url("/x"), "rule", False)]

@@ -74,10 +74,11 @@ async def test_a_brief_outage_loses_no_page(web: Web, failures: int, asked: list
 async def test_the_log_says_what_waits_and_what_was_lost(web: Web) -> None:
     brief, _ = await outage(web.robots([DOWN, answer(RULES)]))
     (warning,) = brief.messages(logger="scrapy_rep")
-    assert "so its requests wait for it, 30 s at most (REP_UNREACHABLE_WAIT); then nothing of its origin" in warning
-    assert brief.messages(logging.INFO, "scrapy_rep")[-1] == (
-        "robots.txt was unreachable at 1 origin, and 0 requests dropped for it"
-    )
+    assert "so its requests wait for it, at most 30 s and one last fetch (REP_UNREACHABLE_WAIT); then no" in warning
+    *_, back, summary = brief.messages(logging.INFO, "scrapy_rep")
+    assert back.startswith("robots.txt is reachable again: http://127.0.0.1:")
+    assert back.endswith("/robots.txt: HTTP 200")
+    assert summary.startswith("robots.txt of 1 origin: 1 request refused, 1 by rules; ")
     long, _ = await outage(web.robots(DOWN))
     assert long.messages(logger="scrapy_rep")[-1].endswith("at 1 origin, and 2 requests dropped for it")
     in_vain, _ = await outage(web.robots(answer(status=503, headers={"Retry-After": "3600"})))

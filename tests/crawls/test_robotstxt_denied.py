@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from crawling import CrawlSpider, crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request
-from scrapy.exceptions import IgnoreRequest
+from scrapy.exceptions import CloseSpider, IgnoreRequest
 from scrapy.http import Response
-from web import RULES, Web, answer
+from web import RULES, Route, Web, answer
 
 NOTHING = "user-agent: *\ndisallow: /\n"
 
@@ -35,8 +36,47 @@ async def test_every_start_request_was_refused(web: Web) -> None:
     assert "every start request (3) was refused" in warning
     # Whichever answered first.
     assert any(f"the first: {error}." in warning for error in result.refused.values())
-    for cure in ("scrapy robots", "ROBOTSTXT_USER_AGENT", "REP_EXEMPT"):
+    for cure in ("scrapy robots", "ROBOTSTXT_USER_AGENT", "try again later", "REP_EXEMPT"):
         assert cure in warning
+
+
+@pytest.mark.parametrize(
+    ("route", "advice"),
+    [
+        (answer(NOTHING), "If it is meant for another crawler, see ROBOTSTXT_USER_AGENT"),
+        (answer(status=503), "Where robots.txt is unreachable, try again later"),
+        (answer(status=403), "Where access to robots.txt is restricted, see REP_STATUS_POLICY"),
+    ],
+    ids=["rule", "outage", "policy"],
+)
+@ensureDeferred
+async def test_its_advice_follows_the_cause(web: Web, route: Route, advice: str) -> None:
+    result = await crawl(web.robots(route).url("/"), settings={"REP_STATUS_POLICY": "cautious"})
+    (warning,) = result.denied
+    _, _, own = warning.partition("explains it. ")
+    assert own == f"{advice}. If the site is yours or you have permission to crawl it, see REP_EXEMPT"
+
+
+@ensureDeferred
+async def test_a_job_that_fetched_pages_before_it_was_resumed(web: Web, tmp_path: Path) -> None:
+    site, job = web.robots(RULES), {"JOBDIR": str(tmp_path)}
+
+    class StopsAfterOne(CrawlSpider):
+        def parse(self, response: Response, **_: Any) -> Any:
+            super().parse(response)
+            raise CloseSpider("enough")
+
+    begin = await crawl(site.url("/"), spider=StopsAfterOne, settings=job)
+    assert (len(begin.pages), begin.stats["finish_reason"]) == (1, "enough")
+    result = await crawl(site.url("/private"), settings=job)
+    assert (len(result.refused), result.stats["finish_reason"], result.denied) == (1, "finished", [])
+
+
+@ensureDeferred
+async def test_a_job_that_never_fetched_a_page(web: Web, tmp_path: Path) -> None:
+    for _ in range(2):
+        result = await crawl(web.robots(NOTHING).url("/"), settings={"JOBDIR": str(tmp_path)})
+        assert result.stats["finish_reason"] == "robotstxt_denied"
 
 
 @ensureDeferred

@@ -185,6 +185,7 @@ async def test_the_spider_stays_open_while_sitemaps_are_dropped(web: Web) -> Non
         ({}, "Shop has nowhere to begin: set start_urls, allowed_domains or sitemap_urls"),
         ({"start_urls": ["{}/", "{}/x"]}, "Shop: no robots.txt of 1 origin names a sitemap"),
         ({"sitemap_urls": ["{}/sitemap.xml"]}, None),
+        ({"sitemap_urls": ["{}/robots.txt"]}, "Shop: {}/robots.txt names no sitemap"),
     ],
 )
 @ensureDeferred
@@ -194,7 +195,7 @@ async def test_without_sitemaps_or_anywhere_to_begin_it_says_so(
     site = site_with(web, "user-agent: *\ndisallow:\n", "/a")
     attributes = {name: [url.format(site.origin) for url in urls] for name, urls in attributes.items()}
     result = await crawl(spider=shop(**attributes))
-    assert result.messages() == ([] if said is None else [said])
+    assert result.messages() == ([] if said is None else [said.format(site.origin)])
 
 
 @pytest.mark.parametrize(

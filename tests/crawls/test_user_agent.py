@@ -6,11 +6,15 @@ import logging
 from typing import Any
 
 import pytest
-from crawling import CrawlSpider, crawl
+from crawling import Crawl, CrawlSpider, crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import CrawlerRunner
+from scrapy.http import Response
 from web import Site, Web
+
+from scrapy_rep.extensions import sent_user_agent
 
 AGENTS = ("meta", "cmdline", "attribute", "project", "header", "default-headers", "user-agent-attribute", "setting")
 
@@ -111,7 +115,7 @@ async def test_a_spider_without_a_name_of_its_own_obeys_everyones_group(web: Web
 @ensureDeferred
 async def test_at_the_start_one_line_says_who_is_obeyed(web: Web, configured: str) -> None:
     result = await crawl(settings={"USER_AGENT": "Setting/1.0", "ROBOTSTXT_USER_AGENT": configured})
-    (info,) = [r.getMessage() for r in result.log if r.name == "scrapy_rep" and r.levelno == logging.INFO]
+    info, _end = [r.getMessage() for r in result.log if r.name == "scrapy_rep" and r.levelno == logging.INFO]
     assert repr(configured.removesuffix("/1.0")) in info
     assert "ROBOTSTXT_USER_AGENT" in info
     # A whole User-Agent is reduced to its token, and told.
@@ -198,3 +202,92 @@ async def test_a_wrong_value_in_meta_fails_its_request_alone(web: Web) -> None:
 @ensureDeferred
 async def test_a_request_that_sends_no_user_agent_obeys_everyones_group(web: Web) -> None:
     assert await obeyed(site_for(web), headers={"User-Agent": None}) == "everyone"
+
+
+# What is sent.
+
+
+def sends(user_agent: str) -> dict[str, Any]:
+    """Settings with a middleware that gives each request another User-Agent, after robots.txt has decided."""
+
+    class Rotates:
+        def process_request(self, request: Request) -> None:
+            request.headers["User-Agent"] = user_agent
+
+    return {"DOWNLOADER_MIDDLEWARES": {Rotates: 450}}
+
+
+def sent_warnings(result: Crawl) -> list[str]:
+    return [m for m in result.messages(logger="scrapy_rep") if m.startswith("A request went out")]
+
+
+BROWSER = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0 Safari/537.36"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"USER_AGENT": "Setting/1.0", **sends(BROWSER)}, f"{BROWSER!r}, but was judged by the rules for 'Setting':"),
+        ({"USER_AGENT": BROWSER, **sends("Other/1.0")}, "'Other/1.0', but was judged by the rules for '*':"),
+        (
+            {"ROBOTSTXT_USER_AGENT": "Setting", "USER_AGENT": "Setting/1.0", **sends("Other/1.0")},
+            "'Other/1.0', but was judged by the rules for 'Setting':",
+        ),
+        ({"USER_AGENT": "Setting/1.0", **sends("Setting/1.1")}, None),
+        ({"USER_AGENT": "Setting/1.0"}, None),
+        ({"ROBOTSTXT_USER_AGENT": "*", **sends("Other/1.0")}, None),
+    ],
+)
+@ensureDeferred
+async def test_another_user_agent_than_the_one_obeyed_is_warned_of_once(
+    web: Web, settings: dict[str, Any], said: str | None
+) -> None:
+    site = web.robots("")
+    result = await crawl(site.url("/a"), site.url("/b"), settings=settings)
+    assert len(result.pages) == 2
+    warnings = sent_warnings(result)
+    assert len(warnings) == (said is not None)
+    assert all(f"with the User-Agent {said}" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize("more", [{}, {"REP_CRAWL_DELAY_MAX": 1}], ids=["", "crawl-delay"])
+@ensureDeferred
+async def test_a_download_handler_that_sends_another(web: Web, more: dict[str, Any]) -> None:
+    class Impersonates(HTTP11DownloadHandler):
+        async def download_request(self, request: Request) -> Response:
+            request.headers["User-Agent"] = BROWSER
+            return await super().download_request(request)
+
+    site = web.robots("")
+    settings = {"USER_AGENT": "Setting/1.0", "DOWNLOAD_HANDLERS": {"http": Impersonates}, **more}
+    assert len(sent_warnings(await crawl(site.url("/a"), site.url("/b"), settings=settings))) == 1
+
+
+@ensureDeferred
+async def test_a_request_with_a_user_agent_of_its_own_is_judged_by_that(web: Web) -> None:
+    requests = [
+        Request(web.robots("").url("/"), headers={"User-Agent": "Header/1.0"}),
+        Request(web.robots("").url("/"), meta={"robotstxt_user_agent": "meta"}),
+        Request(web.robots("").url("/"), headers={"User-Agent": BROWSER}, meta={"dont_obey_robotstxt": True}),
+    ]
+    result = await crawl(*requests, settings={"USER_AGENT": "Setting/1.0"})
+    assert (len(result.pages), sent_warnings(result)) == (3, [])
+
+
+@ensureDeferred
+async def test_only_the_first_downloads_are_looked_at(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    class RotatesLate:
+        def process_request(self, request: Request) -> None:
+            if request.url.endswith("/3"):
+                request.headers["User-Agent"] = BROWSER
+
+    site = web.robots("")
+    settings = {
+        "USER_AGENT": "Setting/1.0",
+        "CONCURRENT_REQUESTS": 1,
+        "DOWNLOADER_MIDDLEWARES": {RotatesLate: 450},
+    }
+    for watched, warnings in ((2, 0), (4, 1)):
+        monkeypatch.setattr(sent_user_agent, "WATCHED", watched)
+        result = await crawl(*(site.url(f"/{n}") for n in range(4)), settings=settings)
+        assert len(sent_warnings(result)) == warnings

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import Crawl, CrawlSpider, SlotByOrigin, crawl
+from crawling import Crawl, CrawlSpider, Releases, SlotByOrigin, crawl
 from installed_scrapy import CAN
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
@@ -72,21 +72,6 @@ class Inside:
             and not any(slot.active or slot.queue or slot.transferring for slot in self.downloader.slots.values())
             and not any("scrapy_rep" in receiver.__module__ for receiver in listening)
         )
-
-
-class Releases(CrawlSpider):
-    """Lets the dead origins answer once all healthy pages are there."""
-
-    dead: Iterable[Site] = ()
-    healthy = 0
-
-    def parse(self, response: Response, **_: Any) -> None:
-        super().parse(response)
-        if len(self.crawl.pages) == self.healthy:
-            assert self.crawl.refused == self.crawl.failed == {}
-            self.crawl.ends.append("no stall")
-            for site in self.dead:
-                site.web.release(site)
 
 
 async def crawl_past(

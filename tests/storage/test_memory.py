@@ -26,21 +26,27 @@ def entry_of(number: int, body: str = "User-agent: *\nDisallow: /x\n") -> Entry:
     )
 
 
-def memory_of(most: int = 100, in_use: int = 100, in_use_octets: float = 1e9, octets: int = 10**9) -> Memory:
-    return Memory(MemoryStorage(most, octets), in_use, in_use_octets, 30 * DAY, 512_000)
+def memory_of(most: int = 100, in_use_octets: float = 1e9, octets: int = 10**9) -> Memory:
+    return Memory(MemoryStorage(most, octets), in_use_octets, 30 * DAY, 512_000)
+
+
+def weight_of(body: str) -> int:
+    """Bytes that an entry with this body is reckoned as while it is in use."""
+    return EACH_PARSED + RobotsTxt.parse(body.encode()).memory
 
 
 def test_what_is_not_in_use_is_put_together_again() -> None:
-    memory = memory_of(in_use=2)
+    memory = memory_of(in_use_octets=4 * weight_of("User-agent: *\nDisallow: /0\n"))
     for number in range(5):
         memory.put(origin_of(number), entry_of(number, f"User-agent: *\nDisallow: /{number}\n"), NOW)
-    assert len(memory._in_use) == 2
+    assert len(memory._in_use) == 4
     for number in range(5):
         policy = memory.policy(origin_of(number), NOW)
         assert policy is not None
         assert policy.entry == entry_of(number, f"User-agent: *\nDisallow: /{number}\n")
         assert not policy.allows(f"https://{number}.example/{number}", TOKEN)
-    assert len(memory._in_use) == 2
+    assert 0 < len(memory._in_use) < 5
+    assert len(memory) == 5
 
 
 def test_what_is_in_use_is_at_hand_as_it_is() -> None:
@@ -53,8 +59,9 @@ def test_what_is_in_use_is_at_hand_as_it_is() -> None:
     assert later.robots is policy.robots, "and not parsed again"
 
 
-def test_the_least_recently_used_is_forgotten_first_wherever_it_is() -> None:
-    memory = memory_of(most=3, in_use=2)
+@pytest.mark.parametrize("in_use", [1, 2, 3])
+def test_the_least_recently_used_is_forgotten_first_wherever_it_is(in_use: int) -> None:
+    memory = memory_of(most=3, in_use_octets=in_use * weight_of("User-agent: *\nDisallow: /x\n"))
     for number in (1, 2, 3):
         memory.put(origin_of(number), entry_of(number), NOW)
     assert memory.policy(origin_of(1), NOW) is not None
@@ -65,7 +72,7 @@ def test_the_least_recently_used_is_forgotten_first_wherever_it_is() -> None:
 @pytest.mark.parametrize("large", [1, 3])
 def test_what_is_in_use_is_bounded_by_octets(large: int) -> None:
     body = "User-agent: *\n" + "Disallow: /x\n" * 1_000
-    memory = memory_of(in_use_octets=large * (EACH_PARSED + RobotsTxt.parse(body.encode()).memory) + 1)
+    memory = memory_of(in_use_octets=large * weight_of(body) + 1)
     for number in range(10):
         memory.put(origin_of(number), entry_of(number, body), NOW)
     assert len(memory._in_use) == large
@@ -73,7 +80,7 @@ def test_what_is_in_use_is_bounded_by_octets(large: int) -> None:
     assert len(memory._in_use) == 1, "the one just used stays"
     memory.put(origin_of(12), entry_of(12), NOW)
     assert list(memory._in_use) == [origin_of(12)]
-    assert memory._in_use_octets == EACH_PARSED + RobotsTxt.parse(b"User-agent: *\nDisallow: /x\n").memory
+    assert memory._in_use_octets == weight_of("User-agent: *\nDisallow: /x\n")
 
 
 def test_what_product_tokens_cost_is_reckoned_in() -> None:
@@ -91,8 +98,10 @@ def test_what_product_tokens_cost_is_reckoned_in() -> None:
 
 def test_a_file_of_typical_size_takes_less_than_two_kib_while_not_in_use() -> None:
     body = "User-agent: *\n" + "".join(f"Disallow: /section-{n}/{n * 7919 % 1000}/\n" for n in range(60))
-    memory = memory_of()
-    memory.put(origin_of(1), entry_of(1, body), NOW)
+    memory = memory_of(in_use_octets=1)
+    for number in (1, 2):
+        memory.put(origin_of(number), entry_of(number, body), NOW)
+    assert len(memory._compressed) == 1
     assert memory._compressed._octets < 2_048
 
 

@@ -1,0 +1,81 @@
+"""`--compare`: what Scrapy's own middleware and parser would answer, and why they differ from ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+
+from scrapy_rep.commands.findings import Compared, Finding
+from scrapy_rep.commands.spiders import Lookup
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinAnswer, BuiltinMiddleware
+
+NO_ANSWER = "it allows everything if robots.txt does not answer"
+OURS_ALONE = {
+    VerdictReason.EXEMPT: "it does not know REP_EXEMPT",
+    VerdictReason.NOT_SUBJECT: "it obeys robots.txt there, too",
+    VerdictReason.RESTRICTED: "it does not know REP_STATUS_POLICY",
+    VerdictReason.USAGE: "it does not know usage preferences",
+}
+
+
+class ComparingLookup(Lookup):
+    """Both middlewares fetch robots.txt, each in its own way."""
+
+    async def run(self, crawler: Crawler) -> None:
+        self._builtin = BuiltinMiddleware.from_crawler(crawler)
+        await super().run(crawler)
+
+    def _known(self, url: str) -> Finding | None:  # noqa: ARG002 - what the other says is not known at once
+        return None
+
+    async def _looked_up(self, url: str) -> Finding:
+        finding = await super()._looked_up(url)
+        if finding.verdict is None:
+            return finding
+        if finding.verdict.reason is VerdictReason.UNREACHABLE and not finding.verdict.answer.startswith("HTTP "):
+            # Scrapy would try for minutes, and come to the same.
+            return replace(finding, compared=Compared(True, "" if finding.allowed else NO_ANSWER))
+        answer = await self._builtin.answer(Request(url))
+        return compared(finding, lambda _url: answer)
+
+
+def compared(finding: Finding, ask_builtin: Callable[[str], BuiltinAnswer]) -> Finding:
+    """The finding, with what Scrapy's own answers."""
+    verdict = finding.verdict
+    if verdict is None:
+        return finding
+    builtin = ask_builtin(finding.url)
+    if verdict.allowed is builtin.allowed:
+        return replace(finding, compared=Compared(builtin.allowed))
+    why = next(_reasons(finding, verdict, builtin))
+    return replace(finding, compared=Compared(builtin.allowed, why))
+
+
+def _reasons(finding: Finding, verdict: Verdict, builtin: BuiltinAnswer) -> Iterator[str]:
+    """Why they differ; the first one is the most specific."""
+    if verdict.reason in OURS_ALONE:
+        yield OURS_ALONE[verdict.reason]
+    if builtin.status is not None and not 200 <= builtin.status < 300:
+        yield f"it reads the page of HTTP {builtin.status} as rules"
+    if builtin.parser is None:
+        yield "its request for robots.txt failed or was dropped, and then it allows everything"
+    elif builtin.scheme and not finding.url.lower().startswith(f"{builtin.scheme}:"):
+        yield f"it uses the rules of {builtin.scheme}: for the whole host"
+    elif builtin.asked_for(finding.url, verdict.product_token or "*") is verdict.allowed:
+        yield f"it looks for the names in robots.txt in all of {builtin.user_agent!r}"
+    robots = finding.robots
+    if robots is not None and robots.truncated:
+        yield "it reads robots.txt beyond REP_BODY_LIMIT"
+    if robots is not None and builtin.given(_without_delays(robots), finding.url) is verdict.allowed:
+        yield "a Crawl-delay ends a group for its parser (RFC 9309 2.2.4)"
+    yield f"its parser, {type(builtin.parser).__name__}, reads robots.txt differently"
+
+
+def _without_delays(robots: RobotsTxt) -> bytes:
+    records = (record for record in robots.records if record.key != "crawl-delay")
+    return b"\n".join(b"%s: %s" % (record.key.encode(), record.octets) for record in records)

@@ -1,0 +1,193 @@
+"""`--diff`: which rules and preferences came and went for the crawler from one robots.txt to another, and which URLs
+change."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from scrapy_rep.commands.findings import Crawl, Finding
+from scrapy_rep.commands.output import ALL_ALLOWED, COULD_NOT_TELL, SOME_REFUSED, Output
+from scrapy_rep.commands.spiders import StoredLookup, UnknownError
+from scrapy_rep.commands.urls import Urls
+from scrapy_rep.protocol.foreign_text import MAX_RULE
+from scrapy_rep.protocol.lifecycle import DAY, policy_after_fetch
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.robotstxt.preferences import Statement
+from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict
+from scrapy_rep.protocol.robotstxt.usage import read_statements
+from scrapy_rep.text import printable
+
+Line = Rule | Statement
+Judge = Callable[[str], Verdict]
+"""Raises ValueError for what is no URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two."""
+
+    judge: Judge
+    robots: RobotsTxt | None
+    """None if there are none: the site has no robots.txt, or it is unreachable."""
+
+    @classmethod
+    def of_file(cls, name: str, crawl: Crawl, body_limit: int) -> Side:
+        """Raises ValueError if it cannot be read."""
+        try:
+            body = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        except OSError as exc:
+            raise ValueError(f"--diff: {exc}") from None
+        robots = RobotsTxt.parse(body, body_limit)
+        return cls(lambda url: crawl.verdict(robots, url), robots)
+
+    def crawl_delay(self, crawl: Crawl) -> float | None:
+        """Seconds."""
+        return self.robots.crawl_delay(crawl.tokens) if self.robots is not None else None
+
+    def lines(self) -> dict[Line, str]:
+        """Those that are for the crawler, each with the token of its group."""
+        if self.robots is None:
+            return {}
+        token = self.judge("/").product_token
+        if token is None:
+            return {}
+        groups = (group for group in self.robots.groups if token.lower() in group.product_tokens)
+        rules = (rule for group in groups for rule in group.rules)
+        return dict.fromkeys((*rules, *read_statements(self.robots.octets, token)), token)
+
+
+def is_stored(name: str) -> bool:
+    """Whether a side of `--diff` is an origin, of which REP_STORAGE is asked, and not a file."""
+    return "://" in name
+
+
+class DiffOutput(Output):
+    """Writes only what changes: rules as in a diff, then URLs."""
+
+    counted_words = ("from allowed to refused", "from refused to allowed", "the same", "can't tell")
+    _has_changes = False
+
+    @property
+    def exit_status(self) -> int:
+        is_over = self.is_complete or self.is_closed
+        if not is_over or self._counts["can't tell"]:
+            return COULD_NOT_TELL
+        return SOME_REFUSED if self._has_changes else ALL_ALLOWED
+
+    def write_line(self, sign: str, line: Line, token: str) -> None:
+        self._has_changes = True
+        change = {"change": "added" if sign == "+" else "removed", "line": line.line, "rule": str(line), "group": token}
+        words = f"{sign} line {line.line}, {printable(str(line), MAX_RULE)} (group of {token!r})"
+        self._texts.append(json.dumps(change) if self._as_objects else words)
+
+    def write_crawl_delays(self, before: float | None, after: float | None) -> None:
+        """Seconds."""
+        if before == after:
+            return
+        self._has_changes = True
+        if self._as_objects:
+            self._texts.append(json.dumps({"change": "crawl-delay", "before": before, "after": after}))
+        else:
+            signs = (("-", before), ("+", after))
+            self._texts.extend(f"{sign} Crawl-delay: {delay:g}" for sign, delay in signs if delay is not None)
+
+    def write_both(self, before: Finding, after: Finding) -> None:
+        """What was found out of a URL, before and after."""
+        self._seen += 1
+        if before.allowed is None:
+            kind, words = "can't tell", f"can't tell\t{printable(before.url, None)}\t{before.why}"
+        elif before.allowed is after.allowed:
+            self._counts["the same"] += 1
+            return
+        else:
+            self._has_changes = True
+            kind = f"from {before.word} to {after.word}"
+            words = f"now {after.word}\t{printable(before.url, None)}\t{after.why}; before, {before.why}"
+        self._counts[kind] += 1
+        self._texts.append(_as_json(before, after) if self._as_objects else words)
+
+    def finish(self, if_empty: str = "") -> None:
+        if not (self._has_changes or self._counts["can't tell"] or self._is_list or self._as_objects):
+            self._texts.append("nothing changes")
+        super().finish(if_empty)
+
+
+def _as_json(before: Finding, after: Finding) -> str:
+    sides = {"before": before, "after": after}
+    told = {side: {"allowed": finding.allowed, "why": finding.why} for side, finding in sides.items()}
+    return json.dumps({"url": before.url, **told})
+
+
+def write_diff(sides: tuple[Side, Side], crawl: Crawl, urls: Urls, output: DiffOutput) -> None:
+    """Raises ValueError for a list of URLs that cannot be read."""
+    before, after = sides
+    for sign, line, token in _changes(before.lines(), after.lines()):
+        output.write_line(sign, line, token)
+    output.write_crawl_delays(before.crawl_delay(crawl), after.crawl_delay(crawl))
+    for some in urls:
+        for url in some:
+            output.write_both(_judged(url, crawl, before.judge), _judged(url, crawl, after.judge))
+        output.flush()
+        if output.is_closed:
+            break
+    output.finish()
+
+
+def _changes(before: dict[Line, str], after: dict[Line, str]) -> Iterator[tuple[str, Line, str]]:
+    """`-` or `+`, a rule or statement, the token of its group. One that is on another line is the same."""
+    for sign, ours, others in (("-", before, after), ("+", after, before)):
+        left = Counter(map(_without_number, others))
+        for line, token in ours.items():
+            key = _without_number(line)
+            if left[key]:
+                left[key] -= 1
+            else:
+                yield sign, line, token
+
+
+def _without_number(line: Line) -> tuple[object, ...]:
+    if isinstance(line, Rule):
+        return line.allow, line.octets
+    return line.directive, line.octets, line.text
+
+
+def _judged(url: str, crawl: Crawl, judge: Judge) -> Finding:
+    try:
+        return Finding(url, crawl, verdict=judge(url))
+    except ValueError as exc:
+        return Finding(url, crawl, str(exc))
+
+
+class StoredDiff(StoredLookup):
+    """Between a file and what is stored of an origin, or between two origins."""
+
+    def __init__(self, urls: Urls, output: DiffOutput, not_obeyed: str, names: list[str]) -> None:
+        super().__init__(urls, output, not_obeyed)
+        self._diff_output = output
+        self._names = names
+
+    async def answer_all(self) -> None:
+        """Raises ValueError if a side is not there."""
+        before, after = [await self._side(name) for name in self._names]
+        write_diff((before, after), self._crawl, self._urls, self._diff_output)
+
+    async def _side(self, name: str) -> Side:
+        if not is_stored(name):
+            return Side.of_file(name, self._crawl, self._settings.body_limit)
+        origin = Origin.of(name)
+        if origin is None:
+            raise ValueError(f"--diff: {name!r} is no origin; write it as in https://example.com")
+        try:
+            entry = await self._entry(origin)
+        except UnknownError as exc:
+            raise ValueError(f"--diff: {exc}") from None
+        # Also if its lifetime is over: it is still what the file is to be compared with.
+        at = entry.stored.received_at if entry.stored is not None else self._middleware.now()
+        policy = policy_after_fetch(entry, at, self._settings.unreachable_days * DAY)
+        return Side(lambda url: self._verdict(policy, url), policy.robots)

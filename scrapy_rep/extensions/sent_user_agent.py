@@ -1,0 +1,51 @@
+"""A WARNING if requests go out with another User-Agent than the one whose rules are obeyed, as some rotators do."""
+
+from __future__ import annotations
+
+import logging
+
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.utils.asyncio import call_later
+
+from scrapy_rep.extensions.middleware_access import MiddlewareAccess
+from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
+from scrapy_rep.text import printable
+from scrapy_rep.user_agent import ProductTokens
+
+logger = logging.getLogger("scrapy_rep")
+
+WATCHED = 1_000  # downloads; whatever changes the User-Agent does so from the beginning
+
+
+class SentUserAgent:
+    """Looks at the first downloads of a crawl, and costs it nothing from then on."""
+
+    def __init__(self, crawler: Crawler, middleware: MiddlewareAccess) -> None:
+        self._signals = crawler.signals
+        self._middleware = middleware
+        self._left = WATCHED
+        # Not before: download handlers, too, may change the headers.
+        self._signals.connect(self._downloaded, signal=signals.response_downloaded)
+
+    def _downloaded(self, request: Request) -> None:
+        if self._left <= 0 or ROBOTS_TXT_REQUEST in request.meta:
+            return
+        self._left -= 1
+        tokens = self._middleware.user_agent.belied_tokens(request)
+        if tokens and self._middleware.peek(request) is not None:  # None: no robots.txt applies
+            self._left = 0
+            self._warn(request, tokens)
+        if self._left == 0:
+            # A receiver that disconnects while a signal is sent makes its dispatcher skip another one.
+            call_later(0, self._signals.disconnect, self._downloaded, signals.response_downloaded)
+
+    def _warn(self, request: Request, tokens: ProductTokens) -> None:
+        sent = (request.headers.get(b"User-Agent") or b"").decode("latin-1")
+        logger.warning(
+            "A request went out with the User-Agent %(sent)r, but was judged by the rules for %(tokens)s: a middleware"
+            " or a download handler sends another User-Agent than the settings say. Let it send one that contains the"
+            " product token, or set ROBOTSTXT_USER_AGENT to the token that it sends. This is said once a crawl:"
+            " %(request)s",
+            {"sent": printable(sent), "tokens": " or ".join(map(repr, tokens)), "request": request},
+        )

@@ -1,0 +1,40 @@
+"""`scrapy robots` in a process of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from forked import run_python
+
+NO_PROXY = {"http_proxy": "", "HTTP_PROXY": ""}
+
+
+class Ended:
+    """A command that has."""
+
+    def __init__(self, *arguments: str, cwd: Path, stdin: bytes | None = None) -> None:
+        command = ["-m", "scrapy", "robots", *arguments]
+        done = run_python(*command, cwd=cwd, environment=NO_PROXY, stdin=stdin or b"")
+        self.status, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.stdout.splitlines()]
+
+    def row(self, label: str) -> str:
+        """The words beside a label, of the first URL."""
+        (line, *_) = (line for line in self.stdout.splitlines() if line.startswith(f"  {label}"))
+        return line[2 + len(label) :].strip()
+
+
+def assert_wrong_usage(done: Ended, told: str) -> None:
+    """In one line, below the usage."""
+    assert done.status == 2
+    assert done.stdout == ""
+    usage, _, error = done.stderr.partition("error: ")
+    assert usage.startswith("Usage")
+    assert "Traceback" not in usage
+    assert error.startswith(told)
+    assert error.count("\n") == 1
