@@ -17,6 +17,7 @@ Who may touch the internals of Scrapy and Twisted
 
 Where to add
     a directive: `protocol.robotstxt.syntax` (`Directive`) and `protocol.robotstxt.groups` (what it means);
+    a category of use: a row in `protocol.robotstxt.preferences` (`VOCABULARY`);
     a status policy: a row in `protocol.status_policy` (`POLICIES`);
     a store: a subclass of `storage.Storage`, named in `storage.STORAGES` or in the setting REP_STORAGES;
     a listener: a class in `extensions`, connected to `signals` and started in `middleware._start_extensions`;
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from .middleware import RepMiddleware
     from .protocol.access_result import AccessResult
     from .protocol.robotstxt.parser import Ignored, RobotsTxt
+    from .protocol.robotstxt.preferences import Usage
     from .protocol.robotstxt.rules import Rule, Verdict
     from .robotparser import RepRobotParser
     from .sitemap_spider import RobotsSitemapSpider
@@ -52,6 +54,7 @@ __all__ = [
     "RobotsTxt",
     "RobotsUnreachable",
     "Rule",
+    "Usage",
     "Verdict",
 ]
 
@@ -68,6 +71,7 @@ _HOMES = {
     "RobotsTxt": ".protocol.robotstxt.parser",
     "RobotsUnreachable": ".exceptions",
     "Rule": ".protocol.robotstxt.rules",
+    "Usage": ".protocol.robotstxt.preferences",
     "Verdict": ".protocol.robotstxt.rules",
 }
 

@@ -10,6 +10,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
 from scrapy_rep.middleware import RepMiddleware
+from scrapy_rep.scrapy_internals.compat import switch_off
 from scrapy_rep.scrapy_internals.one_shot import is_one_shot
 
 if TYPE_CHECKING:
@@ -32,10 +33,9 @@ class Addon:
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Keeps what the project and the spider set, except that the built-in middleware goes off."""
-        name = "DOWNLOADER_MIDDLEWARES"
-        settings.set_in_component_priority_dict(name, RobotsTxtMiddleware, None)
+        switch_off(settings, RobotsTxtMiddleware)
         for middleware, order in ORDERS.items():
-            settings.setdefault_in_component_priority_dict(name, middleware, order)
+            settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", middleware, order)
         settings.set("ROBOTSTXT_OBEY", True, priority="addon")
         if self._is_one_shot:
             settings.set("REP_UNREACHABLE_WAIT", 0, priority="addon")

@@ -11,7 +11,10 @@ from scrapy_rep.text import printable
 
 
 class ForbiddenByRobots(IgnoreRequest):
-    """The request was dropped because of its origin's robots.txt; the message names address, line and rule."""
+    """The request was dropped because of its origin's robots.txt, or the response because of its Content-Usage header.
+
+    The message names address, line and rule.
+    """
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(explanation(verdict))
@@ -36,6 +39,11 @@ def refusal(verdict: Verdict) -> ForbiddenByRobots:
 def explanation(verdict: Verdict) -> str:
     """Why the verdict refuses, in one line: `Forbidden by robots.txt (URL, line 2, group of '*': Disallow: /x)`."""
     where = printable(verdict.robots_url or "robots.txt")
+    if (stated := verdict.statement) is not None:
+        begin, text = f"Forbidden for the purpose {verdict.purpose!r} by", printable(str(stated), MAX_RULE)
+        if stated.line is None:
+            return f"{begin} the header of the response ({text})"
+        return f"{begin} robots.txt ({where}, line {stated.line}, group of {verdict.product_token!r}: {text})"
     if verdict.rule is not None:
         rule, token = printable(str(verdict.rule), MAX_RULE), verdict.product_token
         return f"Forbidden by robots.txt ({where}, line {verdict.rule.line}, group of {token!r}: {rule})"

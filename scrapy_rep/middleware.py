@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 from scrapy.http import Response
-from scrapy.utils.asyncio import call_later, sleep
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError, Deferred
 
@@ -22,21 +22,28 @@ from scrapy_rep.cache.building import resolver_of
 from scrapy_rep.clock import Clock
 from scrapy_rep.exceptions import refusal
 from scrapy_rep.exemptions import Exemptions
+from scrapy_rep.extensions.archive import Archive
+from scrapy_rep.extensions.bypassed import Bypassed
 from scrapy_rep.extensions.crawl_delay import CrawlDelay
 from scrapy_rep.extensions.crawl_log import CrawlLog
 from scrapy_rep.extensions.drop_early import DropEarly
+from scrapy_rep.extensions.evidence import Evidence
 from scrapy_rep.extensions.outage_log import OutageLog
+from scrapy_rep.extensions.refusals_log import RefusalsLog
 from scrapy_rep.extensions.report.collector import Report
 from scrapy_rep.extensions.robotstxt_denied import RobotsTxtDenied
 from scrapy_rep.extensions.sent_user_agent import SentUserAgent
+from scrapy_rep.extensions.usage_preferences import UsagePreferences
 from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
 from scrapy_rep.misconfiguration import warn_of_misconfiguration
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
+from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.refusals import Refusals
+from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, call_when_closing
 from scrapy_rep.scrapy_internals.scheduler_door import SchedulerDoor
@@ -50,6 +57,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("scrapy_rep")
 
 T = TypeVar("T")
+Look: TypeAlias = Callable[[Request, Response], Awaitable[None] | None]
 
 
 class RepMiddleware:
@@ -68,6 +76,7 @@ class RepMiddleware:
         self._crawler = crawler
         self._stats = crawler.stats
         self._shadow = settings.shadow
+        self.purposes = Purposes(settings.purposes, settings.purposes_refuse) if settings.purposes else None
         self._refusals = Refusals(crawler, settings.shadow)
         self._exemptions = Exemptions(crawler, settings.exempt)
         self._downloads = UncountedDownloads(crawler)
@@ -87,7 +96,7 @@ class RepMiddleware:
         # The spider may still change before it is opened; but a wrong value has to stop the start now.
         self.user_agent = UserAgent(crawler.settings, crawler.spider)
         self.before_fetch: list[Callable[[Request, Verdict], None]] = []
-        self.after_fetch: list[Callable[[Request, Response], Awaitable[None] | None]] = []
+        self.after_fetch: list[Look] = []
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
         self._start_extensions(settings)
@@ -99,11 +108,20 @@ class RepMiddleware:
             OutageLog(self._crawler, settings, self),
             CrawlDelay(self._crawler, settings.crawl_delay_max, self),
             SentUserAgent(self._crawler, self),
+            Bypassed(self._crawler, settings.bypassed, settings.shadow, self),
         ]
         if not settings.shadow:
             self._extensions.append(RobotsTxtDenied(self._crawler))
             if settings.drop_early:
                 self._extensions.append(DropEarly(self._crawler, self))
+        if self.purposes is not None:
+            self._extensions.append(UsagePreferences(self._crawler, self.purposes, settings.shadow, self))
+        if settings.evidence:
+            self._extensions.append(Evidence(self._crawler, self))
+        if settings.refusals is not None:
+            self._extensions.append(RefusalsLog(self._crawler, settings, self))
+        if settings.archive is not None:
+            self._extensions.append(Archive(self._crawler, settings, self))
         if settings.report is not None:
             self._extensions.append(Report(self._crawler, settings, self))
 
@@ -152,12 +170,19 @@ class RepMiddleware:
         return self._wait_here(origin, request)
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
-        """The response, where nothing looks at it first; else an awaitable of it, which may raise ForbiddenByRobots."""
-        is_looked_at = self.after_fetch and ROBOTS_TXT_REQUEST not in request.meta
-        return self._looked_at(request, response) if is_looked_at else response
+        """The response, or an awaitable of it where a look takes time. Either may raise ForbiddenByRobots."""
+        looks = iter(self.after_fetch if ROBOTS_TXT_REQUEST not in request.meta else ())
+        for look in looks:
+            under_way = look(request, response)
+            if under_way is not None:
+                return self._looked_at(request, response, first=under_way, looks=looks)
+        return response
 
-    async def _looked_at(self, request: Request, response: Response) -> Response:
-        for look in self.after_fetch:
+    async def _looked_at(
+        self, request: Request, response: Response, first: Awaitable[None], looks: Iterator[Look]
+    ) -> Response:
+        await first
+        for look in looks:
             under_way = look(request, response)
             if under_way is not None:
                 await under_way
@@ -172,7 +197,7 @@ class RepMiddleware:
             self._stats.inc_value("rep/cache/stale")
         tokens = self.user_agent.tokens(request)
         if self.before_fetch or not policy.allows(request.url, tokens):
-            self._act_on(policy.verdict(request.url, tokens), request)
+            self._act_on(policy.verdict(request.url, tokens, self.purposes), request)
 
     def _act_on(self, verdict: Verdict, request: Request) -> None:
         if not verdict.allowed:
@@ -193,7 +218,7 @@ class RepMiddleware:
         if policy is None:
             return origin
         tokens = self.product_tokens(request)
-        self._short_lived[request] = request.url, tokens, policy.verdict(request.url, tokens)
+        self._short_lived[request] = request.url, tokens, policy.verdict(request.url, tokens, self.purposes)
         return None
 
     def _fetch(self, origin: Origin, request: Request) -> Deferred[RobotsPolicy]:
@@ -245,7 +270,7 @@ class RepMiddleware:
     def judged(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
         """The verdict on the request by the policy that applies to it; None if none does."""
         if policy is not None:
-            return policy.verdict(request.url, self.user_agent.tokens(request))
+            return policy.verdict(request.url, self.user_agent.tokens(request), self.purposes)
         origin = Origin.of(request.url)
         is_exempt = request.meta.get("dont_obey_robotstxt") or (origin is not None and self._exemptions.holds(origin))
         reason = VerdictReason.EXEMPT if is_exempt else VerdictReason.NOT_SUBJECT

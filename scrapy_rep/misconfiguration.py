@@ -26,6 +26,11 @@ def warn_of_misconfiguration(crawler: Crawler) -> None:
             path,
             path,
         )
+    if crawler.settings.getbool("REP_PURPOSES_REFUSE") and not crawler.settings.get("REP_PURPOSES"):
+        logger.warning(
+            "REP_PURPOSES_REFUSE refuses nothing, because REP_PURPOSES is empty: set that to what the crawl gathers"
+            " pages for, such as ['train-ai']"
+        )
     parser = crawler.settings["ROBOTSTXT_PARSER"]
     if load_object(parser) not in {load_object(default_settings.ROBOTSTXT_PARSER), RepRobotParser}:
         logger.warning("ROBOTSTXT_PARSER (%s) is not used: scrapy-rep parses robots.txt itself; remove it", parser)

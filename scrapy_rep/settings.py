@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from scrapy.settings import BaseSettings, default_settings
@@ -19,6 +19,7 @@ from scrapy_rep.protocol.freshness import MAX_LIFETIME
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT
+from scrapy_rep.protocol.robotstxt.preferences import VOCABULARY
 from scrapy_rep.protocol.status_policy import OVERRIDES, POLICIES, RFC9309, StatusRow
 
 logger = logging.getLogger("scrapy_rep")
@@ -118,11 +119,45 @@ def _exempt_item(text: Any) -> Origin | str:
     return origin if is_origin else f"*.{origin.host}" if is_wildcard else origin.host
 
 
-def _report(value: Any) -> str | None:
+def _purposes(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = json.loads(value) if value.startswith("[") else value.split(",")
+    if not isinstance(value, Iterable) or isinstance(value, Mapping):
+        raise TypeError
+    return tuple(dict.fromkeys(_category(item) for item in value if item != ""))
+
+
+def _category(name: Any) -> str:
+    if not isinstance(name, str):
+        raise _WrongPartError(f"{name!r} is no text")
+    names = {category.name for category in VOCABULARY}
+    if name.strip() in names:
+        return name.strip()
+    # A Content-Signal says `ai-train` for `train-ai`.
+    spellings = {text: one.name for one in VOCABULARY for text in (one.name, *one.spellings.values())}
+    near = get_close_matches(name.strip().lower(), spellings, n=1)
+    meant = f"; did you mean {spellings[near[0]]!r}?" if near else ""
+    raise _WrongPartError(f"{name!r} is no category of use{meant}")
+
+
+def _bypassed(value: Any) -> str:
+    if value not in {"count", "drop"}:
+        raise ValueError
+    return str(value)
+
+
+def _path(*endings: str) -> Any:
+    """The setting of a file's path; None for no file."""
+    listed = " or ".join(endings)
+    cure = f"a path that ends in {listed} ('%(name)s' and '%(time)s' in it are filled in), or leave it out"
+    return _setting(None, partial(_path_with, endings), cure)
+
+
+def _path_with(endings: tuple[str, ...], value: Any) -> str | None:
     if value is None or value == "":
         return None
     path = os.fspath(value)
-    if not isinstance(path, str) or not path.endswith((".jsonl", ".html")):
+    if not isinstance(path, str) or not path.endswith(endings):
         raise ValueError
     _ = path % {"name": "", "time": ""}
     return path
@@ -175,7 +210,7 @@ class RepSettings:
         {}, _classes, "a dict of schemes without their colon, each to a storage class or its import path"
     )
     """Scheme -> class or its import path; None removes a built-in scheme."""
-    memory_origins: int = _whole(10_000, "origins", 1)
+    memory_origins: int = _whole(38_600, "origins", 1)
     memory_octets: int = _whole(64 * 2**20, "bytes", 2**20)
     lifetime_min: float = _seconds(3_600.0, at_most=MAX_LIFETIME)
     unreachable_days: float = _setting(30.0, partial(_number, float, 1), "a number of days, at least 1")
@@ -201,14 +236,24 @@ class RepSettings:
     crawl_delay_max: float = _seconds(0.0)
     """0 obeys no Crawl-delay."""
     drop_early: bool = _switch()
+    bypassed: Literal["count", "drop"] = _setting("count", _bypassed, "'count' or 'drop'")
     sitemaps_max: int = _whole(1_000, "sitemaps", 0)
     """For each origin."""
-    report: str | None = _setting(
-        None,
-        _report,
-        "a path that ends in .jsonl or .html ('%(name)s' and '%(time)s' in it are filled in), or leave it out",
+    purposes: tuple[str, ...] = _setting(
+        [],
+        _purposes,
+        f"a list of some of {', '.join(repr(category.name) for category in VOCABULARY)}",
     )
+    """Names of categories of use, each once."""
+    purposes_refuse: bool = _switch()
+    report: str | None = _path(".jsonl", ".html")
     """A path. `%(name)s` and `%(time)s` in it stand for the spider's name and the time of its start."""
+    archive: str | None = _path(".warc.gz")
+    """As above. The file's name gets a part that no other has."""
+    archive_required: bool = _switch()
+    refusals: str | None = _path(".jsonl", ".jsonl.gz")
+    """As above."""
+    evidence: bool = _switch()
 
     @classmethod
     def read(cls, settings: BaseSettings) -> RepSettings:

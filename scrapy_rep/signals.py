@@ -6,17 +6,24 @@ sent for a request that is allowed by a robots.txt known already: those are most
 
 from __future__ import annotations
 
+from scrapy_rep.scrapy_internals import compat
+
+robots_parsed = compat.robots_parsed
+"""An origin's rules were read for the first time in this crawl: `robotparser` (`robotparser.RepRobotParser`) and
+`request`. From Scrapy 2.18 on, this is `scrapy.signals.robots_parsed`."""
+
 robots_response = object()
 """One request for a robots.txt has ended: `url` (str), `answer` (`protocol.access_result.Answer`), `request`, the
-request that needed the robots.txt. Redirects and retries are answers of their own."""
+request that needed the robots.txt, `response` (Scrapy's, as it came: its body is neither decoded nor cut, its `request`
+is the one for the robots.txt; None if there was none). Redirects and retries are answers of their own."""
 
 robots_fetched = object()
 """An origin's robots.txt was fetched, along its redirects: `origin` (`protocol.origin.Origin`), `info`
-(`origin_info.OriginInfo`), `request`."""
+(`origin_info.OriginInfo`), `entry` (`protocol.entry.Entry`), `request`."""
 
 robots_available = object()
 """An origin's robots.txt is known now, fetched or from REP_STORAGE, and the requests that wait for it are about to go
-on: `origin`, `info`, `request`."""
+on: `origin`, `info`, `entry`, `request`."""
 
 request_waited = object()
 """A request has waited for its origin's robots.txt: `request`, `seconds` (float)."""

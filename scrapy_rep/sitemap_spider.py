@@ -23,6 +23,7 @@ from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.sitemap_responses import SitemapResponses
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.signals import robots_parsed
 from scrapy_rep.text import counted, printable
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class RobotsSitemapSpider(SitemapResponses):
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
-        crawler.signals.connect(spider.crawl_sitemaps, signal=signals.robots_parsed)
+        crawler.signals.connect(spider.crawl_sitemaps, signal=robots_parsed)
         return spider
 
     async def start(self) -> AsyncIterator[Any]:

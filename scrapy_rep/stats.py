@@ -1,7 +1,7 @@
 """Every stat of this package and what it counts; the table in the docs is held against this one.
 
-`N` stands for a status, `TYPE` for an exception's type. Names that begin with `robotstxt/` are Scrapy's own, where the
-meaning is the same.
+`N` stands for a status, `TYPE` for an exception's type, `PURPOSE` for a category of use. Names that begin with
+`robotstxt/` are Scrapy's own, where the meaning is the same.
 """
 
 from __future__ import annotations
@@ -22,16 +22,22 @@ STATS: Mapping[str, str] = {
     "rep/dropped/restricted": "requests that were dropped by `REP_STATUS_POLICY`",
     "rep/dropped/unreachable": "requests that were dropped because robots.txt was unreachable",
     "rep/dropped/too_costly": "requests that were dropped because comparing them with the rules would take too long",
+    "rep/dropped/usage": "requests and responses that were dropped by `REP_PURPOSES_REFUSE`",
     "rep/dropped/early": "of the dropped requests, those dropped when they were scheduled (`REP_DROP_EARLY`)",
     "rep/shadow/forbidden": "requests that would have been dropped (`REP_SHADOW`)",
     "rep/shadow/rule": "requests that would have been dropped by a rule",
     "rep/shadow/restricted": "requests that would have been dropped by `REP_STATUS_POLICY`",
     "rep/shadow/unreachable": "requests that would have been dropped because robots.txt was unreachable",
     "rep/shadow/too_costly": "requests that would have been dropped because comparing them would take too long",
+    "rep/shadow/usage": "requests and responses that would have been dropped by `REP_PURPOSES_REFUSE`",
+    "rep/bypassed": "pages that a handler or a service fetched although robots.txt forbids them (`REP_BYPASSED`)",
     "rep/exempt": "requests that passed by `REP_EXEMPT`",
     "rep/crawl_delay/obeyed": "files read with a `Crawl-delay` for this crawler that is obeyed",
     "rep/crawl_delay/capped": "files read with one that is obeyed up to `REP_CRAWL_DELAY_MAX`",
     "rep/crawl_delay/ignored": "files read with one that is not obeyed",
+    "rep/usage/PURPOSE/allowed": "pages that may be used for this one of `REP_PURPOSES`",
+    "rep/usage/PURPOSE/disallowed": "pages that may not, those dropped for it among them",
+    "rep/usage/PURPOSE/unknown": "pages of which the site does not say",
     "rep/cache/hit": "requests decided at once, because their origin was known",
     "rep/cache/stale": "requests decided by rules past their time, because robots.txt was unreachable",
     "rep/cache/miss": "origins that were not known when a request needed them",
@@ -44,4 +50,7 @@ STATS: Mapping[str, str] = {
     "rep/storage/miss": "origins that it did not know",
     "rep/storage/error": "times that it could not be used",
     "rep/retries": "requests for robots.txt that were repeated",
+    "rep/archive/answers": "answers to requests for robots.txt that are in the archive (`REP_ARCHIVE`)",
+    "rep/archive/lost": "answers, and times that a robots.txt became known, that could not be archived",
+    "rep/refusals/lost": "refused requests that could not be written to `REP_REFUSALS`",
 }

@@ -1,6 +1,9 @@
-"""Text for people: strangers' text made printable, numbers with their noun."""
+"""Text for people: strangers' text made printable, numbers with their noun, times."""
 
 from __future__ import annotations
+
+import re
+from datetime import datetime, timezone
 
 from scrapy_rep.protocol.foreign_text import MAX_TEXT, shortened
 
@@ -19,3 +22,26 @@ def printable(text: str, limit: int | None = MAX_TEXT) -> str:
 def counted(number: int, noun: str) -> str:
     """`1 origin`, `2 origins`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+LAST_SECOND = 253_402_300_799.0  # of the year 9999
+
+
+def iso_time(seconds: float) -> str:
+    """Seconds since the epoch as `2026-05-17T09:30:00.000000Z` (RFC 3339; UTC), in the years 1970 to 9999."""
+    return datetime.fromtimestamp(min(max(seconds, 0.0), LAST_SECOND), timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def seconds_of_time(text: str) -> float:
+    """Seconds since the epoch, from such a text, any other of ISO 8601 that Python reads, or a number of seconds.
+
+    A time without a zone is in UTC. Raises ValueError.
+    """
+    try:
+        seconds = float(text)
+    except ValueError:
+        time = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))
+        seconds = (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp()
+    if not 0 <= seconds <= LAST_SECOND:
+        raise ValueError(text)
+    return seconds

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import installed_scrapy
 import pytest
 from hypothesis import settings
 from redis_server import BINARY, MISSING, RedisServer
@@ -11,6 +12,10 @@ from web import Web
 # No test fails because the machine has much else to do.
 settings.register_profile("no-deadline", deadline=None)
 settings.load_profile("no-deadline")
+
+
+def pytest_report_header() -> list[str]:
+    return installed_scrapy.report_header()
 
 
 def pytest_xdist_auto_num_workers() -> int:

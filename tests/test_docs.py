@@ -22,15 +22,24 @@ from test_imports import LAYERS
 from web import Site, Web, answer
 
 import scrapy_rep
-from scrapy_rep import AccessResult, RepDecodingMiddleware, RepMiddleware, signals
+from scrapy_rep import AccessResult, RepDecodingMiddleware, RepMiddleware, Verdict, signals
 from scrapy_rep.cache.shared_store import LEASE_SECONDS
 from scrapy_rep.commands import output
+from scrapy_rep.extensions.archive import CLOSING, MAX_QUEUED, REASON
+from scrapy_rep.extensions.evidence import evidence_of
 from scrapy_rep.extensions.outage_log import WARNED_ORIGINS
 from scrapy_rep.fetching import turns
 from scrapy_rep.fetching.redirects import RETRY_DELAY
 from scrapy_rep.protocol.freshness import LAST_TENTH, MAX_LIFETIME
 from scrapy_rep.protocol.lifecycle import BACKOFF_FIRST, BACKOFF_MAX
-from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS
+from scrapy_rep.protocol.robotstxt.preferences import (
+    CONTENT_SIGNAL,
+    CONTENT_USAGE,
+    MAX_READ,
+    PREFERENCE_WORDS,
+    VOCABULARY,
+)
+from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS, VerdictReason
 from scrapy_rep.protocol.status_policy import CAUTIOUS, RFC9309, result_of
 from scrapy_rep.scrapy_internals import head_limit, scheduler_door
 from scrapy_rep.settings import SETTINGS
@@ -125,6 +134,9 @@ def test_every_block_is_of_a_kind_that_a_test_runs() -> None:
         ("sh", "example-command"),
         ("sh", "test-command"),
         ("sh", "storage-commands"),
+        ("sh", "evidence-commands"),  # tests/test_example_project.py
+        ("sh", "refusals-command"),  # the same
+        ("sh", "archive-commands"),  # the same
         ("text", ""),
         ("text", "robots.txt"),
         ("text", "urls.txt"),
@@ -132,6 +144,9 @@ def test_every_block_is_of_a_kind_that_a_test_runs() -> None:
         ("text", "log"),
         ("text", "example-output"),  # tests/test_example_project.py
         ("text", "builtin-output"),  # the same
+        ("text", "usage-output"),  # the same
+        ("text", "evidence-item"),  # the same
+        ("text", "refusals-output"),  # the same
         ("text", "modules"),
         ("text", "layers"),
         ("{eval-rst}", ""),  # sphinx-build, in .ci/run
@@ -346,6 +361,14 @@ def test_the_reasons_and_their_words() -> None:
     assert said == [(reason.name, *words) for reason, words in REASON_WORDS.items()]
 
 
+def test_the_categories_of_use() -> None:
+    said = [([*names(cells[0]), *names(cells[1]), *names(cells[2])], cells[3]) for cells in table("categories")]
+    by_directive = [[one.spellings.get(key) for key in (CONTENT_USAGE, CONTENT_SIGNAL)] for one in VOCABULARY]
+    ours = [[one.name, *filter(None, spellings)] for one, spellings in zip(VOCABULARY, by_directive, strict=True)]
+    assert said == list(zip(ours, [one.source for one in VOCABULARY], strict=True))
+    assert f"At most {MAX_READ:,} bytes of such lines" in PAGES["docs/usage.md"]
+
+
 def test_every_setting_has_a_heading_and_its_default() -> None:
     said = re.findall(r"^## ((?:REP|ROBOTSTXT)_\w+)\n\nDefault: `(.*)`$", PAGES["docs/settings.md"], re.MULTILINE)
     theirs = {"ROBOTSTXT_OBEY": True, "ROBOTSTXT_USER_AGENT": None}
@@ -395,6 +418,7 @@ FILLED_IN = {
     "rep/access/{}": [f"rep/access/{access.value}" for access in AccessResult if access is not AccessResult.REDIRECT],
     "rep/shadow/{}": [f"rep/shadow/{reason}" for reason in REFUSALS],
     "rep/crawl_delay/{}": ["rep/crawl_delay/obeyed", "rep/crawl_delay/capped", "rep/crawl_delay/ignored"],
+    "rep/usage/{}": [f"rep/usage/PURPOSE/{words}" for words in PREFERENCE_WORDS.values()],
     "rep/dropped/{}": [f"rep/dropped/{reason}" for reason in REFUSALS],
     "robotstxt/response_status_count/{}": ["robotstxt/response_status_count/N"],
     "robotstxt/exception_count/{}": ["robotstxt/exception_count/TYPE"],
@@ -420,7 +444,9 @@ async def test_the_signals_and_their_arguments(web: Web) -> None:
 
         return receiver, signal
 
-    ours = {name: signal for name, signal in vars(signals).items() if type(signal) is object}
+    ours = {
+        name: signal for name, signal in vars(signals).items() if name != "robots_parsed" and type(signal) is object
+    }
     receivers = [listen(name, signal) for name, signal in ours.items()]
 
     def prepare(crawler: Crawler) -> None:
@@ -442,7 +468,7 @@ async def test_scrapys_signal_and_its_arguments(web: Web) -> None:
     handed_out: list[dict[str, Any]] = []
 
     def prepare(crawler: Crawler) -> None:
-        crawler.signals.connect(receiver, signal=getattr(__import__("scrapy").signals, name))
+        crawler.signals.connect(receiver, signal=getattr(signals, name))
 
     def receiver(**arguments: Any) -> None:
         handed_out.append(arguments)
@@ -452,6 +478,11 @@ async def test_scrapys_signal_and_its_arguments(web: Web) -> None:
     assert {argument for argument in said if argument in arguments} == set(arguments) - {"signal", "sender"}
     attributes = [text.partition("(")[0] for text in said if text not in arguments and text != "RobotsTxt"]
     assert all(hasattr(arguments["robotparser"], attribute) for attribute in attributes)
+
+
+def test_the_keys_of_evidence() -> None:
+    evidence = evidence_of("https://example.com/", Verdict(True, VerdictReason.NO_RULE), (), 0.0)
+    assert [name for cells in table("evidence-keys") for name in names(cells[0])] == [*evidence, "referrer", "dry_run"]
 
 
 def test_public_names() -> None:
@@ -476,7 +507,9 @@ def test_the_layers() -> None:
 
 def test_numbers_in_words() -> None:
     assert (LEASE_SECONDS, DEADLINE, RETRY_DELAY, WARNED_ORIGINS, LAST_TENTH) == (10, 5, 1, 10, 0.1)
+    assert (CLOSING, MAX_QUEUED) == (30, 64 * 2**20)
     for page, words in {
+        "docs/evidence.md": ("up to 30 seconds", "At most 64 MiB", REASON),
         "docs/storage.md": ("over after ten seconds", "within five seconds"),
         "docs/settings.md": (
             "follows after one second",
@@ -542,7 +575,7 @@ def test_the_storage_is_listed_and_forgotten(web: Web, tmp_path: Path) -> None:
 def test_every_key_of_the_json_is_in_its_table() -> None:
     (printed,) = (json.loads(block.following.text) for block in COMMANDS if "--json" in block.text)
     said = [name for cells in table("json-table") for name in names(cells[0])]
-    assert said == [*printed, "scrapy", "forgotten", "robots_txt"]
+    assert said == [*printed, "scrapy", "forgotten", "when", "robots_txt"]
 
 
 @cache

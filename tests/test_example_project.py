@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
+import json
 import os
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,6 +19,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from forked import run_python
+from installed_scrapy import TIMEOUT
 
 ROOT = Path(__file__).parents[1]
 # A proxy that nobody is: the crawl needs no network, and what a machine says of its own may not break it.
@@ -29,7 +36,7 @@ NOT_IN_GROUPS_OF_ITS_OWN = {
     "club": ("HTTP 403", "unavailable", "/ /events", {}),
     "harbour": ("HTTP 503", "unreachable", "", {"/": "HTTP 503"}),
     "maze": ("302 -> maze", "unavailable", "/ /exit", {}),
-    "tunnel": ("no answer", "unreachable", "", {"/": "DownloadTimeoutError"}),
+    "tunnel": ("no answer", "unreachable", "", {"/": TIMEOUT}),
 }
 TOUR = {
     "library": ("HTTP 200", "success", "/ /archive/ /desk/", {"/members/": "line 6, Disallow: /members/"}),
@@ -108,14 +115,34 @@ def crawled(spider: str) -> Ended:
     return tours()[spider]
 
 
-SPIDERS = ("tour", "tour_as_guest", "tour_builtin")
+@cache
+def evidence_folder() -> Path:
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    return folder
+
+
+def evidence_commands() -> list[list[str]]:
+    """All of docs/evidence.md, with its files in a folder."""
+    page = (ROOT / "docs" / "evidence.md").read_text("utf-8")
+    blocks = re.findall(r"<!-- \w+-commands? -->\n```sh\n(.*?)```", page, re.DOTALL)
+    text = re.sub(r"(robots[-*]*\.warc\.gz|\w+\.jsonl)", rf"{evidence_folder()}/\1", "".join(blocks))
+    return [shlex.split(line) for line in text.splitlines()]
+
+
+FOR_TRAINING = "tour -s REP_PURPOSES=train-ai"
+SPIDERS = ("tour", "tour_as_guest", "tour_builtin", FOR_TRAINING, f"{FOR_TRAINING} -s REP_PURPOSES_REFUSE=True")
 
 
 @cache
 def tours() -> dict[str, Ended]:
     """All of them, side by side: most of their time is spent waiting."""
     with ExitStack() as stack:
-        processes = {spider: stack.enter_context(crawling(spider)) for spider in SPIDERS}
+        # That for docs/evidence.md prints what it prints without these options.
+        options = {"tour": evidence_commands()[0][3:]}
+        processes = {
+            spider: stack.enter_context(crawling(*spider.split(), *options.get(spider, ()))) for spider in SPIDERS
+        }
         return {spider: ended(process) for spider, process in processes.items()}
 
 
@@ -136,8 +163,50 @@ def test_the_log_is_three_warnings(spider: str) -> None:
 
 @pytest.mark.parametrize(("spider", "mark"), [("tour", "example-output"), ("tour_builtin", "builtin-output")])
 def test_the_readme_shows_what_it_prints(spider: str, mark: str) -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
-    assert f"<!-- {mark} -->\n```text\n{crawled(spider).stdout}```\n" in readme
+    readme, printed = (ROOT / "README.md").read_text("utf-8"), crawled(spider).stdout
+    printed = printed.replace(f" {TIMEOUT}\n", " DownloadTimeoutError\n")
+    assert f"<!-- {mark} -->\n```text\n{printed}```\n" in readme
+
+
+def test_what_pages_may_be_used_for() -> None:
+    page = (ROOT / "docs" / "usage.md").read_text("utf-8")
+    assert f"<!-- usage-output -->\n```text\n{crawled(FOR_TRAINING).stdout}```\n" in page
+    assert f"`scrapy crawl {FOR_TRAINING}`" in page
+    refused = crawled(f"{FOR_TRAINING} -s REP_PURPOSES_REFUSE=True").stdout
+    assert re.findall(r"(/\w+/) +((?:line \d+|header), Content-\S+: .*)", refused) == [
+        ("/archive/", "line 8, Content-Usage: /archive/ train-ai=n"),
+        ("/desk/", "header, Content-Usage: train-ai=n"),
+        ("/archive/", "line 8, Content-Usage: /archive/ train-ai=n"),
+    ]
+    assert "8 pages refused" in refused
+
+
+def evidence_block(mark: str) -> str:
+    page = (ROOT / "docs" / "evidence.md").read_text("utf-8")
+    (text,) = re.findall(rf"<!-- {mark} -->\n```text\n(.*?)```", page, re.DOTALL)
+    return str(text)
+
+
+def test_the_worked_example_of_evidence() -> None:
+    assert crawled("tour").status == 0
+    folder = evidence_folder()
+    recheck, refusals, at, now = (run_python("-m", *command, cwd=folder) for command in evidence_commands()[1:])
+    assert (recheck.returncode, recheck.stdout) == (0, "")
+    assert recheck.stderr.startswith("13 URLs: 13 allowed; ")
+    items = [json.loads(line) for line in (folder / "items.jsonl").read_text("utf-8").splitlines()]
+    (item,) = (item["robots"] for item in items if item["page"].endswith("/catalogue.pdf"))
+    assert as_elsewhere(json.dumps(item)) == as_elsewhere(json.dumps(json.loads(evidence_block("evidence-item"))))
+    assert sorted(as_elsewhere(refusals.stdout).splitlines()) == sorted(
+        as_elsewhere(evidence_block("refusals-output")).splitlines()
+    )
+    assert (refusals.returncode, at.returncode, now.returncode) == (3, 3, 3), "nobody answers any longer"
+    assert "the archive has nothing of http://127.0.0.1:8002" in at.stdout
+    assert {line.split("\t")[0] for line in now.stdout.splitlines()} == {"refused now"}
+
+
+def as_elsewhere(text: str) -> str:
+    """Without the ports and the times, which are others each time."""
+    return re.sub(r"(?<=127\.0\.0\.1:)\d+|\d+-\d+-\d+T[\d:.]+Z", "N", text)
 
 
 def test_the_dry_run_that_the_readme_proposes() -> None:
@@ -156,7 +225,7 @@ def test_a_policy_shows_in_the_table() -> None:
 def test_a_crawl_that_can_not_start_leaves_nothing_behind() -> None:
     with crawling("tour", "-s", "REP_FETCH_TIMEOUT=0") as process:
         crawl = ended(process)
-    assert crawl.status != 0
+    assert crawl.stdout == ""
     assert "REP_FETCH_TIMEOUT is '0'" in crawl.stderr
 
 

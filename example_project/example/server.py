@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
 from threading import Event, Thread
@@ -27,20 +28,21 @@ class Handler(BaseHTTPRequestHandler):
             self._answer_robots()
         else:
             links = "".join(f'<a href="{page}">{page}</a>' for page in self.site.pages)
-            self._answer(200, "text/html", links if self.path == "/" else "a page")
+            body = links if self.path == "/" else "a page"
+            self._answer(200, "text/html", body, {"Content-Usage": self.site.content_usage.get(self.path, "")})
 
     def _answer_robots(self) -> None:
         if self.site.hangs:
             Event().wait()  # no robots.txt, ever
         location = f"{ORIGINS[self.site.location]}/robots.txt" if self.site.location else ""
-        self._answer(self.site.status, "text/plain", self.site.robots, location)
+        self._answer(self.site.status, "text/plain", self.site.robots, {"Location": location})
 
-    def _answer(self, status: int, media_type: str, body: str, location: str = "") -> None:
+    def _answer(self, status: int, media_type: str, body: str, headers: Mapping[str, str]) -> None:
+        """Those of the headers that have a value."""
         self.send_response(status)
-        self.send_header("Content-Type", media_type)
-        self.send_header("Content-Length", str(len(body)))
-        if location:
-            self.send_header("Location", location)
+        for name, value in {"Content-Type": media_type, "Content-Length": str(len(body)), **headers}.items():
+            if value:
+                self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body.encode("ascii"))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -16,13 +17,18 @@ class Site:
     """The site to whose robots.txt a redirect leads."""
     hangs: bool = False
     """robots.txt is never answered."""
+    content_usage: Mapping[str, str] = field(default_factory=dict)
+    """Page -> its Content-Usage header."""
 
 
 SITES = {
     # TourBot obeys the group that names it and no other. All other crawlers obey the group of `*`.
     "library": Site(
         ("/archive/", "/desk/", "/members/"),
-        robots="User-agent: *\nDisallow: /archive/\nDisallow: /desk/\n\nUser-agent: TourBot\nDisallow: /members/\n",
+        robots="User-agent: *\nDisallow: /archive/\nDisallow: /desk/\n\nUser-agent: TourBot\nDisallow: /members/\n"
+        # What pages may be used for matters only with REP_PURPOSES. The strictest of the three counts.
+        "Content-Signal: ai-train=yes\nContent-Usage: /archive/ train-ai=n\n",
+        content_usage={"/desk/": "train-ai=n"},
     ),
     # The longest match decides, not the order: 14 bytes allow the catalogue, 7 bytes forbid the other file.
     "gallery": Site(

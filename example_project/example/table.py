@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_rep import ForbiddenByRobots, RobotsUnreachable
-from scrapy_rep.signals import robots_available
+from scrapy_rep.signals import robots_available, robots_fetched
 
 if TYPE_CHECKING:
     from scrapy.exceptions import IgnoreRequest
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .spiders import TourSpider
 
-HEADER = ("origin", "robots.txt", "access", "fetched", "refused", "by")
+PREFERENCES = {True: "allowed", False: "disallowed", None: "unknown"}
 
 
 @dataclass
@@ -32,16 +32,18 @@ class Visit:
     answer: str = "no answer"
     access: str = ""
     """The access result; empty without scrapy-rep."""
-    fetched: list[str] = field(default_factory=list)
+    fetched: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """By the column that they are in."""
     refused: list[tuple[str, str]] = field(default_factory=list)
     """Page, and what refused it."""
 
-    def lines(self, site: str) -> Iterator[tuple[str, ...]]:
+    def lines(self, site: str, columns: list[str]) -> Iterator[tuple[str, ...]]:
         """The site's lines of the table: one for each refused page, and at least one."""
-        of_the_site = (site, self.answer, self.access, " ".join(sorted(self.fetched)))
+        fetched = (" ".join(sorted(self.fetched[column])) for column in columns)
+        of_the_site: tuple[str, ...] = (site, self.answer, self.access, *fetched)
         for refused in sorted(self.refused) or [("", "")]:
             yield (*of_the_site, *refused)
-            of_the_site = ("",) * 4
+            of_the_site = ("",) * len(of_the_site)
 
 
 class Table:
@@ -50,12 +52,15 @@ class Table:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._visits: defaultdict[str, Visit] = defaultdict(Visit)
+        self._fetched: set[str] = set()
+        self._purpose = next(iter(crawler.settings.getlist("REP_PURPOSES")), "")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Table:
         table = cls(crawler)
         crawler.signals.connect(table.opened, signal=signals.spider_opened)
         crawler.signals.connect(table.received, signal=signals.response_received)
+        crawler.signals.connect(table.robots_fetched, signal=robots_fetched)
         crawler.signals.connect(table.available, signal=robots_available)
         crawler.signals.connect(table.show, signal=signals.engine_stopped)
         return table
@@ -68,22 +73,29 @@ class Table:
         origin, path = split(response.meta.get("redirect_urls", [response.url])[0])
         visit = self._visits[origin]
         if path != "/robots.txt":
-            visit.fetched.append(path)
+            visit.fetched[self._column(response)].append(path)
         elif location := response.headers.get("Location"):
             visit.answer = f"{response.status} -> {self._site(location.decode())}"
         else:
             visit.answer = f"HTTP {response.status}"
 
+    def robots_fetched(self, info: OriginInfo) -> None:
+        self._fetched.add(info.robots_url)
+
     def available(self, info: OriginInfo) -> None:
-        self._visits[split(info.robots_url)[0]].access = info.access.value
+        visit = self._visits[split(info.robots_url)[0]]
+        visit.access = info.access.value
+        if info.robots_url not in self._fetched:
+            visit.answer = "shared"  # another crawler has fetched it
 
     def show(self) -> None:
         for url, refusal in self._spider.refusals.items():
             origin, path = split(url)
             self._visits[origin].refused.append((path, reason(refusal)))
-        lines: list[tuple[str, ...]] = [HEADER]
+        columns = [f"{self._purpose} {word}" for word in PREFERENCES.values()] if self._purpose else ["fetched"]
+        lines: list[tuple[str, ...]] = [("origin", "robots.txt", "access", *columns, "refused", "by")]
         for site, origin in self._spider.origins.items():
-            lines += self._visits[origin].lines(site)
+            lines += self._visits.get(origin, Visit(answer="")).lines(site, columns)
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         print(f"{self._spider.name}, as {self._crawler.settings['USER_AGENT']}\n")
         for line in lines:
@@ -91,6 +103,12 @@ class Table:
         stats = self._crawler.stats.get_stats()
         asked, refused = stats.get("robotstxt/request_count", 0), stats.get("robotstxt/forbidden", 0)
         print(f"\n{asked} requests for robots.txt, {refused} pages refused")
+
+    def _column(self, response: Response) -> str:
+        """Pages are in one column, and with REP_PURPOSES in three: by what they may be used for."""
+        if not self._purpose:
+            return "fetched"
+        return f"{self._purpose} {PREFERENCES[response.meta['robots_usage'].get(self._purpose)]}"
 
     def _site(self, url: str) -> str:
         return next(site for site, origin in self._spider.origins.items() if split(url)[0] == origin)
@@ -103,10 +121,12 @@ def split(url: str) -> tuple[str, str]:
 
 
 def reason(refusal: IgnoreRequest) -> str:
-    """The rule and its line; where there is none, why nothing is allowed."""
+    """The rule or statement and its line; where there is none, why nothing is allowed."""
     if not isinstance(refusal, ForbiddenByRobots):
         return str(refusal)
     if isinstance(refusal, RobotsUnreachable):
         return refusal.cause.partition(":")[0]
-    rule = refusal.verdict.rule
-    return f"line {rule.line}, {rule}" if rule is not None else refusal.verdict.access.value
+    decided_by = refusal.verdict.decided_by
+    if decided_by is None:
+        return refusal.verdict.access.value
+    return f"line {decided_by.line}, {decided_by}" if decided_by.line else f"header, {decided_by}"

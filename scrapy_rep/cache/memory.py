@@ -42,6 +42,10 @@ class Memory:
         self._unreachable_for = unreachable_for
         self._body_limit = body_limit
 
+    def __len__(self) -> int:
+        """Origins that are remembered."""
+        return len(self._in_use) + len(self._compressed)
+
     def policy(self, origin: Origin, now: float) -> RobotsPolicy | None:
         """What the origin's entry comes to at `now`; None where nothing is remembered, or announced."""
         used = self._in_use.get(origin)
@@ -89,7 +93,7 @@ class Memory:
         while self._in_use_octets > self._most_octets and len(self._in_use) > 1:
             oldest, used = self._forget_oldest()
             self._compressed.keep(str(oldest), used.octets or encoded(used.policy.entry))
-        while len(self._in_use) + len(self._compressed) > self._compressed.max_origins:  # which is at least 1
+        while len(self) > self._compressed.max_origins:  # which is at least 1
             if not self._compressed.drop_oldest():
                 self._forget_oldest()
         return policy

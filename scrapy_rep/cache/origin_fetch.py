@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.signalmanager import SignalManager
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.datatypes import LocalCache
@@ -36,7 +36,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.signals import robots_available, robots_fetched
+from scrapy_rep.signals import robots_available, robots_fetched, robots_parsed
 
 logger = logging.getLogger("scrapy_rep")
 
@@ -240,7 +240,7 @@ class OriginFetch:
         lookup = tools.shared_store.lookup(self.origin, entry, is_enough)
         self._lease = lookup.lease
         longest = REDIRECT_LEASE_WAIT if self.is_for_redirect else tools.lease_wait
-        found = await lookup.look() or not await lookup.acquire_or_wait(longest, tools.clock.sleep)
+        found = await lookup.find_or_acquire(longest, tools.clock.sleep)
         tools.count("rep/storage/hit" if found else "rep/storage/miss")
         if found:
             self._put(None)  # the lease may have come with another crawler's answer
@@ -296,12 +296,12 @@ class OriginFetch:
         if policy.robots is not None and self.origin not in tools.parsed:
             tools.parsed[self.origin] = None
             await tools.signals.send_catch_log_async(
-                signals.robots_parsed, robotparser=RepRobotParser(policy.robots), request=self.trigger
+                robots_parsed, robotparser=RepRobotParser(policy.robots), request=self.trigger
             )
 
     def _send(self, signal: object, entry: Entry) -> None:
         info = origin_info(self._answered(entry))
-        self._tools.signals.send_catch_log(signal, origin=self.origin, info=info, request=self.trigger)
+        self._tools.signals.send_catch_log(signal, origin=self.origin, info=info, entry=entry, request=self.trigger)
 
     def _put(self, entry: Entry | None) -> None:
         """The entry into the shared store, then the lease back, in the background: those who wait here need not."""

@@ -43,7 +43,13 @@ class SharedStore:
         self._putting: set[Deferred[None]] = set()
 
     async def get(self, origin: Origin) -> Found:
-        octets = await self._store.get(str(origin))
+        return self._read(origin, await self._store.get(str(origin)))
+
+    async def get_or_lease(self, origin: Origin, lease: Lease) -> Found:
+        """Takes the lease if nothing is stored, and nobody else has it."""
+        return self._read(origin, await lease.acquire_unless_stored())
+
+    def _read(self, origin: Origin, octets: bytes | None) -> Found:
         if octets is None or octets == NOT_SHARED:
             return Found(not_shared=octets is not None)
         entry = decoded(octets, origin.robots_url, self._settings.body_limit)
@@ -60,18 +66,21 @@ class SharedStore:
         putting.addBoth(lambda _: self._putting.discard(putting))
 
     async def _put_and_release(self, origin: Origin, entry: Entry | None, lease: Lease | None, now: float) -> None:
-        if entry is not None:
-            await self._put(origin, entry, now)
-        if lease is not None:  # only now another crawler may fetch
-            await lease.release()
+        token = await lease.given_up() if lease is not None else None
+        octets, until = self._storable(entry) if entry is not None else (None, 0.0)
+        if octets is not None and token is not None:
+            await self._store.put_and_release(str(origin), octets, until - now, token)
+        elif octets is not None:
+            await self._store.put(str(origin), octets, until - now)
+        elif token is not None:
+            await self._store.release_lease(str(origin), token)
 
-    async def _put(self, origin: Origin, entry: Entry, now: float) -> None:
-        """Keep what of the entry may be stored."""
+    def _storable(self, entry: Entry) -> tuple[bytes | None, float]:
+        """What of the entry may be stored, and until when, in seconds since the epoch."""
         kept = storable(entry)
         if kept is not None:
-            await self._store.put(str(origin), encoded(kept), of_use_until(kept, self._unreachable_for) - now)
-        elif entry.stored is not None:
-            await self._store.put(str(origin), NOT_SHARED, entry.stored.fresh_until - now)
+            return encoded(kept), of_use_until(kept, self._unreachable_for)
+        return (NOT_SHARED, entry.stored.fresh_until) if entry.stored is not None else (None, 0.0)
 
     def lookup(self, origin: Origin, entry: Entry | None, is_enough: Callable[[Entry], bool]) -> SharedLookup:
         return SharedLookup(self, origin, entry, is_enough, Lease(self._store, str(origin)))
@@ -98,24 +107,30 @@ class SharedLookup:
         """The latest that any crawler knows."""
         self.lease = lease
 
-    async def look(self) -> bool:
-        """Look what is stored; whether that is enough."""
-        found = await self._store.get(self._origin)
-        self._not_shared = found.not_shared
-        if found.entry is not None and (self.entry is None or asked_at(found.entry) > asked_at(self.entry)):
-            self.entry = found.entry
-        return self.entry is not None and self._is_enough(self.entry)
-
-    async def acquire_or_wait(self, longest: float, sleep: Callable[[float], Awaitable[None]]) -> bool:
-        """Whether this crawler fetches, with the lease or after so many seconds; False once another has answered."""
+    async def find_or_acquire(self, longest: float, sleep: Callable[[float], Awaitable[None]]) -> bool:
+        """Whether what any crawler knows is enough. If not, this crawler fetches: with the lease, or after so many
+        seconds in which others had it."""
+        if self._is_met_by(await self._store.get_or_lease(self._origin, self.lease)):
+            return True
+        if self.lease.is_acquired:
+            return False
         waited, pause = 0.0, POLL_FIRST
         while not self._not_shared and not await self.lease.try_acquire() and waited < longest:
             await sleep(pause)
             waited, pause = waited + pause, min(1.5 * pause, POLL_MAX)
-            if await self.look():
-                return False
+            if await self._look():
+                return True
         # The last holder may have answered between the last look and the lease.
-        return self._not_shared or not await self.look()
+        return not self._not_shared and await self._look()
+
+    async def _look(self) -> bool:
+        return self._is_met_by(await self._store.get(self._origin))
+
+    def _is_met_by(self, found: Found) -> bool:
+        self._not_shared = found.not_shared
+        if found.entry is not None and (self.entry is None or asked_at(found.entry) > asked_at(self.entry)):
+            self.entry = found.entry
+        return self.entry is not None and self._is_enough(self.entry)
 
 
 class Lease:
@@ -125,18 +140,27 @@ class Lease:
         self._store = store
         self._origin = origin
         self._token = uuid4().hex
-        self._is_acquired = False
+        self.is_acquired = False
         self._renewals = 0
         self._next: CallLaterResult | None = None
         self._renewing: Deferred[bool | None] | None = None
 
     async def try_acquire(self) -> bool:
         """Whether this crawler has it now."""
-        if not await self._store.acquire_lease(self._origin, self._token, LEASE_SECONDS):
-            return False
-        self._is_acquired = True
+        if await self._store.acquire_lease(self._origin, self._token, LEASE_SECONDS):
+            self._acquired()
+        return self.is_acquired
+
+    async def acquire_unless_stored(self) -> bytes | None:
+        """What is stored of the origin; if that is nothing, this crawler has the lease now, or another one has it."""
+        octets, is_acquired = await self._store.get_or_lease(self._origin, self._token, LEASE_SECONDS)
+        if is_acquired:
+            self._acquired()
+        return octets
+
+    def _acquired(self) -> None:
+        self.is_acquired = True
         self._next = call_later(RENEW_EVERY, self._renew)
-        return True
 
     def let_go(self) -> None:
         """Renew it no longer: unless it is given back, it ends by itself."""
@@ -144,12 +168,12 @@ class Lease:
             self._next.cancel()
             self._next = None
 
-    async def release(self) -> None:
+    async def given_up(self) -> str | None:
+        """The token to release it with, unless it was never acquired."""
         self.let_go()
         if self._renewing is not None:  # else it would take the lease again
             await maybe_deferred_to_future(self._renewing)
-        if self._is_acquired:
-            await self._store.release_lease(self._origin, self._token)
+        return self._token if self.is_acquired else None
 
     def _renew(self) -> None:
         self._renewals += 1

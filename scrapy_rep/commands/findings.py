@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +14,8 @@ from scrapy_rep.protocol.access_result import ACCESS_WORDS, AccessResult
 from scrapy_rep.protocol.foreign_text import MAX_RULE
 from scrapy_rep.protocol.lifecycle import OUTAGE_WORDS, Basis, RobotsPolicy
 from scrapy_rep.protocol.robotstxt.parser import Ignored, RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.protocol.robotstxt.preferences import PREFERENCE_WORDS, Purposes, Statement, Usage
+from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict, VerdictReason
 from scrapy_rep.protocol.status_policy import RFC9309, StatusRow
 from scrapy_rep.text import printable
 
@@ -34,11 +35,17 @@ class Crawl:
     """Its product tokens, in order of preference."""
     status_policy: Iterable[StatusRow] = RFC9309
     crawl_delay_max: float = 0.0
+    purposes: Purposes = field(default_factory=Purposes)
     not_obeyed: str = ""
     """The setting by which it fetches refused pages anyway; empty if it does not."""
     file: RobotsTxt | None = None
     """The robots.txt of `--file`, for all URLs."""
     file_name: str = ""
+
+    def verdict(self, robots: RobotsTxt, url: str) -> Verdict:
+        """Its verdict by a file alone. Raises ValueError for what is no URL."""
+        verdict, usage = robots.verdict(url, self.tokens), robots.usage(url, self.tokens)
+        return verdict.with_usage(usage, self.purposes) if usage else verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +92,8 @@ class Finding:
     """None without `--compare`, and if there is no verdict."""
     is_listed: bool = False
     """Nobody asked about the URL: it is an origin in a list of what is stored."""
+    when: str = ""
+    """With `--recheck`: `then` or `now`."""
 
     @property
     def allowed(self) -> bool | None:
@@ -103,6 +112,16 @@ class Finding:
     @property
     def crawl_delay(self) -> float | None:
         return self.robots.crawl_delay(self.crawl.tokens) if self.robots is not None else None
+
+    @property
+    def deciding(self) -> Rule | Statement | None:
+        """What decides about the URL in the robots.txt."""
+        return self.verdict.decided_by if self.verdict is not None else None
+
+    @property
+    def usage(self) -> Usage:
+        """What the page may be used for."""
+        return (self.verdict.usage if self.verdict is not None else None) or Usage()
 
     @property
     def word(self) -> str:
@@ -135,9 +154,10 @@ class Finding:
 
 def why(verdict: Verdict) -> str:
     """Why it allows or refuses, with the rule or the source."""
-    group = f"group of {verdict.product_token!r}"
-    if verdict.rule is not None:
-        return f"by line {verdict.rule.line}, {printable(str(verdict.rule), MAX_RULE)} ({group})"
+    group, deciding = f"group of {verdict.product_token!r}", verdict.decided_by
+    if deciding is not None:
+        purpose = f"for the purpose {verdict.purpose!r} " if verdict.purpose is not None else ""
+        return f"{purpose}by {_line_in_words(deciding)} ({group})"
     return f"{verdict.words} ({group if verdict.reason is VerdictReason.NO_RULE else verdict.source})"
 
 
@@ -160,15 +180,15 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
     """All of it, null where nothing is known; `docs/command.md` has the keys. `show` adds the file."""
     verdict, robots = finding.verdict, finding.robots
     info = origin_info(finding.policy) if finding.policy is not None else None
-    rule = verdict.rule if verdict is not None else None
+    deciding = finding.deciding
     received_at = info.received_at if info is not None else None
     return {
         "url": finding.url,
         "allowed": finding.allowed,
         "reason": verdict.reason.value if verdict is not None else None,
         "obeyed": not finding.crawl.not_obeyed,
-        "line": rule.line if rule is not None else None,
-        "rule": str(rule) if rule is not None else None,
+        "line": deciding.line if deciding is not None else None,
+        "rule": str(deciding) if deciding is not None else None,
         "group": verdict.product_token if verdict is not None else None,
         "product_tokens": list(finding.crawl.tokens),
         "robots_url": info.robots_url if info is not None else None,
@@ -179,12 +199,20 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "age": round(max(finding.now - received_at, 0.0), 3) if received_at is not None else None,
         "good_for": round(max(info.fetch_again_at - finding.now, 0.0), 3) if info is not None else None,
         "crawl_delay": finding.crawl_delay,
+        "usage": [_usage_as_json(finding.usage, category) for category in finding.usage],
         **_said(robots),
         "error": finding.error or None,
         **({"scrapy": asdict(finding.compared)} if finding.compared is not None else {}),
         **({"forgotten": finding.forgotten} if finding.forgotten is not None else {}),
+        **({"when": finding.when} if finding.when else {}),
         **({"robots_txt": robots.octets.decode("utf-8", "replace") if robots is not None else None} if show else {}),
     }
+
+
+def _usage_as_json(usage: Usage, category: str) -> dict[str, Any]:
+    stated = usage.deciding(category)
+    line, directive = (stated.line, stated.directive) if stated is not None else (None, None)
+    return {"category": category, "allowed": usage[category], "line": line, "directive": directive}
 
 
 def as_line(finding: Finding, why_of: Callable[[Verdict], str]) -> str:
@@ -192,7 +220,7 @@ def as_line(finding: Finding, why_of: Callable[[Verdict], str]) -> str:
     verdict = finding.verdict
     told = why_of(verdict) if verdict is not None else finding.why
     compared = f"\tScrapy's own: {finding.compared.words}" if finding.compared is not None else ""
-    return f"{finding.word}\t{printable(finding.url, None)}\t{told}{compared}"
+    return f"{finding.word}{finding.when and f' {finding.when}'}\t{printable(finding.url, None)}\t{told}{compared}"
 
 
 def why_in_line(verdict: Verdict) -> str:
@@ -209,7 +237,8 @@ def as_text(finding: Finding, *, colour: bool = False, show: str | None = None) 
     lines += (f"  {label:<{LABEL}}{words}" for label, words in _rows(finding, colour))
     robots, verdict = finding.robots, finding.verdict
     if show and robots is not None and verdict is not None and verdict.reason not in NO_ROBOTS_TXT_APPLIES:
-        shown = listing(robots, verdict.product_token, verdict.rule, whole=show == "all")
+        line = finding.deciding.line if finding.deciding is not None else None
+        shown = listing(robots, verdict.product_token, line, whole=show == "all")
         lines += (_painted(text, {">": YELLOW, "|": BOLD}.get(text[:1], ""), colour) for text in ("", *shown))
     return "\n".join(line.rstrip() for line in lines)
 
@@ -265,8 +294,25 @@ def _file_rows(finding: Finding, robots: RobotsTxt) -> Iterator[tuple[str, str]]
     if delay is not None:
         obeyed = "not obeyed" if not longest else "obeyed" if delay <= longest else f"obeyed up to {longest:g} s"
         yield "crawl-delay", f"{delay:g} s, {obeyed} (REP_CRAWL_DELAY_MAX = {longest:g})"
+    yield from _many("usage", _usage_in_words(finding))
     yield from _many("sitemaps", [printable(sitemap) for sitemap in robots.sitemaps])
     yield from _many("ignored", [_ignored_in_words(ignored) for ignored in robots.ignored])
+
+
+def _usage_in_words(finding: Finding) -> list[str]:
+    """A text for each category that is known, and each purpose; none for a page that may not be fetched."""
+    usage = finding.usage
+    asked = finding.crawl.purposes.categories if finding.allowed or usage else ()
+    texts: list[str] = []
+    for category in dict.fromkeys((*usage, *asked)):
+        stated = usage.deciding(category)
+        by = f" by {_line_in_words(stated)}" if stated is not None else ""
+        texts.append(f"{category}: {PREFERENCE_WORDS[usage.get(category)]}{by}")
+    return texts
+
+
+def _line_in_words(line: Rule | Statement) -> str:
+    return f"line {line.line}, {printable(str(line), MAX_RULE)}"
 
 
 def _ignored_in_words(ignored: Ignored) -> str:

@@ -1,4 +1,4 @@
-"""A robots.txt for people: its lines by number, with marks at the groups that are obeyed and the rule that decides."""
+"""A robots.txt for people: its lines by number, with marks at the groups that are obeyed and the line that decides."""
 
 from __future__ import annotations
 
@@ -7,42 +7,41 @@ from collections.abc import Iterator
 
 from scrapy_rep.protocol.foreign_text import text_of
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import Rule
 from scrapy_rep.text import printable
 
-GROUP_KEYS = {"user-agent", "allow", "disallow", "crawl-delay"}
-AROUND = 3  # lines that are shown before and after the rule
+GROUP_KEYS = {"user-agent", "allow", "disallow", "crawl-delay", "content-usage", "content-signal"}
+AROUND = 3  # lines that are shown before and after the one that decides
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
-def listing(robots: RobotsTxt, product_token: str | None, rule: Rule | None, *, whole: bool) -> Iterator[str]:
-    """Its lines, each after a mark: `>` for the rule, `|` for the groups that are obeyed, else a space.
+def listing(robots: RobotsTxt, product_token: str | None, deciding: int | None, *, whole: bool) -> Iterator[str]:
+    """Its lines, each after a mark: `>` for the one that decides, `|` for the groups that are obeyed, else a space.
 
-    Unless `whole`, only those that matter: the user-agent lines of these groups and the lines around the rule, or the
-    groups without a rule that decides. `...` stands for lines that are left out.
+    Unless `whole`, only those that matter: the user-agent lines of these groups and the lines around the one that
+    decides, or the groups if no line decides. `...` stands for lines that are left out.
     """
     lines = _LINE_END.split(robots.octets)
     if lines[-1] == b"":
         lines.pop()
     width = len(str(len(lines)))
     obeyed = obeyed_lines(robots, product_token)
-    shown = range(1, len(lines) + 1) if whole else _lines_that_matter(robots, obeyed, rule)
+    shown = range(1, len(lines) + 1) if whole else _lines_that_matter(robots, obeyed, deciding)
     before = 0
     for number in (number for number in shown if number <= len(lines)):
         if number > before + 1:
             yield "  ..."
-        mark = ">" if rule is not None and number == rule.line else "|" if number in obeyed else " "
+        mark = ">" if number == deciding else "|" if number in obeyed else " "
         yield f"{mark} {number:>{width}}  {printable(text_of(lines[number - 1]).expandtabs(4), None)}"
         before = number
     if shown and before < len(lines):
         yield "  ..."
 
 
-def _lines_that_matter(robots: RobotsTxt, obeyed: set[int], rule: Rule | None) -> list[int]:
-    if rule is None:
+def _lines_that_matter(robots: RobotsTxt, obeyed: set[int], deciding: int | None) -> list[int]:
+    if deciding is None:
         return sorted(obeyed)
     user_agents = {record.line for record in robots.records if record.key == "user-agent"}
-    return sorted(user_agents & obeyed | set(range(max(rule.line - AROUND, 1), rule.line + AROUND + 1)))
+    return sorted(user_agents & obeyed | set(range(max(deciding - AROUND, 1), deciding + AROUND + 1)))
 
 
 def obeyed_lines(robots: RobotsTxt, product_token: str | None) -> set[int]:

@@ -31,7 +31,7 @@ class Output:
         self._shows_progress = is_list and sys.stderr.isatty()
         self._began = time.monotonic()
         self._texts: list[str] = []
-        self._written = 0
+        self._written = self._seen = 0
         self._whys: dict[tuple[object, ...], str] = {}
         self._counts: Counter[str] = Counter()
         self.is_complete = False
@@ -51,12 +51,7 @@ class Output:
 
     def write(self, finding: Finding) -> None:
         """Count the finding, and write it with the next `flush`."""
-        if not finding.is_listed:
-            self._counts[finding.word] += 1
-            if finding.is_undecided:
-                self._counts["unreachable"] += 1
-            if finding.compared is not None and finding.compared.why:
-                self._counts["not as Scrapy's own"] += 1
+        self.count(finding)
         if self._as_objects:
             text = json.dumps(as_json(finding, show=self._show is not None))
         elif self._is_list:
@@ -66,9 +61,19 @@ class Output:
         self._written += 1
         self._texts.append(text)
 
+    def count(self, finding: Finding) -> None:
+        """Without writing it."""
+        self._seen += 1
+        if not finding.is_listed:
+            self._counts[finding.word] += 1
+            if finding.is_undecided:
+                self._counts["unreachable"] += 1
+            if finding.compared is not None and finding.compared.why:
+                self._counts["not as Scrapy's own"] += 1
+
     def _why(self, verdict: Verdict) -> str:
         """As `why_in_line`, faster."""
-        if verdict.rule is not None:
+        if verdict.decided_by is not None:
             return why_in_line(verdict)
         # Most URLs of a list have one of a few reasons.
         key = verdict.reason, verdict.allowed, verdict.product_token, verdict.answer
@@ -108,5 +113,5 @@ class Output:
 
     def _summary(self) -> str:
         counts = ", ".join(f"{self._counts[word]:,} {word}" for word in self.counted_words if self._counts[word])
-        speed = self._written / max(time.monotonic() - self._began, 1e-3)
-        return f"{counted(self._written, 'URL')}: {counts or 'nothing to answer'}; {speed:,.0f} a second"
+        speed = self._seen / max(time.monotonic() - self._began, 1e-3)
+        return f"{counted(self._seen, 'URL')}: {counts or 'nothing to answer'}; {speed:,.0f} a second"

@@ -21,10 +21,12 @@ from scrapy_rep.commands.compare import ComparingLookup, compared
 from scrapy_rep.commands.diff import DiffOutput, Side, StoredDiff, is_stored, write_diff
 from scrapy_rep.commands.findings import Crawl, Finding
 from scrapy_rep.commands.output import Output
+from scrapy_rep.commands.rechecking import RecheckOutput, fetched, judged_again
 from scrapy_rep.commands.spiders import CommandSpider, Forgetting, Lookup, StoredLookup, command_spider
 from scrapy_rep.commands.urls import Urls
 from scrapy_rep.protocol.origin import WITHOUT_ROBOTS
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinParser
 from scrapy_rep.settings import RepSettings
@@ -36,6 +38,8 @@ logger = logging.getLogger("scrapy_rep")
 FOR_ASKING: dict[str, Any] = {
     "REP_UNREACHABLE_WAIT": 0,
     "REP_REPORT": None,
+    "REP_ARCHIVE": None,
+    "REP_REFUSALS": None,
     "LOG_LEVEL": "ERROR",
     "JOBDIR": None,
     "SCHEDULER": "scrapy.core.scheduler.Scheduler",
@@ -56,6 +60,9 @@ def prepare(settings: BaseSettings, opts: Namespace) -> None:
     settings.set("ADDONS", {"scrapy_rep.Addon": 500, **settings.getdict("ADDONS")}, priority="cmdline")
     if opts.agent:
         settings.set("ROBOTSTXT_USER_AGENT", opts.agent, priority="cmdline")
+    if opts.purpose:
+        settings.set("REP_PURPOSES", opts.purpose, priority="cmdline")
+        settings.set("REP_PURPOSES_REFUSE", True, priority="cmdline")
 
 
 def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any) -> int:
@@ -74,10 +81,19 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
         raise ValueError(f"--input: {exc}") from None
     kind_of_output = Output if opts.diff is None else DiffOutput
     output = kind_of_output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None or opts.all)
+    then = 0
+    if opts.archive:
+        tokens = UserAgent(crawl_settings, command_spider(model)()).product_tokens if model else tuple(opts.agent)
+        then = judged_again(opts, urls, output, Crawl(tokens, RepSettings.read(crawl_settings).status_policy))
+        if not opts.now:
+            return then
+    if opts.now:
+        urls, output = Urls(fetched(opts.recheck)), RecheckOutput("now", as_objects=opts.json)
     if is_offline(opts):
         rep = RepSettings.read(crawl_settings)
         tokens = UserAgent(crawl_settings, command_spider(model)()).product_tokens
-        crawl = Crawl(tokens, rep.status_policy, rep.crawl_delay_max, not_obeyed)
+        purposes = Purposes(rep.purposes, rep.purposes_refuse)
+        crawl = Crawl(tokens, rep.status_policy, rep.crawl_delay_max, purposes, not_obeyed)
         if isinstance(output, DiffOutput):
             before, after = (Side.of_file(name, crawl, rep.body_limit) for name in opts.diff)
             write_diff((before, after), crawl, urls, output)
@@ -93,11 +109,13 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
         kind = StoredLookup if opts.cached else Forgetting if opts.forget else fetching
         lookup = kind(urls, output, not_obeyed)
     _crawl(process, command_spider(model), lookup)
-    return output.exit_status
+    return max(then, output.exit_status)
 
 
 def is_offline(opts: Namespace) -> bool:
     """Whether files alone decide."""
+    if opts.archive or opts.now:
+        return not opts.now
     return opts.file is not None or (opts.diff is not None and not any(map(is_stored, opts.diff)))
 
 
@@ -190,6 +208,7 @@ def _judged(url: str, crawl: Crawl, robots: RobotsTxt) -> Finding:
     if url.partition(":")[0] in WITHOUT_ROBOTS:
         return Finding(url, crawl, verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
     try:
-        return Finding(url, crawl, verdict=robots.verdict(url, crawl.tokens))
+        verdict = crawl.verdict(robots, url)
+        return Finding(url, crawl, verdict=verdict)
     except ValueError as exc:
         return Finding(url, crawl, str(exc))

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
-from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
@@ -23,6 +22,9 @@ from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.entry import Entry, decoded, is_judged_by
 from scrapy_rep.protocol.lifecycle import DAY, Refetch, RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.robotstxt.preferences import Purposes
+from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
 from scrapy_rep.storage import storage_of, stored
@@ -102,7 +104,8 @@ class Lookup:
         self._middleware = RepMiddleware.of(crawler)
         self._settings = settings = RepSettings.read(crawler.settings)
         tokens = self._middleware.user_agent.product_tokens
-        self._crawl = Crawl(tokens, settings.status_policy, settings.crawl_delay_max, self._not_obeyed)
+        purposes = self._middleware.purposes or Purposes()
+        self._crawl = Crawl(tokens, settings.status_policy, settings.crawl_delay_max, purposes, self._not_obeyed)
         self._trace = Trace(crawler)
         # The middleware's own keeps few policies parsed, for a crawl asks for most URLs of an origin in a row.
         self._policies = Memory(
@@ -165,8 +168,8 @@ class Lookup:
             return False
         requested, policy = known
         # The verdict of the rules lacks nothing that is written, and is faster.
-        judge = policy if policy.robots is None else policy.robots
-        verdict = judge.verdict(requested, self._crawl.tokens)
+        robots = policy.robots
+        verdict = self._verdict(policy, requested) if robots is None else self._crawl.verdict(robots, requested)
         self._output.write(Finding(url, self._crawl, verdict=verdict, policy=policy, now=self._middleware.now()))
         return True
 
@@ -195,8 +198,12 @@ class Lookup:
             return Finding(url, self._crawl, f"{exc}{cure_of(url)}")
         except (UnknownError, IgnoreRequest) as exc:
             return Finding(url, self._crawl, str(exc))
-        verdict, hops, now = self._middleware.judged(request, policy), self._trace.pop(request), self._middleware.now()
+        verdict = self._middleware.judged(request, None) if policy is None else self._verdict(policy, request.url)
+        hops, now = self._trace.pop(request), self._middleware.now()
         return Finding(url, self._crawl, verdict=verdict, policy=policy, hops=hops, now=now)
+
+    def _verdict(self, policy: RobotsPolicy, url: str) -> Verdict:
+        return policy.verdict(url, self._crawl.tokens, self._crawl.purposes)
 
     async def _policy(self, request: Request) -> RobotsPolicy | None:
         """None if no robots.txt applies. Raises UnknownError or IgnoreRequest if it cannot be known."""
@@ -246,7 +253,7 @@ class StoredLookup(Lookup):
         now = self._middleware.now()
         policy = self._policy_at(entry, now)
         error = self._why_unusable(origin, policy)
-        verdict = None if error else policy.verdict(origin, self._crawl.tokens)
+        verdict = None if error else self._verdict(policy, origin)
         return Finding(origin, self._crawl, error, verdict=verdict, policy=policy, now=now, is_listed=True)
 
     async def _policy(self, request: Request) -> RobotsPolicy | None:

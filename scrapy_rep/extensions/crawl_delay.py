@@ -10,7 +10,7 @@ from scrapy.crawler import Crawler
 
 from scrapy_rep.extensions.middleware_access import MiddlewareAccess
 from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.scrapy_internals.slot_delay import SlotDelays
+from scrapy_rep.scrapy_internals.slot_delay import MinimumDelays
 from scrapy_rep.signals import robots_available
 from scrapy_rep.text import printable
 
@@ -28,7 +28,7 @@ class CrawlDelay:
         if most:
             # Late, so that other components that adjust delays (AutoThrottle) have done so by then.
             crawler.signals.connect(self._listen, signal=signals.engine_started)
-            self._slots = SlotDelays(crawler)
+            self._delays = MinimumDelays(crawler)
 
     def _listen(self) -> None:
         self._crawler.signals.connect(self._reached, signal=signals.request_reached_downloader)
@@ -68,10 +68,10 @@ class CrawlDelay:
         """A request is about to be queued in its slot, which may be a new one: those without work are disposed of."""
         policy = self._middleware.peek(request)
         asked = 0.0 if policy is None else _asked_for(policy.robots, self._middleware.product_tokens(request))
-        self._slots.require(request, min(asked, self._most))
+        self._delays.require(request, min(asked, self._most))
 
     def _downloaded(self, request: Request) -> None:
-        self._slots.count_from_now(request)
+        self._delays.count_from_now(request)
 
 
 def _asked_for(robots: Any, tokens: tuple[str, ...]) -> float:

@@ -38,8 +38,10 @@ class DropEarly:
         if policy is None or policy.access is AccessResult.UNREACHABLE:
             return
         tokens = self._middleware.product_tokens(request)
-        if not policy.allows(request.url, tokens):
-            verdict = policy.verdict(request.url, tokens)
+        if self._middleware.purposes is None and policy.allows(request.url, tokens):
+            return
+        verdict = policy.verdict(request.url, tokens, self._middleware.purposes)
+        if not verdict.allowed:
             if request.dont_filter or self._fingerprinter.fingerprint(request) not in self._refused:
                 self._count("rep/dropped/early")
                 self._middleware.report_forbidden(request, verdict)

@@ -9,6 +9,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
+from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.user_agent import ProductTokens, UserAgent
 
@@ -19,6 +20,10 @@ class MiddlewareAccess(Protocol):
     @property
     def user_agent(self) -> UserAgent:
         """The crawl's product tokens, and where they come from."""
+
+    @property
+    def purposes(self) -> Purposes | None:
+        """What the crawl gathers pages for; None if REP_PURPOSES is empty."""
 
     before_fetch: list[Callable[[Request, Verdict], None]]
     """Called with each request that goes on, in order, but for requests for a robots.txt. The verdict refuses only
@@ -37,6 +42,13 @@ class MiddlewareAccess(Protocol):
 
     def peek(self, request: Request) -> RobotsPolicy | None:
         """What is known at this moment of the robots.txt that applies to the request; None where nothing is."""
+
+    def judged(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
+        """The verdict on the request by the policy that applies to it; None if none does."""
+
+    async def policy(self, request: Request) -> RobotsPolicy | None:
+        """What applies to the request, once it is known; None where nothing does. Raises IgnoreRequest if the crawl
+        closes first."""
 
     def report_forbidden(self, request: Request, verdict: Verdict) -> None:
         """A request is refused: count it, log it, send `request_forbidden`."""

@@ -15,7 +15,7 @@ from scrapy.http import Response
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 
-# The same choices as Scrapy's, which requires these libraries.
+# The same choices as Scrapy's.
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
@@ -26,10 +26,22 @@ except ImportError:
     import brotlicffi as brotli  # PyPy
 
 ROBOTS_TXT_REQUEST = "rep_robots_txt"
-"""The request meta key that marks our requests for a robots.txt."""
+"""The request meta key that marks our requests for a robots.txt, with a `RobotsTxtDownload`."""
 
 CHUNK = 65_536  # octets
 MAX_CODINGS = 3  # each takes another pass over the body; nobody needs more
+
+
+class RobotsTxtDownload:
+    """How much of one response has come so far, and what came."""
+
+    __slots__ = ("is_abandoned", "octets", "response")
+
+    def __init__(self) -> None:
+        self.octets = 0
+        self.is_abandoned = False
+        self.response: Response | None = None
+        """As it came, not decoded yet. It has its request."""
 
 
 class UndecodableBodyError(Exception):
@@ -52,6 +64,8 @@ class RepDecodingMiddleware:
     def process_response(self, request: Request, response: Response) -> Response:
         if ROBOTS_TXT_REQUEST not in request.meta:
             return response
+        response.request = request
+        request.meta[ROBOTS_TXT_REQUEST].response = response
         codings = b",".join(response.headers.getlist("Content-Encoding"))
         # Only a successful response is read as rules.
         body = decoded(response.body, codings, self.limit) if 200 <= response.status < 300 else b""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -19,8 +20,9 @@ from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import CancelledError
 from w3lib.url import safe_url_string
 
-from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST, RepDecodingMiddleware
+from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST, RepDecodingMiddleware, RobotsTxtDownload
 from scrapy_rep.fetching.http_headers import MAX_OCTETS, caching_of, retry_after
+from scrapy_rep.fetching.services import meta_for_services
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.fetching.wire_timeout import within
 from scrapy_rep.protocol.access_result import Answer
@@ -31,6 +33,8 @@ from scrapy_rep.scrapy_internals.head_limit import HeadLimit
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
 from scrapy_rep.text import printable
+
+logger = logging.getLogger("scrapy_rep")
 
 # Scrapy's middlewares and extensions leave our requests alone: we decide what an answer means.
 _UNTOUCHED = {
@@ -94,16 +98,19 @@ class Fetcher:
         Raises CancelledError when the crawl closes.
         """
         async with self._turns.turn(is_repeated=past_cache):
-            answer = await self._fetch(url, trigger, jar, past_cache, validators)
-        self._crawler.signals.send_catch_log(robots_response, url=url, answer=answer, request=trigger)
+            answer, response = await self._fetch(url, trigger, jar, past_cache, validators)
+        self._crawler.signals.send_catch_log(
+            robots_response, url=url, answer=answer, request=trigger, response=response
+        )
         return answer
 
     async def _fetch(
         self, url: str, trigger: Request, jar: CookieJar, past_cache: bool, validators: Caching | None
-    ) -> Answer:
-        stats = self._crawler.stats
+    ) -> tuple[Answer, Response | None]:
+        """The answer, and the response as it came; None if none did."""
+        stats, download = self._crawler.stats, RobotsTxtDownload()
         try:
-            request = self._request(url, trigger, past_cache)
+            request = self._request(url, trigger, past_cache, download)
             if validators is not None and not self._offline:
                 _make_conditional(request, validators)
             jar.add_cookie_header(request)
@@ -120,10 +127,11 @@ class Fetcher:
         except Exception as exc:  # noqa: BLE001 - any component of the crawl may raise anything
             if not isinstance(exc, IgnoreRequest):
                 stats.inc_value(f"robotstxt/exception_count/{type(exc)}")
-            return Answer(None, reason=_in_words(exc), dropped=isinstance(exc, IgnoreRequest))
+            return Answer(None, reason=_in_words(exc), dropped=isinstance(exc, IgnoreRequest)), download.response
+        self._body_limit.warn_if_too_late(request, response)
         stats.inc_value("robotstxt/response_count")
         stats.inc_value(f"robotstxt/response_status_count/{_bucket(response.status)}")
-        return self._answer(response, request, trigger)
+        return self._answer(response, request, trigger), download.response or response
 
     async def _download(self, request: Request) -> Response:
         download = self._crawler.engine.download_async(request)
@@ -131,10 +139,11 @@ class Fetcher:
             return await download
         return await within(self._settings.fetch_timeout, download, lambda: self._is_on_wire(request))
 
-    def _request(self, url: str, trigger: Request, past_cache: bool) -> Request:
+    def _request(self, url: str, trigger: Request, past_cache: bool, download: RobotsTxtDownload) -> Request:
         meta: dict[str, Any] = {
             **_UNTOUCHED,
-            ROBOTS_TXT_REQUEST: _Received(),
+            **meta_for_services(self._crawler.settings, self._settings, trigger),
+            ROBOTS_TXT_REQUEST: download,
             "download_timeout": self._settings.fetch_timeout,
         }
         if self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None:
@@ -234,16 +243,6 @@ def url_of(base: str, reference: str | bytes) -> str | None:
     return url if urlsplit(url).netloc == urlsplit(joined).netloc else None
 
 
-class _Received:
-    """How much of one response has come so far."""
-
-    __slots__ = ("is_abandoned", "octets")
-
-    def __init__(self) -> None:
-        self.octets = 0
-        self.is_abandoned = False
-
-
 class _BodyLimit:
     """Ends a robots.txt download that passes the limit, and keeps what came.
 
@@ -254,6 +253,7 @@ class _BodyLimit:
         self._signals = crawler.signals
         self._limit = limit
         self._under_way = 0
+        self._has_warned = False
 
     def __enter__(self) -> None:
         if not self._under_way:
@@ -265,6 +265,18 @@ class _BodyLimit:
         if not self._under_way:
             self._signals.disconnect(self._bytes_received, signal=signals.bytes_received)
 
+    def warn_if_too_late(self, request: Request, response: Response) -> None:
+        """Handlers of others may tell only of whole bodies."""
+        is_untold = response.body and not request.meta[ROBOTS_TXT_REQUEST].octets and "cached" not in response.flags
+        if is_untold and not self._has_warned and urlparse_cached(request).scheme in _HAVE_TIMEOUTS:
+            self._has_warned = True
+            logger.warning(
+                "%s came through a download handler that does not send Scrapy's signal bytes_received, so"
+                " REP_BODY_LIMIT cuts a robots.txt only after all of it was received: one without an end can fill the"
+                " memory. This is said once a crawl",
+                printable(request.url),
+            )
+
     def abandon(self, request: Request) -> None:
         """Nobody waits for this request any longer: close its connection as soon as an answer comes."""
         request.meta[ROBOTS_TXT_REQUEST].is_abandoned = True
@@ -274,12 +286,12 @@ class _BodyLimit:
 
     def _received_too_late(self, request: Request) -> None:
         received = request.meta.get(ROBOTS_TXT_REQUEST)
-        if isinstance(received, _Received) and received.is_abandoned:
+        if isinstance(received, RobotsTxtDownload) and received.is_abandoned:
             raise StopDownload(fail=True)
 
     def _bytes_received(self, data: bytes, request: Request) -> None:
         received = request.meta.get(ROBOTS_TXT_REQUEST)
-        if isinstance(received, _Received):
+        if isinstance(received, RobotsTxtDownload):
             received.octets += len(data)
             if received.octets > self._limit:
                 raise StopDownload(fail=False)

@@ -7,13 +7,13 @@ from urllib.parse import unquote
 
 from scrapy import Request
 from scrapy.core.downloader.handlers.ftp import FTPDownloadHandler
-from scrapy.exceptions import DownloadTimeoutError
 from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.protocol import ClientCreator, Protocol
 
 from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
+from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 from scrapy_rep.settings import RepSettings
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
@@ -220,12 +221,17 @@ class RedirectChain:
             return FetchResult(outcome, None, hop.reason, status, answer.retry_after, self._failed_at)
         if validated is not None:
             self._count("rep/revalidated")
-            stored = self._response(hop.access, hop.reason, validated.robots, validated.status, hop.caching)
+            stored = self._response(
+                hop.access, hop.reason, validated.robots, validated.status, hop.caching, sha256=validated.sha256
+            )
             return FetchResult(FetchEvent.NOT_MODIFIED, stored)
         # Only a success is ever read as rules.
         is_success = hop.access is AccessResult.SUCCESS
         robots = RobotsTxt.parse(answer.body, self._settings.body_limit) if is_success else None
-        return FetchResult(hop.access, self._response(hop.access, hop.reason, robots, answer.status, hop.caching))
+        digest = hashlib.sha256(answer.body).hexdigest() if is_success else ""
+        return FetchResult(
+            hop.access, self._response(hop.access, hop.reason, robots, answer.status, hop.caching, sha256=digest)
+        )
 
     def _result_shared(self, policy: RobotsPolicy) -> FetchResult:
         """Of another origin's policy."""
@@ -239,7 +245,9 @@ class RedirectChain:
         self._freshness.append(
             HopFreshness(shared.received_at, shared.fresh_until, shared.forbids_stale, shared.forbids_store)
         )
-        stored = self._response(shared.access, shared.reason, shared.robots, shared.status, shared.caching)
+        stored = self._response(
+            shared.access, shared.reason, shared.robots, shared.status, shared.caching, sha256=shared.sha256
+        )
         return FetchResult(shared.access, stored)
 
     def gave_up(self) -> FetchResult:
@@ -257,6 +265,8 @@ class RedirectChain:
         robots: RobotsTxt | None = None,
         status: int | None = None,
         caching: Caching | None = None,
+        *,
+        sha256: str = "",
     ) -> StoredResponse:
         """The answer, with the strictest freshness of all hops."""
         hops = self._freshness
@@ -272,6 +282,7 @@ class RedirectChain:
             caching=caching if caching is not None else Caching(),
             forbids_stale=any(hop.forbids_stale for hop in hops),
             forbids_store=any(hop.forbids_store for hop in hops),
+            sha256=sha256,
         )
 
 

@@ -12,7 +12,7 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-SLOW_AFTER_MIN, SLOW_AFTER_MAX = 0.25, 2.0  # seconds
+SLOW_AFTER_MIN, SLOW_AFTER_MAX = 0.1, 2.0  # seconds
 SLOW_FACTOR = 4.0  # times as long as answers usually take
 SMOOTHING = 1 / 8  # of the usual time by each answer; RFC 6298 2.3
 MAX_SLOW = 1_000  # a bound on sockets

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from scrapy.exceptions import DownloadTimeoutError
 from scrapy.http import Response
 from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.python.failure import Failure
+
+from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 
 LOOKS = 10  # within the limit
 

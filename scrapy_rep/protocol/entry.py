@@ -50,6 +50,9 @@ class StoredResponse:
     """The answer, or a redirect to it, must not be used past its lifetime (RFC 9111 4.2.4)."""
     forbids_store: bool = False
     """The answer, or a redirect to it, must not outlive the process (RFC 9111 5.2.2.5)."""
+    sha256: str = ""
+    """In hexadecimal, of the body that the rules were read from, as it was received (decoded, up to one byte more than
+    the limit); empty without rules, or if another version of scrapy-rep has stored them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +97,24 @@ class Entry:
 
 def encoded(entry: Entry) -> bytes:
     """The entry's bytes, compressed. They do not say which origin it is of."""
+    robots = entry.stored.robots if entry.stored is not None else None
+    header = json.dumps(plain_values(entry), separators=(",", ":")).encode()
+    return VERSION + zlib.compress(header + b"\n" + (robots.octets if robots is not None else b""))
+
+
+def plain_values(entry: Entry) -> dict[str, Any]:
+    """All of the entry but its address and the text of its rules, for JSON."""
     stored, outage = entry.stored, entry.outage
     header: dict[str, Any] = {}
     if outage is not None:
         header["outage"] = asdict(outage)
-    octets = b""
     if stored is not None:
         values = {field.name: getattr(stored, field.name) for field in fields(StoredResponse)}
         robots = values.pop("robots")
         header["stored"] = {**values, "access": stored.access.value, "caching": _changed(stored.caching)}
         if robots is not None:
-            octets = robots.octets
             header["truncated"] = robots.truncated
-    return VERSION + zlib.compress(json.dumps(header, separators=(",", ":")).encode() + b"\n" + octets)
+    return header
 
 
 def _changed(caching: Caching) -> dict[str, Any]:
@@ -119,18 +127,26 @@ def decoded(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT) -> Entry
     `limit`: bytes of a body that are read, as in `RobotsTxt.parse`. Times in the future are not checked here, because
     that takes a clock: `lifecycle.state_of` ignores them.
     """
-    try:
-        return _decoded(octets, robots_url, limit)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib.error):
-        return None
-
-
-def _decoded(octets: bytes, robots_url: str, limit: int) -> Entry | None:
     if not octets.startswith(VERSION):
         return None
-    header_octets, _newline, body = _inflated(octets[len(VERSION) :], limit).partition(b"\n")
-    header = json.loads(header_octets)
-    stored = _stored_response(header["stored"], body, header.get("truncated")) if "stored" in header else None
+    try:
+        header, _newline, body = _inflated(octets[len(VERSION) :], limit).partition(b"\n")
+        values = json.loads(header)
+    except (ValueError, RecursionError, zlib.error):
+        return None
+    return entry_of(values, body, robots_url)
+
+
+def entry_of(values: Any, octets: bytes, robots_url: str) -> Entry | None:
+    """The entry with these plain values and the octets of its rules, for that robots.txt; None if they are not ours."""
+    try:
+        return _entry_of(values, octets, robots_url)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _entry_of(header: dict[str, Any], body: bytes, robots_url: str) -> Entry | None:
+    stored = _stored_response(dict(header["stored"]), body, header.get("truncated")) if "stored" in header else None
     outage = Outage(**_checked(Outage, header["outage"])) if "outage" in header else None
     return Entry(robots_url, stored, outage) if stored or outage else None
 
@@ -170,6 +186,8 @@ def _checked(kind: type[StoredResponse | Outage | Caching], values: dict[str, An
             raise ValueError(name)
     if "reason" in values:
         values["reason"] = shortened(values["reason"])
+    if len(values.get("sha256", "")) not in (0, 64):
+        raise ValueError("sha256")
     return values
 
 

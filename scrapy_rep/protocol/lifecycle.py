@@ -12,7 +12,8 @@ from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.freshness import MAX_LIFETIME, refresh_from
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
-from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.protocol.robotstxt.preferences import Purposes, Usage
+from scrapy_rep.protocol.robotstxt.rules import Received, Verdict, VerdictReason
 
 DAY = 24 * 3600.0  # seconds
 BACKOFF_FIRST = 5.0  # seconds
@@ -158,13 +159,25 @@ class RobotsPolicy:
             return self.entry.stored.access
         return AccessResult.UNAVAILABLE if self.basis is Basis.EVERYTHING_ALLOWED else AccessResult.UNREACHABLE
 
-    def verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
-        """Whether the crawler may fetch the URL, and why; arguments and errors as of `RobotsTxt.verdict`."""
+    def verdict(self, url: str, product_token: str | Sequence[str], purposes: Purposes | None = None) -> Verdict:
+        """Whether the crawler may fetch the URL, and why; arguments and errors as of `RobotsTxt.verdict`.
+
+        With `purposes`, also what the page may be used for, and whether it is refused for that.
+        """
+        if purposes is not None:
+            usage = self.robots.usage(url, product_token) if self.robots is not None else Usage()
+            return self.verdict(url, product_token).with_usage(usage, purposes)
         robots, robots_url, answer = self.robots, self.entry.robots_url, self.entry.reason
         if robots is not None:
             found = robots.verdict(url, product_token)
             return Verdict(  # five times as fast as `replace`
-                found.allowed, found.reason, found.rule, found.product_token, robots_url=robots_url, answer=answer
+                found.allowed,
+                found.reason,
+                found.rule,
+                found.product_token,
+                robots_url=robots_url,
+                answer=answer,
+                received=self._received,
             )
         if is_robots_txt(url):
             reason = VerdictReason.NOT_SUBJECT
@@ -172,13 +185,25 @@ class RobotsPolicy:
             # After a long outage everything is allowed, and the outage is still the reason.
             reason = _REASON_WITHOUT_RULES[self.access if self.basis is Basis.STORED else AccessResult.UNREACHABLE]
         return Verdict(
-            self._allows_without_rules(url), reason, access=self.access, robots_url=robots_url, answer=answer
+            self._allows_without_rules(url),
+            reason,
+            access=self.access,
+            robots_url=robots_url,
+            answer=answer,
+            received=self._received,
         )
 
     def allows(self, url: str, product_token: str | Sequence[str]) -> bool:
         """Whether `verdict` allows it, faster."""
         robots = self.robots
         return self._allows_without_rules(url) if robots is None else robots.allows(url, product_token)
+
+    @property
+    def _received(self) -> Received | None:
+        stored = self.entry.stored
+        if stored is None or self.basis is not Basis.STORED:
+            return None
+        return Received(stored.url, stored.received_at, stored.sha256)
 
     def _allows_without_rules(self, url: str) -> bool:
         return self.access is AccessResult.UNAVAILABLE or is_robots_txt(url)

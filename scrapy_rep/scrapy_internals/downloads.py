@@ -1,7 +1,7 @@
 """Requests in Scrapy's downloader that take no place among CONCURRENT_REQUESTS: those for a robots.txt, and those that
 wait for one inside it.
 
-Where the downloader is not Scrapy's own, they take a place like any other request.
+Where the downloader does not count its requests as Scrapy's own, they take a place like any other request.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from scrapy.core.downloader import Downloader
 from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import call_later
 from twisted.internet.defer import CancelledError
+
+from scrapy_rep.scrapy_internals.fallbacks import tell_without
 
 
 class UncountedDownloads:
@@ -32,8 +34,10 @@ class UncountedDownloads:
         self._requests.add(request)
         # Raising `total_concurrency` instead would be wrong for a moment whenever a request ends, and would have to
         # share that number with everybody else who sets it.
-        if getattr(type(downloader), "needs_backout", None) is Downloader.needs_backout:
+        if _counts_as_scrapys(downloader):
             downloader.needs_backout = self._needs_backout
+        else:
+            tell_without(self._crawler, "Downloader.needs_backout")
         try:
             yield
         finally:
@@ -53,8 +57,9 @@ class UncountedDownloads:
 
     def is_on_wire(self, request: Request) -> bool:
         """Whether a download handler is at work on it, so that it no longer waits in its download slot's queue."""
-        slots = getattr(self._downloader, "slots", {}).values()
-        return any(request in getattr(slot, "transferring", (request,)) for slot in slots)
+        slots = getattr(self._downloader, "slots", None)
+        # Without slots there is no queue to wait in.
+        return not slots or any(request in getattr(slot, "transferring", (request,)) for slot in slots.values())
 
     def _needs_backout(self) -> bool:
         total, active = self._downloader.total_concurrency, self._downloader.active
@@ -63,15 +68,25 @@ class UncountedDownloads:
 
     def _make_way(self, request: Request) -> None:
         """In its slot's queue it would still be sent; on the wire it would hold up the requests behind it."""
-        slot: Any = getattr(self._downloader, "slots", {}).get(request.meta.get(Downloader.DOWNLOAD_SLOT))
-        queue: Any = getattr(slot, "queue", ())
-        for queued in [queued for queued in queue if queued[0] is request]:
-            queue.remove(queued)
+        slot: Any = getattr(self._downloader, "slots", {}).get(request.meta.get("download_slot"))
+        if slot is None:
+            return
         process_queue = getattr(self._downloader, "_process_queue", None)
-        if process_queue is not None and request in getattr(slot, "transferring", ()):
+        if process_queue is None or not hasattr(slot, "queue") or not hasattr(slot, "transferring"):
+            tell_without(self._crawler, "Downloader._process_queue")
+            return
+        for queued in [queued for queued in slot.queue if queued[0] is request]:
+            slot.queue.remove(queued)
+        if request in slot.transferring:
             slot.concurrency += 1
             call_later(0, process_queue, slot)  # once the other cancelled fetches have left the queue
 
     @property
     def _downloader(self) -> Downloader:
         return self._crawler.engine.downloader
+
+
+def _counts_as_scrapys(downloader: Any) -> bool:
+    return getattr(type(downloader), "needs_backout", None) is getattr(Downloader, "needs_backout", ...) and all(
+        hasattr(downloader, name) for name in ("active", "total_concurrency")
+    )

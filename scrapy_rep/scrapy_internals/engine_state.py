@@ -7,6 +7,8 @@ from typing import Any
 
 from scrapy.crawler import Crawler
 
+from scrapy_rep.scrapy_internals.fallbacks import tell_without
+
 
 class CrawlClosingError(Exception):
     """The crawl is closing: nobody waits for a robots.txt any longer."""
@@ -25,6 +27,7 @@ def call_when_closing(crawler: Crawler, closing: Callable[[], None]) -> None:
     slot = engine_slot(crawler)
     close = getattr(slot, "close", None)
     if close is None:
+        tell_without(crawler, "ExecutionEngine._slot.close")
         return
 
     def tell_and_close(*args: Any, **kwargs: Any) -> Any:
@@ -36,6 +39,8 @@ def call_when_closing(crawler: Crawler, closing: Callable[[], None]) -> None:
 
 def look_for_requests(crawler: Crawler) -> None:
     """Let the engine ask the scheduler for the next request soon; otherwise it does within five seconds."""
-    nextcall = getattr(engine_slot(crawler), "nextcall", None)
-    if nextcall is not None:
-        nextcall.schedule()
+    slot = engine_slot(crawler)
+    if hasattr(slot, "nextcall"):
+        slot.nextcall.schedule()
+    elif slot is not None:
+        tell_without(crawler, "ExecutionEngine._slot.nextcall")

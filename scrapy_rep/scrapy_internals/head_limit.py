@@ -15,9 +15,12 @@ from typing import Any
 from urllib.parse import urldefrag
 
 from scrapy import Request
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.web.client import URI
+
+from scrapy_rep.scrapy_internals.fallbacks import tell_without
 
 MAX_OCTETS = 256 * 1024  # servers and browsers give up at a tenth to all of that
 IN_HEAD = {"STATUS", "HEADER"}  # states of twisted.web._newclient.HTTPParser before the body
@@ -46,10 +49,14 @@ class HeadLimit:
 
     def _watch_connections(self, scheme: str) -> None:
         handler_for = getattr(self._crawler.engine.downloader.handlers, "_get_handler", None)
-        pool = getattr(handler_for(scheme), "_pool", None) if handler_for is not None else None
+        handler = handler_for(scheme) if handler_for is not None else None
+        pool = getattr(handler, "_pool", None)
         make_factory = getattr(pool, "_factory", None)
-        if pool is not None and make_factory is not None and not isinstance(make_factory, partial):
-            pool._factory = partial(self._factory, make_factory)  # noqa: SLF001
+        if pool is not None and make_factory is not None:
+            if not isinstance(make_factory, partial):
+                pool._factory = partial(self._factory, make_factory)  # noqa: SLF001
+        elif handler_for is None or isinstance(handler, HTTP11DownloadHandler):
+            tell_without(self._crawler, "HTTP11DownloadHandler._pool")
 
     def _factory(self, make_factory: Callable[..., Any], *args: Any) -> Any:
         factory = make_factory(*args)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from scrapy import Request
+from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import call_later
 from twisted.internet.defer import Deferred
@@ -23,6 +24,7 @@ from twisted.python.failure import Failure
 
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, engine_slot, look_for_requests
+from scrapy_rep.scrapy_internals.waiting_in_redis import WaitingInRedis, waiting_in_redis
 
 logger = logging.getLogger("scrapy_rep")
 
@@ -71,7 +73,9 @@ class SchedulerDoor:
         self._left_over: deque[Request] = deque()
         self._handed_out: WeakSet[Request] = WeakSet()
         self._is_open = False
+        self._is_queue_working = False
         self._will_look_again = False
+        self._kept_in_redis: WaitingInRedis | None = None
 
     def open(self) -> None:
         """From now on requests wait here, unless none may or the scheduler cannot be wrapped."""
@@ -87,6 +91,7 @@ class SchedulerDoor:
             scheduler.has_pending_requests = self._has_pending_requests
             scheduler.close = self._close
             self._scheduler, self._is_open = scheduler, True
+            self._kept_in_redis = waiting_in_redis(self._crawler, scheduler)
         except AttributeError as exc:
             logger.warning(
                 "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl: the scheduler's"
@@ -108,7 +113,7 @@ class SchedulerDoor:
         looked_at_again = 0
         for _ in range(MAX_AT_ONCE):
             is_from_memory = self._is_next_from_memory()
-            request: Request | None = self._next_of_queue()
+            request = self._taken_from_queue()
             if request is None:
                 return None
             has_waited = PUT_BACK in request.meta
@@ -129,20 +134,34 @@ class SchedulerDoor:
         return None
 
     def _has_pending_requests(self) -> bool:
-        return bool(self._waiting or self._left_over or self._queue_has_pending())
+        # A scheduler that asks itself, as scrapy-frontera's does, means its own queue.
+        waits_here = not self._is_queue_working and bool(self._waiting or self._left_over)
+        return waits_here or bool(self._queue_has_pending())
 
     def _close(self, reason: str) -> Any:
         """What waits goes back first: what the scheduler keeps beyond the crawl, it keeps of these, too."""
         waiting, self._waiting = chain.from_iterable(self._waiting.values()), {}
         for request in chain(self._left_over, _in_order(waiting)):
             self._put_back(request, 0)
+        if self._kept_in_redis is not None:
+            self._kept_in_redis.close()
         return self._close_queue(reason)
 
     # Between the queue and the engine.
 
+    def _taken_from_queue(self) -> Request | None:
+        self._is_queue_working = True
+        try:
+            request: Request | None = self._next_of_queue()
+        finally:
+            self._is_queue_working = False
+        return request
+
     def _is_next_from_memory(self) -> bool:
         """Whether the next request takes as much memory in the queue as it does here: Scrapy's scheduler hands out
-        those of its queue in memory first."""
+        those of its queue in memory first. A class derived from it may get them from anywhere."""
+        if getattr(type(self._scheduler), "next_request", None) is not Scheduler.next_request:
+            return False
         memory_queue = getattr(self._scheduler, "mqs", None)
         return memory_queue is not None and (getattr(self._scheduler, "dqs", None) is None or len(memory_queue) > 0)
 
@@ -157,6 +176,8 @@ class SchedulerDoor:
     def _wait(self, origin: Origin, request: Request) -> None:
         self._waiting_number += 1
         self._crawler.stats.inc_value("rep/waited")
+        if self._kept_in_redis is not None:
+            self._kept_in_redis.keep(request)
         waiting = _Waiting(request, monotonic())
         others = self._waiting.get(origin)
         if others is not None:
@@ -172,6 +193,8 @@ class SchedulerDoor:
         for request in _in_order(released):
             if not self._put_back(request, 0):
                 self._left_over.append(request)
+        if self._kept_in_redis is not None:
+            self._kept_in_redis.forget(waiting.request for waiting in released)
         look_for_requests(self._crawler)
         for waiting in released:
             self._on_released(waiting.request, now - waiting.since)

@@ -46,6 +46,23 @@ class Storage(ABC):
     async def release_lease(self, origin: str, token: str) -> None:  # noqa: B027 - there is nothing to release
         """Give the lease back. Another crawler's lease stays."""
 
+    # Two steps in one. A store that is asked over a network, or in a thread, had better override these.
+
+    async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
+        """The entry, if there is one; else the lease, as `acquire_lease` takes it.
+
+        Returns the entry, and whether the lease was taken. Both where an entry was put just before the lease was taken.
+        """
+        entry = await self.get(origin)
+        if entry is not None or not await self.acquire_lease(origin, token, seconds):
+            return entry, False
+        return await self.get(origin), True
+
+    async def put_and_release(self, origin: str, entry: bytes, lifetime: float, token: str) -> None:
+        """Put the entry, then give the lease back."""
+        await self.put(origin, entry, lifetime)
+        await self.release_lease(origin, token)
+
     async def close(self) -> None:  # noqa: B027 - not every store has something to close
         """The crawl is over. No other method is called after this one."""
 

@@ -51,6 +51,14 @@ class CircuitBreaker:
     async def release_lease(self, origin: str, token: str) -> None:
         await self._attempt(self._storage.release_lease, origin, token, otherwise=None)
 
+    async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
+        """The lease where the store fails: nobody waits for it."""
+        otherwise: tuple[bytes | None, bool] = (None, True)
+        return await self._attempt(self._storage.get_or_lease, origin, token, seconds, otherwise=otherwise)
+
+    async def put_and_release(self, origin: str, entry: bytes, lifetime: float, token: str) -> None:
+        await self._attempt(self._storage.put_and_release, origin, entry, lifetime, token, otherwise=None)
+
     def start_closing(self) -> None:
         """The crawl is over: from now on all calls together have DEADLINE seconds, `close` included."""
         if self._closing is None:

@@ -20,6 +20,15 @@ CALLS_AT_ONCE = 8
 
 # Only the lease's holder may renew or release it.
 RENEW = "return redis.call('get', KEYS[1]) == ARGV[1] and redis.call('pexpire', KEYS[1], ARGV[2]) or 0"
+GET_OR_LEASE = """
+local entry = redis.pcall('get', KEYS[1])
+if type(entry) == 'string' then return entry end
+return redis.call('set', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0
+"""
+PUT_AND_RELEASE = """
+redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return redis.call('get', KEYS[2]) == ARGV[3] and redis.call('del', KEYS[2]) or 0
+"""
 RELEASE = "return redis.call('get', KEYS[1]) == ARGV[1] and redis.call('del', KEYS[1]) or 0"
 
 
@@ -58,6 +67,15 @@ class RedisStorage(Storage):
 
     async def release_lease(self, origin: str, token: str) -> None:
         await self._call(self._redis.eval, RELEASE, 1, LEASE + origin, token)
+
+    async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
+        keys, milliseconds = (ENTRY + origin, LEASE + origin), str(_milliseconds(seconds))
+        found = await self._call(self._redis.eval, GET_OR_LEASE, 2, *keys, token, milliseconds)
+        return (found, False) if isinstance(found, bytes) else (None, found == 1)
+
+    async def put_and_release(self, origin: str, entry: bytes, lifetime: float, token: str) -> None:
+        keys, milliseconds = (ENTRY + origin, LEASE + origin), str(_milliseconds(lifetime))
+        await self._call(self._redis.eval, PUT_AND_RELEASE, 2, *keys, entry, milliseconds, token)
 
     async def close(self) -> None:
         await self._call(self._redis.close)

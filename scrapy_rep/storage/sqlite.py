@@ -40,6 +40,7 @@ ACQUIRE = """
 INSERT INTO leases_1 (origin, token, until) VALUES (:origin, :token, :until)
 ON CONFLICT (origin) DO UPDATE SET token = :token, until = :until WHERE token = :token OR until <= :now
 """
+RELEASE = "DELETE FROM leases_1 WHERE origin = ? AND token = ?"
 
 
 class SqliteStorage(Storage):
@@ -75,8 +76,22 @@ class SqliteStorage(Storage):
         return await self._threads.run(self._file.run, lambda db: db.execute(ACQUIRE, row).rowcount > 0)
 
     async def release_lease(self, origin: str, token: str) -> None:
-        statement = "DELETE FROM leases_1 WHERE origin = ? AND token = ?"
-        await self._threads.run(self._file.read, lambda db: db.execute(statement, (origin, token)), None)
+        await self._threads.run(self._file.read, lambda db: db.execute(RELEASE, (origin, token)), None)
+
+    async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
+        now = time.time()
+        row = {"origin": origin, "token": token, "until": now + seconds, "now": now}
+
+        def get_or_lease(db: sqlite3.Connection) -> tuple[bytes | None, bool]:
+            entry = _get(db, origin)
+            if entry is not None or not db.execute(ACQUIRE, row).rowcount:
+                return entry, False
+            return _get(db, origin), True
+
+        return await self._threads.run(self._file.run, get_or_lease)
+
+    async def put_and_release(self, origin: str, entry: bytes, lifetime: float, token: str) -> None:
+        await self._threads.run(self._file.put, origin, entry, time.time() + lifetime, token)
 
     async def close(self) -> None:
         await self._threads.run(self._file.close)
@@ -149,9 +164,16 @@ class _File:
             self._recover(exc)
             return operation(self._opened())
 
-    def put(self, origin: str, entry: bytes, keep_until: float) -> None:
+    def put(self, origin: str, entry: bytes, keep_until: float, lease_token: str | None = None) -> None:
+        """Also releases the lease with that token."""
         statement = "INSERT OR REPLACE INTO entries_1 (origin, octets, keep_until) VALUES (?, ?, ?)"
-        self.run(lambda db: db.execute(statement, (origin, entry, keep_until)))
+
+        def put(db: sqlite3.Connection) -> None:
+            db.execute(statement, (origin, entry, keep_until))
+            if lease_token is not None:
+                db.execute(RELEASE, (origin, lease_token))
+
+        self.run(put)
         self._puts += 1
         if self._puts % PRUNE_EVERY == 0:
             self.run(_prune)

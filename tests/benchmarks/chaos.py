@@ -44,9 +44,11 @@ from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response, TextResponse
-from scrapy.utils.asyncio import call_later, sleep
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.httpobj import urlparse_cached
 from web import RULES, Route, Site, Web, answer, most_at_once, redirect
+
+from scrapy_rep.scrapy_internals.compat import sleep
 
 logger = logging.getLogger("chaos")
 

@@ -1,6 +1,6 @@
 """How fast and small matcher and middleware are: `python tests/benchmarks/speed.py [CORPUS_FOLDER] [PART ...]`.
 
-The folder holds real robots.txt files, an origin each. Parts: `corpus`, `agree`, `sizes`, `hostile`, `memory`,
+The folder holds real robots.txt files, an origin each. Parts: `corpus`, `agree`, `sizes`, `hostile`, `memory`, `fit`,
 `middleware`; without any, all of them. They are compared with Protego, the built-in middleware,
 urllib.robotparser and, if it is installed, robotspy. CPU time (of the corpus: the wall clock's, see there), medians of
 interleaved rounds; `(4.0x)` is four times as long as ours.
@@ -14,7 +14,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -27,9 +27,16 @@ from benchmarks import known_origin
 from benchmarks.bodies import HOSTILE, LIMIT, PLAIN_URL, URLS, one_huge_group, rules_of_a_site
 from benchmarks.matchers import MATCHERS, OURS, first_verdict, later_verdict, versions
 from benchmarks.measuring import beside, compared, head, row, seconds, text_of
+from crawling import ADDON
 from generated import Question, bodies_and_questions
+from scrapy import Spider
+from scrapy.utils.test import get_crawler
 
-from scrapy_rep import RobotsTxt
+from scrapy_rep import AccessResult, RobotsTxt
+from scrapy_rep.cache.memory import memory_and_store
+from scrapy_rep.protocol.entry import Entry, StoredResponse
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.settings import RepSettings
 
 Corpus = dict[str, bytes]
 OTHERS = [name for name in MATCHERS if name != OURS]
@@ -192,12 +199,30 @@ def memory(files: Corpus) -> None:
     row("", *cells)
 
 
+def fit(files: Corpus) -> None:
+    """How many origins fit into the default REP_MEMORY_OCTETS, each with one of the files."""
+    crawler = get_crawler(Spider, {**ADDON, "REP_MEMORY_ORIGINS": 10**9})
+    memory, _ = memory_and_store(crawler, RepSettings.read(crawler.settings))
+    now, number = time.time(), 0
+    for number, body in enumerate(cycle(files.values())):
+        origin, robots = Origin("https", f"www.some-example-{number}.com", None), RobotsTxt.parse(body)
+        robots.allows("/x", "bot")
+        stored = StoredResponse(AccessResult.SUCCESS, "HTTP 200", robots, now, now + 86_400, 200, origin.robots_url)
+        memory.put(origin, Entry(origin.robots_url, stored), now)
+        if len(memory) <= number:
+            break
+    print(
+        f"\n{number} origins with these files fit into {crawler.settings.getint('REP_MEMORY_OCTETS', 2**26) >> 20} MiB"
+    )
+
+
 PARTS: dict[str, Callable[[Corpus], None]] = {
     "corpus": corpus,
     "agree": agree,
     "sizes": sizes,
     "hostile": hostile,
     "memory": memory,
+    "fit": fit,
     "middleware": lambda _files: known_origin.main(),
 }
 
@@ -208,7 +233,7 @@ def main(arguments: list[str]) -> None:
     files = corpus_of(folders[0] if folders else None)
     print(f"Python {platform.python_version()}, {versions()}; {time.strftime('%Y-%m-%d')}")
     for name in names or PARTS:
-        if name == "corpus" and not files:
+        if name in {"corpus", "fit"} and not files:
             print("\nNo corpus: name a folder of real robots.txt files to measure on them.")
         else:
             PARTS[name](files)

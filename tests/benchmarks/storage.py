@@ -150,7 +150,7 @@ def resident() -> float:
 
 
 def memory() -> None:
-    """100 000 origins through a bound of 10 000; octets an origin."""
+    """100 000 origins through a bound of 38 600; octets an origin."""
     chance = random.Random(1)
     crawler = get_crawler(Spider, ADDON)
     memory, _ = memory_and_store(crawler, RepSettings.read(crawler.settings))

@@ -25,8 +25,10 @@ from crawling import ADDON, BUILTIN, CrawlSpider, SlotByOrigin
 from scrapy import Request
 from scrapy.crawler import CrawlerProcess
 from scrapy.http import Response
-from scrapy.utils.asyncio import call_later, sleep
+from scrapy.utils.asyncio import call_later
 from web import RULES, Route, Web, answer
+
+from scrapy_rep.scrapy_internals.compat import sleep
 
 HEALTHY, PAGES = 100, 3
 MAX_SECONDS = 240  # for one crawl

@@ -392,7 +392,8 @@ def test_nothing_that_a_stranger_wrote_reaches_the_terminal(tmp_path: Path) -> N
 
 KEYS = [
     *("url", "allowed", "reason", "obeyed", "line", "rule", "group", "product_tokens", "robots_url", "hops", "answer"),
-    *("access", "source", "age", "good_for", "crawl_delay", "sitemaps", "ignored", "error"),
+    *("access", "source", "age", "good_for", "crawl_delay", "usage", "sitemaps", "ignored"),
+    "error",
 ]
 
 
@@ -421,6 +422,7 @@ def test_json_has_an_object_a_url(web: Web, tmp_path: Path) -> None:
         "access": "success",
         "source": "RFC 9309 2.3.1.1",
         "crawl_delay": 2.5,
+        "usage": [],
         "sitemaps": ["https://example.com/sitemap.xml"],
         "ignored": [{"line": 6, "text": "Noindex: /drafts/", "reason": "unknown key"}],
         "error": None,
@@ -437,6 +439,53 @@ def test_json_is_ascii_whatever_strangers_write(tmp_path: Path) -> None:
     assert done.stdout.isascii()
     assert done.objects[0]["rule"] == "Disallow: /é\x1b"
     assert done.objects[0]["robots_txt"] == body.decode()
+
+
+# What a page may be used for.
+
+USAGE = """\
+User-agent: *
+Disallow: /private
+Content-Usage: train-ai=n
+Content-Signal: search=yes
+"""
+
+
+def test_what_a_page_may_be_used_for(web: Web, tmp_path: Path) -> None:
+    site = web.robots(USAGE)
+    urls = [site.url("/a"), site.url("/private")]
+    done = Ended(*QUICK, *urls, cwd=tmp_path)
+    assert done.status == 1, "by the rule alone"
+    assert done.row("usage") == "train-ai: disallowed by line 3, Content-Usage: train-ai=n"
+    assert "\n               search: allowed by line 4, Content-Signal: search=yes\n" in done.stdout
+    assert done.stdout.count("train-ai") == 2, "of what may not be fetched nothing is implied"
+    page, private = Ended("--json", *QUICK, *urls, cwd=tmp_path).objects
+    assert (page["allowed"], private["usage"]) == (True, [])
+    assert page["usage"] == [
+        {"category": "train-ai", "allowed": False, "line": 3, "directive": "content-usage"},
+        {"category": "search", "allowed": True, "line": 4, "directive": "content-signal"},
+    ]
+
+
+@pytest.mark.parametrize("from_file", [True, False])
+def test_by_purpose(web: Web, tmp_path: Path, from_file: bool) -> None:
+    site = web.robots(USAGE)
+    (tmp_path / "robots.txt").write_text(USAGE)
+    asked = ["--file", "robots.txt", "/a"] if from_file else [*QUICK, site.url("/a")]
+    done = Ended("--purpose", "use-full", "--purpose", "train-ai", "--show", *asked, cwd=tmp_path)
+    assert done.status == 1
+    assert done.row("refused") == "for the purpose 'train-ai' by line 3, Content-Usage: train-ai=n (group of '*')"
+    assert "\n               use-full: unknown\n" in done.stdout
+    assert "\n> 3  Content-Usage: train-ai=n\n" in done.stdout
+    (found,) = Ended("--purpose=train-ai", "--json", *asked, cwd=tmp_path).objects
+    assert (found["reason"], found["line"], found["rule"]) == ("usage", 3, "Content-Usage: train-ai=n")
+    assert Ended("--purpose=search", *asked, cwd=tmp_path).status == 0
+    wrong = Ended("--purpose=ai-train", *asked, cwd=tmp_path)
+    assert_wrong_usage(
+        wrong, "REP_PURPOSES is ['ai-train'] ('ai-train' is no category of use; did you mean 'train-ai'?); set it to"
+    )
+    by_settings = ["-s", "REP_PURPOSES=train-ai", "-s", "REP_PURPOSES_REFUSE=1"]
+    assert Ended(*by_settings, *asked, cwd=tmp_path).status == 1, "as a crawl would"
 
 
 # --cached and --forget

@@ -24,9 +24,8 @@ DATA = Path(__file__).parents[1] / "data"
 def marks(text: str, token: str = "bot", path: str = "/none") -> str:
     robots = RobotsTxt.parse(text.encode())
     verdict = robots.verdict(path, token)
-    return "".join(line[0] for line in listing(robots, verdict.product_token, verdict.rule, whole=True)).replace(
-        " ", "."
-    )
+    line = verdict.rule.line if verdict.rule is not None else None
+    return "".join(text[0] for text in listing(robots, verdict.product_token, line, whole=True)).replace(" ", ".")
 
 
 @pytest.mark.parametrize(
@@ -44,6 +43,9 @@ def marks(text: str, token: str = "bot", path: str = "/none") -> str:
         pytest.param("user-agent: *\rdisallow: /\r", "|>", id="2.2-cr"),
         pytest.param("sitemap: /x\nuser-agent: *\nsitemap: /y\nallow: /\nsitemap: /z", ".||>.", id="sitemaps-end-none"),
         pytest.param("disallow: /\nuseragent bot # me\ndisalow: /\nnonsense\n", ".|>.", id="misspelt"),
+        pytest.param(
+            "user-agent: bot\ncontent-usage: search=n\nallow: /\ncontent-signal: search=no", "||>|", id="usage"
+        ),
         pytest.param("", "", id="empty"),
         pytest.param("user-agent: other\ndisallow: /\n", "..", id="nobody"),
     ],

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from crawling import CrawlSpider, crawl
 from pytest_twisted import ensureDeferred
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
 from web import Web, answer
 
 from scrapy_rep import RobotsTxt
+from scrapy_rep.signals import robots_parsed
 
 # A directive.
 
@@ -67,7 +68,7 @@ class Indexes(CrawlSpider):
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Indexes:
         spider = super().from_crawler(crawler, *args, **kwargs)
-        crawler.signals.connect(spider.parsed, signal=signals.robots_parsed)
+        crawler.signals.connect(spider.parsed, signal=robots_parsed)
         return spider
 
     def parsed(self, robotparser: Any, request: Request) -> None:

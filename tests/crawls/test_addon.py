@@ -211,7 +211,10 @@ WRONG: dict[str, list[Any]] = {
     ],
     "REP_CRAWL_DELAY_MAX": [-1, "long", True, float("inf")],
     "REP_DROP_EARLY": ["perhaps"],
+    "REP_BYPASSED": [True, "ignore", [], ""],
     "REP_SITEMAPS_MAX": [-1, "many"],
+    "REP_PURPOSES": [7, [7], ["training"], "train-ai,x", {"search": True}, '["search"'],
+    "REP_PURPOSES_REFUSE": ["perhaps"],
     "REP_REPORT": [True, "report.txt", "report", "%(nothing)s.html", "100%.html"],
 }
 
@@ -268,6 +271,9 @@ def test_every_setting_is_checked() -> None:
         ("REP_SHADOW", "0"),
         ("REP_EXEMPT", ""),
         ("REP_CRAWL_DELAY_MAX", "2.5"),
+        ("REP_PURPOSES", "train-ai, search"),
+        ("REP_PURPOSES", '["train-ai"]'),
+        ("REP_PURPOSES_REFUSE", "0"),
         ("REP_REPORT", ""),
     ],
 )
@@ -285,6 +291,9 @@ async def test_values_as_the_command_line_gives_them(name: str, value: Any) -> N
         ("REP_EXEMPT", "a.example, b.example/x", "('b.example/x' is no origin, no host and no '*.' before a host)"),
         ("REP_EXEMPT", ["a.example:80"], "('a.example:80' is no origin, no host and no '*.' before a host)"),
         ("REP_EXEMPT", [True], "(True is no text)"),
+        ("REP_PURPOSES", ["search", "ai-train"], "('ai-train' is no category of use; did you mean 'train-ai'?)"),
+        ("REP_PURPOSES", "Search", "('Search' is no category of use; did you mean 'search'?)"),
+        ("REP_PURPOSES", ["nonsense"], "('nonsense' is no category of use); set it to a list of some of 'train-ai', "),
         ("REP_STATUS_POLICY", {404: "restricted", "200-299": "unavailable"}, "(200-299: a success or a redirect"),
     ],
 )

@@ -14,8 +14,9 @@ from scrapy.core.downloader import Downloader
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler
 from scrapy.http import Response
-from scrapy.utils.asyncio import sleep
 from web import Site, Web, answer
+
+from scrapy_rep.scrapy_internals.compat import sleep
 
 DELAY = 0.2
 AUTOTHROTTLE = {"AUTOTHROTTLE_ENABLED": True, "AUTOTHROTTLE_START_DELAY": 0.01, "AUTOTHROTTLE_MAX_DELAY": 0.05}

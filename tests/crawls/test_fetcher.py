@@ -14,13 +14,13 @@ from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.http.cookies import CookieJar
-from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError
 from web import Web, answer, redirect
 
 from scrapy_rep.fetching.fetcher import Fetcher
 from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import RepSettings
 
 RULES = "user-agent: *\ndisallow: /private\n"

@@ -6,26 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import CrawlSpider, crawl
+from crawling import CrawlSpider, FollowsByItself, crawl
 from forked import run_python
 from pytest_twisted import ensureDeferred
 from scrapy import Request
-from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.http import HtmlResponse, Response
 from web import RULES, Route, Web, answer, redirect
 
 REFRESH = '<html><head><meta http-equiv="refresh" content="0; url=/private"></head></html>'
-
-
-class FollowsByItself(HTTP11DownloadHandler):
-    """As a browser does: the response is that of the redirect's target."""
-
-    async def download_request(self, request: Request) -> Response:
-        response = await super().download_request(request)
-        if location := response.headers.get("Location"):
-            target = response.urljoin(location.decode())
-            return (await super().download_request(request.replace(url=target))).replace(request=request)
-        return response
 
 
 class AnswersItself:

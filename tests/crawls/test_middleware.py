@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from crawling import CrawlSpider, Time, crawl, in_turn, with_clock
+from crawling import CrawlSpider, Time, close_spider, crawl, in_turn, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
-from scrapy.utils.asyncio import sleep
 from web import RULES, Web, answer, redirect
 
 from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware, RobotsUnreachable
 from scrapy_rep.cache.origin_fetch import OriginFetch
+from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.signals import robots_parsed
 
 NOTHING = "user-agent: *\ndisallow: /\n"
 
@@ -188,7 +188,7 @@ async def test_a_spider_that_closes_while_requests_wait_gives_them_back_to_the_q
             for request in self.requests:
                 yield self.prepared(request)
             await sleep(0.1)
-            raise CloseSpider("test")
+            close_spider(self, "test")
 
     result = await crawl(site.url("/a"), site.url("/private"), spider=Closes)
     assert not result.pages
@@ -304,7 +304,7 @@ async def test_robots_parsed_is_sent_once_an_origin(web: Web) -> None:
         sent.append((request.url, allowed[0], allowed[1], robotparser.crawl_delay("Bot/1")))
 
     def prepare(crawler: Crawler) -> None:
-        crawler.signals.connect(parsed, signals.robots_parsed)
+        crawler.signals.connect(parsed, robots_parsed)
 
     spider = in_turn(time, 90_000.0, 90_000.0)
     await crawl(site.url("/"), spider=spider, prepare=prepare, robots=with_clock(time))

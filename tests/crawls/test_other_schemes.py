@@ -12,14 +12,15 @@ from typing import Any
 import ftp_server
 import pytest
 from crawling import crawl
+from installed_scrapy import TIMEOUT
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
-from scrapy.utils.asyncio import sleep
 from web import RULES
 
 from scrapy_rep import RobotsUnreachable
+from scrapy_rep.scrapy_internals.compat import sleep
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ async def test_ftp_that_hangs_ends_at_the_deadline(ftp: Callable[..., str]) -> N
     result = await crawl(f"{origin}/page", settings={"REP_FETCH_TIMEOUT": 0.3})
     (error,) = result.refused.values()
     assert isinstance(error, RobotsUnreachable)
-    assert "DownloadTimeoutError" in error.cause
+    assert TIMEOUT in error.cause
     assert result.tracebacks == []
 
 

@@ -11,10 +11,10 @@ from crawling import Time, crawl, in_turn, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.utils.asyncio import sleep
 from web import RULES, Route, Site, Web, answer
 
 from scrapy_rep import RobotsUnreachable
+from scrapy_rep.scrapy_internals.compat import sleep
 
 DOWN = answer(status=503)
 WAIT = {"REP_UNREACHABLE_WAIT": 30}

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from crawling import Crawl, CrawlSpider, Time, crawl, in_turn, with_clock
 from pytest_twisted import ensureDeferred
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from web import RULES, Site, Web, answer, redirect
+
+from scrapy_rep.signals import robots_parsed
 
 DAY = 24 * 3600.0
 
@@ -68,7 +70,7 @@ async def test_each_origin_is_announced_for_a_request_of_its_own(web: Web) -> No
         seen.append(request.url)
 
     def prepare(crawler: Crawler) -> None:
-        crawler.signals.connect(parsed, signal=signals.robots_parsed)
+        crawler.signals.connect(parsed, signal=robots_parsed)
 
     await crawl(source.url("/a"), source.url("/b"), prepare=prepare)
     assert seen in ([source.url("/a")], [source.url("/b")])

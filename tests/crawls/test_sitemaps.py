@@ -16,6 +16,7 @@ from scrapy.spiders import SitemapSpider
 from web import Site, Web, answer
 
 from scrapy_rep import RobotsSitemapSpider
+from scrapy_rep.signals import robots_parsed
 
 XML = {"Content-Type": "text/xml"}
 
@@ -240,7 +241,7 @@ async def test_by_the_signal(web: Web) -> None:
         found.extend(robotparser.sitemaps)
 
     def prepare(crawler: Crawler) -> None:
-        crawler.signals.connect(parsed, signals.robots_parsed)
+        crawler.signals.connect(parsed, robots_parsed)
 
     result: Crawl = await crawl(site.url("/"), prepare=prepare)
     assert len(result.pages) == 1

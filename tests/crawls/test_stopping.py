@@ -10,17 +10,17 @@ from time import monotonic
 from typing import Any
 
 import pytest
-from crawling import CrawlSpider, SlotByOrigin, Time, crawl
+from crawling import CrawlSpider, SlotByOrigin, Time, close_spider, crawl
 from processes import REACTORS, crawl_process, crawled
 from pytest_twisted import ensureDeferred
 from scrapy import Request
-from scrapy.exceptions import CloseSpider, IgnoreRequest
+from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
-from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro
 from web import RULES, Web, answer
 
 from scrapy_rep import RepMiddleware
+from scrapy_rep.scrapy_internals.compat import sleep
 
 HANGS = answer(kind="hang")
 # Those who wait have waited for longer than it takes to notice.
@@ -44,16 +44,17 @@ def test_sigint_ends_the_crawl_while_requests_wait(web: Web, reactor: str) -> No
     assert ended.complaints == []
 
 
-@pytest.mark.parametrize(
-    ("means", "reactor"), [("CloseSpider", "asyncio"), ("engine.close", "none"), ("crawler.stop", "select")]
-)
-def test_a_crawl_that_stops_itself_ends_while_requests_wait(web: Web, means: str, reactor: str) -> None:
+STOPS = {"asyncio": "close_spider", "none": "engine.close", "select": "crawler.stop"}
+
+
+@pytest.mark.parametrize("reactor", REACTORS)
+def test_a_crawl_that_stops_itself_ends_while_requests_wait(web: Web, reactor: str) -> None:
     site = web.robots(HANGS)
     urls = [site.url(f"/{n}") for n in range(30)]
-    with crawl_process(urls, REACTORS[reactor], **WAITED, stop=means) as process:
+    with crawl_process(urls, REACTORS[reactor], **WAITED, stop=STOPS[reactor]) as process:
         process.until_ready()
         ended = process.ended(15)
-    assert ended.stats["finish_reason"] == ("enough" if means == "CloseSpider" else "shutdown")
+    assert ended.stats["finish_reason"] == ("enough" if reactor == "asyncio" else "shutdown")
     assert ended.ends == []
     assert ended.stats["scheduler/enqueued"] == 2 * len(urls)
     assert site.targets == ["/robots.txt"]
@@ -153,7 +154,7 @@ async def test_a_fetch_that_was_queued_behind_another_never_begins(
                 yield self.prepared(request)
                 await sleep(0.1)
             asyncio.ensure_future(self.later())  # noqa: RUF006
-            raise CloseSpider("enough")
+            close_spider(self, "enough")
 
         async def later(self) -> None:
             await sleep(seconds)
@@ -223,7 +224,7 @@ class Stops(CrawlSpider):
         for request in self.requests:
             yield self.prepared(request)
             await sleep(0.3)
-        raise CloseSpider("enough")
+        close_spider(self, "enough")
 
 
 @ensureDeferred

@@ -15,13 +15,14 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-from crawling import Time, with_clock
+from crawling import Time, close_spider, with_clock
 from scrapy import Request, Spider
 from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
-from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
-from scrapy.utils.asyncio import call_later, sleep
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
+
+from scrapy_rep.scrapy_internals.compat import sleep
 
 
 def tell(what: dict[str, Any]) -> None:
@@ -35,7 +36,7 @@ class Ahead(Time):
     def __call__(self) -> float:
         return time.time() + self.now
 
-    sleep = staticmethod(sleep)
+    sleep = staticmethod(sleep)  # type: ignore[assignment]
 
 
 class TellsAll(Spider):
@@ -52,9 +53,9 @@ class TellsAll(Spider):
             yield self.request({"url": request} if isinstance(request, str) else request)
         if self.task.get("ready_after"):
             call_later(self.task["ready_after"], self.ready)
-            if self.task.get("stop") == "CloseSpider":
+            if self.task.get("stop") == "close_spider":
                 await sleep(self.task["ready_after"])
-                raise CloseSpider("enough")
+                close_spider(self, "enough")
 
     def request(self, details: dict[str, Any]) -> Request:
         return Request(**details, callback=self.parse, errback=self.failed)

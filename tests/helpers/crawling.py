@@ -9,12 +9,15 @@ from typing import Any
 
 from scrapy import Request, Spider
 from scrapy.core.downloader import Downloader
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler, CrawlerRunner
 from scrapy.http import Response
-from scrapy.utils.asyncio import sleep
+from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.httpobj import urlparse_cached
+from web import Site
 
 from scrapy_rep import ForbiddenByRobots, RepMiddleware
+from scrapy_rep.scrapy_internals.compat import sleep
 
 ADDON = {"ADDONS": {"scrapy_rep.Addon": 500}}
 BUILTIN = {"ROBOTSTXT_OBEY": True}
@@ -28,6 +31,17 @@ class SlotByOrigin(Downloader):
 
     def get_slot_key(self, request: Request) -> str:
         return urlparse_cached(request).netloc
+
+
+class FollowsByItself(HTTP11DownloadHandler):
+    """As a browser does: the response is that of the redirect's target."""
+
+    async def download_request(self, request: Request) -> Response:
+        response = await super().download_request(request)
+        if location := response.headers.get("Location"):
+            target = response.urljoin(location.decode())
+            return (await super().download_request(request.replace(url=target))).replace(request=request)
+        return response
 
 
 @dataclass
@@ -96,6 +110,27 @@ class CrawlSpider(Spider):
             self.crawl.refused[asked] = error
         else:
             self.crawl.failed[asked] = error
+
+
+def close_spider(spider: Spider, reason: str) -> None:
+    """For use in `start`, where Scrapy before 2.18 does not heed a CloseSpider."""
+    assert spider.crawler.engine is not None
+    deferred_from_coro(spider.crawler.engine.close_spider_async(reason=reason))
+
+
+class Releases(CrawlSpider):
+    """Lets the dead origins answer once all healthy pages are there."""
+
+    dead: Iterable[Site] = ()
+    healthy = 0
+
+    def parse(self, response: Response, **_: Any) -> None:
+        super().parse(response)
+        if len(self.crawl.pages) == self.healthy:
+            assert self.crawl.refused == self.crawl.failed == {}
+            self.crawl.ends.append("no stall")
+            for site in self.dead:
+                site.web.release(site)
 
 
 async def crawl(

@@ -13,12 +13,13 @@ from typing import Any
 
 from crawling import ADDON, QUIET
 from forked import PythonProcess
+from installed_scrapy import CAN
 
 SECONDS = 20  # for any of them, on a machine that has much else to do
 REACTORS: dict[str, dict[str, Any]] = {
     "asyncio": {},
     "select": {"TWISTED_REACTOR": "twisted.internet.selectreactor.SelectReactor"},
-    "none": {"TWISTED_REACTOR_ENABLED": False},
+    **({"none": {"TWISTED_REACTOR_ENABLED": False}} if CAN["crawl without a reactor"] else {}),
 }
 
 

@@ -107,7 +107,7 @@ HOSTILE = (
 
 def hostile_crawl(path: Path, **settings: Any) -> SimulatedCrawl:
     """Everything that strangers write is meant to break out of the page."""
-    crawl = SimulatedCrawl(path, **settings)
+    crawl = SimulatedCrawl(path, **{"REP_PURPOSES": ["train-ai", "search"], **settings})
     long_host = "https://" + "a-name-without-end-" * 12 + "example.com:8443"
     rules = b"user-agent: *\ndisallow: /" + HOSTILE.encode() + b"a" * 1_000 + b"\n"
     crawl.robots("https://ordinary.example", body=RULES)

@@ -56,7 +56,7 @@ class Origin:
                         break
                 finally:
                     request["ended"] = request["ended"] or now()
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):  # the last where the web closes
             pass
         finally:
             writer.close()

@@ -14,12 +14,20 @@ from generated import bodies_and_questions
 
 from scrapy_rep.protocol.robotstxt.longest_match_linear import MAX_TARGET
 from scrapy_rep.protocol.robotstxt.parser import Ignored
-from scrapy_rep.protocol.robotstxt.usage import MAX_READ, VOCABULARY, Statement, Usage, preferences_of, stricter
+from scrapy_rep.protocol.robotstxt.preferences import (
+    MAX_READ,
+    VOCABULARY,
+    Purposes,
+    Statement,
+    Usage,
+    preferences_of,
+    stricter,
+)
 
 CASES = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "usage.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES])
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES if "body" in case])
 def test_the_examples_of_the_drafts(case: dict[str, Any]) -> None:
     robots = parse(case["body"])
     assert robots.usage(case["url"], case["token"]) == case["usage"], case["source"]
@@ -27,12 +35,18 @@ def test_the_examples_of_the_drafts(case: dict[str, Any]) -> None:
     assert robots.allows(case["url"], case["token"]) is without.allows(case["url"], case["token"])
 
 
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES if "header" in case])
+def test_the_examples_of_the_drafts_in_headers(case: dict[str, Any]) -> None:
+    assert Usage().with_header([value.encode() for value in case["header"]]) == case["usage"], case["source"]
+
+
 def test_every_case_is_there_once() -> None:
-    assert len({case["id"] for case in CASES}) == len(CASES) == 34
+    assert len({case["id"] for case in CASES}) == len(CASES) == 61
+    assert all(set(case) & {"body", "header"} and case["source"] for case in CASES)
 
 
 def test_every_category_has_its_source() -> None:
-    assert [category.name for category in VOCABULARY] == ["train-ai", "search", "ai-input", "use"]
+    assert [category.name for category in VOCABULARY] == ["train-ai", "search", "ai-input", "use-reference", "use-full"]
     assert all(category.source and category.spellings for category in VOCABULARY)
 
 
@@ -119,6 +133,34 @@ def test_of_several_values_of_a_header_the_last_counts_and_of_two_sources_the_st
     header = preferences_of("content-usage", b"train-ai=n, search=y, train-ai=y")
     assert header == {"train-ai": True, "search": True}
     assert stricter([header, {"train-ai": False}, {}]) == {"train-ai": False, "search": True}
+
+
+def test_a_header_and_a_file_as_one() -> None:
+    in_file = parse("User-agent: *\nContent-Usage: search=n\n").usage("/", TOKEN)
+    both = in_file.with_header([b"search=y;x", b"train-ai=y"])
+    header = Statement(None, "content-usage", b"", "search=y;x, train-ai=y", {"search": True, "train-ai": True})
+    assert both == {"search": False, "train-ai": True}
+    assert both.statements == (*in_file.statements, header)
+    assert [both.deciding(name) for name in ("search", "train-ai", "use-full")] == [*in_file.statements, header, None]
+    assert [str(one) for one in both.statements] == [
+        *("Content-Usage: search=n", "Content-Usage: search=y;x, train-ai=y"),
+    ]
+    assert in_file.with_header([]) is in_file.with_header([b","]) is in_file.with_header([b"x" * MAX_READ]) is in_file
+    assert in_file.with_header([b"search=y, " * MAX_READ + b"use=?1"]) is in_file, "too long to be read"
+
+
+@pytest.mark.parametrize(
+    ("refuse", "stated", "purpose"),
+    [
+        (True, {"search": True, "train-ai": False}, "train-ai"),
+        (True, {"search": False, "train-ai": False}, "search"),
+        (True, {"search": True, "ai-input": False}, None),
+        (True, {}, None),
+        (False, {"search": False}, None),
+    ],
+)
+def test_the_purpose_that_is_refused(refuse: bool, stated: dict[str, bool], purpose: str | None) -> None:
+    assert Purposes(("search", "train-ai"), refuse).refused_by(stated) == purpose
 
 
 def test_usage_lines_change_no_verdict_and_no_delay() -> None:

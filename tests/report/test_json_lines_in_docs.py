@@ -22,12 +22,13 @@ def documented(name: str) -> list[str]:
 
 
 def test_every_field_is_documented_in_its_order(tmp_path: Path) -> None:
-    crawl = SimulatedCrawl(tmp_path / "report.jsonl")
+    crawl = SimulatedCrawl(tmp_path / "report.jsonl", REP_PURPOSES=["search"])
     crawl.robots("https://a.example", body=RULES)
     crawl.robots("https://a.example", answer="HTTP 503")
     crawl.page("https://a.example/private")
     lines: dict[str, Mapping[str, Any]] = {line["type"]: line for line in crawl.lines()}
     lines |= {"waited": lines["crawl"]["waited"], "outages": lines["origin"]["outages"][0]}
+    lines |= {"usage": lines["crawl"]["usage"][0]}
     lines |= {"examples": lines["refused"]["examples"][0]}
     assert {name: documented(name) for name in lines} == {name: list(line) for name, line in lines.items()}
 

@@ -124,6 +124,23 @@ async def test_the_page_of_a_real_crawl(web: Web, tmp_path: Path) -> None:
 
 
 @ensureDeferred
+async def test_the_page_of_a_crawl_with_purposes(web: Web, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    robots = answer('user-agent: *\ncontent-usage: /<b>a</b> train-ai=n;x="<i>"\n')
+    page = answer("page", headers={"Content-Usage": "train-ai=y"})
+    site = web.site({"/robots.txt": robots, "/b": page})
+    settings = {"REP_PURPOSES": ["train-ai", "search"], "REP_PURPOSES_REFUSE": True, "REP_REPORT": str(path)}
+    await crawl(site.url("/<b>a</b>"), site.url("/b"), settings=settings)
+    reader = read(path)
+    words = reader.words()
+    assert (
+        "Purpose Allowed Disallowed Unknown train-ai 1 page, 1 origin 1 page, 1 origin search 2 pages, 1 origin"
+        in words
+    )
+    assert 'Content-Usage: /<b>a</b> train-ai=n;x="<i>"' in reader.text, "as written, and as text"
+
+
+@ensureDeferred
 async def test_the_page_of_a_crawl_of_nothing(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     await crawl(settings={"REP_REPORT": str(path)})

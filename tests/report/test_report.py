@@ -63,6 +63,34 @@ async def test_what_it_tells(web: Web, tmp_path: Path) -> None:
     assert result.tracebacks == []
 
 
+@pytest.mark.parametrize("shadow", [False, True])
+@ensureDeferred
+async def test_pages_and_origins_by_purpose_and_preference(web: Web, tmp_path: Path, shadow: bool) -> None:
+    path = tmp_path / "report.jsonl"
+    robots = answer("user-agent: *\ndisallow: /private\ncontent-usage: /art train-ai=n\n")
+    by_header = answer("page", headers={"Content-Usage": "train-ai=n, search=y"})
+    site, silent = web.site({"/robots.txt": robots, "/a": by_header}), web.site()
+    urls = [*map(site.url, ("/art/1", "/art/2", "/a", "/b", "/private")), silent.url("/")]
+    settings = {"REP_PURPOSES": "train-ai,search", "REP_PURPOSES_REFUSE": True, "REP_SHADOW": shadow}
+    await crawl(*urls, settings={**settings, "REP_REPORT": str(path)})
+    told = lines_of(path)
+    (of_crawl,) = told["crawl"]
+    unjudged = 1 if shadow else 0  # the private page
+    assert [tuple(stated.values()) for stated in of_crawl["usage"]] == [
+        ("train-ai", "allowed", 0, 0),
+        ("train-ai", "disallowed", 3, 1),
+        ("train-ai", "unknown", 2 + unjudged, 2),
+        ("search", "allowed", 1, 1),
+        ("search", "disallowed", 0, 0),
+        ("search", "unknown", 4 + unjudged, 2),
+    ]
+    assert of_crawl["refused_by"] == {"rule": 1, "usage": 3}
+    refused = {line["text"]: line for line in told["refused"]}
+    by_file, by_response = refused["Content-Usage: /art train-ai=n"], refused["Content-Usage: train-ai=n, search=y"]
+    assert (by_file["reason"], by_file["pages"], by_file["examples"][0]["line"]) == ("usage", 2, 3)
+    assert (by_response["pages"], by_response["examples"][0]["line"]) == (1, None)
+
+
 class OtherStorage(MemoryStorage):
     @classmethod
     def from_crawler(cls, crawler: Crawler, address: str) -> OtherStorage:

@@ -46,7 +46,7 @@ def test_what_is_not_in_use_is_put_together_again() -> None:
         assert policy.entry == entry_of(number, f"User-agent: *\nDisallow: /{number}\n")
         assert not policy.allows(f"https://{number}.example/{number}", TOKEN)
     assert 0 < len(memory._in_use) < 5
-    assert len(memory._in_use) + len(memory._compressed) == 5
+    assert len(memory) == 5
 
 
 def test_what_is_in_use_is_at_hand_as_it_is() -> None:

@@ -140,6 +140,28 @@ async def test_a_lease_is_one_crawlers_alone(opened: Opened) -> None:
         assert await yours.acquire_lease(A, "you", 10)
 
 
+@over(BACKENDS)
+@in_loop
+async def test_an_entry_or_else_the_lease_in_one_step(opened: Opened) -> None:
+    async with used(opened) as storage:
+        assert await storage.get_or_lease(A, "me", 10) == (None, True)
+        await storage.put_and_release(A, b"\x00\xff1", FOR_LONG, "me")
+        assert await storage.get_or_lease(A, "you", 10) == (b"\x00\xff1", False)
+        assert await storage.get(A) == b"\x00\xff1"
+        assert await storage.acquire_lease(A, "you", 10)
+
+
+@over(SHARED)
+@in_loop
+async def test_in_one_step_too_a_lease_is_one_crawlers_alone(opened: Opened) -> None:
+    async with used(opened) as mine, used(opened) as yours:
+        assert await mine.get_or_lease(A, "me", 10) == (None, True)
+        assert await yours.get_or_lease(A, "you", 10) == (None, False)
+        assert await yours.get_or_lease(B, "you", 10) == (None, True)
+        await yours.put_and_release(A, b"x", FOR_LONG, "you")
+        assert not await yours.acquire_lease(A, "you", 10), "nobody gives back another's"
+
+
 @over(SHARED)
 @in_loop
 async def test_a_lease_whose_holder_died_is_taken_over(opened: Opened) -> None:

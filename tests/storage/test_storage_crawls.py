@@ -16,10 +16,9 @@ from crawling import ADDON, Crawl, Time, crawl, in_turn, with_clock
 from processes import REACTORS, crawled
 from pytest_twisted import ensureDeferred
 from redis_server import RedisServer
-from scrapy import Spider, signals
+from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
-from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred
@@ -29,6 +28,8 @@ from scrapy_rep.cache.shared_store import NOT_SHARED
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse, encoded
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.signals import robots_parsed
 from scrapy_rep.storage import Storage, Stored, storage_of, stored
 from scrapy_rep.storage.memory import MemoryStorage
 
@@ -91,7 +92,7 @@ async def test_robots_parsed_is_sent_for_what_was_stored(web: Web, address: str)
             site.url("/a"),
             site.url("/b"),
             settings={"REP_STORAGE": address},
-            prepare=lambda crawler: crawler.signals.connect(parsed, signal=signals.robots_parsed),
+            prepare=lambda crawler: crawler.signals.connect(parsed, signal=robots_parsed),
         )
     assert seen == [False, False]
 

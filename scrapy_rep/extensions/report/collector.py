@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import platform
-import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timezone
 from importlib.metadata import version
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 from scrapy import Request, Spider
@@ -22,13 +19,16 @@ from scrapy.signals import response_received, spider_closed
 from scrapy.utils.url import strip_url
 
 from scrapy_rep.extensions.middleware_access import MiddlewareAccess
+from scrapy_rep.extensions.output_path import output_path, partial_path
 from scrapy_rep.extensions.report.html import page
 from scrapy_rep.extensions.report.top_k import TopK
+from scrapy_rep.extensions.usage_preferences import META_KEY as USAGE_KEY
 from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.robotstxt.preferences import PREFERENCE_WORDS
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.settings import SETTINGS, RepSettings
 from scrapy_rep.signals import request_forbidden, request_waited, robots_available, robots_fetched
 from scrapy_rep.storage.base import without_password
@@ -102,6 +102,8 @@ class OriginSeen:
     refused: int = 0
     waits: Waits = field(default_factory=Waits)
     crawl_delay: float = 0.0
+    preferences: set[tuple[str, str]] = field(default_factory=set)
+    """Purpose and preference, of its pages."""
     outages: list[Outage] = field(default_factory=list)
     """Of more than MAX_OUTAGES, the first ones and the last."""
 
@@ -134,10 +136,13 @@ class Report:
         self._settings = settings
         self._middleware = middleware
         self._began = middleware.now()
-        self._path = report_path(str(settings.report), getattr(crawler.spider, "name", ""), self._began)
+        self._path = output_path("REP_REPORT", str(settings.report), crawler, self._began)
         self._fetched = self._outages = self._open_outages = 0
         self._access: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
+        # By purpose and preference.
+        self._pages_stated: Counter[tuple[str, str]] = Counter()
+        self._origins_stated: Counter[tuple[str, str]] = Counter()
         self._waits = Waits()
         self._origins: TopK[Origin, OriginSeen] = TopK(MAX_ORIGINS, OriginSeen, lambda seen: seen.size)
         self._rules: TopK[tuple[str, str], RefusedPages] = TopK(MAX_RULES, RefusedPages, lambda refused: refused.pages)
@@ -172,10 +177,12 @@ class Report:
             seen.waits.add(seconds)
 
     def _request_forbidden(self, request: Request, verdict: Verdict) -> None:
-        rule, reason = verdict.rule, verdict.reason.value
+        rule, reason = verdict.decided_by, verdict.reason.value
         self._refused[reason] += 1
         if (seen := self._seen(request)) is not None:
             seen.refused += 1
+        if verdict.reason is VerdictReason.USAGE and not self._settings.shadow:
+            self._count_preferences(verdict.usage or {}, seen)
         # What follows a colon in an answer may name the host, and answers are to be grouped across origins.
         answer = f"{verdict.words}: {verdict.answer.partition(':')[0]}"
         refused = self._rules[reason, _cut(answer) if rule is None else _cut(str(rule), MAX_RULE_TEXT)]
@@ -193,6 +200,15 @@ class Report:
             self._fetched += 1
             if (seen := self._seen(request)) is not None:
                 seen.fetched += 1
+            self._count_preferences(request.meta.get(USAGE_KEY) or {}, seen)
+
+    def _count_preferences(self, preferences: Mapping[str, bool], seen: OriginSeen | None) -> None:
+        for purpose in self._settings.purposes:
+            stated = purpose, PREFERENCE_WORDS[preferences.get(purpose)]
+            self._pages_stated[stated] += 1
+            if seen is not None and stated not in seen.preferences:
+                seen.preferences.add(stated)
+                self._origins_stated[stated] += 1
 
     def _seen(self, request: Request) -> OriginSeen | None:
         """None if no robots.txt applies to the request, or its origin was dropped."""
@@ -202,7 +218,7 @@ class Report:
     def _spider_closed(self, spider: Spider, reason: str) -> None:
         lines = list(self.lines(spider, reason))
         text = page(lines) if self._path.suffix == ".html" else "".join(json.dumps(line) + "\n" for line in lines)
-        partial = _partial(self._path)
+        partial = partial_path(self._path)
         try:
             partial.write_text(text, encoding="utf-8")
             partial.replace(self._path)
@@ -231,6 +247,15 @@ class Report:
             "refused": refused,
             "refused_by": dict(self._refused),
             "refused_not_listed": refused - sum(rule.pages for _, rule in rules),
+            "usage": [
+                {
+                    "purpose": purpose,
+                    "preference": preference,
+                    "pages": self._pages_stated[purpose, preference],
+                    "origins": self._origins_stated[purpose, preference],
+                }
+                for purpose, preference in product(self._settings.purposes, PREFERENCE_WORDS.values())
+            ],
             "origins": access.total(),
             "origins_not_listed": access.total() - len(origins),
             "access": dict(access.most_common()),
@@ -297,30 +322,3 @@ def _cut(text: str, most: int = MAX_TEXT) -> str:
 def _shown(value: Any) -> str:
     """A setting's value as text, without the password that an address may have before its `@` or in its query."""
     return without_password(value).partition("?")[0] if isinstance(value, str) else _cut(repr(value))
-
-
-def report_path(pattern: str, name: str, began: float) -> Path:
-    """Where the report goes; its directory exists from then on. Raises ValueError if it cannot be written there."""
-    if "://" in pattern or "%" in re.sub(r"%%|%\((?:name|time)\)s", "", pattern):
-        raise ValueError(
-            f"REP_REPORT is {pattern!r}; set it to the path of a file, in which %(name)s stands for the spider's name,"
-            " %(time)s for the start of the crawl and %% for a single %"
-        )
-    time = datetime.fromtimestamp(began, timezone.utc).strftime("%Y-%m-%dT%H-%M-%S")
-    path = Path(pattern % {"name": name, "time": time}).absolute()
-    try:
-        if path.is_dir():
-            raise IsADirectoryError("it is a directory")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _partial(path).touch()
-        _partial(path).unlink()
-    except OSError as exc:
-        raise ValueError(
-            f"REP_REPORT is {pattern!r}, and {path} cannot be written ({exc});"
-            " set it to a path in a directory where the crawl may create files"
-        ) from None
-    return path
-
-
-def _partial(path: Path) -> Path:
-    return path.with_name(f"{path.name}.{os.getpid()}.part")

@@ -10,7 +10,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from scrapy_rep.text import printable
+from scrapy_rep.text import counted, printable
 
 Line = Mapping[str, Any]
 
@@ -60,7 +60,9 @@ def page(lines: Iterable[Line]) -> str:
             "most_waited": max(wait["count"] for wait in crawl["waited"]["classes"]),
             "most_pages": max((line["pages"] for line in refusals), default=0),
             "origin_lines": origins,
-            "refused_lines": [{**line, line["reason"]: True} for line in refusals],
+            "refused_lines": [{**line, "as_written": line["reason"] in {"rule", "usage"}} for line in refusals],
+            "usage_lines": _usage_lines(crawl),
+            "has_usage": bool(crawl["usage"]),
             "outage_lines": outages,
             "outages_not_listed": crawl["outages"] - len(outages),
             "data": lines,
@@ -79,6 +81,15 @@ def _outages(crawl: Line, origins: Sequence[Line]) -> list[Line]:
             times = {"start": max(start, 0.0), "before": before, "lasted": lasted, "shown": lasted - before}
             rows.append({"origin": line["origin"], **outage, **times})
     return sorted(rows, key=lambda row: row["began"])[:MAX_OUTAGE_LINES]
+
+
+def _usage_lines(crawl: Line) -> list[Line]:
+    """A row for each purpose: preference -> pages and origins in words."""
+    rows: dict[str, dict[str, str]] = {}
+    for stated in crawl["usage"]:
+        words = f"{counted(stated['pages'], 'page')}, {counted(stated['origins'], 'origin')}" if stated["pages"] else ""
+        rows.setdefault(stated["purpose"], {})[stated["preference"]] = words
+    return [{"purpose": purpose, **row} for purpose, row in rows.items()]
 
 
 def _text(value: object) -> str:

@@ -13,7 +13,8 @@ from scrapy_rep.protocol.foreign_text import shortened, text_of
 from scrapy_rep.protocol.robotstxt.effective_rules import EffectiveRules, Segments
 from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_records
 from scrapy_rep.protocol.robotstxt.longest_match_linear import TooCostlyError
-from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
+from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt, spellings
+from scrapy_rep.protocol.robotstxt.preferences import Usage
 from scrapy_rep.protocol.robotstxt.product_tokens import in_order_of_preference, is_product_token
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.protocol.robotstxt.syntax import (
@@ -25,7 +26,7 @@ from scrapy_rep.protocol.robotstxt.syntax import (
     searchable,
     without_comments,
 )
-from scrapy_rep.protocol.robotstxt.usage import Usage, UsagePreferences, read_statements
+from scrapy_rep.protocol.robotstxt.usage import UsagePreferences, read_statements
 
 PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"
 
@@ -141,6 +142,9 @@ class RobotsTxt:
         if crawler.preferences is None:
             has_any = crawler.token is not None and USAGE_LINE.search(searchable(self.octets))
             crawler.preferences = UsagePreferences(read_statements(self.octets, crawler.token) if has_any else ())
+        if not crawler.preferences:  # as of most files
+            spellings(url)  # raises ValueError
+            return Usage()
         return crawler.preferences.usage(url) if self.allows(url, product_token) else Usage()
 
     @property
@@ -207,10 +211,12 @@ class RobotsTxt:
         segments = Segments(self.octets)
         obeyed = segments.obeyed_token(tokens)
         own = segments.of(obeyed)
-        # Crawlers that obey the same lines share them.
-        ready = {crawler.rules.own: crawler.rules for crawler in self._ready.values()}
-        rules = ready.get(own) or EffectiveRules(segments, own)
-        if ready:
+        if not self._ready:
+            rules = EffectiveRules(segments, own)
+        else:
+            # Crawlers that obey the same lines share them.
+            ready = {crawler.rules.own: crawler.rules for crawler in self._ready.values()}
+            rules = ready.get(own) or EffectiveRules(segments, own)
             size = sum(rules.size for rules in {rules, *ready.values()})
             if len(self._ready) >= MAX_READY or size > MAX_READY_COPIES * len(self.octets):
                 self._ready.clear()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened, text_of
+from scrapy_rep.protocol.robotstxt.preferences import ATTACH_DRAFT, Purposes, Statement, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class VerdictReason(Enum):
     RESTRICTED = "restricted"
     UNREACHABLE = "unreachable"
     TOO_COSTLY = "too costly"
+    USAGE = "usage"
     EXEMPT = "exempt"
     NOT_SUBJECT = "not subject"
 
@@ -64,9 +66,23 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
         "robots.txt has been unreachable for a long time", "robots.txt is unreachable", "RFC 9309 2.3.1.4"
     ),
     VerdictReason.TOO_COSTLY: ReasonWords("", "comparing it with the rules would take too long", "RFC 9309 3"),
+    VerdictReason.USAGE: ReasonWords(
+        "", "the site disallows what the crawl wants it for", f"{ATTACH_DRAFT}; REP_PURPOSES_REFUSE"
+    ),
     VerdictReason.EXEMPT: ReasonWords("the crawl's settings exempt it", "", "REP_EXEMPT, dont_obey_robotstxt"),
     VerdictReason.NOT_SUBJECT: ReasonWords("robots.txt does not apply to it", "", "RFC 9309 2.2.2, 2.3"),
 }
+
+
+class Received(NamedTuple):
+    """The answer that a verdict is by: where it came from, when, and what it was."""
+
+    url: str
+    """Where redirects led."""
+    at: float
+    """Seconds since the epoch when it came, or was last confirmed."""
+    sha256: str
+    """In hexadecimal, of the bytes of robots.txt as they were received; empty for an answer without rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +108,12 @@ class Verdict:
     """The origin's robots.txt, wherever redirects led; None for a body that was parsed without a URL."""
     answer: str = ""
     """What robots.txt answered, in words: `HTTP 200`, or why there was no answer; empty if nobody fetched it."""
+    received: Received | None = None
+    """The answer that decided; None if none did: robots.txt is unreachable, or nobody fetched it."""
+    usage: Usage | None = None
+    """What the page may be used for; None if nobody asked (REP_PURPOSES). Empty for a page that may not be fetched."""
+    purpose: str | None = None
+    """The crawl's purpose that is disallowed; None unless the reason is USAGE."""
 
     @property
     def words(self) -> str:
@@ -101,8 +123,26 @@ class Verdict:
 
     @property
     def source(self) -> str:
-        """Where the reason is specified: a section of RFC 9309, or a setting."""
+        """Where the reason is specified: a section of RFC 9309, a draft, or a setting."""
         return REASON_WORDS[self.reason].source
+
+    @property
+    def statement(self) -> Statement | None:
+        """What disallows the purpose; None unless the reason is USAGE."""
+        return self.usage.deciding(self.purpose) if self.usage is not None and self.purpose is not None else None
+
+    @property
+    def decided_by(self) -> Rule | Statement | None:
+        """The rule or statement that decided; None if neither did."""
+        return self.rule or self.statement
+
+    def with_usage(self, usage: Usage, purposes: Purposes) -> Verdict:
+        """The same for a crawl with these purposes. What robots.txt does not apply to is never refused for them."""
+        is_subject = self.reason is not VerdictReason.EXEMPT and self.reason is not VerdictReason.NOT_SUBJECT
+        purpose = purposes.refused_by(usage) if self.allowed and is_subject else None
+        if purpose is None:
+            return replace(self, usage=usage)
+        return replace(self, allowed=False, reason=VerdictReason.USAGE, rule=None, usage=usage, purpose=purpose)
 
 
 def most_specific(places: Sequence[int], patterns: Sequence[str], allow: Sequence[int]) -> int:

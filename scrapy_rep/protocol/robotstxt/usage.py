@@ -1,121 +1,23 @@
-"""What a page may be used for: Content-Usage and Content-Signal (the IETF's AIPREF drafts; contentsignals.org)."""
+"""What a robots.txt says that pages may be used for: its Content-Usage and Content-Signal lines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, cast
-
-import http_sf
+from collections.abc import Iterable, Iterator, Sequence
 
 from scrapy_rep.protocol.foreign_text import shortened, text_of
 from scrapy_rep.protocol.robotstxt.groups import Record, Report, read_records, token_of, unreported
 from scrapy_rep.protocol.robotstxt.longest_match_linear import MAX_COMPARED, TooCostlyError, matching_places
 from scrapy_rep.protocol.robotstxt.patterns import patterns, spellings
-from scrapy_rep.protocol.robotstxt.syntax import Directive
-
-CONTENT_USAGE, CONTENT_SIGNAL = Directive.CONTENT_USAGE.key, Directive.CONTENT_SIGNAL.key
-
-MAX_READ = 65_536  # octets of statements in a file; a dictionary takes a hundred times as long as a rule
-
-
-class Category(NamedTuple):
-    """A category of use."""
-
-    name: str
-    spellings: Mapping[str, str]
-    """By directive."""
-    source: str
-
-
-VOCABULARY = (
-    Category(
-        "train-ai",
-        {CONTENT_USAGE: "train-ai", CONTENT_SIGNAL: "ai-train"},
-        "draft-ietf-aipref-vocab of 2026-08-19, AI Model Training; contentsignals.org",
-    ),
-    Category(
-        "search",
-        {CONTENT_USAGE: "search", CONTENT_SIGNAL: "search"},
-        "draft-ietf-aipref-vocab of 2026-08-19, Search; contentsignals.org",
-    ),
-    Category("ai-input", {CONTENT_SIGNAL: "ai-input"}, "contentsignals.org"),
-    Category("use", {CONTENT_SIGNAL: "use"}, "contentsignals.org"),
+from scrapy_rep.protocol.robotstxt.preferences import (
+    CONTENT_SIGNAL,
+    CONTENT_USAGE,
+    MAX_READ,
+    Statement,
+    Usage,
+    preferences_of,
+    stricter,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A line that states preferences."""
-
-    line: int
-    """Counted from 1."""
-    directive: str
-    """`content-usage` or `content-signal`."""
-    octets: bytes
-    """The path that it is about, as it stands in the file; empty if it is about all paths."""
-    text: str
-    """The preferences as written, for people; cut to MAX_TEXT characters."""
-    preferences: Mapping[str, bool]
-    """By category, whether that use is allowed; a category without a preference is not in it."""
-
-    @property
-    def pattern(self) -> str:
-        """The path as written: UTF-8, or Latin-1 if the octets are no UTF-8."""
-        return text_of(self.octets)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Usage(Mapping[str, bool]):
-    """The preferences for a page: by category of use, whether that is allowed; a category not in it is unknown."""
-
-    preferences: Mapping[str, bool] = field(default_factory=dict)
-    statements: tuple[Statement, ...] = ()
-    """Those that decided, in their order."""
-
-    def __getitem__(self, category: str) -> bool:
-        return self.preferences[category]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.preferences)
-
-    def __len__(self) -> int:
-        return len(self.preferences)
-
-
-def stricter(stated: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
-    """All preferences as one: disallowed beats allowed beats unknown (vocab, Combining Preferences)."""
-    combined: dict[str, bool] = {}
-    for preferences in stated:
-        for category, allowed in preferences.items():
-            combined[category] = allowed and combined.get(category, True)
-    return combined
-
-
-def preferences_of(directive: str, value: bytes) -> dict[str, bool] | None:
-    """The preferences in a value without its path; None if it does not parse, so that all of them are unknown."""
-    stated = _dictionary(value) if directive == CONTENT_USAGE else _signals(value)
-    if stated is None:
-        return None
-    spelled = {category.name: category.spellings.get(directive, "") for category in VOCABULARY}
-    return {name: stated[spelling] for name, spelling in spelled.items() if spelling in stated}
-
-
-def _dictionary(value: bytes) -> dict[str, bool] | None:
-    """A dictionary of RFC 9651; of its members those that are the tokens `y` and `n`."""
-    try:
-        members = cast("dict[str, tuple[object, object]]", http_sf.parse(value, tltype="dictionary"))
-    except http_sf.StructuredFieldError:
-        return None
-    words = {key: str(item) for key, (item, _) in members.items() if isinstance(item, http_sf.Token)}
-    return {key: word == "y" for key, word in words.items() if word in {"y", "n"}}
-
-
-def _signals(value: bytes) -> dict[str, bool] | None:
-    """`search=yes, ai-train=no`, without case; None if there is not one such pair."""
-    pairs = [part.partition("=") for part in value.decode("latin-1").lower().split(",")]
-    stated = [{key.strip(): word.strip() == "yes"} for key, _, word in pairs if word.strip() in {"yes", "no"}]
-    return stricter(stated) if stated else None
+from scrapy_rep.protocol.robotstxt.syntax import Directive
 
 
 def read_statements(octets: bytes, product_token: str | None, report: Report = unreported) -> Iterator[Statement]:
@@ -171,12 +73,14 @@ class UsagePreferences:
         return len(self._statements)
 
     def usage(self, url: str) -> Usage:
-        """The preferences for a URL that may be fetched. Raises ValueError as `spellings` does."""
+        """The preferences for a URL that may be fetched. May raise ValueError as `spellings` does."""
+        if not self._statements:  # as for most files
+            return Usage()
         compared = spellings(url)
         deciding = [statement for paths in self._by_directive for statement in paths.most_specific(compared)]
         return Usage(
             stricter(statement.preferences for statement in deciding),
-            tuple(sorted(deciding, key=lambda statement: statement.line)),
+            tuple(sorted(deciding, key=lambda statement: statement.line or 0)),
         )
 
 

@@ -1,0 +1,229 @@
+"""What a crawl knew of robots.txt files at a time, from its archive (REP_ARCHIVE); `docs/evidence.md`."""
+
+from __future__ import annotations
+
+import glob
+import json
+import logging
+import zlib
+from bisect import bisect_right
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from scrapy_rep.cache.resolver import SHORT_LIFE
+from scrapy_rep.fetching.content_decoding import UndecodableBodyError, decoded
+from scrapy_rep.protocol.entry import Entry, entry_of
+from scrapy_rep.protocol.lifecycle import DAY, Refetch, RobotsPolicy, policy_after_fetch, policy_at
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
+from scrapy_rep.protocol.robotstxt.preferences import Purposes
+from scrapy_rep.text import iso_time, printable, seconds_of_time
+
+if TYPE_CHECKING:
+    from warcio.recordloader import ArcWarcRecord
+
+logger = logging.getLogger("scrapy_rep")
+
+MAX_PARSED = 64 * 2**20  # bytes of memory
+EACH_PARSED = 2_000  # bytes of an entry, beside its rules
+MAX_VALUES = 2**20  # bytes of a metadata record; ours are smaller
+
+
+class UnknownError(Exception):
+    """The archive cannot tell. The message says why."""
+
+
+@dataclass(slots=True)
+class _File:
+    """One archive file, and how the crawl that wrote it was set up."""
+
+    name: str
+    tokens: tuple[str, ...] = ()
+    purposes: Purposes | None = None
+    unreachable_for: float = 30 * DAY
+    body_limit: int = PARSING_LIMIT
+    offsets: dict[str, int] = field(default_factory=dict)
+    """Where the record with each id begins."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What the crawl knew of one origin from a moment on."""
+
+    at: float
+    """Seconds since the epoch."""
+    file: _File
+    body: str | None
+    """The id of the record that has the rules; None without rules."""
+    values: dict[str, Any]
+    """The entry's `plain_values`."""
+
+    @property
+    def sha256(self) -> str | None:
+        return self.values.get("stored", {}).get("sha256") or None
+
+    @property
+    def received_at(self) -> str | None:
+        """As evidence has it."""
+        stored = self.values.get("stored")
+        return iso_time(stored["received_at"]) if stored is not None else None
+
+
+class Archive:
+    """All files together: each is read once, and rules are read again when they are needed."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        """`patterns`: paths, in which `*` may stand for any text. Raises ValueError for files that are no archive."""
+        if find_spec("warcio") is None:
+            raise ValueError("--archive needs warcio: pip install warcio")
+        names = sorted({name for pattern in patterns for name in glob.glob(pattern)})
+        if not names:
+            raise ValueError(f"--archive: there is no file {' or '.join(patterns)}")
+        self._known: defaultdict[str, list[Known]] = defaultdict(list)
+        self._parsed: OrderedDict[Known, Entry] = OrderedDict()
+        self._parsed_size = 0
+        for name in names:
+            self._read(_File(name))
+        for known in self._known.values():
+            known.sort(key=lambda one: one.at)
+
+    def known(self, url: str, at: float | None, evidence: dict[str, Any] | None = None) -> Known:
+        """What was known of the URL's origin at that moment; None for the end of the archive. Raises UnknownError.
+
+        `evidence`: of several crawls, the one whose robots.txt this names.
+        """
+        origin = Origin.of(url)
+        known = self._known.get(str(origin), [])
+        if not known:
+            raise UnknownError(f"the archive has nothing of {origin}" if origin else "the URL has no origin")
+        before = known if at is None else known[: bisect_right(known, at, key=lambda one: one.at)]
+        if not before:
+            raise UnknownError(f"the archive has nothing of {origin} before {iso_time(known[0].at)}")
+        wanted = evidence and (evidence.get("received_at"), evidence.get("sha256"))
+        return next((one for one in reversed(before) if (one.received_at, one.sha256) == wanted), before[-1])
+
+    def policy(self, url: str, known: Known, at: float) -> RobotsPolicy:
+        """What that meant at the moment, by the crawl's own functions. Raises UnknownError."""
+        entry, unreachable_for = self._entry(url, known), known.file.unreachable_for
+        policy = policy_at(entry, at, unreachable_for)
+        if policy.refetch is Refetch.FIRST and at - known.at <= SHORT_LIFE:  # requests had waited for it
+            policy = policy_after_fetch(entry, known.at, unreachable_for)
+        if policy.refetch is Refetch.FIRST:
+            raise UnknownError(
+                f"what the archive has was past its time at {iso_time(at)}; a crawl would have asked again"
+            )
+        return policy
+
+    def _entry(self, url: str, known: Known) -> Entry:
+        entry = self._parsed.get(known)
+        if entry is None:
+            octets = b"" if known.body is None else self._octets(known)
+            entry = entry_of(known.values, octets, Origin.of(url).robots_url)  # type: ignore[union-attr] # it is known
+            if entry is None:
+                raise UnknownError(f"{known.file.name} is damaged, or another version of scrapy-rep has written it")
+            self._parsed[known] = entry
+            self._parsed_size += _size(entry)
+            while self._parsed_size > MAX_PARSED and len(self._parsed) > 1:
+                self._parsed_size -= _size(self._parsed.popitem(last=False)[1])
+        self._parsed.move_to_end(known)
+        return entry
+
+    def _octets(self, known: Known) -> bytes:
+        """What was read of the body, as `RobotsTxt.octets`. Raises UnknownError unless it is what was received."""
+        offset = known.file.offsets.get(known.body or "")
+        if offset is None:
+            raise UnknownError(f"{known.file.name} does not have the body of this robots.txt")
+        limit = known.file.body_limit
+        record, octets = _record(known.file.name, offset)
+        if record.rec_type == "conversion":
+            return octets
+        headers = record.http_headers.headers if record.http_headers else []
+        codings = ",".join(value for name, value in headers if name.lower() == "content-encoding")
+        try:
+            body = decoded(octets, codings.encode("latin-1", "replace"), limit)
+        except UndecodableBodyError as exc:
+            raise UnknownError(f"{known.file.name}: {exc}") from None
+        if sha256(body).hexdigest() != known.sha256:
+            raise UnknownError(f"{known.file.name} is damaged: the body of this robots.txt is not what was received")
+        return RobotsTxt.parse(body, limit).octets
+
+    def _read(self, file: _File) -> None:
+        for record, offset in _records_and_offsets(file.name):
+            kind, headers = record.rec_type, record.rec_headers
+            if kind == "warcinfo":
+                _set_up(file, record)
+            elif kind in {"response", "resource", "conversion"}:
+                file.offsets[headers["WARC-Record-ID"]] = offset
+            elif kind == "metadata":
+                self._add(file, record.raw_stream.read(MAX_VALUES))
+
+    def _add(self, file: _File, octets: bytes) -> None:
+        try:
+            values = json.loads(octets)
+            if values["type"] == "robots.txt" and entry_of(values["entry"], b"", "") is not None:
+                known = Known(seconds_of_time(values["at"]), file, values["body"], values["entry"])
+                self._known[values["origin"]].append(known)
+        except (ValueError, TypeError, KeyError):
+            return  # of somebody else, or the last one of a crawl that was killed
+
+
+def _set_up(file: _File, record: ArcWarcRecord) -> None:
+    octets = record.raw_stream.read(MAX_VALUES)
+    if len(octets) < record.length:
+        return  # the crawl was killed while it wrote its first record
+    fields = dict(line.partition(": ")[::2] for line in octets.decode("utf-8", "replace").splitlines())
+    try:
+        file.tokens = tuple(fields["product-tokens"].split())
+        file.unreachable_for = float(fields["unreachable-days"]) * DAY
+        file.body_limit = int(fields["body-limit"])
+        if "purposes" in fields:  # `warcio` leaves out what is empty
+            file.purposes = Purposes(tuple(fields["purposes"].split()), fields["purposes-refuse"] == "True")
+    except (KeyError, ValueError):
+        raise ValueError(f"--archive: {file.name} was not written by REP_ARCHIVE") from None
+
+
+def _record(name: str, offset: int) -> tuple[ArcWarcRecord, bytes]:
+    """The record that begins there, and its content. Raises UnknownError."""
+    from warcio.archiveiterator import ArchiveIterator  # noqa: PLC0415 - not all have warcio
+
+    try:
+        with open(name, "rb") as stream:
+            stream.seek(offset)
+            record = next(ArchiveIterator(stream))
+            return record, record.raw_stream.read()
+    except _damages() as exc:
+        raise UnknownError(f"{name} is damaged: {printable(str(exc))}") from None
+
+
+def _damages() -> tuple[type[Exception], ...]:
+    """What reading a file can raise that is no archive, or no longer one."""
+    from warcio.exceptions import ArchiveLoadFailed  # noqa: PLC0415
+
+    return OSError, EOFError, ValueError, StopIteration, zlib.error, ArchiveLoadFailed
+
+
+def _records_and_offsets(name: str) -> Iterator[tuple[ArcWarcRecord, int]]:
+    """Up to the first that cannot be read, which is logged. Raises ValueError for a file that is no WARC file."""
+    from warcio.archiveiterator import ArchiveIterator  # noqa: PLC0415
+
+    end = 0
+    try:
+        with open(name, "rb") as stream:
+            records = ArchiveIterator(stream, no_record_parse=True)
+            for record in records:
+                yield record, records.offset
+                end = records.offset
+    except _damages() as exc:
+        if not end:
+            raise ValueError(f"--archive: {name} cannot be read: {printable(str(exc))}") from None
+        logger.warning("%s cannot be read beyond byte %d, as if its crawl had been killed then", name, end)
+
+
+def _size(entry: Entry) -> int:
+    """Bytes of memory, about."""
+    robots = entry.stored.robots if entry.stored is not None else None
+    return EACH_PARSED + (robots.memory if robots is not None else 0)

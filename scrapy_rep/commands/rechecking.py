@@ -1,0 +1,144 @@
+"""Judges again by an archive: URLs at a time (`--archive`), and the items of a feed (`--recheck`)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from scrapy_rep.commands.archived import Archive, Known, UnknownError
+from scrapy_rep.commands.findings import Crawl, Finding
+from scrapy_rep.commands.output import Output
+from scrapy_rep.commands.urls import Urls
+from scrapy_rep.extensions.evidence import META_KEY, evidence_of
+from scrapy_rep.protocol.foreign_text import shortened
+from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.text import seconds_of_time
+
+# What evidence says of the decision, and the archive must say, too.
+COMPARED = ("sha256", "received_at", "allowed", "reason", "rule", "line", "group", "access")
+NOT_JUDGED = (VerdictReason.EXEMPT.value, VerdictReason.NOT_SUBJECT.value)
+
+
+class RecheckOutput(Output):
+    """Counts everything, and writes what is not allowed."""
+
+    def __init__(self, when: str, *, as_objects: bool) -> None:
+        """`when`: `then` or `now`, for each line."""
+        super().__init__(as_objects=as_objects, is_list=True)
+        self._when = when
+
+    def write(self, finding: Finding) -> None:
+        if finding.allowed:
+            self.count(finding)
+        else:
+            super().write(replace(finding, when=self._when))
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What an item of a feed says of one request."""
+
+    url: str
+    at: float | None = None
+    """Seconds since the epoch, when it was fetched; None if it does not say."""
+    evidence: dict[str, Any] = field(default_factory=dict)
+    """Its `robots`; empty if it has none."""
+    error: str = ""
+    """Why the line is no such item."""
+
+
+def items_of(path: str) -> Iterator[Item]:
+    """Of a feed in JSON lines, which `.gz` compresses. Raises ValueError if the file cannot be read."""
+    try:
+        with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield _item(line, f"line {number}")
+    except (OSError, EOFError) as exc:
+        raise ValueError(f"--recheck: {path}: {exc}") from None
+
+
+def _item(line: bytes, name: str) -> Item:
+    try:
+        values = json.loads(line)
+        # The lines of REP_REFUSALS are evidence themselves.
+        evidence = values.get(META_KEY) or (values if "decided_at" in values else {})
+        url = evidence.get("url") or values.get("url")
+        time = evidence.get("decided_at", values.get("time"))
+        at = None if time is None else seconds_of_time(str(time))
+    except (ValueError, AttributeError, RecursionError, OverflowError) as exc:
+        return Item(name, error=f"it is no JSON object with a URL and a time: {exc}")
+    return Item(url, at, evidence) if isinstance(url, str) else Item(name, error="it has neither 'robots' nor 'url'")
+
+
+class Judge:
+    """Verdicts by an archive."""
+
+    def __init__(self, archive: Archive, crawl: Crawl) -> None:
+        """The tokens of `crawl` decide; if it has none, those of the item, or of the crawl that wrote the archive."""
+        self._archive = archive
+        self._tokens = crawl.tokens
+        self._crawl = crawl
+
+    def finding(self, url: str, at: float | None) -> Finding:
+        """The URL at that moment; None for the end of the archive."""
+        try:
+            known = self._archive.known(url, at)
+            return self._found(url, known, known.at if at is None else at, self._tokens or known.file.tokens)
+        except (UnknownError, ValueError) as exc:
+            return Finding(url, self._crawl, str(exc))
+
+    def checked(self, item: Item) -> Finding:
+        """Whether the archive allows the item's request, and by what the item says."""
+        evidence, at = item.evidence, item.at
+        if item.error or at is None:
+            return Finding(item.url, self._crawl, item.error or "the item has no 'time', and no 'robots'")
+        if evidence.get("reason") in NOT_JUDGED:
+            return Finding(item.url, self._crawl, verdict=Verdict(True, VerdictReason(evidence["reason"])))
+        try:
+            known = self._archive.known(item.url, at, evidence)
+            tokens = self._tokens or tuple(evidence.get("product_tokens") or known.file.tokens)
+            found = self._found(item.url, known, at, tokens)
+        except (UnknownError, ValueError, TypeError) as exc:
+            return Finding(item.url, self._crawl, str(exc))
+        # A page that its own header forbids to use is not in the archive.
+        is_by_header = evidence.get("reason") == VerdictReason.USAGE.value
+        if evidence and found.allowed and found.verdict is not None and not self._tokens and not is_by_header:
+            archived = evidence_of(item.url, found.verdict, tokens, at)
+            for key in COMPARED:
+                if evidence.get(key) != archived[key]:
+                    error = f"the item says {key} {evidence.get(key)!r}, the archive {archived[key]!r}"
+                    return replace(found, error=shortened(error), verdict=None)
+        return found
+
+    def _found(self, url: str, known: Known, at: float, tokens: tuple[str, ...]) -> Finding:
+        policy = self._archive.policy(url, known, at)
+        crawl = replace(self._crawl, tokens=tokens)
+        return Finding(url, crawl, verdict=policy.verdict(url, tokens, known.file.purposes), policy=policy, now=at)
+
+
+def judged_again(opts: Namespace, urls: Urls, output: Output, crawl: Crawl) -> int:
+    """The exit status for the URLs, or for the items of `--recheck`. Raises ValueError for what cannot be read."""
+    judge = Judge(Archive(opts.archive), crawl)
+    if opts.recheck is not None:
+        found: Iterable[list[Finding]] = ([judge.checked(item)] for item in items_of(opts.recheck))
+        output = RecheckOutput("then", as_objects=opts.json)
+    else:
+        found = ([judge.finding(url, opts.at) for url in some] for some in urls)
+    for some in found:
+        for finding in some:
+            output.write(finding)
+        output.flush()
+        if output.is_closed:
+            break
+    output.finish()
+    return output.exit_status
+
+
+def fetched(path: str) -> list[str]:
+    """The URLs of a feed's items, each once. Raises ValueError if it cannot be read."""
+    return list(dict.fromkeys(item.url for item in items_of(path) if not item.error))

@@ -1,0 +1,155 @@
+"""Every answer to a request for a robots.txt, kept in a file for others to read (REP_ARCHIVE)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.signals import spider_closed, spider_opened
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import Deferred, DeferredList
+from twisted.python.failure import Failure
+
+from scrapy_rep.extensions.middleware_access import MiddlewareAccess
+from scrapy_rep.extensions.output_path import output_path
+from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.entry import Entry
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.status_policy import judge
+from scrapy_rep.settings import RepSettings
+from scrapy_rep.signals import robots_available, robots_response
+from scrapy_rep.storage.threads import Threads
+from scrapy_rep.text import printable
+
+if TYPE_CHECKING:
+    from scrapy_rep.extensions.warc_file import WarcFile
+
+logger = logging.getLogger("scrapy_rep")
+
+EACH = 2_000  # bytes of memory that anything takes while it waits, beside bodies
+MAX_QUEUED = 64 * 2**20  # bytes that wait to be written
+CLOSING = 30.0  # seconds for what is left when the crawl is over
+REASON = "robots_archive_failed"
+
+
+class Archive:
+    """Hands what the signals tell to one thread, which writes it."""
+
+    def __init__(self, crawler: Crawler, settings: RepSettings, middleware: MiddlewareAccess) -> None:
+        """Raises ValueError if `warcio` is missing or no file can be created."""
+        if find_spec("warcio") is None:
+            raise ValueError(f"REP_ARCHIVE is {settings.archive!r}, which needs warcio: pip install warcio")
+        self._crawler = crawler
+        self._settings = settings
+        self._middleware = middleware
+        self._path = output_path("REP_ARCHIVE", str(settings.archive), crawler, middleware.now())
+        self._threads = Threads(1)
+        self._file: WarcFile | None = None
+        self._waiting: set[Deferred[None]] = set()
+        self._queued = self._lost = 0
+        crawler.signals.connect(self._opened, spider_opened)
+        crawler.signals.connect(self._answered, robots_response)
+        crawler.signals.connect(self._known, robots_available)
+        crawler.signals.connect(self._closed, spider_closed)
+
+    def _opened(self, spider: Spider) -> None:
+        from scrapy_rep.extensions.warc_file import WarcFile  # noqa: PLC0415 - not all have warcio
+
+        settings = self._settings
+        information = {
+            "software": ", ".join(f"{name}/{version(name)}" for name in ("scrapy-rep", "Scrapy")),
+            "format": "WARC File Format 1.1",
+            "conformsTo": "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
+            "description": f"robots.txt files that the spider {spider.name!r} received",
+            "product-tokens": " ".join(self._middleware.user_agent.product_tokens),
+            "status-policy": repr(self._crawler.settings.get("REP_STATUS_POLICY", "rfc9309")),
+            "unreachable-days": f"{settings.unreachable_days:g}",
+            "body-limit": str(settings.body_limit),
+            "purposes": " ".join(settings.purposes),
+            "purposes-refuse": str(settings.purposes_refuse),
+        }
+
+        def create() -> None:
+            self._file = WarcFile(self._path, information, settings.body_limit, settings.memory_origins)
+
+        self._write(0, create)
+
+    def _answered(self, url: str, answer: Answer, request: Request, response: Response | None) -> None:
+        now, needed_by = self._middleware.now(), Origin.of(request.url)
+        access, _words = judge(answer, self._settings.status_policy)
+
+        def write() -> None:
+            self._opened_file().write_answer(url, now, needed_by, access=access, answer=answer, response=response)
+
+        size = EACH + len(answer.body) + (len(response.body) if response is not None else 0)
+        self._write(size, write, counted="rep/archive/answers")
+
+    def _known(self, origin: Origin, entry: Entry) -> None:
+        now = self._middleware.now()
+        robots = entry.stored.robots if entry.stored is not None else None
+        size = EACH + (robots.memory if robots is not None else 0)
+        self._write(size, lambda: self._opened_file().write_entry(origin, now, entry))
+
+    def _opened_file(self) -> WarcFile:
+        if self._file is None:
+            raise OSError("the file could not be created")
+        return self._file
+
+    def _write(self, size: int, write: Callable[[], None], counted: str = "") -> None:
+        """Soon, in the thread. `size`: bytes in memory until then, 0 is never too many. `counted`: the stat."""
+        if size and self._queued + size > MAX_QUEUED:
+            self._lose(f"more than {MAX_QUEUED:,} bytes wait to be written: the disk is too slow")
+            return
+        self._queued += size
+        writing = deferred_from_coro(self._threads.run(write))
+        self._waiting.add(writing)
+
+        def written(result: Any) -> None:
+            self._queued -= size
+            self._waiting.discard(writing)
+            if isinstance(result, Failure):
+                self._lose(f"{type(result.value).__name__}: {result.value}")
+            elif counted:
+                self._crawler.stats.inc_value(counted)
+
+        writing.addBoth(written)
+
+    def _lose(self, reason: str) -> None:
+        self._lost += 1
+        self._crawler.stats.inc_value("rep/archive/lost")
+        if self._lost > 1:
+            return
+        required = self._settings.archive_required
+        logger.error(
+            "The archive of robots.txt files (REP_ARCHIVE, %(path)s) is not complete: %(reason)s. %(meanwhile)s;"
+            " the stat rep/archive/lost counts what is missing",
+            {
+                "path": self._path,
+                "reason": printable(reason),
+                "meanwhile": "The crawl closes (REP_ARCHIVE_REQUIRED)" if required else "The crawl goes on",
+            },
+        )
+        engine = self._crawler.engine
+        if required and engine is not None:
+            deferred_from_coro(engine.close_spider_async(reason=REASON))
+
+    async def _closed(self, reason: str) -> None:
+        """Wait until everything is written, CLOSING seconds at most."""
+        now, lost = self._middleware.now(), self._lost
+        self._write(0, lambda: self._opened_file().write_end(now, reason, lost))
+        self._write(0, lambda: self._opened_file().close())
+        timer = call_later(CLOSING, self._give_up)
+        await maybe_deferred_to_future(DeferredList(list(self._waiting)))
+        timer.cancel()
+        self._threads.close()
+
+    def _give_up(self) -> None:
+        for writing in list(self._waiting):
+            writing.cancel()

@@ -1,0 +1,88 @@
+"""Pages that were fetched in spite of robots.txt (REP_BYPASSED): a browser or an API follows redirects by itself, and
+only the response tells where they led."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable
+from typing import Literal
+from urllib.parse import urldefrag
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+
+from scrapy_rep.exceptions import explanation, refusal
+from scrapy_rep.extensions.middleware_access import MiddlewareAccess
+from scrapy_rep.protocol.lifecycle import RobotsPolicy
+from scrapy_rep.text import printable
+
+logger = logging.getLogger("scrapy_rep")
+
+Action = Literal["count", "drop"]
+
+
+class Bypassed:
+    """Judges the URL of a response, where that is not the request's."""
+
+    def __init__(self, crawler: Crawler, action: Action, shadow: bool, middleware: MiddlewareAccess) -> None:
+        """`shadow`: a dry run, in which nothing is dropped."""
+        self._stats = crawler.stats
+        self._drops = action == "drop"
+        self._shadow = shadow
+        self._middleware = middleware
+        self._has_warned = False
+        middleware.after_fetch.append(self._look)
+
+    def _look(self, request: Request, response: Response) -> Awaitable[None] | None:
+        """Raises ForbiddenByRobots for a page to drop, at once or when awaited."""
+        if response.url == request.url or (target := where_it_ended(request, response)) is None:
+            return None
+        policy = self._middleware.peek(target)
+        if policy is None:
+            return self._judge_later(target, request)
+        self._judge(target, request, policy)
+        return None
+
+    async def _judge_later(self, target: Request, request: Request) -> None:
+        try:
+            policy = await self._middleware.policy(target)
+        except IgnoreRequest:  # the crawl closes
+            if self._drops and not self._shadow:
+                raise
+            return
+        if policy is not None:
+            self._judge(target, request, policy)
+
+    def _judge(self, target: Request, request: Request, policy: RobotsPolicy) -> None:
+        verdict = policy.verdict(target.url, self._middleware.product_tokens(target))
+        if verdict.allowed:
+            return
+        self._stats.inc_value("rep/bypassed")
+        if not self._has_warned:
+            self._has_warned = True
+            logger.warning(
+                "The download handler, or a service behind it, followed %(url)s to %(target)s. %(reason)s. This is said"
+                " once a crawl; see the stat rep/bypassed. %(cure)s",
+                {
+                    "url": printable(request.url),
+                    "target": printable(target.url),
+                    "reason": explanation(verdict),
+                    "cure": "Such pages are dropped" if self._drops else "REP_BYPASSED = 'drop' drops such pages",
+                },
+            )
+        if self._drops:
+            self._middleware.report_forbidden(target, verdict)
+            if not self._shadow:
+                raise refusal(verdict)
+
+
+def where_it_ended(request: Request, response: Response) -> Request | None:
+    """The request that would have led to the response without a redirect; None if that is this one, or not of HTTP."""
+    if not response.url.startswith(("http://", "https://")) or urldefrag(response.url)[0] == urldefrag(request.url)[0]:
+        return None
+    try:
+        return request.replace(url=response.url)
+    except ValueError:  # it is no URL
+        return None

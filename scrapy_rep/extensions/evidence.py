@@ -1,0 +1,54 @@
+"""Why a request was allowed, in its response's meta (REP_EVIDENCE)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+
+from scrapy_rep.extensions.middleware_access import MiddlewareAccess
+from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.signals import request_forbidden
+from scrapy_rep.text import iso_time
+from scrapy_rep.user_agent import ProductTokens
+
+META_KEY = "robots"
+
+
+class Evidence:
+    """Each request gets it anew: those that copy the meta of another one, such as redirects, never keep that one's."""
+
+    def __init__(self, crawler: Crawler, middleware: MiddlewareAccess) -> None:
+        self._middleware = middleware
+        middleware.before_fetch.append(self._note)
+        crawler.signals.connect(self._forbidden, signal=request_forbidden)
+
+    def _note(self, request: Request, verdict: Verdict) -> None:
+        middleware = self._middleware
+        tokens = middleware.product_tokens(request)
+        request.meta[META_KEY] = evidence_of(request.url, verdict, tokens, middleware.now())
+
+    def _forbidden(self, request: Request, verdict: Verdict) -> None:
+        self._note(request, verdict)
+
+
+def evidence_of(url: str, verdict: Verdict, product_tokens: ProductTokens, now: float) -> dict[str, Any]:
+    """What the verdict was by, in plain values: `docs/evidence.md` has the keys. `now`: seconds since the epoch."""
+    received, rule = verdict.received, verdict.rule
+    return {
+        "url": url,
+        "decided_at": iso_time(now),
+        "allowed": verdict.allowed,
+        "reason": verdict.reason.value,
+        "rule": str(rule) if rule is not None else None,
+        "line": rule.line if rule is not None else None,
+        "group": verdict.product_token,
+        "product_tokens": list(product_tokens),
+        "robots_url": verdict.robots_url,
+        "final_url": (received.url or None) if received is not None else None,
+        "received_at": iso_time(received.at) if received is not None else None,
+        "sha256": (received.sha256 or None) if received is not None else None,
+        "access": verdict.access.value if verdict.robots_url is not None else None,
+        "answer": verdict.answer or None,
+    }

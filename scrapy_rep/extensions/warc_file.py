@@ -1,0 +1,231 @@
+"""One file of an archive (REP_ARCHIVE): WARC 1.1 records about robots.txt, written by `warcio`.
+
+Each record is compressed by itself and written by one call, so that a file whose crawl was killed is complete but for
+its last record. ISO 28500:2017, https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from http import HTTPStatus
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from scrapy.http import Headers, Request, Response
+from scrapy.utils.datatypes import LocalCache
+from scrapy.utils.httpobj import urlparse_cached
+from warcio.recordloader import ArcWarcRecord
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.warcwriter import WARCWriter
+
+from scrapy_rep.protocol.access_result import AccessResult, Answer, FetchEvent
+from scrapy_rep.protocol.entry import Entry, plain_values
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.text import iso_time
+
+Fields = dict[str, str]
+
+METADATA, RESOURCE = "application/json", "application/octet-stream"
+HTTP_REQUEST, HTTP_RESPONSE = "application/http; msgtype=request", "application/http; msgtype=response"
+PROFILE = "http://netpreserve.org/warc/1.1/revisit"
+_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 5.6.2
+_LINE_ENDS = re.compile(rb"[\r\n\0]+")
+# Whoever reads the archive could use them.
+_SECRET = {b"authorization", b"proxy-authorization"}
+# Scrapy has joined the chunks, and readers would try to do so again.
+_RENAMED = {b"transfer-encoding": b"X-Crawler-Transfer-Encoding"}
+
+
+class WarcFile:
+    """All methods block, and are called by one thread. They raise OSError when the disk is full, and then each time."""
+
+    def __init__(self, path: Path, information: Mapping[str, str], body_limit: int, max_known: int) -> None:
+        """`path` must end in `.warc.gz`; the file's name gets a part of its own. `information`: of its first record.
+        `max_known`: bodies that are remembered, so that they are not written again."""
+        name = f"{path.name.removesuffix('.warc.gz')}-{uuid4().hex[:8]}.warc.gz"
+        self._file = os.open(path.with_name(name), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
+        self._limit = body_limit
+        self._buffer = BytesIO()
+        self._writer = WARCWriter(self._buffer, gzip=True, warc_version="WARC/1.1")
+        self._size = 0
+        self._failure: OSError | None = None
+        # By the SHA-256 of a body, the record that has it. By address and digest, and by address alone, how a revisit
+        # refers to the first record, and to the last one.
+        self._bodies: LocalCache[str, str] = LocalCache(limit=max_known)
+        self._first: LocalCache[tuple[str, str], Fields] = LocalCache(limit=max_known)
+        self._latest: LocalCache[str, Fields] = LocalCache(limit=max_known)
+        self._writer.write_record(self._writer.create_warcinfo_record(name, information))
+        self._flush()
+
+    def write_answer(
+        self,
+        url: str,
+        at: float,
+        needed_by: Origin | None,
+        *,
+        access: AccessResult,
+        answer: Answer,
+        response: Response | None,
+    ) -> None:
+        """The request, the response and what it meant; without a response, why there was none.
+
+        `at`: seconds since the epoch, when it ended. `needed_by`: the origin, maybe another one that has redirected.
+        `response`: as it came; its request is the one for the robots.txt.
+        """
+        date = iso_time(at)
+        fields: Fields = {}
+        is_confirmed = answer.status == 304 and response is not None and _is_conditional(response.request)
+        has_rules = access is AccessResult.SUCCESS
+        digest = sha256(answer.body).hexdigest() if has_rules else None
+        values = {
+            "type": "answer",
+            "needed_by": None if needed_by is None else str(needed_by),
+            "answer": answer.reason if answer.status is None else f"HTTP {answer.status}",
+            "access": FetchEvent.NOT_MODIFIED.value if is_confirmed else access.value,
+            "sha256": digest,
+            "replayed": answer.replayed,
+        }
+        if response is not None and response.request is not None:
+            record, has_body = self._response(url, date, response, response.request)
+            fields["WARC-Concurrent-To"] = record
+            if digest is not None:
+                self._bodies[digest] = has_body
+            if _is_http(response.request):
+                no_body, head = {"WARC-Payload-Digest": _digest(b"")}, _request_head(response.request)
+                self._add("request", url, date, head, HTTP_REQUEST, **fields, **no_body)
+        self._metadata(url, date, values, **fields)
+        self._flush()
+
+    def write_entry(self, origin: Origin, at: float, entry: Entry) -> None:
+        """What the crawl knows of the origin from now on; with the rules, if they are not in this file already."""
+        date, stored = iso_time(at), entry.stored
+        body = None
+        if stored is not None and stored.robots is not None:
+            digest = stored.sha256 or sha256(stored.robots.octets).hexdigest()
+            body = self._bodies.get(digest)
+            if body is None:  # It came from REP_STORAGE, which has it as it was read, not as it was received.
+                body = self._add("conversion", stored.url or entry.robots_url, date, stored.robots.octets, RESOURCE)
+                self._bodies[digest] = body
+        values = {"type": "robots.txt", "origin": str(origin), "at": date, "body": body, "entry": plain_values(entry)}
+        self._metadata(entry.robots_url, date, values)
+        self._flush()
+
+    def write_end(self, at: float, reason: str, lost: int) -> None:
+        """`lost`: what is not in the archive for want of time or space."""
+        self._metadata("urn:scrapy-rep:end", iso_time(at), {"type": "end", "reason": reason, "lost": lost})
+        self._flush()
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def _response(self, url: str, date: str, response: Response, request: Request) -> tuple[str, str]:
+        """The id of its record, and of the one that has its body: the same, or an earlier one with that body."""
+        codings = response.headers.get("Content-Encoding")
+        # A body that is not compressed is cut where it is read no further.
+        limit = self._limit + 1 if codings is None else 2 * self._limit
+        body = response.body[:limit]
+        digest = _digest(body)
+        fields = {"WARC-Payload-Digest": digest}
+        if response.ip_address is not None and not request.meta.get("proxy"):
+            fields["WARC-IP-Address"] = str(response.ip_address)
+        if len(response.body) > self._limit:
+            fields["WARC-Truncated"] = "length"
+        if not _is_http(request):
+            return (self._add("resource", url, date, body, RESOURCE, **fields),) * 2
+        head = _response_head(response)
+        first = self._first.get((url, digest)) if body else None
+        if first is not None:
+            fields |= {"WARC-Profile": f"{PROFILE}/identical-payload-digest", **first}
+            return self._add("revisit", url, date, head, HTTP_RESPONSE, **fields), first["WARC-Refers-To"]
+        if response.status == 304 and _is_conditional(request):
+            fields |= {"WARC-Profile": f"{PROFILE}/server-not-modified", **self._latest.get(url, {})}
+            return (self._add("revisit", url, date, head, HTTP_RESPONSE, **fields),) * 2
+        record = self._add("response", url, date, head + body, HTTP_RESPONSE, **fields)
+        self._latest[url] = self._first[url, digest] = {
+            "WARC-Refers-To": record,
+            "WARC-Refers-To-Target-URI": url,
+            "WARC-Refers-To-Date": date,
+            "WARC-Payload-Digest": digest,
+        }
+        return record, record
+
+    def _metadata(self, url: str, date: str, values: Mapping[str, Any], **fields: str) -> None:
+        self._add("metadata", url, date, json.dumps(values).encode(), METADATA, **fields)
+
+    def _add(self, kind: str, url: str, date: str, block: bytes, content_type: str, **fields: str) -> str:
+        """The new record's id. The block is written as it is: `warcio` would encode what is not ASCII in a header."""
+        record = f"<urn:uuid:{uuid4()}>"
+        # So that `warcio` writes the block of a revisit, too.
+        written_as = "response" if kind == "revisit" else kind
+        named = {"WARC-Type": kind, "WARC-Record-ID": record, "WARC-Target-URI": url, "WARC-Date": date, **fields}
+        headers = StatusAndHeaders("", list(named.items()), protocol="WARC/1.1")
+        start = self._buffer.tell()
+        try:
+            self._writer.write_record(
+                ArcWarcRecord("warc", written_as, headers, BytesIO(block), None, content_type, len(block))
+            )
+        except Exception:
+            self._buffer.truncate(start)  # no half of a record
+            self._buffer.seek(start)
+            raise
+        return record
+
+    def _flush(self) -> None:
+        """Write all records since the last time, or none of them."""
+        octets = memoryview(self._buffer.getvalue())
+        self._buffer.seek(0)
+        self._buffer.truncate()
+        if self._failure is not None:
+            raise self._failure
+        try:
+            written = 0
+            while written < len(octets):
+                written += os.write(self._file, octets[written:])
+        except OSError as exc:
+            self._failure = exc
+            os.ftruncate(self._file, self._size)
+            raise
+        self._size += len(octets)
+
+
+def _is_http(request: Request) -> bool:
+    return urlparse_cached(request).scheme in {"http", "https"}
+
+
+def _is_conditional(request: Request | None) -> bool:
+    return request is not None and ("If-None-Match" in request.headers or "If-Modified-Since" in request.headers)
+
+
+def _request_head(request: Request) -> bytes:
+    parts = urlparse_cached(request)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    head = f"{request.method} {target} HTTP/1.1\r\nHost: {parts.netloc.rpartition('@')[2]}\r\n"
+    return head.encode() + b"".join(_header_lines(request.headers)) + b"\r\n"
+
+
+def _response_head(response: Response) -> bytes:
+    """Scrapy does not keep the words after the status, so these are the usual ones."""
+    try:
+        phrase = HTTPStatus(response.status).phrase
+    except ValueError:
+        phrase = ""
+    return f"HTTP/1.1 {response.status} {phrase}\r\n".encode() + b"".join(_header_lines(response.headers)) + b"\r\n"
+
+
+def _header_lines(headers: Headers) -> Iterator[bytes]:
+    """One for each field; without credentials, and without a line end or a name that would forge another field."""
+    for name, values in headers.items():
+        if name.lower() not in _SECRET and _TOKEN.fullmatch(name):
+            shown = _RENAMED.get(name.lower(), name)
+            yield from (b"%s: %s\r\n" % (shown, _LINE_ENDS.sub(b" ", value)) for value in values)
+
+
+def _digest(body: bytes) -> str:
+    return f"sha256:{base64.b32encode(sha256(body).digest()).decode()}"

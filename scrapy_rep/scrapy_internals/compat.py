@@ -1,0 +1,52 @@
+"""What newer releases of Scrapy have and older ones, from 2.14 on, have not: Scrapy's own, or ours in its place."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import scrapy.core.downloader
+import scrapy.exceptions
+import scrapy.signals
+import scrapy.utils.asyncio
+import twisted.internet.error
+from scrapy.settings import BaseSettings
+from scrapy.utils.asyncio import is_asyncio_available
+from scrapy.utils.python import global_object_name
+from twisted.internet.task import deferLater
+
+
+async def _sleep(seconds: float) -> None:
+    if is_asyncio_available():
+        await asyncio.sleep(seconds)
+        return
+    from twisted.internet import reactor  # importing it installs one  # noqa: PLC0415
+
+    await deferLater(reactor, seconds)
+
+
+sleep: Callable[[float], Coroutine[Any, Any, None]] = getattr(scrapy.utils.asyncio, "sleep", _sleep)
+"""For so many seconds. Scrapy's since 2.18."""
+
+robots_parsed: object = getattr(scrapy.signals, "robots_parsed", object())
+"""The signal. Scrapy's since 2.18; it is not sent by older ones' own middleware."""
+
+DownloadTimeoutError: type[Exception] = getattr(
+    scrapy.exceptions, "DownloadTimeoutError", twisted.internet.error.TimeoutError
+)
+"""What a download handler raises. Scrapy's since 2.15, Twisted's before."""
+
+slot_clock: Callable[[], float] = time.monotonic if hasattr(scrapy.core.downloader, "monotonic") else time.time
+"""The seconds that a download slot's `lastseen` is in: monotonic since 2.16, since the epoch before."""
+
+
+def switch_off(settings: BaseSettings, middleware: type) -> None:
+    """Leave out a downloader middleware that Scrapy enables by default."""
+    name = "DOWNLOADER_MIDDLEWARES"
+    settings.set_in_component_priority_dict(name, middleware, None)
+    if not hasattr(settings, "get_component_priority_dict_with_base"):
+        # Before Scrapy 2.15 the class does not replace the path that Scrapy's own list has.
+        middlewares = {**settings.getdict(name), global_object_name(middleware): None}
+        settings.set(name, middlewares, settings.getpriority(name) or 0)

@@ -1,0 +1,32 @@
+"""What a crawl loses where a part of Scrapy is not as expected. It obeys robots.txt all the same."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from weakref import WeakKeyDictionary
+
+from scrapy.crawler import Crawler
+
+logger = logging.getLogger("scrapy_rep")
+
+COSTS: Mapping[str, str] = {
+    "Downloader.needs_backout": "Requests for a robots.txt count against CONCURRENT_REQUESTS, so dead origins slow the"
+    " crawl down",
+    "Downloader.slots": "REP_CRAWL_DELAY_MAX has no effect",
+    "Downloader._process_queue": "When the crawl stops, pages of an origin may wait for a robots.txt that nobody needs",
+    "ExecutionEngine._slot.close": "When the crawl stops, it waits for the robots.txt requests that are under way",
+    "ExecutionEngine._slot.nextcall": "Requests that waited for a robots.txt go on up to five seconds late",
+    "HTTP11DownloadHandler._pool": "The response headers of a robots.txt may be of any size",
+}
+"""Part -> what the crawl loses if it is missing or has been replaced."""
+
+_told: WeakKeyDictionary[Crawler, set[str]] = WeakKeyDictionary()
+
+
+def tell_without(crawler: Crawler, part: str) -> None:
+    """Log a WARNING, once a crawl for each part of COSTS."""
+    told = _told.setdefault(crawler, set())
+    if part not in told:
+        told.add(part)
+        logger.warning("%s: Scrapy's %s is missing in this crawl, or has been replaced", COSTS[part], part)

@@ -1,0 +1,309 @@
+"""`scrapy robots --archive` and `--recheck`: judged again, as the crawl did then."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import string
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawling import Crawl, CrawlSpider, Time, crawl, in_turn, with_clock
+from forked import run_python
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.http import Response
+from web import RULES, Site, Web, answer, redirect
+
+from scrapy_rep.commands.archived import Archive
+from scrapy_rep.commands.findings import Crawl as Asked
+from scrapy_rep.commands.rechecking import Judge, items_of
+from scrapy_rep.text import iso_time
+
+DAY = 24 * 3600.0
+AGENT = {"USER_AGENT": "ExampleBot/1.0"}
+
+
+class Kept(CrawlSpider):
+    """Its items are what each request's meta says, for those that were refused as well."""
+
+    def parse(self, response: Response, **_: Any) -> Any:
+        super().parse(response)
+        self.crawl.ends.append({"robots": response.meta["robots"]})
+
+    def failed(self, failure: Any) -> Any:
+        super().failed(failure)
+        self.crawl.ends.append({"robots": failure.request.meta["robots"]})
+
+
+async def kept(folder: Path, *requests: str | Request, **settings: Any) -> Crawl:
+    """Crawled with an archive and evidence; the items are in `items.jsonl`."""
+    settings = {**AGENT, "REP_ARCHIVE": folder / "a.warc.gz", "REP_EVIDENCE": True, **settings}
+    result = await crawl(*requests, settings=settings, spider=Kept)
+    (folder / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in result.ends))
+    return result
+
+
+def archive_in(folder: Path) -> Path:
+    (path,) = folder.glob("*.warc.gz")
+    return path
+
+
+def asked(folder: Path, *arguments: str, stdin: bytes = b"") -> tuple[int, list[str]]:
+    done = run_python("-m", "scrapy", "robots", *arguments, cwd=folder, stdin=stdin)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout.splitlines() or done.stderr.splitlines()
+
+
+def rechecked(folder: Path, items: list[dict[str, Any]] | None = None) -> list[str]:
+    """What is not as the archive says, in words: `refused URL why`."""
+    if items is not None:
+        (folder / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    judge = Judge(Archive([str(folder / "*.warc.gz")]), Asked())
+    found = [judge.checked(item) for item in items_of(str(folder / "items.jsonl"))]
+    return [f"{finding.word} {finding.url} {finding.why}" for finding in found if not finding.allowed]
+
+
+# The round trip.
+
+
+def some_rules(source: random.Random) -> bytes:
+    """A robots.txt with what files have, and some of what they should not have."""
+    lines = ["\ufeff" * source.randrange(2)]
+    for _ in range(source.randrange(1, 6)):
+        lines.append(source.choice(["User-agent: *", "User-Agent: ExampleBot", "user-agent: other", "nonsense"]))
+        for _ in range(source.randrange(6)):
+            path = "".join(source.choices("/ab*$%e9\u00e9", k=source.randrange(1, 5)))
+            lines.append(source.choice(["Disallow: /", "Allow: /", "disallow /", "Disallow:"]) + path)
+    end = source.choice(["\n", "\r\n", "\r"])
+    return end.join(lines).encode(source.choice(["utf-8", "utf-16", "latin-1"]), "replace")
+
+
+def some_path(source: random.Random) -> str:
+    return "/" + "".join(source.choices("ab/%e9", k=source.randrange(4))).replace("%", "%25")
+
+
+def some_answer(source: random.Random, others: list[Site]) -> dict[str, Any]:
+    body = some_rules(source)
+    answers = [
+        *[answer(body)] * 6,
+        answer(gzip.compress(body), headers={"Content-Encoding": "gzip"}),
+        answer(body + b"\n#" + b"x" * 600_000),
+        answer(body, status=source.choice([206, 404, 403, 429, 500, 503, 999])),
+        answer(body, kind=source.choice(["reset", "cut", "garbage"])),
+        redirect(source.choice(others).robots_url if others else "/elsewhere"),
+    ]
+    return source.choice(answers)
+
+
+@pytest.mark.parametrize("policy", ["rfc9309", "cautious"])
+@ensureDeferred
+async def test_each_request_of_a_crawl_is_judged_as_it_was(web: Web, tmp_path: Path, policy: str) -> None:
+    source = random.Random(policy)
+    sites: list[Site] = []
+    for _ in range(150):
+        sites.append(web.robots(some_answer(source, sites)))
+    urls = {source.choice(sites).url(some_path(source)) for _ in range(600)}
+    result = await kept(tmp_path, *urls, REP_STATUS_POLICY=policy, LOG_LEVEL="ERROR")
+    assert len(result.ends) == len(urls)
+    wrong = rechecked(tmp_path)
+    # The refused ones are those that the crawl has refused, and nothing else is told.
+    assert sorted(line.split(" ")[:2] for line in wrong) == sorted(["refused", url] for url in result.refused)
+    assert len(result.refused) > 50
+    assert len(result.pages) > 50
+
+
+@ensureDeferred
+async def test_after_each_change_the_robots_txt_of_its_time_decides(web: Web, tmp_path: Path) -> None:
+    """Rules, other rules, an outage with known rules, a long outage, a 404."""
+    down = answer(status=503)
+    site = web.robots([answer(RULES), answer("user-agent: *\ndisallow: /x\n"), down, down, answer(status=404)])
+    time = Time()
+    ends: list[dict[str, Any]] = []
+
+    class Turns(in_turn(time, DAY, DAY, DAY, DAY, 60, note=lambda end: end)):  # type: ignore[misc]
+        async def next(self, request: Request, end: str) -> AsyncIterator[Request]:
+            ends.append({"robots": request.meta["robots"]})
+            async for other in super().next(request, end):
+                yield other
+
+    settings = {**AGENT, "REP_ARCHIVE": tmp_path / "a.warc.gz", "REP_EVIDENCE": True}
+    await crawl(site.url("/x"), spider=Turns, robots=with_clock(time), settings=settings)
+    reasons = [(one["robots"]["allowed"], one["robots"]["answer"]) for one in ends]
+    assert reasons == [
+        (True, "HTTP 200"),
+        (False, "HTTP 200"),
+        (False, "HTTP 503"),
+        (False, "HTTP 503"),
+        (False, "HTTP 503"),
+        (True, "HTTP 404"),
+    ]
+    wrong = rechecked(tmp_path, ends)
+    assert [line.split(" ")[0] for line in wrong] == ["refused"] * 4
+
+
+@pytest.mark.parametrize("lifetime", [0, 3600])
+@ensureDeferred
+async def test_an_answer_that_is_past_its_time_at_once_decided_all_the_same(
+    web: Web, tmp_path: Path, lifetime: int
+) -> None:
+    site = web.robots(answer(RULES, headers={"Cache-Control": "max-age=0"}))
+    result = await kept(tmp_path, site.url("/1"), site.url("/2"), REP_LIFETIME_MIN=lifetime)
+    assert len(result.pages) == 2
+    assert rechecked(tmp_path) == []
+
+
+@ensureDeferred
+async def test_rules_from_a_storage_are_judged_again(web: Web, tmp_path: Path) -> None:
+    site, storage = web.robots(b"\xef\xbb\xbf" + RULES.encode()), f"sqlite://{tmp_path}/robots.db"
+    await crawl(site.url("/"), settings={"REP_STORAGE": storage})
+    await kept(tmp_path, site.url("/"), site.url("/private"), REP_STORAGE=storage)
+    (refused,) = rechecked(tmp_path)
+    assert refused.startswith(f"refused {site.url('/private')} by line 2")
+
+
+@ensureDeferred
+async def test_what_is_refused_for_its_purpose_is_refused_again(web: Web, tmp_path: Path) -> None:
+    site = web.robots("user-agent: *\ncontent-usage: /art train-ai=n\n")
+    settings = {"REP_PURPOSES": ["train-ai"], "REP_PURPOSES_REFUSE": True}
+    result = await kept(tmp_path, site.url("/"), site.url("/art"), **settings)
+    assert list(result.refused) == [site.url("/art")]
+    (line,) = rechecked(tmp_path)
+    assert line.startswith(f"refused {site.url('/art')} ")
+
+
+@ensureDeferred
+async def test_several_crawls_with_an_archive_each(web: Web, tmp_path: Path) -> None:
+    """One has other rules than the other, and each item is judged by those that it names."""
+    site, items = web.robots(RULES), []
+    for rules in (RULES, "user-agent: *\ndisallow: /other\n"):
+        site.change("/robots.txt", answer(rules))
+        items += (await kept(tmp_path, site.url("/other" if rules == RULES else "/private"))).ends
+    assert rechecked(tmp_path, items) == []
+    latest = items[1]["robots"]["decided_at"]
+    as_if_later = [{"robots": {**items[0]["robots"], "decided_at": latest}}]
+    assert rechecked(tmp_path, as_if_later) == [], "the other crawl may know it still"
+    without = [{"url": site.url("/other"), "time": latest}]
+    assert [line.split(" ")[0] for line in rechecked(tmp_path, without)] == ["refused"]
+
+
+# What is not as the archive says.
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"sha256": "0" * 64}, "the item says sha256 '00000000"),
+        ({"line": 7, "rule": "Allow: /"}, "the item says rule 'Allow: /', the archive None"),
+        ({"received_at": "2026-01-01T00:00:00Z"}, "the item says received_at"),
+        ({"decided_at": "2000-01-01T00:00:00Z"}, "the archive has nothing of ORIGIN before"),
+        ({"decided_at": "2100-01-01T00:00:00Z"}, "what the archive has was past its time at 2100-01-01T00"),
+        ({"decided_at": "soon"}, "it is no JSON object with a URL and a time"),
+        ({"decided_at": float("inf")}, "it is no JSON object with a URL and a time"),
+        ({"url": "http://elsewhere.example/"}, "the archive has nothing of http://elsewhere.example"),
+        ({"url": 5}, "it has neither 'robots' nor 'url'"),
+        ({"url": "nonsense"}, "the URL has no origin"),
+        ({"product_tokens": ["a b"]}, "'a b' is not a product token"),
+        ({"product_tokens": 7}, "'int' object is not iterable"),
+    ],
+    ids=str,
+)
+@ensureDeferred
+async def test_evidence_that_was_changed(web: Web, tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    site = web.robots(RULES)
+    item = (await kept(tmp_path, site.url("/"))).ends[0]["robots"]
+    (line,) = rechecked(tmp_path, [{"robots": {**item, **change}}])
+    assert line.startswith("can't tell ")
+    assert said.replace("ORIGIN", site.origin) in line
+
+
+@ensureDeferred
+async def test_what_was_fetched_against_robots_txt_is_found(web: Web, tmp_path: Path) -> None:
+    site = web.robots(RULES)
+    await kept(tmp_path, site.url("/private"), REP_SHADOW=True)
+    (line,) = rechecked(tmp_path)
+    assert line.startswith(f"refused {site.url('/private')} by line 2, Disallow: /private")
+
+
+@ensureDeferred
+async def test_a_body_that_was_changed_in_the_archive(web: Web, tmp_path: Path) -> None:
+    site = web.robots(RULES)
+    await kept(tmp_path, site.url("/"))
+    path = archive_in(tmp_path)
+    octets = gzip.decompress(path.read_bytes()).replace(b"disallow: /private", b"disallow: /forged!")
+    path.write_bytes(b"".join(gzip.compress(b"WARC/1.1\r\n" + part) for part in octets.split(b"WARC/1.1\r\n")[1:]))
+    (line,) = rechecked(tmp_path)
+    assert "is damaged: the body of this robots.txt is not what was received" in line
+
+
+@ensureDeferred
+async def test_an_archive_that_was_cut_anywhere(web: Web, tmp_path: Path) -> None:
+    sites = [web.robots(RULES) for _ in range(3)]
+    await kept(tmp_path, *[site.url("/") for site in sites])
+    path = archive_in(tmp_path)
+    octets, found = path.read_bytes(), []
+    for size in range(400, len(octets), 97):
+        path.write_bytes(octets[:size])
+        found.append(len(rechecked(tmp_path)))
+    assert sorted(set(found)) == [0, 1, 2, 3]
+    assert found == sorted(found, reverse=True), "the more there is, the more can be told"
+
+
+# The command.
+
+
+@ensureDeferred
+async def test_what_the_command_prints(web: Web, tmp_path: Path) -> None:
+    site = web.robots(RULES)
+    before = iso_time(0)
+    await kept(tmp_path, site.url("/"), site.url("/private"), REP_SHADOW=True)
+    site.change("/robots.txt", answer("user-agent: *\ndisallow: /\n"))
+    name = archive_in(tmp_path).name
+    status, lines = asked(tmp_path, "--archive", name, site.url("/"), site.url("/private"))
+    assert (status, lines[1].split()[0]) == (1, "allowed")
+    assert "refused      by line 2, Disallow: /private (group of '*')" in "\n".join(lines)
+    status, (line,) = asked(tmp_path, "--archive", "a-*.warc.gz", "-", stdin=site.url("/").encode())
+    assert (status, line.split("\t")[0]) == (0, "allowed")
+    status, lines = asked(tmp_path, "--archive", "*.warc.gz", "--at", before, site.url("/"))
+    assert (status, lines[1].split()[:2]) == (3, ["can't", "tell"])
+    status, lines = asked(tmp_path, "--archive", "*.warc.gz", "--agent", "Other", "--json", site.url("/"))
+    assert (status, json.loads(lines[0])["product_tokens"]) == (0, ["Other"])
+
+    status, (line,) = asked(tmp_path, "--archive", name, name, "--recheck", "items.jsonl")
+    assert (status, line.split("\t")[:2]) == (1, ["refused then", site.url("/private")])
+    status, lines = asked(tmp_path, "--archive", name, "--recheck", "items.jsonl", "--now")
+    assert status == 1
+    assert sorted(line.split("\t")[:2] for line in lines) == [
+        ["refused now", site.url("/")],
+        ["refused now", site.url("/private")],
+        ["refused then", site.url("/private")],
+    ]
+    status, lines = asked(tmp_path, "--recheck", "items.jsonl", "--now", "--json")
+    assert [json.loads(line)["when"] for line in lines] == ["now", "now"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--at now http://example.com", "--at 'now' is no time; give one such as 2026-05-17T09:30:00Z"),
+        ("--at 2026-01-01 http://example.com", "--at needs --archive"),
+        ("--archive x.warc.gz", "give a URL"),
+        ("--archive x.warc.gz --cached http://example.com", "--archive excludes --file, --cached, --forget"),
+        ("--archive x.warc.gz http://example.com", "there is no file x.warc.gz"),
+        ("--archive notes.warc.gz http://example.com", "notes.warc.gz cannot be read"),
+        ("--recheck items.jsonl", "--recheck needs --archive, --now or both"),
+        ("--recheck items.jsonl --now http://example.com", "give URLs or --recheck, not both"),
+        ("--recheck items.jsonl --now", "items.jsonl: [Errno 2] No such file"),
+        ("--archive x.warc.gz --recheck i --at 2026-01-01", "leave out --at"),
+        ("--now http://example.com", "--now needs --recheck"),
+    ],
+)
+def test_wrong_usage(tmp_path: Path, arguments: str, said: str) -> None:
+    (tmp_path / "notes.warc.gz").write_text(string.ascii_letters)
+    done = run_python("-m", "scrapy", "robots", *arguments.split(), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

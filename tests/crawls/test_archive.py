@@ -1,0 +1,319 @@
+"""REP_ARCHIVE: what robots.txt files answered, as WARC records that others can read."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import os
+import random
+import sys
+import time
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawling import Crawl, Time, crawl, in_turn, with_clock
+from processes import crawl_process, crawled
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.http import Headers
+from warcs import Record, checked, records
+from web import RULES, Site, Web, answer, redirect
+
+from scrapy_rep.extensions import archive
+from scrapy_rep.extensions.warc_file import WarcFile, _header_lines
+
+OCTETS = RULES.encode()
+
+
+async def archived(folder: Path, *requests: str | Request, **settings: Any) -> Crawl:
+    result = await crawl(*requests, settings={"REP_ARCHIVE": folder / "robots.warc.gz", **settings})
+    assert checked(folder) == ""
+    return result
+
+
+def of(site: Site, folder: Path, *kinds: str) -> list[Record]:
+    return [record for record in records(folder) if record.url == site.robots_url and record.kind in kinds]
+
+
+# What is in it.
+
+
+@ensureDeferred
+async def test_an_answer_with_its_request_and_what_it_meant(web: Web, tmp_path: Path) -> None:
+    site = web.robots(answer(RULES, headers={"X-Made-By": "hand", "ETag": '"1"'}))
+    result = await archived(tmp_path, site.url("/"), site.url("/private"), USER_AGENT="ExampleBot/1.0")
+    response, request, meaning, known = of(site, tmp_path, "response", "request", "metadata")
+    assert response.http.statusline == "200 OK"
+    assert response.http["X-Made-By"] == "hand"
+    assert response.body == OCTETS
+    assert response.fields["WARC-IP-Address"] == "127.0.0.1"
+    assert request.http["User-Agent"] == "ExampleBot/1.0"
+    assert request.http["Host"] == site.origin.removeprefix("http://")
+    assert {r.fields["WARC-Concurrent-To"] for r in (request, meaning)} == {response.fields["WARC-Record-ID"]}
+    digest = sha256(OCTETS).hexdigest()
+    assert meaning.values == {
+        "type": "answer",
+        "needed_by": site.origin,
+        "answer": "HTTP 200",
+        "access": "success",
+        "sha256": digest,
+        "replayed": False,
+    }
+    assert known.values["origin"] == site.origin
+    assert known.values["body"] == response.fields["WARC-Record-ID"]
+    assert known.values["entry"]["stored"]["sha256"] == digest
+    assert (result.stats["rep/archive/answers"], result.stats.get("rep/archive/lost")) == (1, None)
+
+
+@ensureDeferred
+async def test_the_first_record_says_who_wrote_it_and_the_last_that_it_is_complete(web: Web, tmp_path: Path) -> None:
+    await archived(tmp_path, web.robots(RULES).url("/"), USER_AGENT="ExampleBot/1.0")
+    first, *_, last = records(tmp_path)
+    said = dict(line.split(": ", 1) for line in first.body.decode().splitlines())
+    assert said["software"].startswith("scrapy-rep/")
+    assert (said["product-tokens"], said["status-policy"], said["body-limit"]) == ("ExampleBot", "'rfc9309'", "512000")
+    assert (first.kind, first.fields.protocol) == ("warcinfo", "WARC/1.1")
+    assert last.values == {"type": "end", "reason": "finished", "lost": 0}
+
+
+@ensureDeferred
+async def test_redirects_and_errors_have_records_of_their_own(web: Web, tmp_path: Path) -> None:
+    target = web.robots(answer("nothing here", status=404))
+    site = web.robots(redirect(target.robots_url))
+    await archived(tmp_path, site.url("/"))
+    assert [r.http.statusline for r in records(tmp_path) if r.kind == "response"] == [
+        "301 Moved Permanently",
+        "404 Not Found",
+    ]
+    (response,) = of(target, tmp_path, "response")
+    assert response.body == b"nothing here"
+    assert {r.values["needed_by"] for r in of(target, tmp_path, "metadata")} == {site.origin}
+    (_, known) = of(site, tmp_path, "metadata")
+    assert known.values["entry"]["stored"]["url"] == target.robots_url
+    assert known.values["body"] is None, "there are no rules"
+
+
+@pytest.mark.parametrize("kind", ["reset", "garbage", "cut"])
+@ensureDeferred
+async def test_a_failure_says_why(web: Web, tmp_path: Path, kind: str) -> None:
+    site = web.robots(answer(RULES, kind=kind))
+    await archived(tmp_path, site.url("/"))
+    assert len(of(site, tmp_path, "response")) == (kind == "cut")
+    failure, known = of(site, tmp_path, "metadata")
+    assert (failure.values["access"], failure.values["sha256"]) == ("unreachable", None)
+    assert failure.values["answer"] == known.values["entry"]["outage"]["reason"] != ""
+
+
+@ensureDeferred
+async def test_what_is_confirmed_or_repeated_is_not_written_again(web: Web, tmp_path: Path) -> None:
+    site = web.robots([answer(RULES, headers={"ETag": '"1"'}), answer(status=304), answer(RULES)])
+    day, now = 24 * 3600.0, Time()
+    spider = in_turn(now, day, day)
+    await crawl(
+        site.url("/"), spider=spider, robots=with_clock(now), settings={"REP_ARCHIVE": tmp_path / "robots.warc.gz"}
+    )
+    assert checked(tmp_path) == ""
+    first, confirmed, repeated = of(site, tmp_path, "response", "revisit")
+    assert [r.kind for r in (first, confirmed, repeated)] == ["response", "revisit", "revisit"]
+    profiles = [r.fields["WARC-Profile"].rpartition("/")[2] for r in (confirmed, repeated)]
+    assert profiles == ["server-not-modified", "identical-payload-digest"]
+    assert confirmed.http.statusline == "304 Not Modified"
+    for revisit in (confirmed, repeated):
+        assert revisit.fields["WARC-Refers-To-Target-URI"] == site.robots_url
+        assert revisit.fields["WARC-Refers-To-Date"] == first.fields["WARC-Date"]
+    access = [r.values["access"] for r in of(site, tmp_path, "metadata") if r.values["type"] == "answer"]
+    assert access == ["success", "not modified", "success"]
+    bodies = {r.values["body"] for r in of(site, tmp_path, "metadata") if r.values["type"] == "robots.txt"}
+    assert bodies == {first.fields["WARC-Record-ID"]}
+
+
+@ensureDeferred
+async def test_rules_from_a_storage_are_there_although_nobody_answered(web: Web, tmp_path: Path) -> None:
+    site, storage = web.robots(RULES), f"sqlite://{tmp_path}/robots.db"
+    await crawl(site.url("/"), settings={"REP_STORAGE": storage})
+    await archived(tmp_path, site.url("/"), REP_STORAGE=storage)
+    rules, known = of(site, tmp_path, "conversion", "response", "metadata")
+    assert (rules.kind, rules.body) == ("conversion", OCTETS)
+    assert known.values["body"] == rules.fields["WARC-Record-ID"]
+    assert known.values["entry"]["stored"]["sha256"] == sha256(OCTETS).hexdigest()
+
+
+@ensureDeferred
+async def test_credentials_are_left_out(web: Web, tmp_path: Path) -> None:
+    site = web.robots(RULES)
+    headers = {"Authorization": "Basic aaaa", "Proxy-Authorization": "Basic bbbb"}
+    await archived(tmp_path, Request(site.url("/"), headers=headers), DEFAULT_REQUEST_HEADERS=headers)
+    assert site.robots_requests[0]["headers"]["Authorization"] == "Basic aaaa"
+    (request,) = of(site, tmp_path, "request")
+    assert "authorization" not in str(request.http).lower()
+
+
+# What strangers write.
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param([("X-A", "\xe9\x00\x1f\u00ff"), ("X-B", "")], id="any octet"),
+        pytest.param([("X-C", "d: e\tf "), ("Transfer-Codings", "x" * 10_000)], id="long"),
+        pytest.param([("Content-Encoding", "gzip, nonsense")], id="unknown coding"),
+        pytest.param([("Content-Encoding", "gzip")], id="not compressed at all"),
+        pytest.param([("Content-Type", "text/plain\x0b\x0cX-Forged: 1")], id="other line ends"),
+    ],
+)
+@ensureDeferred
+async def test_header_fields_of_a_stranger(web: Web, tmp_path: Path, headers: list[tuple[str, str]]) -> None:
+    site = web.robots(answer(RULES, headers=headers))
+    await archived(tmp_path, site.url("/"))
+    (response,) = of(site, tmp_path, "response")
+    assert response.body == OCTETS
+    assert "X-Forged" not in dict(response.http.headers)
+
+
+def test_a_line_end_in_a_header_field_forges_no_other(tmp_path: Path) -> None:
+    headers = Headers({"X-A": "1\r\nX-Forged: 2\r\n\r\nbody", "X\r\nB": "3", "Transfer-Encoding": "chunked"})
+    assert list(_header_lines(headers)) == [
+        b"X-A: 1 X-Forged: 2 body\r\n",
+        b"X-Crawler-Transfer-Encoding: chunked\r\n",
+    ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(answer(b"#" * 2**20, times=50), id="50 MB"),
+        pytest.param(answer(b"user-agent: *\n", kind="endless"), id="endless"),
+        pytest.param(answer(gzip.compress(bytes(50 * 2**20)), headers={"Content-Encoding": "gzip"}), id="bomb"),
+        pytest.param(answer(os.urandom(200_000)), id="noise"),
+        pytest.param(answer(b"WARC/1.1\r\nWARC-Type: response\r\n\r\n" * 3), id="WARC in WARC"),
+    ],
+)
+@ensureDeferred
+async def test_bodies_of_a_stranger(web: Web, tmp_path: Path, body: dict[str, Any]) -> None:
+    site = web.robots(body)
+    await archived(tmp_path, site.url("/"))
+    (response,) = of(site, tmp_path, "response")
+    assert 0 < len(response.body) <= 512_001
+    assert (response.fields["WARC-Truncated"] == "length") is (len(response.body) > 512_000)
+    assert len(records(tmp_path)) == 6
+
+
+@ensureDeferred
+async def test_a_compressed_body_is_kept_as_it_came(web: Web, tmp_path: Path) -> None:
+    octets = gzip.compress(OCTETS)
+    site = web.robots(answer(octets, headers={"Content-Encoding": "gzip"}))
+    await archived(tmp_path, site.url("/"))
+    (response,) = of(site, tmp_path, "response")
+    assert (response.body, response.http["Content-Encoding"]) == (octets, "gzip")
+    meaning, _ = of(site, tmp_path, "metadata")
+    assert meaning.values["sha256"] == sha256(OCTETS).hexdigest()
+
+
+# Start, kill, full disk.
+
+
+@ensureDeferred
+async def test_without_warcio_the_crawl_does_not_start(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"REP_ARCHIVE is 'x\.warc\.gz', which needs warcio: pip install warcio"):
+        await crawl(web.robots(RULES).url("/"), settings={"REP_ARCHIVE": "x.warc.gz"})
+
+
+@pytest.mark.parametrize("path", ["robots.warc", "s3://bucket/x.warc.gz", "%(nonsense)s.warc.gz", "/proc/x/y.warc.gz"])
+@ensureDeferred
+async def test_a_path_where_no_archive_can_be(web: Web, path: str) -> None:
+    with pytest.raises(ValueError, match=r"REP_ARCHIVE is .*set it to"):
+        await crawl(web.robots(RULES).url("/"), settings={"REP_ARCHIVE": path})
+
+
+def test_two_processes_write_a_file_each(web: Web, tmp_path: Path) -> None:
+    site = web.robots(RULES)
+    settings = {"REP_ARCHIVE": str(tmp_path / "%(name)s.warc.gz")}
+    with crawl_process([site.url("/1")], settings) as one, crawl_process([site.url("/2")], settings) as other:
+        assert one.ended().pages + other.ended().pages == [site.url("/1"), site.url("/2")]
+    assert checked(tmp_path) == ""
+    assert [path.name.startswith("tells-all-") for path in tmp_path.iterdir()] == [True, True]
+    assert len(of(site, tmp_path, "response")) == 2
+
+
+@pytest.mark.parametrize(
+    "kills", [3, pytest.param(50, marks=pytest.mark.full_size)], ids=["a few times", "fifty times"]
+)
+def test_a_crawl_that_is_killed_leaves_what_was_written(web: Web, tmp_path: Path, kills: int) -> None:
+    sites = [web.robots(RULES + f"# {os.urandom(2_000).hex()}") for _ in range(100)]
+    random.seed(kills)
+    complete: list[int] = []
+    for number in range(kills):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with crawl_process([s.url("/") for s in sites], {"REP_ARCHIVE": str(folder / "a.warc.gz")}) as process:
+            give_up_at = time.monotonic() + 20
+            while not list(folder.glob("*.warc.gz")) and time.monotonic() < give_up_at:
+                time.sleep(0.005)
+            time.sleep(random.uniform(0, 0.4))
+            process.killed()
+        assert checked(folder) == ""
+        complete.append(len(records(folder)))
+    assert min(complete) >= 1
+    assert max(complete) > 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its files have no limit")
+@pytest.mark.parametrize("required", [False, True])
+def test_a_full_disk_ends_the_archive_but_not_the_crawl_unless_that_is_required(
+    web: Web, tmp_path: Path, required: bool
+) -> None:
+    sites = [web.robots(RULES + f"# {os.urandom(3_000).hex()}") for _ in range(60)]
+    settings = {
+        "REP_ARCHIVE": str(tmp_path / "a.warc.gz"),
+        "REP_ARCHIVE_REQUIRED": required,
+        "EXTENSIONS": {"small_files.SmallFiles": 0},
+        "FILE_SIZE": 100_000,
+        "LOG_LEVEL": "WARNING",
+        "CONCURRENT_REQUESTS": 2,
+        "REP_FETCH_CONCURRENCY": 2,
+    }
+    ended = crawled([site.url("/") for site in sites], settings)
+    (error,) = (line for line in ended.warnings if " ERROR: " in line)
+    assert "REP_ARCHIVE" in error
+    assert "File too large" in error
+    assert ended.stats["rep/archive/lost"] > 1
+    assert ended.stats["finish_reason"] == (archive.REASON if required else "finished")
+    assert (len(ended.pages) == len(sites)) is not required
+    assert checked(tmp_path) == "", "what was written by half is cut off"
+    assert max(path.stat().st_size for path in tmp_path.iterdir()) <= 100_000
+
+
+@ensureDeferred
+async def test_what_the_disk_is_too_slow_for_is_lost_and_counted(
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MAX_QUEUED", 8_000)
+    slow, write_answer = 0.3, WarcFile.write_answer
+
+    def writes_slowly(*args: Any, **more: Any) -> None:
+        time.sleep(slow)
+        write_answer(*args, **more)
+
+    monkeypatch.setattr(WarcFile, "write_answer", writes_slowly)
+    sites = [web.robots(RULES) for _ in range(5)]
+    result = await archived(tmp_path, *[site.url("/") for site in sites])
+    assert len(result.pages) == len(sites)
+    assert result.stats["rep/archive/lost"] > 0
+    (error,) = result.messages(logging.ERROR)
+    assert "is not complete: more than 8,000 bytes wait to be written" in error
+    assert records(tmp_path)[-1].values["lost"] == result.stats["rep/archive/lost"]
+
+
+@ensureDeferred
+async def test_a_disk_that_hangs_does_not_keep_the_crawl_from_ending(
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "CLOSING", 0.1)
+    monkeypatch.setattr(WarcFile, "write_entry", lambda *_: time.sleep(3))
+    began = time.monotonic()
+    result = await archived(tmp_path, web.robots(RULES).url("/"))
+    assert time.monotonic() - began < 2
+    assert result.stats["rep/archive/lost"] == 3

@@ -1,0 +1,121 @@
+"""REP_BYPASSED: pages that a handler fetched in spite of robots.txt, because it follows redirects by itself."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from crawling import Crawl, CrawlSpider, FollowsByItself, crawl
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.http import Response
+from scrapy.utils.asyncio import sleep
+from scrapy.utils.defer import deferred_from_coro
+from web import RULES, Site, Web, answer, redirect
+
+HANDLER: dict[str, Any] = {"DOWNLOAD_HANDLERS": {"http": FollowsByItself}}
+DROP: dict[str, Any] = {**HANDLER, "REP_BYPASSED": "drop"}
+SECRET = answer("secret")
+
+
+def warnings(result: Crawl) -> list[str]:
+    return [message for message in result.messages(logging.WARNING) if "rep/bypassed" in message]
+
+
+def leads_to(web: Web, other: Site) -> Site:
+    return web.site({"/robots.txt": answer(RULES), "*": redirect(other.url("/private"))})
+
+
+@ensureDeferred
+async def test_by_default_it_is_counted_and_logged_once(web: Web) -> None:
+    site = web.site({"/robots.txt": answer(RULES), "/private/x": SECRET, "*": redirect("/private/x")})
+    urls = [site.url(f"/{n}") for n in range(3)]
+    result = await crawl(*urls, settings=HANDLER)
+    assert [page.text for page in result.pages.values()] == ["secret"] * 3
+    assert result.stats["rep/bypassed"] == 3
+    (warning,) = warnings(result)
+    assert warning.endswith("REP_BYPASSED = 'drop' drops such pages")
+    assert f"followed {site.url('/')}" in warning
+    assert f"to {site.url('/private/x')}. Forbidden by robots.txt ({site.robots_url}, line 2" in warning
+    assert "robotstxt/forbidden" not in result.stats
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["known", "asked-for"])
+@ensureDeferred
+async def test_it_is_dropped_by_the_rules_of_where_it_led(web: Web, is_known: bool) -> None:
+    other = web.site({"/robots.txt": answer(RULES), "/private": SECRET})
+    site = leads_to(web, other)
+    first = [other.url("/")] if is_known else []
+    settings = {**DROP, "CONCURRENT_REQUESTS": 1}
+    result = await crawl(*first, site.url("/page"), settings=settings)
+    assert list(result.pages) == first
+    assert str(result.refused[site.url("/page")]) == (
+        f"Forbidden by robots.txt ({other.robots_url}, line 2, group of '*': Disallow: /private)"
+    )
+    assert len(other.robots_requests) == 1
+    assert (result.stats["rep/bypassed"], result.stats["robotstxt/forbidden"]) == (1, 1)
+    assert warnings(result)[0].endswith("Such pages are dropped")
+    assert result.tracebacks == []
+
+
+@pytest.mark.parametrize("why", ["allowed", "exempt", "not-obeyed", "robots.txt", "dry-run"])
+@ensureDeferred
+async def test_these_are_not_dropped(web: Web, why: str) -> None:
+    other = web.robots("user-agent: *\nallow: /\n" if why == "allowed" else RULES)
+    path = "/robots.txt" if why == "robots.txt" else "/private"
+    site = web.site({"/robots.txt": answer(RULES), "*": redirect(other.url(path))})
+    meta = {"dont_obey_robotstxt": True} if why == "not-obeyed" else {}
+    settings = {**DROP, "REP_EXEMPT": [other.origin] if why == "exempt" else [], "REP_SHADOW": why == "dry-run"}
+    result = await crawl(Request(site.url("/"), meta=meta), settings=settings)
+    assert list(result.pages) == [site.url("/")]
+    assert result.stats.get("rep/bypassed", 0) == (why == "dry-run")
+
+
+class Says(HTTP11DownloadHandler):
+    """Says that the response came from elsewhere."""
+
+    url = ""
+
+    async def download_request(self, request: Request) -> Response:
+        response = await super().download_request(request)
+        return response if "robots.txt" in request.url else response.replace(url=self.url)
+
+
+@pytest.mark.parametrize("url", ["about:blank", "http://[::1", "http://", "HTTP:", "", "data:,x"])
+@ensureDeferred
+async def test_whatever_a_handler_says(web: Web, url: str) -> None:
+    site = web.robots(RULES)
+    handler = type("SaysThis", (Says,), {"url": url})
+    result = await crawl(site.url("/"), settings={**DROP, "DOWNLOAD_HANDLERS": {"http": handler}})
+    assert list(result.pages) == [site.url("/")]
+    assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_a_fragment_is_no_difference(web: Web) -> None:
+    site = web.robots(RULES)
+    free = Request(site.url("/page#part"))
+    result = await crawl(free, settings={"DOWNLOAD_HANDLERS": {"http": type("S", (Says,), {"url": site.url("/page")})}})
+    assert len(result.pages) == 1
+    assert "rep/bypassed" not in result.stats
+
+
+@ensureDeferred
+async def test_a_robots_txt_that_never_answers_holds_up_no_closing(web: Web) -> None:
+    other = web.site({"/robots.txt": answer(kind="hang"), "/private": SECRET})
+    site = leads_to(web, other)
+
+    class Closes(CrawlSpider):
+        async def start(self) -> Any:
+            async for request in super().start():
+                yield request
+            while "/robots.txt" not in other.targets:
+                await sleep(0.05)
+            deferred_from_coro(self.crawler.engine.close_spider_async(reason="enough"))
+
+    result = await crawl(site.url("/"), spider=Closes, settings=DROP)
+    assert result.stats["finish_reason"] == "enough"
+    assert result.pages == {}
+    assert result.tracebacks == []

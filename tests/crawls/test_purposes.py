@@ -1,0 +1,316 @@
+"""REP_PURPOSES: what a page may be used for, in its response, in the stats, and refused if the crawl asks for it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawling import Crawl, CrawlSpider, FollowsByItself, crawl
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from web import Site, Web, answer, redirect
+
+from scrapy_rep import RepMiddleware
+from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.protocol.robotstxt.preferences import Usage
+from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS, VerdictReason
+from scrapy_rep.signals import robots_available
+
+PREFERENCES = """user-agent: *
+disallow: /private
+content-usage: train-ai=y
+content-usage: /art/ train-ai=n
+content-signal: search=yes
+content-signal: /shop/ search=no
+"""
+PURPOSES = {"REP_PURPOSES": ["train-ai", "search"]}
+REFUSE = {**PURPOSES, "REP_PURPOSES_REFUSE": True}
+
+
+def usage(result: Crawl) -> dict[str, Any]:
+    """By path."""
+    pages = result.pages.items()
+    return {"/" + url.split("/", 3)[3]: page.meta.get("robots_usage", "not there") for url, page in pages}
+
+
+def usage_stats(result: Crawl) -> dict[str, int]:
+    begin = "rep/usage/"
+    return {name.removeprefix(begin): n for name, n in result.stats.items() if name.startswith(begin)}
+
+
+def site_of(web: Web, **headers: str) -> Site:
+    """An origin with these preferences; `headers`: Content-Usage by page."""
+    routes = {f"/{page}": answer("page", headers={"Content-Usage": value}) for page, value in headers.items()}
+    return web.site({"/robots.txt": answer(PREFERENCES), **routes})
+
+
+# In the response.
+
+
+@ensureDeferred
+async def test_each_response_carries_what_its_robots_txt_says(web: Web) -> None:
+    site, silent = site_of(web), web.site()
+    urls = [site.url("/"), site.url("/art/1"), site.url("/shop/1"), site.url("/private"), silent.url("/silent")]
+    result = await crawl(*urls, settings=PURPOSES)
+    assert usage(result) == {
+        "/": {"train-ai": True, "search": True},
+        "/art/1": {"train-ai": False, "search": True},
+        "/shop/1": {"train-ai": True, "search": False},
+        "/silent": {},
+    }
+    assert json.loads(json.dumps(usage(result))) == usage(result)
+    assert usage_stats(result) == {
+        "train-ai/allowed": 2,
+        "train-ai/disallowed": 1,
+        "train-ai/unknown": 1,
+        "search/allowed": 2,
+        "search/disallowed": 1,
+        "search/unknown": 1,
+    }
+    (refused,) = result.refused.values()
+    assert refused.verdict.reason is VerdictReason.RULE
+    assert refused.verdict.usage == Usage(), "no preferences are implied for what may not be fetched"
+
+
+@ensureDeferred
+async def test_without_purposes_nothing_is_evaluated(web: Web) -> None:
+    result = await crawl(site_of(web, a="train-ai=n").url("/a"), settings={"REP_PURPOSES_REFUSE": True})
+    assert usage(result) == {"/a": "not there"}
+    assert usage_stats(result) == {}
+    (warning,) = result.messages()
+    assert RepMiddleware.of(result.crawler).before_fetch == [], "so that no verdict is made for what is allowed"
+    assert warning.startswith("REP_PURPOSES_REFUSE refuses nothing, because REP_PURPOSES is empty: set that to")
+
+
+@ensureDeferred
+async def test_listeners_and_spiders_can_ask_for_it(web: Web) -> None:
+    site = site_of(web)
+    noted: list[Any] = []
+
+    class Asks(CrawlSpider):
+        async def parse(self, response: Response, **_: Any) -> None:
+            verdict = await RepMiddleware.of(self.crawler).verdict(site.url("/art/1"))
+            noted.append((verdict.allowed, verdict.purpose, dict(verdict.usage or {})))
+
+    def available(info: OriginInfo) -> None:
+        assert info.robots is not None
+        noted.append(dict(info.robots.usage(site.url("/shop/1"), "NewsBot")))
+
+    def prepare(crawler: Crawler) -> None:
+        crawler.signals.connect(available, signal=robots_available, weak=False)
+
+    await crawl(site.url("/"), settings=REFUSE, spider=Asks, prepare=prepare)
+    first, second = noted
+    assert first == {"train-ai": True, "search": False}
+    assert second == (False, "train-ai", {"train-ai": False, "search": True})
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        pytest.param(["train-ai=n"], {"train-ai": False, "search": True}, id="attach-2-disallowed-beats-allowed"),
+        pytest.param(["search=y"], {"train-ai": True, "search": True}, id="attach-2-both-allow"),
+        pytest.param(["train-ai=n", "search=n"], {"train-ai": False, "search": False}, id="rfc9110-5.3-one-list"),
+        pytest.param(
+            ["train-ai=n", "train-ai=y"], {"train-ai": True, "search": True}, id="vocab-6.5.1-the-last-counts"
+        ),
+        pytest.param(["train-ai=n,"], {"train-ai": True, "search": True}, id="vocab-6.5.1-what-can-not-be-parsed"),
+        pytest.param(["/ train-ai=n"], {"train-ai": True, "search": True}, id="attach-2-a-header-has-no-path"),
+        pytest.param(["\xff\0" * 9], {"train-ai": True, "search": True}, id="attach-7-any-bytes"),
+    ],
+)
+@ensureDeferred
+async def test_the_stricter_of_robots_txt_and_header_counts(
+    web: Web, headers: list[str], expected: dict[str, bool]
+) -> None:
+    page = answer("page", headers=[("Content-Usage", value) for value in headers])
+    site = web.site({"/robots.txt": answer(PREFERENCES), "/a": page})
+    assert usage(await crawl(site.url("/a"), settings=PURPOSES)) == {"/a": expected}
+
+
+class Copies(CrawlSpider):
+    """Goes on to another page with all the meta of the first, as spiders do."""
+
+    def parse(self, response: Response, **_: Any) -> Any:
+        super().parse(response)
+        if target := response.meta.get("then"):
+            meta = {**response.meta, "then": None}
+            yield self.prepared(Request(target, meta=meta, errback=self.note, dont_filter=True))
+
+    def note(self, failure: Any) -> None:
+        self.crawl.ends.append((type(failure.value).__name__, failure.request.meta.get("robots_usage")))
+
+
+@ensureDeferred
+async def test_no_value_survives_in_the_meta_of_another_request(web: Web) -> None:
+    site, silent = site_of(web), web.site({"/cut": answer("x" * 200, kind="cut")})
+    forbids = web.robots("user-agent: *\ndisallow: /no\n")
+    targets = [silent.url("/ok"), silent.url("/cut"), forbids.url("/no")]
+    requests = [Request(site.url(f"/{at}"), meta={"then": target}) for at, target in enumerate(targets)]
+    free = Request(silent.url("/free"), meta={"robots_usage": {"search": True}, "dont_obey_robotstxt": True})
+    result = await crawl(*requests, free, settings=PURPOSES, spider=Copies)
+    both = {"train-ai": True, "search": True}
+    assert usage(result) == {"/0": both, "/1": both, "/2": both, "/ok": {}, "/free": {}}
+    assert sorted(result.ends) == [("ForbiddenByRobots", None), ("ResponseDataLossError", None)]
+
+
+class Redirected(CrawlSpider):
+    """Sees the page, and no redirect before it."""
+
+    def prepared(self, request: str | Request) -> Request:
+        prepared = super().prepared(request)
+        del prepared.meta["handle_httpstatus_all"]
+        return prepared
+
+
+@ensureDeferred
+async def test_a_redirect_is_judged_by_where_it_leads(web: Web) -> None:
+    site = site_of(web)
+    first = web.site({"/": redirect(site.url("/art/1"))})
+    request = Request(first.url("/"), meta={"robots_usage": {"search": False}})
+    result = await crawl(request, settings=PURPOSES, spider=Redirected)
+    assert usage(result) == {"/": {"train-ai": False, "search": True}}
+    assert usage_stats(result) == {"train-ai/disallowed": 1, "search/allowed": 1}
+
+
+@ensureDeferred
+async def test_robots_txt_that_may_not_be_stored_decides_for_those_that_waited(web: Web) -> None:
+    robots = answer(PREFERENCES, headers={"cache-control": "no-store"})
+    site = web.site({"/robots.txt": robots})
+    settings = {**REFUSE, "REP_LIFETIME_MIN": 0}
+    result = await crawl(site.url("/art/1"), site.url("/x"), settings=settings)
+    assert usage(result) == {"/x": {"train-ai": True, "search": True}}
+    assert [error.verdict.purpose for error in result.refused.values()] == ["train-ai"]
+
+
+# Refused.
+
+
+@ensureDeferred
+async def test_what_robots_txt_disallows_is_not_fetched(web: Web) -> None:
+    site = site_of(web)
+    result = await crawl(site.url("/art/1"), site.url("/shop/1"), site.url("/"), settings=REFUSE)
+    assert usage(result) == {"/": {"train-ai": True, "search": True}}
+    assert sorted(site.targets) == ["/", "/robots.txt"]
+    error = result.refused[site.url("/art/1")]
+    where = f"{site.robots_url}, line 4, group of '*': Content-Usage: /art/ train-ai=n"
+    assert str(error) == f"Forbidden for the purpose 'train-ai' by robots.txt ({where})"
+    verdict = error.verdict
+    assert (verdict.allowed, verdict.reason, verdict.rule, verdict.purpose) == (
+        *(False, VerdictReason.USAGE, None, "train-ai"),
+    )
+    assert dict(verdict.usage or {}) == {"train-ai": False, "search": True}
+    assert (verdict.words, verdict.source) == REASON_WORDS[VerdictReason.USAGE][1:]
+    assert "line 6, group of '*': Content-Signal: /shop/ search=no)" in str(result.refused[site.url("/shop/1")])
+    assert result.stats["rep/dropped/usage"] == result.stats["robotstxt/forbidden"] == 2
+    assert usage_stats(result) == {
+        "train-ai/allowed": 2,
+        "train-ai/disallowed": 1,
+        "search/allowed": 2,
+        "search/disallowed": 1,
+    }
+
+
+@ensureDeferred
+async def test_a_response_whose_header_disallows_does_not_reach_the_spider(web: Web) -> None:
+    site = site_of(web, a="train-ai=n;why=?1", b="train-ai=y")
+    result = await crawl(site.url("/a"), site.url("/b"), settings=REFUSE)
+    assert list(usage(result)) == ["/b"]
+    error = result.refused[site.url("/a")]
+    assert str(error) == (
+        "Forbidden for the purpose 'train-ai' by the header of the response (Content-Usage: train-ai=n;why=?1)"
+    )
+    assert dict(error.verdict.usage or {}) == {"train-ai": False, "search": True}
+    assert result.stats["rep/dropped/usage"] == 1
+    assert usage_stats(result) == {"train-ai/allowed": 1, "train-ai/disallowed": 1, "search/allowed": 2}
+    assert f"{error}: <GET {site.url('/a')}>" in result.messages(logging.DEBUG, "scrapy_rep")
+
+
+@ensureDeferred
+async def test_a_dry_run_reports_both_once_and_fetches_them(web: Web) -> None:
+    site = site_of(web, a="train-ai=n", **{"art/1": "train-ai=n"})
+    result = await crawl(site.url("/a"), site.url("/art/1"), settings={**REFUSE, "REP_SHADOW": True})
+    no = {"train-ai": False, "search": True}
+    assert usage(result) == {"/a": no, "/art/1": no}
+    assert result.stats["rep/shadow/usage"] == result.stats["rep/shadow/forbidden"] == 2
+    assert usage_stats(result) == {"train-ai/disallowed": 2, "search/allowed": 2}
+    assert not [name for name in result.stats if name.startswith(("rep/dropped", "robotstxt/forbidden"))]
+
+
+@ensureDeferred
+async def test_what_is_exempt_is_not_refused(web: Web) -> None:
+    site = web.site(
+        {
+            "/robots.txt": answer("user-agent: *\ncontent-usage: search=n\n", headers={"Content-Usage": "search=n"}),
+            "/a": answer("page", headers={"Content-Usage": "train-ai=n"}),
+        }
+    )
+    free = Request(site.url("/a"), meta={"dont_obey_robotstxt": True})
+    result = await crawl(site.robots_url, free, settings=REFUSE)
+    assert usage(result) == {"/robots.txt": {"search": False}, "/a": {"train-ai": False}}
+    exempt = await crawl(site.url("/a"), settings={**REFUSE, "REP_EXEMPT": [site.origin]})
+    assert usage(exempt) == {"/a": {"train-ai": False}}
+
+
+@ensureDeferred
+async def test_a_response_from_scrapys_cache_is_judged_like_any_other(web: Web, tmp_path: Path) -> None:
+    site = site_of(web, a="train-ai=n")
+    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path)}
+    await crawl(site.url("/a"), site.url("/art/1"), settings=settings)
+    cached = await crawl(site.url("/a"), site.url("/art/1"), settings={**settings, **PURPOSES})
+    refused = await crawl(site.url("/a"), site.url("/art/1"), settings={**settings, **REFUSE})
+    assert site.targets.count("/a") == site.targets.count("/art/1") == 1
+    no = {"train-ai": False, "search": True}
+    assert usage(cached) == {"/a": no, "/art/1": no}
+    assert sorted(refused.refused) == [site.url("/a"), site.url("/art/1")]
+
+
+class Earlier:
+    """A cache that answers before scrapy-rep sees the request."""
+
+    def process_request(self, request: Request) -> Response | None:
+        is_page = request.url.endswith("/early")
+        return Response(request.url, headers={"Content-Usage": "train-ai=n"}) if is_page else None
+
+
+@pytest.mark.parametrize("refuse", [False, True])
+@ensureDeferred
+async def test_a_response_of_which_no_request_was_seen_is_judged_by_what_is_known(web: Web, refuse: bool) -> None:
+    url = site_of(web).url("/early")
+    settings = {"REP_PURPOSES": "train-ai", "REP_PURPOSES_REFUSE": refuse, "DOWNLOADER_MIDDLEWARES": {Earlier: 50}}
+    result = await crawl(url, settings=settings)
+    assert list(result.refused) == [url] * refuse
+    assert usage(result) == ({} if refuse else {"/early": {"train-ai": False, "search": True}})
+
+
+@pytest.mark.parametrize("refuse", [False, True])
+@ensureDeferred
+async def test_where_a_handler_follows_a_redirect_the_last_page_counts(web: Web, refuse: bool) -> None:
+    other = site_of(web)
+    site = web.site({"*": redirect(other.url("/art/1"))})
+    settings = {**PURPOSES, "REP_PURPOSES_REFUSE": refuse, "DOWNLOAD_HANDLERS": {"http": FollowsByItself}}
+    result = await crawl(site.url("/"), settings=settings)
+    assert usage(result) == ({} if refuse else {"/": {"train-ai": False, "search": True}})
+    assert usage_stats(result) == {"train-ai/disallowed": 1, "search/allowed": 1}
+    where = f"{other.robots_url}, line 4, group of '*': Content-Usage: /art/ train-ai=n"
+    refused = [f"Forbidden for the purpose 'train-ai' by robots.txt ({where})"] * refuse
+    assert list(map(str, result.refused.values())) == refused
+
+
+@ensureDeferred
+async def test_what_is_disallowed_is_dropped_early(web: Web) -> None:
+    site = site_of(web)
+
+    class Follows(CrawlSpider):
+        def parse(self, response: Response, **_: Any) -> Any:
+            super().parse(response)
+            yield self.prepared(site.url("/art/1"))
+
+    result = await crawl(site.url("/"), settings={**REFUSE, "REP_DROP_EARLY": True}, spider=Follows)
+    assert result.stats["rep/dropped/early"] == result.stats["rep/dropped/usage"] == 1
+    assert usage_stats(result) == {"train-ai/allowed": 1, "train-ai/disallowed": 1, "search/allowed": 2}

@@ -1,0 +1,178 @@
+"""With scrapy-redis and a real Redis: requests that wait for a robots.txt belong to the fleet, whatever becomes of the
+crawler that they wait in."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from processes import CrawlProcess, Ended, crawl_process, crawled
+from redis_server import RedisServer
+from web import RULES, Site, Web, answer
+
+pytestmark = pytest.mark.ecosystem
+
+HELD = answer(RULES, kind="hold")
+WAITED: dict[str, Any] = {"ready_after": 0.8}
+QUEUES = ["PriorityQueue", "FifoQueue", "LifoQueue"]
+SECONDS = 60  # a dead crawler's requests come back after ten
+
+
+def settings_for(server: RedisServer, **more: Any) -> dict[str, Any]:
+    return {
+        "SCHEDULER": "scrapy_redis.scheduler.Scheduler",
+        "DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter",
+        "SCHEDULER_PERSIST": True,
+        "REDIS_URL": server.url,
+        "REP_STORAGE": "redis:",
+        "LOG_LEVEL": "INFO",
+        **more,
+    }
+
+
+def keys(server: RedisServer) -> set[str]:
+    from redis import Redis  # noqa: PLC0415 - an extra
+
+    with Redis.from_url(server.url, decode_responses=True) as redis:
+        return {key for key in redis.scan_iter("tells-all:*") if key != "tells-all:dupefilter"}
+
+
+def queued(server: RedisServer) -> int:
+    from redis import Redis  # noqa: PLC0415 - an extra
+
+    with Redis.from_url(server.url) as redis:
+        kind = redis.type("tells-all:requests")
+        return int(redis.zcard("tells-all:requests") if kind == b"zset" else redis.llen("tells-all:requests"))
+
+
+def pages(*sites: Site) -> list[str]:
+    return [site.url(f"/{n}") for n in range(12) for site in sites]
+
+
+def until(is_so: Callable[[], bool], process: CrawlProcess | None = None) -> None:
+    give_up_at = time.monotonic() + SECONDS
+    while not is_so():
+        assert time.monotonic() < give_up_at, process and process.log
+        time.sleep(0.05)
+
+
+def all_wait(process: CrawlProcess, server: RedisServer) -> None:
+    process.until_ready()
+    until(lambda: queued(server) == 0, process)
+
+
+def once_each(sites: list[Site], *crawls: Ended) -> None:
+    assert Counter(url for crawl in crawls for url in crawl.by_url) == Counter(pages(*sites))
+    for site in sites:
+        fetched = Counter(site.targets)
+        del fetched["/robots.txt"]
+        assert fetched == Counter(f"/{n}" for n in range(12))
+    for crawl in crawls:
+        assert crawl.complaints == []
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+def test_those_that_waited_go_on_and_leave_nothing_in_redis(web: Web, redis_server: RedisServer, queue: str) -> None:
+    sites = [web.robots(answer(RULES, delay=0.3)) for _ in range(2)]
+    settings = settings_for(redis_server, SCHEDULER_QUEUE_CLASS=f"scrapy_redis.queue.{queue}")
+    once_each(sites, crawled(pages(*sites), settings))
+    assert keys(redis_server) == set()
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+def test_stopped_in_mid_wait_they_are_in_the_queue(web: Web, redis_server: RedisServer, queue: str) -> None:
+    sites = [web.robots(HELD) for _ in range(2)]
+    settings = settings_for(redis_server, SCHEDULER_QUEUE_CLASS=f"scrapy_redis.queue.{queue}")
+    with crawl_process(pages(*sites), settings, **WAITED) as process:
+        all_wait(process, redis_server)
+        process.interrupt()
+        first = process.ended(15)
+    assert first.ends == []
+    assert keys(redis_server) == {"tells-all:requests"}
+    assert queued(redis_server) == len(pages(*sites))
+    web.release(*sites)
+    once_each(sites, first, crawled([], settings))
+    assert keys(redis_server) == set()
+
+
+def test_another_crawler_gets_those_of_one_that_is_stopped(web: Web, redis_server: RedisServer) -> None:
+    sites = [web.robots(HELD) for _ in range(2)]
+    settings = settings_for(redis_server)
+    with crawl_process(pages(*sites), settings, **WAITED) as stopped:
+        all_wait(stopped, redis_server)
+        with crawl_process([], settings, **WAITED) as other:
+            other.until_ready()
+            time.sleep(0.5)  # it has nothing to do, and stays
+            stopped.interrupt()
+            first = stopped.ended(15)
+            web.release(*sites)
+            once_each(sites, first, other.ended(SECONDS))
+    assert keys(redis_server) == set()
+
+
+@pytest.mark.parametrize("is_other_there", [True, False], ids=["another-crawler", "a-later-crawler"])
+def test_those_of_a_killed_crawler_come_back(web: Web, redis_server: RedisServer, is_other_there: bool) -> None:
+    sites = [web.robots(HELD) for _ in range(2)]
+    settings = settings_for(redis_server)
+    with crawl_process(pages(*sites), settings, **WAITED) as killed:
+        all_wait(killed, redis_server)
+        if not is_other_there:
+            assert killed.killed()
+            assert queued(redis_server) == 0, "all were in its memory"
+        with crawl_process([], settings, **WAITED) as other:
+            if is_other_there:
+                other.until_ready()
+                assert killed.killed()
+            web.release(*sites)
+            once_each(sites, other.ended(SECONDS))
+    assert keys(redis_server) == set()
+
+
+def test_crawlers_killed_one_after_another(web: Web, redis_server: RedisServer) -> None:
+    """No page is fetched before both are killed, so that scrapy-redis itself loses none."""
+    sites = [web.robots(HELD) for _ in range(6)]
+    settings = settings_for(redis_server, REP_WAITING_MAX=20)
+    with crawl_process(pages(*sites), settings, **WAITED) as first:
+        first.until_ready()
+        with crawl_process([], settings, **WAITED) as second:
+            second.until_ready()
+            time.sleep(0.5)
+            assert first.killed()
+            with crawl_process([], settings, **WAITED) as third:
+                third.until_ready()
+                time.sleep(0.5)
+                assert second.killed()
+                web.release(*sites)
+                ended = third.ended(SECONDS)
+    # One that was being put back when its crawler was killed may come twice.
+    assert set(ended.by_url) == set(pages(*sites))
+    assert keys(redis_server) == set()
+    assert ended.complaints == []
+
+
+@pytest.mark.parametrize("robots", [{}, {"ADDONS": {}}], ids=["scrapy-rep", "without-robots-txt"])
+def test_what_scrapy_redis_itself_loses(web: Web, redis_server: RedisServer, robots: dict[str, Any]) -> None:
+    """Requests in the downloader are in the crawler's memory only, with any middleware or none."""
+    site = web.site({"/robots.txt": answer(RULES), "*": answer("page", kind="hold")})
+    settings = settings_for(redis_server, CONCURRENT_REQUESTS=4, CONCURRENT_REQUESTS_PER_DOMAIN=4, **robots)
+    with crawl_process(pages(site), settings, **WAITED) as process:
+        process.until_ready()
+        until(lambda: len(set(site.targets) - {"/robots.txt"}) == 4, process)
+        assert process.killed()
+    lost = {site.url(target) for target in site.targets if target != "/robots.txt"}
+    web.release(site)
+    assert set(crawled([], settings).by_url) == set(pages(site)) - lost
+
+
+def test_a_clean_start_forgets_them(web: Web, redis_server: RedisServer) -> None:
+    site, other = web.robots(HELD), web.robots(RULES)
+    settings = settings_for(redis_server)
+    with crawl_process(pages(site), settings, **WAITED) as process:
+        all_wait(process, redis_server)
+        assert process.killed()
+    ended = crawled(pages(other), {**settings, "SCHEDULER_FLUSH_ON_START": True})
+    once_each([other], ended)
+    assert keys(redis_server) == set()

@@ -1,0 +1,28 @@
+"""What the installed Scrapy has, for tests of what only some releases can do. No other test looks at its version."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import scrapy
+from scrapy.core.downloader import Downloader
+from scrapy.settings import default_settings
+
+from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
+
+TIMEOUT = DownloadTimeoutError.__name__
+"""Of a page that does not answer in time, as errbacks and logs name it."""
+
+_no_limit: Any = SimpleNamespace(total_concurrency=0, active=set())
+
+CAN: dict[str, bool] = {
+    "crawl without a reactor": hasattr(default_settings, "TWISTED_REACTOR_ENABLED"),
+    "send credentials by settings and by request meta": hasattr(default_settings, "HTTPAUTH_USER"),
+    "take a CONCURRENT_REQUESTS of 0 for no limit": not Downloader.needs_backout(_no_limit),
+}
+
+
+def report_header() -> list[str]:
+    """What is not tested because this Scrapy cannot do it."""
+    return [f"not tested: Scrapy {scrapy.__version__} cannot {ability}" for ability, can in CAN.items() if not can]

@@ -1,0 +1,15 @@
+"""A Scrapy extension for a test: no file of the process may grow beyond the setting FILE_SIZE, as on a full disk."""
+
+from __future__ import annotations
+
+import resource
+
+from scrapy.crawler import Crawler
+
+
+class SmallFiles:
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> SmallFiles:
+        size = crawler.settings.getint("FILE_SIZE")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        return cls()
