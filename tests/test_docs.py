@@ -135,6 +135,10 @@ def test_every_block_is_of_a_kind_that_a_test_runs() -> None:
         ("sh", "example-command"),
         ("sh", "test-command"),
         ("sh", "storage-commands"),
+        ("python", "fleet-settings"),  # tests/ecosystem
+        ("sh", "fleet-command"),  # the same
+        ("text", "fleet-output"),  # the same
+        ("python", "ban-policy"),  # the same
         ("sh", "evidence-commands"),  # tests/test_example_project.py
         ("sh", "refusals-command"),  # the same
         ("sh", "archive-commands"),  # the same
@@ -375,6 +379,13 @@ def test_every_setting_has_a_heading_and_its_default() -> None:
     theirs = {"ROBOTSTXT_OBEY": True, "ROBOTSTXT_USER_AGENT": None}
     ours = {name: setting.default for name, setting in SETTINGS.items()}
     assert {name: ast.literal_eval(default) for name, default in said} == {**ours, **theirs}
+
+
+def test_the_plugins() -> None:
+    (extra,) = re.findall(
+        r"^ecosystem = \[(.*?)\n\]$", (ROOT / "pyproject.toml").read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    assert sorted(names(cells[0])[0] for cells in table("plugins")) == sorted(re.findall(r'"([\w-]+)', extra))
 
 
 def test_the_storage_addresses() -> None:
