@@ -277,7 +277,7 @@ async def test_an_archive_that_was_cut_anywhere(web: Web, tmp_path: Path) -> Non
 
 @ensureDeferred
 async def test_what_the_command_prints(web: Web, tmp_path: Path) -> None:
-    site = web.robots(RULES)
+    site = web.robots(f"{RULES}content-usage: /art train-ai=n\n")
     before = iso_time(0)
     await kept(tmp_path, site.url("/"), site.url("/private"), REP_SHADOW=True)
     site.change("/robots.txt", answer("user-agent: *\ndisallow: /\n"))
@@ -292,6 +292,9 @@ async def test_what_the_command_prints(web: Web, tmp_path: Path) -> None:
     status, lines = asked(tmp_path, "--archive", "*.warc.gz", "--agent", "Other", "--json", site.url("/"))
     assert (status, json.loads(lines[0])["product_tokens"]) == (0, ["Other"])
 
+    purpose = ("--purpose", "train-ai", site.url("/art"))
+    status, lines = asked(tmp_path, "--archive", name, *purpose)
+    assert (status, lines[1].split()[0]) == (1, "refused")
     status, (line,) = asked(tmp_path, "--archive", name, name, "--recheck", "items.jsonl")
     assert (status, line.split("\t")[:2]) == (1, ["refused then", site.url("/private")])
     status, lines = asked(tmp_path, "--archive", name, "--recheck", "items.jsonl", "--now")

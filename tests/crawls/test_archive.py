@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from crawling import Crawl, Time, crawl, in_turn, with_clock
-from processes import crawl_process, crawled
+from processes import REACTORS, crawl_process, crawled
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.http import Headers
@@ -227,6 +227,15 @@ async def test_without_warcio_the_crawl_does_not_start(web: Web, monkeypatch: py
 async def test_a_path_where_no_archive_can_be(web: Web, path: str) -> None:
     with pytest.raises(ValueError, match=r"REP_ARCHIVE is .*set it to"):
         await crawl(web.robots(RULES).url("/"), settings={"REP_ARCHIVE": path})
+
+
+@pytest.mark.parametrize("reactor", ["select", "none"])
+def test_with_other_reactors(web: Web, tmp_path: Path, reactor: str) -> None:
+    site = web.robots(RULES)
+    settings = {**REACTORS[reactor], "REP_ARCHIVE": str(tmp_path / "a.warc.gz"), "REP_EVIDENCE": True}
+    ended = crawled([site.url("/"), site.url("/private")], settings)
+    assert (ended.pages, ended.complaints) == ([site.url("/")], [])
+    assert (checked(tmp_path), len(records(tmp_path))) == ("", 6)
 
 
 def test_two_processes_write_a_file_each(web: Web, tmp_path: Path) -> None:
