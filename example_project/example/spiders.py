@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -45,6 +46,26 @@ class TourAsGuestSpider(TourSpider):
     name = "tour_as_guest"
     robotstxt_user_agent = "GuestBot"
     custom_settings = {"USER_AGENT": "GuestBot/1.0"}
+
+
+class TourInFleetSpider(TourSpider):
+    """One crawler of a fleet, which `example.fleet` starts: the queue and the robots.txt files are in Redis."""
+
+    name = "tour_in_fleet"
+    custom_settings = {
+        "SCHEDULER": "scrapy_redis.scheduler.Scheduler",
+        "DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter",
+        "SCHEDULER_PERSIST": True,  # otherwise the first crawler that ends would empty the queue of all
+        "REP_STORAGE": "redis:",  # the server in REDIS_URL
+        # So slow that one crawler leaves something to the other.
+        "CONCURRENT_REQUESTS": 1,
+        "DOWNLOAD_DELAY": 0.2,
+        "EXTENSIONS": {"example.table.Table": 0},  # without the web, which is the same for all
+    }
+
+    def __init__(self, origins: str = "{}", **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.origins = json.loads(origins)
 
 
 class TourBuiltinSpider(TourSpider):

@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_rep import ForbiddenByRobots, RobotsUnreachable
-from scrapy_rep.signals import robots_available
+from scrapy_rep.signals import robots_available, robots_fetched
 
 if TYPE_CHECKING:
     from scrapy.exceptions import IgnoreRequest
@@ -52,6 +52,7 @@ class Table:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._visits: defaultdict[str, Visit] = defaultdict(Visit)
+        self._fetched: set[str] = set()
         self._purpose = next(iter(crawler.settings.getlist("REP_PURPOSES")), "")
 
     @classmethod
@@ -59,6 +60,7 @@ class Table:
         table = cls(crawler)
         crawler.signals.connect(table.opened, signal=signals.spider_opened)
         crawler.signals.connect(table.received, signal=signals.response_received)
+        crawler.signals.connect(table.robots_fetched, signal=robots_fetched)
         crawler.signals.connect(table.available, signal=robots_available)
         crawler.signals.connect(table.show, signal=signals.engine_stopped)
         return table
@@ -77,8 +79,14 @@ class Table:
         else:
             visit.answer = f"HTTP {response.status}"
 
+    def robots_fetched(self, info: OriginInfo) -> None:
+        self._fetched.add(info.robots_url)
+
     def available(self, info: OriginInfo) -> None:
-        self._visits[split(info.robots_url)[0]].access = info.access.value
+        visit = self._visits[split(info.robots_url)[0]]
+        visit.access = info.access.value
+        if info.robots_url not in self._fetched:
+            visit.answer = "shared"  # another crawler has fetched it
 
     def show(self) -> None:
         for url, refusal in self._spider.refusals.items():
@@ -87,7 +95,7 @@ class Table:
         columns = [f"{self._purpose} {word}" for word in PREFERENCES.values()] if self._purpose else ["fetched"]
         lines: list[tuple[str, ...]] = [("origin", "robots.txt", "access", *columns, "refused", "by")]
         for site, origin in self._spider.origins.items():
-            lines += self._visits[origin].lines(site, columns)
+            lines += self._visits.get(origin, Visit(answer="")).lines(site, columns)
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         print(f"{self._spider.name}, as {self._crawler.settings['USER_AGENT']}\n")
         for line in lines:
@@ -118,7 +126,7 @@ def reason(refusal: IgnoreRequest) -> str:
         return str(refusal)
     if isinstance(refusal, RobotsUnreachable):
         return refusal.cause.partition(":")[0]
-    decided_by = refusal.verdict.rule or refusal.verdict.statement
+    decided_by = refusal.verdict.decided_by
     if decided_by is None:
         return refusal.verdict.access.value
     return f"line {decided_by.line}, {decided_by}" if decided_by.line else f"header, {decided_by}"

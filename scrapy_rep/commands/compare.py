@@ -19,6 +19,7 @@ OURS_ALONE = {
     VerdictReason.EXEMPT: "it does not know REP_EXEMPT",
     VerdictReason.NOT_SUBJECT: "it obeys robots.txt there, too",
     VerdictReason.RESTRICTED: "it does not know REP_STATUS_POLICY",
+    VerdictReason.USAGE: "it does not know usage preferences",
 }
 
 

@@ -1,4 +1,5 @@
-"""`--diff`: which rules came and went for the crawler from one robots.txt to another, and which URLs change."""
+"""`--diff`: which rules and preferences came and went for the crawler from one robots.txt to another, and which URLs
+change."""
 
 from __future__ import annotations
 
@@ -17,9 +18,12 @@ from scrapy_rep.protocol.foreign_text import MAX_RULE
 from scrapy_rep.protocol.lifecycle import DAY, policy_after_fetch
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.robotstxt.preferences import Statement
 from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict
+from scrapy_rep.protocol.robotstxt.usage import read_statements
 from scrapy_rep.text import printable
 
+Line = Rule | Statement
 Judge = Callable[[str], Verdict]
 """Raises ValueError for what is no URL."""
 
@@ -40,21 +44,22 @@ class Side:
         except OSError as exc:
             raise ValueError(f"--diff: {exc}") from None
         robots = RobotsTxt.parse(body, body_limit)
-        return cls(lambda url: robots.verdict(url, crawl.tokens), robots)
+        return cls(lambda url: crawl.verdict(robots, url), robots)
 
     def crawl_delay(self, crawl: Crawl) -> float | None:
         """Seconds."""
         return self.robots.crawl_delay(crawl.tokens) if self.robots is not None else None
 
-    def rules(self) -> dict[Rule, str]:
-        """Those that the crawler obeys, each with the token of its group."""
+    def lines(self) -> dict[Line, str]:
+        """Those that are for the crawler, each with the token of its group."""
         if self.robots is None:
             return {}
         token = self.judge("/").product_token
         if token is None:
             return {}
         groups = (group for group in self.robots.groups if token.lower() in group.product_tokens)
-        return {rule: token for group in groups for rule in group.rules}
+        rules = (rule for group in groups for rule in group.rules)
+        return dict.fromkeys((*rules, *read_statements(self.robots.octets, token)), token)
 
 
 def is_stored(name: str) -> bool:
@@ -75,10 +80,10 @@ class DiffOutput(Output):
             return COULD_NOT_TELL
         return SOME_REFUSED if self._has_changes else ALL_ALLOWED
 
-    def write_rule(self, sign: str, rule: Rule, token: str) -> None:
+    def write_line(self, sign: str, line: Line, token: str) -> None:
         self._has_changes = True
-        change = {"change": "added" if sign == "+" else "removed", "line": rule.line, "rule": str(rule), "group": token}
-        words = f"{sign} line {rule.line}, {printable(str(rule), MAX_RULE)} (group of {token!r})"
+        change = {"change": "added" if sign == "+" else "removed", "line": line.line, "rule": str(line), "group": token}
+        words = f"{sign} line {line.line}, {printable(str(line), MAX_RULE)} (group of {token!r})"
         self._texts.append(json.dumps(change) if self._as_objects else words)
 
     def write_crawl_delays(self, before: float | None, after: float | None) -> None:
@@ -122,8 +127,8 @@ def _as_json(before: Finding, after: Finding) -> str:
 def write_diff(sides: tuple[Side, Side], crawl: Crawl, urls: Urls, output: DiffOutput) -> None:
     """Raises ValueError for a list of URLs that cannot be read."""
     before, after = sides
-    for sign, rule, token in _changes(before.rules(), after.rules()):
-        output.write_rule(sign, rule, token)
+    for sign, line, token in _changes(before.lines(), after.lines()):
+        output.write_line(sign, line, token)
     output.write_crawl_delays(before.crawl_delay(crawl), after.crawl_delay(crawl))
     for some in urls:
         for url in some:
@@ -134,16 +139,22 @@ def write_diff(sides: tuple[Side, Side], crawl: Crawl, urls: Urls, output: DiffO
     output.finish()
 
 
-def _changes(before: dict[Rule, str], after: dict[Rule, str]) -> Iterator[tuple[str, Rule, str]]:
-    """`-` or `+`, a rule, the token of its group. A rule that is on another line is the same."""
+def _changes(before: dict[Line, str], after: dict[Line, str]) -> Iterator[tuple[str, Line, str]]:
+    """`-` or `+`, a rule or statement, the token of its group. One that is on another line is the same."""
     for sign, ours, others in (("-", before, after), ("+", after, before)):
-        left = Counter((rule.allow, rule.octets) for rule in others)
-        for rule, token in ours.items():
-            key = rule.allow, rule.octets
+        left = Counter(map(_without_number, others))
+        for line, token in ours.items():
+            key = _without_number(line)
             if left[key]:
                 left[key] -= 1
             else:
-                yield sign, rule, token
+                yield sign, line, token
+
+
+def _without_number(line: Line) -> tuple[object, ...]:
+    if isinstance(line, Rule):
+        return line.allow, line.octets
+    return line.directive, line.octets, line.text
 
 
 def _judged(url: str, crawl: Crawl, judge: Judge) -> Finding:
@@ -179,4 +190,4 @@ class StoredDiff(StoredLookup):
         # Also if its lifetime is over: it is still what the file is to be compared with.
         at = entry.stored.received_at if entry.stored is not None else self._middleware.now()
         policy = policy_after_fetch(entry, at, self._settings.unreachable_days * DAY)
-        return Side(lambda url: policy.verdict(url, self._crawl.tokens), policy.robots)
+        return Side(lambda url: self._verdict(policy, url), policy.robots)

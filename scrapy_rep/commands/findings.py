@@ -41,6 +41,10 @@ class Crawl:
     """The robots.txt of `--file`, for all URLs."""
     file_name: str = ""
 
+    def verdict(self, robots: RobotsTxt, url: str) -> Verdict:
+        """Its verdict by a file alone. Raises ValueError for what is no URL."""
+        return robots.verdict(url, self.tokens).with_usage(robots.usage(url, self.tokens), self.purposes)
+
 
 @dataclass(frozen=True, slots=True)
 class Hop:
@@ -110,7 +114,7 @@ class Finding:
     @property
     def deciding(self) -> Rule | Statement | None:
         """What decides about the URL in the robots.txt."""
-        return (self.verdict.rule or self.verdict.statement) if self.verdict is not None else None
+        return self.verdict.decided_by if self.verdict is not None else None
 
     @property
     def usage(self) -> Usage:

@@ -210,7 +210,7 @@ def _judged(url: str, crawl: Crawl, robots: RobotsTxt) -> Finding:
     if url.partition(":")[0] in WITHOUT_ROBOTS:
         return Finding(url, crawl, verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
     try:
-        verdict = robots.verdict(url, crawl.tokens).with_usage(robots.usage(url, crawl.tokens), crawl.purposes)
+        verdict = crawl.verdict(robots, url)
         return Finding(url, crawl, verdict=verdict)
     except ValueError as exc:
         return Finding(url, crawl, str(exc))

@@ -37,7 +37,7 @@ class Bypassed:
 
     def _look(self, request: Request, response: Response) -> Awaitable[None] | None:
         """Raises ForbiddenByRobots for a page to drop, at once or when awaited."""
-        if response.url == request.url or (target := _where_it_ended(request, response)) is None:
+        if response.url == request.url or (target := where_it_ended(request, response)) is None:
             return None
         policy = self._middleware.peek(target)
         if policy is None:
@@ -78,7 +78,7 @@ class Bypassed:
                 raise refusal(verdict)
 
 
-def _where_it_ended(request: Request, response: Response) -> Request | None:
+def where_it_ended(request: Request, response: Response) -> Request | None:
     """The request that would have led to the response without a redirect; None if that is this one, or not of HTTP."""
     if not response.url.startswith(("http://", "https://")) or urldefrag(response.url)[0] == urldefrag(request.url)[0]:
         return None

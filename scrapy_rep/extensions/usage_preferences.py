@@ -11,6 +11,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_rep.exceptions import refusal
+from scrapy_rep.extensions.bypassed import where_it_ended
 from scrapy_rep.extensions.middleware_access import MiddlewareAccess
 from scrapy_rep.protocol.robotstxt.preferences import CONTENT_USAGE, PREFERENCE_WORDS, Purposes, Usage
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
@@ -39,17 +40,30 @@ class UsagePreferences:
         self._verdicts[request] = verdict
 
     def _after_fetch(self, request: Request, response: Response) -> None:
-        # There is none if another middleware had a response before this package saw the request.
-        verdict = self._verdicts.pop(request, None) or self._middleware.judged(request, self._middleware.peek(request))
+        before = self._verdicts.pop(request, None)
+        verdict = self._verdict(request, response, before)
         usage = (verdict.usage or Usage()).with_header(response.headers.getlist(CONTENT_USAGE))
-        by_header = verdict.with_usage(usage, self._purposes)
+        verdict = verdict.with_usage(usage, self._purposes)
         # In a dry run, the request may have been reported before it was fetched.
-        if verdict.allowed and not by_header.allowed:
-            self._middleware.report_forbidden(request, by_header)
+        if verdict.reason is VerdictReason.USAGE and (before is None or before.allowed):
+            self._middleware.report_forbidden(request, verdict)
             if not self._shadow:
-                raise refusal(by_header)
+                raise refusal(verdict)
         request.meta[META_KEY] = dict(usage)
         self._count_page(usage)
+
+    def _verdict(self, request: Request, response: Response, before: Verdict | None) -> Verdict:
+        """That on the page. If a handler follows redirects by itself, that is another one than was asked for, of which
+        `Bypassed` has fetched the robots.txt by now.
+
+        `before`: that on the request; None if another middleware had a response before this package saw the request.
+        """
+        target = where_it_ended(request, response)
+        if target is None and before is not None:
+            return before
+        target = target or request
+        policy = self._middleware.peek(target)
+        return before if policy is None and before is not None else self._middleware.judged(target, policy)
 
     def _forbidden(self, request: Request, verdict: Verdict) -> None:
         request.meta.pop(META_KEY, None)

@@ -13,7 +13,7 @@ from scrapy_rep.settings import RepSettings
 # Of the request that needs the robots.txt: without these, a server may take us for somebody else.
 _COPIED = ("impersonate",)
 # Of scrapy-zyte-api's parameters, those that say from where to fetch, not what.
-_ZYTE_API_ROUTES = ("device", "geolocation", "ipType", "networkCapture", "tags")
+_ZYTE_API_ROUTES = ("device", "geolocation", "ipType", "tags")
 # A file of that many times REP_BODY_LIMIT is still read, up to that limit.
 MAX_TIMES_BODY_LIMIT = 8
 

@@ -31,8 +31,13 @@ OURS = "Scrapy's own"
         (answer(kind="reset"), [], "allowed: it allows everything if robots.txt does not answer"),
         (answer(RULES), ["-s", "REP_EXEMPT=127.0.0.1"], "refused: it does not know REP_EXEMPT"),
         (answer(status=403), ["-s", "REP_STATUS_POLICY=cautious"], "allowed: it does not know REP_STATUS_POLICY"),
+        (
+            answer("User-agent: *\nContent-Usage: search=n\n"),
+            ["--purpose=search"],
+            "allowed: it does not know usage preferences",
+        ),
     ],
-    ids=["rules", "404", "503", "error-page", "no-answer", "exempt", "policy"],
+    ids=["rules", "404", "503", "error-page", "no-answer", "exempt", "policy", "usage"],
 )
 def test_by_a_robots_txt_that_is_fetched(web: Web, tmp_path: Path, route: Any, options: list[str], said: str) -> None:
     done = Ended(*QUICK, *options, web.robots(route).url("/private/a"), cwd=tmp_path)

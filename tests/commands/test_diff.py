@@ -33,6 +33,26 @@ def test_rules_that_came_and_went_for_the_crawler(files: Path) -> None:
     ]
 
 
+def test_preferences_that_came_and_went(files: Path) -> None:
+    usage = "Content-Usage: /a train-ai=n\nContent-Signal: search=yes\n"
+    after = usage.replace("train-ai=n", "train-ai=y").replace("search=yes", "search=no")
+    (files / "after.txt").write_text(f"User-agent: *\nDisallow: /x\nContent-Usage: search=y\n{after}")
+    (files / "before.txt").write_text(f"User-agent: *\n{usage}Content-Usage: search=y\nDisallow: /x\n")
+    done = Ended(*FILES, "--purpose=search", "/b", cwd=files)
+    assert (done.status, done.stderr) == (1, "")
+    *lines, changed = done.stdout.splitlines()
+    assert lines == [
+        "- line 2, Content-Usage: /a train-ai=n (group of '*')",
+        "- line 3, Content-Signal: search=yes (group of '*')",
+        "+ line 4, Content-Usage: /a train-ai=y (group of '*')",
+        "+ line 5, Content-Signal: search=no (group of '*')",
+    ]
+    assert changed == (
+        "now refused\t/b\tfor the purpose 'search' by line 5, Content-Signal: search=no (group of '*');"
+        " before, no rule matches it (group of '*')"
+    )
+
+
 def test_a_group_of_its_own_that_went(files: Path) -> None:
     (files / "after.txt").write_text("User-agent: *\nDisallow: /drafts/\n")
     done = Ended(*FILES, "--agent", "NewsBot", cwd=files)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import Crawl, CrawlSpider, crawl
+from crawling import Crawl, CrawlSpider, FollowsByItself, crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -83,6 +83,7 @@ async def test_without_purposes_nothing_is_evaluated(web: Web) -> None:
     assert usage(result) == {"/a": "not there"}
     assert usage_stats(result) == {}
     (warning,) = result.messages()
+    assert RepMiddleware.of(result.crawler).before_fetch == [], "so that no verdict is made for what is allowed"
     assert warning.startswith("REP_PURPOSES_REFUSE refuses nothing, because REP_PURPOSES is empty: set that to")
 
 
@@ -285,6 +286,20 @@ async def test_a_response_of_which_no_request_was_seen_is_judged_by_what_is_know
     result = await crawl(url, settings=settings)
     assert list(result.refused) == [url] * refuse
     assert usage(result) == ({} if refuse else {"/early": {"train-ai": False, "search": True}})
+
+
+@pytest.mark.parametrize("refuse", [False, True])
+@ensureDeferred
+async def test_where_a_handler_follows_a_redirect_the_last_page_counts(web: Web, refuse: bool) -> None:
+    other = site_of(web)
+    site = web.site({"*": redirect(other.url("/art/1"))})
+    settings = {**PURPOSES, "REP_PURPOSES_REFUSE": refuse, "DOWNLOAD_HANDLERS": {"http": FollowsByItself}}
+    result = await crawl(site.url("/"), settings=settings)
+    assert usage(result) == ({} if refuse else {"/": {"train-ai": False, "search": True}})
+    assert usage_stats(result) == {"train-ai/disallowed": 1, "search/allowed": 1}
+    where = f"{other.robots_url}, line 4, group of '*': Content-Usage: /art/ train-ai=n"
+    refused = [f"Forbidden for the purpose 'train-ai' by robots.txt ({where})"] * refuse
+    assert list(map(str, result.refused.values())) == refused
 
 
 @ensureDeferred

@@ -177,7 +177,7 @@ class Report:
             seen.waits.add(seconds)
 
     def _request_forbidden(self, request: Request, verdict: Verdict) -> None:
-        rule, reason = verdict.rule or verdict.statement, verdict.reason.value
+        rule, reason = verdict.decided_by, verdict.reason.value
         self._refused[reason] += 1
         if (seen := self._seen(request)) is not None:
             seen.refused += 1

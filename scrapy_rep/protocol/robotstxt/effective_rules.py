@@ -64,7 +64,7 @@ class Segments:
         return None
 
     def of(self, product_token: str | None, records: re.Pattern[str] = RULE_LINE) -> tuple[int, ...]:
-        """The indices of the segments that have such records for the token.
+        """The indices of the segments that have such records for the token; the last one may have none.
 
         Records are for the user-agent lines above them, up to the records before (2.1).
         """
@@ -73,9 +73,10 @@ class Segments:
         own: list[int] = []
         key = product_token.lower()
         is_named = False
+        last = len(self.tokens) - 1
         for at, token in enumerate(self.tokens):
             is_named = is_named or token == key
-            if is_named and records.search(self.texts[at]):
+            if is_named and (at == last or records.search(self.texts[at])):
                 own.append(at)
                 is_named = False
         return tuple(own)

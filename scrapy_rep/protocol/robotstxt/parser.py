@@ -205,10 +205,12 @@ class RobotsTxt:
         segments = Segments(self.octets)
         obeyed = segments.obeyed_token(tokens)
         own = segments.of(obeyed)
-        # Crawlers that obey the same lines share them.
-        ready = {crawler.rules.own: crawler.rules for crawler in self._ready.values()}
-        rules = ready.get(own) or EffectiveRules(segments, own)
-        if ready:
+        if not self._ready:
+            rules = EffectiveRules(segments, own)
+        else:
+            # Crawlers that obey the same lines share them.
+            ready = {crawler.rules.own: crawler.rules for crawler in self._ready.values()}
+            rules = ready.get(own) or EffectiveRules(segments, own)
             size = sum(rules.size for rules in {rules, *ready.values()})
             if len(self._ready) >= MAX_READY or size > MAX_READY_COPIES * len(self.octets):
                 self._ready.clear()

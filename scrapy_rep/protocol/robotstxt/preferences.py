@@ -66,7 +66,7 @@ class Statement:
     """The path that it is about, as it stands in the file; empty if it is about all paths."""
     text: str
     """The preferences as written, for people; cut to MAX_TEXT characters."""
-    preferences: Mapping[str, bool]
+    preferences: Mapping[str, bool] = field(hash=False)
     """By category, whether that use is allowed; a category without a preference is not in it."""
 
     @property
@@ -119,8 +119,9 @@ class Purposes:
 
     def refused_by(self, preferences: Mapping[str, bool]) -> str | None:
         """The first purpose for which a page with these preferences is refused; None if it is not."""
-        disallowed = (category for category in self.categories if preferences.get(category) is False)
-        return next(disallowed, None) if self.refuse else None
+        if not self.refuse:
+            return None
+        return next((category for category in self.categories if preferences.get(category) is False), None)
 
 
 def stricter(stated: Iterable[Mapping[str, bool]]) -> dict[str, bool]:

@@ -131,9 +131,14 @@ class Verdict:
         """What disallows the purpose; None unless the reason is USAGE."""
         return self.usage.deciding(self.purpose) if self.usage is not None and self.purpose is not None else None
 
+    @property
+    def decided_by(self) -> Rule | Statement | None:
+        """The rule or statement that decided; None if neither did."""
+        return self.rule or self.statement
+
     def with_usage(self, usage: Usage, purposes: Purposes) -> Verdict:
         """The same for a crawl with these purposes. What robots.txt does not apply to is never refused for them."""
-        is_subject = self.reason not in {VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT}
+        is_subject = self.reason is not VerdictReason.EXEMPT and self.reason is not VerdictReason.NOT_SUBJECT
         purpose = purposes.refused_by(usage) if self.allowed and is_subject else None
         if purpose is None:
             return replace(self, usage=usage)

@@ -73,7 +73,9 @@ class UsagePreferences:
         return len(self._statements)
 
     def usage(self, url: str) -> Usage:
-        """The preferences for a URL that may be fetched. Raises ValueError as `spellings` does."""
+        """The preferences for a URL that may be fetched. May raise ValueError as `spellings` does."""
+        if not self._statements:  # as for most files
+            return Usage()
         compared = spellings(url)
         deciding = [statement for paths in self._by_directive for statement in paths.most_specific(compared)]
         return Usage(

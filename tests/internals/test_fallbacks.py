@@ -1,0 +1,120 @@
+"""Scrapy with one of its parts out of our sight, as if a release had renamed it: the crawl obeys all the same, and says
+once what it loses."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import scrapy.core.engine
+from crawling import Crawl, CrawlSpider, SlotByOrigin, close_spider, crawl
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.core.downloader import Downloader, Slot
+from scrapy.core.downloader.handlers import DownloadHandlers
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.core.engine import ExecutionEngine
+from scrapy.core.scheduler import Scheduler
+from scrapy.utils.asyncio import call_later
+from web import RULES, Web, answer
+
+from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.scrapy_internals.fallbacks import COSTS
+
+EngineSlot = vars(scrapy.core.engine)["_Slot"]
+NO_DOOR = "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl"
+
+# The class, the name in it that we do not find, and how the WARNINGs begin.
+HIDDEN: list[tuple[type, str, list[str]]] = [
+    (Downloader, "active", [COSTS["Downloader.needs_backout"]]),
+    (Downloader, "total_concurrency", [COSTS["Downloader.needs_backout"]]),
+    (Downloader, "slots", [COSTS["Downloader.slots"]]),
+    (Slot, "delay", [COSTS["Downloader.slots"]]),
+    (Slot, "lastseen", [COSTS["Downloader.slots"]]),
+    (Slot, "queue", [COSTS["Downloader._process_queue"]]),
+    (Slot, "transferring", [COSTS["Downloader._process_queue"]]),
+    (Downloader, "_process_queue", [COSTS["Downloader._process_queue"]]),
+    (EngineSlot, "close", [COSTS["ExecutionEngine._slot.close"]]),
+    (EngineSlot, "nextcall", [COSTS["ExecutionEngine._slot.nextcall"]]),
+    (EngineSlot, "scheduler", [NO_DOOR]),
+    (ExecutionEngine, "_slot", [NO_DOOR, COSTS["ExecutionEngine._slot.close"]]),
+    (Scheduler, "next_request", [NO_DOOR]),
+    (Scheduler, "mqs", []),
+    (Scheduler, "dqs", []),
+    (DownloadHandlers, "_get_handler", [COSTS["HTTP11DownloadHandler._pool"]]),
+    (HTTP11DownloadHandler, "_pool", [COSTS["HTTP11DownloadHandler._pool"]]),
+]
+
+
+def hide(monkeypatch: pytest.MonkeyPatch, cls: type, name: str) -> None:
+    """Let `scrapy_rep` find no such attribute in the instances of the class. Scrapy itself finds it."""
+    find: Any = cls.__getattribute__
+
+    def find_unless_hidden(self: object, attribute: str) -> Any:
+        if attribute == name and sys._getframe(1).f_globals["__name__"].startswith("scrapy_rep."):
+            raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}")
+        return find(self, attribute)
+
+    monkeypatch.setattr(cls, "__getattribute__", find_unless_hidden)
+
+
+async def crawl_that_uses_all(web: Web) -> Crawl:
+    """Requests that wait, are refused, are delayed, and are waiting still when the crawl stops."""
+    site = web.robots("user-agent: *\ndisallow: /private\ncrawl-delay: 0.05")
+    dead = web.robots(answer(RULES, kind="hold"))
+
+    class Stops(CrawlSpider):
+        async def start(self) -> AsyncIterator[Request]:
+            for url in (site.url("/a"), site.url("/private"), dead.url("/"), site.url("/b")):
+                yield self.prepared(url)
+            while len(self.crawl.pages) < 2 or not self.crawl.refused or not dead.targets:
+                await sleep(0.01)
+            close_spider(self, "enough")
+            call_later(0.3, web.release, dead)  # for those that wait for it
+
+    settings = {"DOWNLOADER": SlotByOrigin, "REP_CRAWL_DELAY_MAX": 1}
+    result = await crawl(spider=Stops, settings=settings)
+    assert set(result.pages) - {dead.url("/")} == {site.url("/a"), site.url("/b")}
+    assert list(result.refused) == [site.url("/private")]
+    assert dead.targets[0] == "/robots.txt"
+    assert result.stats["finish_reason"] == "enough"
+    assert result.tracebacks == []
+    return result
+
+
+@ensureDeferred
+async def test_a_crawl_with_scrapy_as_it_is_says_nothing(web: Web) -> None:
+    assert (await crawl_that_uses_all(web)).messages() == []
+
+
+@pytest.mark.parametrize(("cls", "name", "costs"), HIDDEN, ids=[f"{cls.__name__}.{name}" for cls, name, _ in HIDDEN])
+@ensureDeferred
+async def test_without_a_part_a_crawl_obeys_and_says_what_it_loses(
+    web: Web, monkeypatch: pytest.MonkeyPatch, cls: type, name: str, costs: list[str]
+) -> None:
+    monkeypatch.setattr(ExecutionEngine, "_SLOT_HEARTBEAT_INTERVAL", 0.5)  # five seconds are long for a test
+    hide(monkeypatch, cls, name)
+    messages = (await crawl_that_uses_all(web)).messages()
+    assert len(messages) == len(costs), messages
+    assert all(message.startswith(cost) for message, cost in zip(messages, costs, strict=True)), messages
+
+
+class CountsItself(Downloader):
+    def needs_backout(self) -> bool:
+        return len(self.active) >= 8
+
+
+@ensureDeferred
+async def test_a_downloader_that_counts_in_its_own_way(web: Web) -> None:
+    site = web.robots(RULES)
+    result = await crawl(site.url("/a"), site.url("/private"), settings={"DOWNLOADER": CountsItself})
+    assert (list(result.pages), list(result.refused)) == ([site.url("/a")], [site.url("/private")])
+    (message,) = result.messages()
+    assert message.startswith(COSTS["Downloader.needs_backout"])
+
+
+def test_every_part_with_a_cost_is_hidden_once() -> None:
+    said = {message for *_, costs in HIDDEN for message in costs}
+    assert said == {NO_DOOR, *COSTS.values()}
