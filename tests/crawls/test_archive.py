@@ -318,6 +318,24 @@ async def test_what_the_disk_is_too_slow_for_is_lost_and_counted(
     assert records(tmp_path)[-1].values["lost"] == result.stats["rep/archive/lost"]
 
 
+@pytest.mark.parametrize("required", [False, True])
+@ensureDeferred
+async def test_a_file_that_can_not_be_created_after_all(
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, required: bool
+) -> None:
+    def fails(*_: Any) -> None:
+        raise OSError("no such device")
+
+    monkeypatch.setattr(WarcFile, "__init__", fails)
+    settings = {"REP_ARCHIVE": tmp_path / "a.warc.gz", "REP_ARCHIVE_REQUIRED": required, "DOWNLOAD_DELAY": 0.1}
+    sites = [web.robots(RULES) for _ in range(5)]
+    result = await crawl(*[site.url("/") for site in sites], settings=settings)
+    (error,) = result.messages(logging.ERROR)
+    assert "is not complete: OSError: no such device" in error
+    assert result.stats["finish_reason"] == (archive.REASON if required else "finished")
+    assert (len(result.pages) == len(sites)) is not required
+
+
 @ensureDeferred
 async def test_a_disk_that_hangs_does_not_keep_the_crawl_from_ending(
     web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
