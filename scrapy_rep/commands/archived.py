@@ -30,6 +30,7 @@ logger = logging.getLogger("scrapy_rep")
 
 MAX_PARSED = 64 * 2**20  # bytes of memory
 EACH_PARSED = 2_000  # bytes of an entry, beside its rules
+MAX_BODY = 64 * 2**20  # bytes of a robots.txt, whatever the archive says
 MAX_VALUES = 2**20  # bytes of a metadata record; ours are smaller
 
 
@@ -57,10 +58,14 @@ class Known:
     at: float
     """Seconds since the epoch."""
     file: _File
-    body: str | None
-    """The id of the record that has the rules; None without rules."""
+    body: str
+    """The id of the record that has the rules; of no record without rules."""
     values: dict[str, Any]
     """The entry's `plain_values`."""
+
+    @property
+    def has_rules(self) -> bool:
+        return "truncated" in self.values
 
     @property
     def sha256(self) -> str | None:
@@ -121,7 +126,7 @@ class Archive:
     def _entry(self, url: str, known: Known) -> Entry:
         entry = self._parsed.get(known)
         if entry is None:
-            octets = b"" if known.body is None else self._octets(known)
+            octets = self._octets(known) if known.has_rules else b""
             entry = entry_of(known.values, octets, Origin.of(url).robots_url)  # type: ignore[union-attr] # it is known
             if entry is None:
                 raise UnknownError(f"{known.file.name} is damaged, or another version of scrapy-rep has written it")
@@ -134,11 +139,11 @@ class Archive:
 
     def _octets(self, known: Known) -> bytes:
         """What was read of the body, as `RobotsTxt.octets`. Raises UnknownError unless it is what was received."""
-        offset = known.file.offsets.get(known.body or "")
+        offset = known.file.offsets.get(known.body)
         if offset is None:
             raise UnknownError(f"{known.file.name} does not have the body of this robots.txt")
         limit = known.file.body_limit
-        record, octets = _record(known.file.name, offset)
+        record, octets = _record(known.file.name, offset, limit)
         if record.rec_type == "conversion":
             return octets
         headers = record.http_headers.headers if record.http_headers else []
@@ -165,9 +170,9 @@ class Archive:
         try:
             values = json.loads(octets)
             if values["type"] == "robots.txt" and entry_of(values["entry"], b"", "") is not None:
-                known = Known(seconds_of_time(values["at"]), file, values["body"], values["entry"])
+                known = Known(seconds_of_time(values["at"]), file, str(values["body"]), values["entry"])
                 self._known[values["origin"]].append(known)
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             return  # of somebody else, or the last one of a crawl that was killed
 
 
@@ -179,14 +184,14 @@ def _set_up(file: _File, record: ArcWarcRecord) -> None:
     try:
         file.tokens = tuple(fields["product-tokens"].split())
         file.unreachable_for = float(fields["unreachable-days"]) * DAY
-        file.body_limit = int(fields["body-limit"])
+        file.body_limit = min(max(int(fields["body-limit"]), PARSING_LIMIT), MAX_BODY)
         if "purposes" in fields:  # `warcio` leaves out what is empty
             file.purposes = Purposes(tuple(fields["purposes"].split()), fields["purposes-refuse"] == "True")
     except (KeyError, ValueError):
         raise ValueError(f"--archive: {file.name} was not written by REP_ARCHIVE") from None
 
 
-def _record(name: str, offset: int) -> tuple[ArcWarcRecord, bytes]:
+def _record(name: str, offset: int, limit: int) -> tuple[ArcWarcRecord, bytes]:
     """The record that begins there, and its content. Raises UnknownError."""
     from warcio.archiveiterator import ArchiveIterator  # noqa: PLC0415 - not all have warcio
 
@@ -194,7 +199,7 @@ def _record(name: str, offset: int) -> tuple[ArcWarcRecord, bytes]:
         with open(name, "rb") as stream:
             stream.seek(offset)
             record = next(ArchiveIterator(stream))
-            return record, record.raw_stream.read()
+            return record, record.raw_stream.read(2 * limit)  # UTF-16 may have grown by half as UTF-8
     except _damages() as exc:
         raise UnknownError(f"{name} is damaged: {printable(str(exc))}") from None
 

@@ -15,6 +15,7 @@ from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import Urls
 from scrapy_rep.extensions.evidence import META_KEY, evidence_of
 from scrapy_rep.protocol.foreign_text import shortened
+from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.text import seconds_of_time
 
@@ -79,7 +80,8 @@ class Judge:
     """Verdicts by an archive."""
 
     def __init__(self, archive: Archive, crawl: Crawl) -> None:
-        """The tokens of `crawl` decide; if it has none, those of the item, or of the crawl that wrote the archive."""
+        """The tokens and purposes of `crawl` decide; if it has none, those of the item, or of the crawl that wrote the
+        archive."""
         self._archive = archive
         self._tokens = crawl.tokens
         self._crawl = crawl
@@ -117,8 +119,9 @@ class Judge:
 
     def _found(self, url: str, known: Known, at: float, tokens: tuple[str, ...]) -> Finding:
         policy = self._archive.policy(url, known, at)
-        crawl = replace(self._crawl, tokens=tokens)
-        return Finding(url, crawl, verdict=policy.verdict(url, tokens, known.file.purposes), policy=policy, now=at)
+        purposes = self._crawl.purposes if self._crawl.purposes.categories else known.file.purposes
+        crawl = replace(self._crawl, tokens=tokens, purposes=purposes or Purposes())
+        return Finding(url, crawl, verdict=policy.verdict(url, tokens, purposes), policy=policy, now=at)
 
 
 def judged_again(opts: Namespace, urls: Urls, output: Output, crawl: Crawl) -> int:

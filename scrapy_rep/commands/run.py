@@ -84,7 +84,9 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
     then = 0
     if opts.archive:
         tokens = UserAgent(crawl_settings, command_spider(model)()).product_tokens if model else tuple(opts.agent)
-        then = judged_again(opts, urls, output, Crawl(tokens, RepSettings.read(crawl_settings).status_policy))
+        rep = RepSettings.read(crawl_settings)
+        purposes = Purposes(rep.purposes, refuse=True) if opts.purpose else Purposes()
+        then = judged_again(opts, urls, output, Crawl(tokens, rep.status_policy, purposes=purposes))
         if not opts.now:
             return then
     if opts.now:

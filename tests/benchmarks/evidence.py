@@ -16,6 +16,7 @@ import re
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from hashlib import sha256
 from itertools import cycle, islice
 from pathlib import Path
@@ -63,12 +64,20 @@ def path_for(body: bytes) -> str:
     return rule + SOURCE.choice(["", "z", "/?a=b"])
 
 
+def distinct(urls: Iterator[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for url in urls:
+        if url not in seen:
+            seen.add(url)
+            yield url
+
+
 def crawled_and_judged(bodies: list[bytes], number: int) -> None:
     web = Web()
     folder = Path(tempfile.mkdtemp())
     sites = [web.robots(body) for body in bodies]
-    places = list(islice(cycle(range(len(sites))), number))
-    urls = dict.fromkeys(sites[place].url(path_for(bodies[place])) for place in places)
+    places = cycle(range(len(sites)))
+    urls = list(islice(distinct(sites[place].url(path_for(bodies[place])) for place in places), number))
     ends: list[Any] = []
     settings = {
         **ADDON,

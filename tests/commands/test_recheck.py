@@ -8,6 +8,7 @@ import random
 import string
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -143,6 +144,9 @@ async def test_after_each_change_the_robots_txt_of_its_time_decides(web: Web, tm
     ]
     wrong = rechecked(tmp_path, ends)
     assert [line.split(" ")[0] for line in wrong] == ["refused"] * 4
+    # The last answer came in the same moment as the request before the last, by this test's clock.
+    by_time = [{"url": site.url("/x"), "time": end["robots"]["decided_at"]} for end in ends[:4]]
+    assert rechecked(tmp_path, by_time) == wrong[:3]
 
 
 @pytest.mark.parametrize("lifetime", [0, 3600])
@@ -163,6 +167,22 @@ async def test_rules_from_a_storage_are_judged_again(web: Web, tmp_path: Path) -
     await kept(tmp_path, site.url("/"), site.url("/private"), REP_STORAGE=storage)
     (refused,) = rechecked(tmp_path)
     assert refused.startswith(f"refused {site.url('/private')} by line 2")
+
+
+@ensureDeferred
+async def test_rules_that_were_stored_before_there_were_hashes(
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sites = [web.robots(RULES), web.robots("user-agent: *\ndisallow: /other\n")]
+    urls = [site.url(path) for site in sites for path in ("/private", "/other")]
+    storage = f"sqlite://{tmp_path}/robots.db"
+    with monkeypatch.context() as patch:
+        patch.setattr("scrapy_rep.fetching.redirects.hashlib.sha256", lambda _: SimpleNamespace(hexdigest=str))
+        await crawl(*urls, settings={"REP_STORAGE": storage})
+    result = await kept(tmp_path, *urls, REP_STORAGE=storage)
+    assert {end["robots"]["sha256"] for end in result.ends} == {None}
+    wrong = rechecked(tmp_path)
+    assert sorted(line.split(" ")[:2] for line in wrong) == sorted(["refused", url] for url in result.refused)
 
 
 @ensureDeferred
@@ -257,7 +277,7 @@ async def test_an_archive_that_was_cut_anywhere(web: Web, tmp_path: Path) -> Non
 
 @ensureDeferred
 async def test_what_the_command_prints(web: Web, tmp_path: Path) -> None:
-    site = web.robots(RULES)
+    site = web.robots(f"{RULES}content-usage: /art train-ai=n\n")
     before = iso_time(0)
     await kept(tmp_path, site.url("/"), site.url("/private"), REP_SHADOW=True)
     site.change("/robots.txt", answer("user-agent: *\ndisallow: /\n"))
@@ -272,6 +292,9 @@ async def test_what_the_command_prints(web: Web, tmp_path: Path) -> None:
     status, lines = asked(tmp_path, "--archive", "*.warc.gz", "--agent", "Other", "--json", site.url("/"))
     assert (status, json.loads(lines[0])["product_tokens"]) == (0, ["Other"])
 
+    purpose = ("--purpose", "train-ai", site.url("/art"))
+    status, lines = asked(tmp_path, "--archive", name, *purpose)
+    assert (status, lines[1].split()[0]) == (1, "refused")
     status, (line,) = asked(tmp_path, "--archive", name, name, "--recheck", "items.jsonl")
     assert (status, line.split("\t")[:2]) == (1, ["refused then", site.url("/private")])
     status, lines = asked(tmp_path, "--archive", name, "--recheck", "items.jsonl", "--now")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.entry import VERSION, Entry, Outage, StoredResponse, decoded, encoded
+from scrapy_rep.protocol.entry import VERSION, Entry, Outage, StoredResponse, decoded, encoded, plain_values
 from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 
@@ -91,6 +91,12 @@ def forged(header: object, body: bytes = b"") -> bytes:
     return VERSION + zlib.compress(json.dumps(header).encode() + b"\n" + body)
 
 
+def stored_with(**values: object) -> dict[str, object]:
+    """The plain values of an answer without rules, some of them changed."""
+    entry = Entry(URL, StoredResponse(AccessResult.UNAVAILABLE, "HTTP 404", None, 1.0, 2.0, 404))
+    return {"stored": {**plain_values(entry)["stored"], **values}}
+
+
 OUTAGE_FIELDS = {"since": 1.0, "failures": 2, "reason": "x", "asked_at": 2.0, "ask_again_at": 7.5}
 
 
@@ -118,6 +124,7 @@ OUTAGE_FIELDS = {"since": 1.0, "failures": 2, "reason": "x", "asked_at": 2.0, "a
         pytest.param(forged({"outage": {**OUTAGE_FIELDS, "more": 1}}), id="a-field-that-is-not-there"),
         pytest.param(forged({"outage": {"since": 1.0}}), id="a-field-missing"),
         pytest.param(forged({"stored": {"access": "success"}}), id="a-success-without-rules"),
+        pytest.param(forged(stored_with(sha256="abc")), id="a-hash-that-is-none"),
         pytest.param(VERSION + zlib.compress(b"[" * 100_000), id="nested-without-end"),
         pytest.param(VERSION + zlib.compress(bytes(50_000_000)), id="a-bomb"),
     ],
@@ -128,6 +135,20 @@ def test_whatever_else_is_a_miss(octets: bytes) -> None:
 
 def test_what_is_forged_here_would_be_read_if_it_were_right() -> None:
     assert decoded(forged({"outage": OUTAGE_FIELDS}), URL) == Entry(URL, None, replace(OUTAGE, reason="x", status=None))
+
+
+def test_an_entry_from_before_there_were_hashes_has_none() -> None:
+    values = plain_values(ENTRY)
+    del values["stored"]["sha256"]
+    assert ENTRY.stored is not None
+    assert ENTRY.stored.robots is not None
+    assert decoded(forged(values, ENTRY.stored.robots.octets), URL) == ENTRY
+
+
+def test_a_hash_is_kept() -> None:
+    assert ENTRY.stored is not None
+    entry = replace(ENTRY, stored=replace(ENTRY.stored, sha256="0" * 64))
+    assert decoded(encoded(entry), URL) == entry
 
 
 def test_a_long_reason_is_cut() -> None:
