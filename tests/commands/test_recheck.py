@@ -210,6 +210,17 @@ async def test_several_crawls_with_an_archive_each(web: Web, tmp_path: Path) -> 
     assert [line.split(" ")[0] for line in rechecked(tmp_path, without)] == ["refused"]
 
 
+@pytest.mark.parametrize("name", ["refused.jsonl", "refused.jsonl.gz"])
+@ensureDeferred
+async def test_the_log_of_refusals_can_be_judged_again(web: Web, tmp_path: Path, name: str) -> None:
+    site, down = web.robots(RULES), web.robots(answer(status=503))
+    urls = [site.url("/private"), down.url("/")]
+    await kept(tmp_path, *urls, REP_REFUSALS=tmp_path / name)
+    judge = Judge(Archive([str(tmp_path / "*.warc.gz")]), Asked())
+    found = [judge.checked(item) for item in items_of(str(tmp_path / name))]
+    assert sorted((finding.url, finding.allowed) for finding in found) == sorted((url, False) for url in urls)
+
+
 # What is not as the archive says.
 
 
