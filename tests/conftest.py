@@ -14,8 +14,9 @@ settings.register_profile("no-deadline", deadline=None)
 settings.load_profile("no-deadline")
 
 
-def pytest_report_header() -> list[str]:
-    return installed_scrapy.report_header()
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in installed_scrapy.not_tested():
+        terminalreporter.write_line(line)
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -41,7 +41,8 @@ from scrapy_rep.protocol.robotstxt.preferences import (
 )
 from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS, VerdictReason
 from scrapy_rep.protocol.status_policy import CAUTIOUS, RFC9309, result_of
-from scrapy_rep.scrapy_internals import head_limit, scheduler_door
+from scrapy_rep.scrapy_internals import compat, head_limit, scheduler_door
+from scrapy_rep.scrapy_internals.fallbacks import COSTS
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.stats import STATS
 from scrapy_rep.storage import STORAGES
@@ -134,6 +135,10 @@ def test_every_block_is_of_a_kind_that_a_test_runs() -> None:
         ("sh", "example-command"),
         ("sh", "test-command"),
         ("sh", "storage-commands"),
+        ("python", "fleet-settings"),  # tests/ecosystem
+        ("sh", "fleet-command"),  # the same
+        ("text", "fleet-output"),  # the same
+        ("python", "ban-policy"),  # the same
         ("sh", "evidence-commands"),  # tests/test_example_project.py
         ("sh", "refusals-command"),  # the same
         ("sh", "archive-commands"),  # the same
@@ -376,6 +381,13 @@ def test_every_setting_has_a_heading_and_its_default() -> None:
     assert {name: ast.literal_eval(default) for name, default in said} == {**ours, **theirs}
 
 
+def test_the_plugins() -> None:
+    (extra,) = re.findall(
+        r"^ecosystem = \[(.*?)\n\]$", (ROOT / "pyproject.toml").read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    assert sorted(names(cells[0])[0] for cells in table("plugins")) == sorted(re.findall(r'"([\w-]+)', extra))
+
+
 def test_the_storage_addresses() -> None:
     said = {address.partition(":")[0] for cells in table("storages") for address in names(cells[0])}
     assert said == set(STORAGES)
@@ -428,6 +440,27 @@ FILLED_IN = {
 def test_every_stat_is_listed() -> None:
     counted = {stat for name in stats_in_the_code() for stat in FILLED_IN.get(name, [name])}
     assert counted == set(STATS)
+
+
+def test_what_is_used_of_scrapys_internals() -> None:
+    rows = table("internals")
+    folder = Path(compat.__file__).parent
+    ours = {path.name for path in folder.glob("*.py")} - {"__init__.py", "compat.py", "fallbacks.py"}
+    assert {name for cells in rows for name in names(cells[0])} == ours
+    code = "".join(path.read_text("utf-8") for path in folder.glob("*.py"))
+    parts = {name.rpartition(".")[2] for cells in rows for name in names(cells[1])}
+    assert [part for part in parts if part not in code] == []
+
+
+def test_what_a_crawl_loses_without_a_part_of_scrapy() -> None:
+    assert {names(cells[0])[0]: cells[1] for cells in table("fallbacks")} == dict(COSTS)
+
+
+def test_what_older_releases_of_scrapy_do_not_have() -> None:
+    body = ast.parse(Path(compat.__file__).read_text("utf-8")).body
+    ours = [ast.unparse(node.target) for node in body if isinstance(node, ast.AnnAssign)]
+    ours += [node.name for node in body if isinstance(node, ast.FunctionDef)]
+    assert [names(cells[0])[0] for cells in table("compat")] == ours
 
 
 def test_the_stats() -> None:

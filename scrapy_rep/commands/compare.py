@@ -30,7 +30,7 @@ class ComparingLookup(Lookup):
         self._builtin = BuiltinMiddleware.from_crawler(crawler)
         await super().run(crawler)
 
-    def _known(self, url: str) -> Finding | None:  # noqa: ARG002 - what the other says is not known at once
+    def _known(self, url: str) -> None:  # noqa: ARG002 - what the other says is not known at once
         return None
 
     async def _looked_up(self, url: str) -> Finding:

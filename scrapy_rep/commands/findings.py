@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -21,6 +21,7 @@ from scrapy_rep.text import printable
 
 MAX_NAMED = 10  # sitemaps or ignored lines in the text; the JSON has all
 LABEL = 13  # columns
+SMALL = 4_096  # bytes of a robots.txt
 _STATUS = re.compile(r"HTTP (\d+)")
 NO_ROBOTS_TXT_APPLIES = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)
 GREEN, RED, YELLOW, BOLD = "32", "31", "33", "1"
@@ -43,7 +44,8 @@ class Crawl:
 
     def verdict(self, robots: RobotsTxt, url: str) -> Verdict:
         """Its verdict by a file alone. Raises ValueError for what is no URL."""
-        return robots.verdict(url, self.tokens).with_usage(robots.usage(url, self.tokens), self.purposes)
+        verdict, usage = robots.verdict(url, self.tokens), robots.usage(url, self.tokens)
+        return verdict.with_usage(usage, self.purposes) if usage else verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +133,7 @@ class Finding:
 
     @property
     def why(self) -> str:
-        verdict = self.verdict
-        if verdict is None:
-            return printable(self.error, MAX_RULE)
-        group = f"group of {verdict.product_token!r}"
-        if self.deciding is not None:
-            purpose = f"for the purpose {verdict.purpose!r} " if verdict.purpose is not None else ""
-            return f"{purpose}by {_line_in_words(self.deciding)} ({group})"
-        return f"{verdict.words} ({group if verdict.reason is VerdictReason.NO_RULE else verdict.source})"
+        return printable(self.error, MAX_RULE) if self.verdict is None else why(self.verdict)
 
     def meaning(self, info: OriginInfo) -> tuple[str, str]:
         """What robots.txt's answer means in words, and where that is specified."""
@@ -157,11 +152,28 @@ class Finding:
         return rows[0] if rows else ""
 
 
-@lru_cache(maxsize=64)  # it is the same for all URLs of an origin, and may be long
+def why(verdict: Verdict) -> str:
+    """Why it allows or refuses, with the rule or the source."""
+    group, deciding = f"group of {verdict.product_token!r}", verdict.decided_by
+    if deciding is not None:
+        purpose = f"for the purpose {verdict.purpose!r} " if verdict.purpose is not None else ""
+        return f"{purpose}by {_line_in_words(deciding)} ({group})"
+    return f"{verdict.words} ({group if verdict.reason is VerdictReason.NO_RULE else verdict.source})"
+
+
 def _said(robots: RobotsTxt | None) -> dict[str, Any]:
+    is_small = robots is None or len(robots.octets) < SMALL
+    return (_said_by_small if is_small else _said_by_large)(robots)
+
+
+def _read(robots: RobotsTxt | None) -> dict[str, Any]:
     if robots is None:
         return {"sitemaps": [], "ignored": []}
     return {"sitemaps": list(robots.sitemaps), "ignored": [asdict(ignored) for ignored in robots.ignored]}
+
+
+# It is the same for all URLs of an origin, and takes longer than the rest. That of a large file may be large.
+_said_by_small, _said_by_large = lru_cache(maxsize=10_000)(_read), lru_cache(maxsize=64)(_read)
 
 
 def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
@@ -203,13 +215,20 @@ def _usage_as_json(usage: Usage, category: str) -> dict[str, Any]:
     return {"category": category, "allowed": usage[category], "line": line, "directive": directive}
 
 
-def as_line(finding: Finding) -> str:
-    """One line: the answer, the URL and the reason, with a tab between them."""
-    verdict, why = finding.verdict, finding.why
-    if verdict is not None and verdict.access is not AccessResult.SUCCESS and verdict.answer:
-        why = f"{why}: {printable(verdict.answer)}"
+def as_line(finding: Finding, why_of: Callable[[Verdict], str]) -> str:
+    """One line: the answer, the URL and the reason, with a tab between them. `why_of`: as `why_in_line`."""
+    verdict = finding.verdict
+    told = why_of(verdict) if verdict is not None else finding.why
     compared = f"\tScrapy's own: {finding.compared.words}" if finding.compared is not None else ""
-    return f"{finding.word}{finding.when and f' {finding.when}'}\t{printable(finding.url, None)}\t{why}{compared}"
+    return f"{finding.word}{finding.when and f' {finding.when}'}\t{printable(finding.url, None)}\t{told}{compared}"
+
+
+def why_in_line(verdict: Verdict) -> str:
+    """Why it allows or refuses, and what robots.txt answered if that decided."""
+    told = why(verdict)
+    if verdict.access is not AccessResult.SUCCESS and verdict.answer:
+        told = f"{told}: {printable(verdict.answer)}"
+    return told
 
 
 def as_text(finding: Finding, *, colour: bool = False, show: str | None = None) -> str:

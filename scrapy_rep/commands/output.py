@@ -8,10 +8,12 @@ import sys
 import time
 from collections import Counter
 
-from scrapy_rep.commands.findings import Finding, as_json, as_line, as_text
+from scrapy_rep.commands.findings import Finding, as_json, as_line, as_text, why_in_line
+from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.text import counted
 
 ALL_ALLOWED, SOME_REFUSED, COULD_NOT_TELL = 0, 1, 3  # exit statuses; 2 is wrong usage, for every command
+MAX_WHYS = 1_000  # reasons in words that are kept
 COUNTED_WORDS = ("allowed", "refused", "unreachable", "can't tell", "forgotten", "not stored", "not as Scrapy's own")
 
 
@@ -30,6 +32,7 @@ class Output:
         self._began = time.monotonic()
         self._texts: list[str] = []
         self._written = self._seen = 0
+        self._whys: dict[tuple[object, ...], str] = {}
         self._counts: Counter[str] = Counter()
         self.is_complete = False
         """Every URL was answered. It stays False if the crawl does not start, or ends early."""
@@ -52,7 +55,7 @@ class Output:
         if self._as_objects:
             text = json.dumps(as_json(finding, show=self._show is not None))
         elif self._is_list:
-            text = as_line(finding)
+            text = as_line(finding, self._why)
         else:
             text = ("\n" if self._written else "") + as_text(finding, colour=self._colour, show=self._show)
         self._written += 1
@@ -67,6 +70,19 @@ class Output:
                 self._counts["unreachable"] += 1
             if finding.compared is not None and finding.compared.why:
                 self._counts["not as Scrapy's own"] += 1
+
+    def _why(self, verdict: Verdict) -> str:
+        """As `why_in_line`, faster."""
+        if verdict.decided_by is not None:
+            return why_in_line(verdict)
+        # Most URLs of a list have one of a few reasons.
+        key = verdict.reason, verdict.allowed, verdict.product_token, verdict.answer
+        words = self._whys.get(key)
+        if words is None:
+            if len(self._whys) >= MAX_WHYS:
+                self._whys.clear()
+            words = self._whys[key] = why_in_line(verdict)
+        return words
 
     def flush(self) -> None:
         self._show_progress("")

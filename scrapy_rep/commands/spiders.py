@@ -37,7 +37,7 @@ T = TypeVar("T")
 # What the command's spider takes over from the one that `--spider` names.
 _OF_THE_SPIDER = ("name", "allowed_domains", "custom_settings", "update_settings", "user_agent", SPIDER_ATTRIBUTE)
 # URLs that Scrapy requests as they stand; to make a request of each would cost as much as all the rest.
-_PLAIN_URL = re.compile(r"https?://[a-z0-9.-]+(?::[0-9]{1,4})?/[A-Za-z0-9._~:/?!$&'()*+,;=@-]*")
+_PLAIN_URL = re.compile(r"(https?://[a-z0-9.-]+(?::[0-9]{1,4})?/)[A-Za-z0-9._~:/?!$&'()*+,;=@-]*")
 
 LOOK_EVERY = 0.01  # seconds, while the next URLs are awaited
 
@@ -91,7 +91,13 @@ class Lookup:
         self._urls = urls
         self._output = output
         self._not_obeyed = not_obeyed
-        self._waiting: deque[Finding | Deferred[Finding]] = deque()
+        # A URL waits for those before it, and is decided when its turn comes, except for the first of each origin that
+        # is not known yet: that one is looked up meanwhile.
+        self._waiting: deque[str | tuple[Origin | None, Deferred[Finding]]] = deque()
+        self._looking_up: set[Origin | None] = set()
+        # The one of the URL before, which most lists are sorted by: scheme and authority, and its policy.
+        self._site = ""
+        self._site_policy: RobotsPolicy
 
     async def run(self, crawler: Crawler) -> None:
         """Raises ValueError if the project has switched the middleware off."""
@@ -119,9 +125,11 @@ class Lookup:
             urls = next(lists, None)
             if urls is None:
                 break
+            self._site = ""  # its policy is good for a while, not for ever
             for url in urls:
-                self._waiting.append(self._known(url) or deferred_from_coro(self._looked_up(url)))
-                await self._write(self.max_waiting)
+                if self._waiting or not self._write_known(url):
+                    self._waiting.append(self._begun(url))
+                    await self._write(self.max_waiting)
             self._output.flush()
             await sleep(0)
         await self._write(0)
@@ -131,28 +139,56 @@ class Lookup:
         """Write the answers that are there, and wait until no more than so many URLs wait for theirs."""
         waiting = self._waiting
         while waiting:
-            finding = waiting[0]
-            if isinstance(finding, Deferred):
+            first = waiting[0]
+            if isinstance(first, str):
+                if not self._write_known(first):
+                    self._output.write(await self._looked_up(first))
+            else:
+                origin, finding = first
                 if not finding.called:
                     if len(waiting) <= max_waiting:
                         return
                     self._output.flush()
-                finding = await maybe_deferred_to_future(finding)
+                self._output.write(await maybe_deferred_to_future(finding))
+                self._looking_up.discard(origin)
             waiting.popleft()
-            self._output.write(finding)
 
-    def _known(self, url: str) -> Finding | None:
-        """The answer, unless robots.txt has to be looked up first."""
+    def _begun(self, url: str) -> str | tuple[Origin | None, Deferred[Finding]]:
+        """The URL's lookup, or the URL if its origin is known or being looked up."""
+        origin = Origin.of(url)
+        if origin in self._looking_up or self._known(url) is not None:
+            return url
+        self._looking_up.add(origin)
+        return origin, deferred_from_coro(self._looked_up(url))
+
+    def _write_known(self, url: str) -> bool:
+        """Write the answer; False if robots.txt has to be looked up first."""
+        known = self._known(url)
+        if known is None:
+            return False
+        requested, policy = known
+        # The verdict of the rules lacks nothing that is written, and is faster.
+        robots = policy.robots
+        verdict = self._verdict(policy, requested) if robots is None else self._crawl.verdict(robots, requested)
+        self._output.write(Finding(url, self._crawl, verdict=verdict, policy=policy, now=self._middleware.now()))
+        return True
+
+    def _known(self, url: str) -> tuple[str, RobotsPolicy] | None:
+        """The URL as it would be requested, and the policy that applies; None if that has to be looked up first."""
+        plain = _PLAIN_URL.fullmatch(url)
+        if plain and plain[1] == self._site:
+            return url, self._site_policy
         try:
-            requested = url if _PLAIN_URL.fullmatch(url) else Request(url).url
+            requested = url if plain else Request(url).url
         except ValueError:
             return None
-        origin, now = Origin.of(requested), self._middleware.now()
-        policy = self._policies.policy(origin, now) if origin is not None else None
+        origin = Origin.of(requested)
+        policy = self._policies.policy(origin, self._middleware.now()) if origin is not None else None
         if policy is None or policy.refetch is Refetch.FIRST:
             return None
-        verdict = self._verdict(policy, requested)
-        return Finding(url, self._crawl, verdict=verdict, policy=policy, now=now)
+        if plain:
+            self._site, self._site_policy = plain[1], policy
+        return requested, policy
 
     async def _looked_up(self, url: str) -> Finding:
         try:
@@ -262,7 +298,7 @@ class StoredLookup(Lookup):
 class Forgetting(StoredLookup):
     """Forgets what is stored of the URLs' origins; without URLs, of all origins."""
 
-    def _known(self, url: str) -> Finding | None:  # noqa: ARG002 - as above
+    def _known(self, url: str) -> None:  # noqa: ARG002 - as above
         return None
 
     async def _looked_up(self, url: str) -> Finding:

@@ -1,4 +1,4 @@
-"""Crawl-delay (REP_CRAWL_DELAY_MAX): the delay that robots.txt asks for becomes the delay of a download slot."""
+"""Crawl-delay (REP_CRAWL_DELAY_MAX): the delay between requests is at least what robots.txt asks for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scrapy.crawler import Crawler
 
 from scrapy_rep.extensions.middleware_access import MiddlewareAccess
 from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.scrapy_internals.slot_delay import MinimumDelays
+from scrapy_rep.scrapy_internals.request_delay import MinimumDelays
 from scrapy_rep.signals import robots_available
 from scrapy_rep.text import printable
 
@@ -59,13 +59,13 @@ class CrawlDelay:
         )
 
     def _spacing(self) -> float:
-        """Seconds between requests to one slot by the user's own settings, at least."""
+        """Seconds between requests to one host by the user's own settings, at least."""
         settings = self._crawler.settings
         jitter = settings.getfloat("DOWNLOAD_DELAY_JITTER", 0.5 * settings.getbool("RANDOMIZE_DOWNLOAD_DELAY"))
         return settings.getfloat("DOWNLOAD_DELAY") * (1 - min(jitter, 1.0))
 
     def _reached(self, request: Request) -> None:
-        """A request is about to be queued in its slot, which may be a new one: those without work are disposed of."""
+        """A request is about to be queued. The delay may have to be set again: Scrapy forgets hosts without work."""
         policy = self._middleware.peek(request)
         asked = 0.0 if policy is None else _asked_for(policy.robots, self._middleware.product_tokens(request))
         self._delays.require(request, min(asked, self._most))

@@ -35,7 +35,7 @@ class Evidence:
 
 def evidence_of(url: str, verdict: Verdict, product_tokens: ProductTokens, now: float) -> dict[str, Any]:
     """What the verdict was by, in plain values: `docs/evidence.md` has the keys. `now`: seconds since the epoch."""
-    received, rule = verdict.received, verdict.rule
+    received, rule = verdict.received, verdict.decided_by
     return {
         "url": url,
         "decided_at": iso_time(now),

@@ -1,5 +1,7 @@
-"""What a request for a robots.txt tells plugins that fetch by other means than Scrapy: once, as plain text, and no more
-than it takes. None of them is imported here, and a plugin that is not there does not look."""
+"""What a request for a robots.txt tells plugins that fetch by other means than Scrapy: plain text, once, not endlessly.
+
+No plugin is imported here. One that is not installed reads none of these request meta.
+"""
 
 from __future__ import annotations
 
@@ -10,31 +12,42 @@ from scrapy.settings import BaseSettings
 
 from scrapy_rep.settings import RepSettings
 
-# Of the request that needs the robots.txt: without these, a server may take us for somebody else.
-_COPIED = ("impersonate",)
-# Of scrapy-zyte-api's parameters, those that say from where to fetch, not what.
-_ZYTE_API_ROUTES = ("device", "geolocation", "ipType", "tags")
-# A file of that many times REP_BODY_LIMIT is still read, up to that limit.
 MAX_TIMES_BODY_LIMIT = 8
+"""Where a plugin can only take all or nothing, it takes files of up to that many times REP_BODY_LIMIT."""
+# scrapy-zyte-api's parameters that say from where to fetch, not what.
+_ZYTE_API_ROUTES = ("device", "geolocation", "ipType", "tags")
 
 
 def meta_for_services(crawl: BaseSettings, settings: RepSettings, trigger: Request) -> dict[str, Any]:
     """Request meta. `crawl`: Scrapy's settings; `trigger`: the request that needs the robots.txt."""
     return {
-        **{key: trigger.meta[key] for key in _COPIED if key in trigger.meta},
-        # scrapy-playwright: a browser makes a page of it.
-        "playwright": False,
-        # scrapy-rotating-proxies: REP_FETCH_RETRIES says how often.
-        "max_proxies_to_try": 0,
-        # scrapy-impersonate knows neither DOWNLOAD_TIMEOUT nor `bytes_received`. The size is that on the wire.
-        "impersonate_args": {"timeout": settings.fetch_timeout},
-        "impersonate_curl_options": {"MAXFILESIZE_LARGE": MAX_TIMES_BODY_LIMIT * settings.body_limit},
+        "playwright": False,  # scrapy-playwright: a browser would make a page of it
+        "max_proxies_to_try": 0,  # scrapy-rotating-proxies: REP_FETCH_RETRIES says how often
+        **_for_impersonate(settings, trigger),
         **_for_zyte_api(crawl, trigger),
     }
 
 
+def _for_impersonate(settings: RepSettings, trigger: Request) -> dict[str, Any]:
+    """scrapy-impersonate: as the other request, or a server may take us for somebody else. The plugin does not obey
+    DOWNLOAD_TIMEOUT, and receives whole bodies."""
+    args, options = (trigger.meta.get(f"impersonate_{name}") or {} for name in ("args", "curl_options"))
+    meta: dict[str, Any] = {
+        "impersonate_args": {"timeout": settings.fetch_timeout},  # seconds
+        "impersonate_curl_options": {
+            **options,
+            "MAXFILESIZE_LARGE": MAX_TIMES_BODY_LIMIT * settings.body_limit,  # bytes on the wire
+        },
+    }
+    if "impersonate" in trigger.meta:
+        meta["impersonate"] = trigger.meta["impersonate"]
+    if "verify" in args:
+        meta["impersonate_args"]["verify"] = args["verify"]
+    return meta
+
+
 def _for_zyte_api(crawl: BaseSettings, trigger: Request) -> dict[str, Any]:
-    """Through the API if the other request goes through it; never rendered, and with redirects left to us."""
+    """scrapy-zyte-api: through the API if the other request goes through it; redirects are left to us."""
     is_transparent = crawl.getbool("ZYTE_API_TRANSPARENT_MODE")
     ways = trigger.meta.get("zyte_api", False), trigger.meta.get("zyte_api_automap", is_transparent)
     if all(way is False for way in ways):

@@ -1,4 +1,4 @@
-"""A time limit for download handlers that have none. Time in the download slot's queue does not count."""
+"""A time limit for download handlers that have none. Time in the downloader's queue does not count."""
 
 from __future__ import annotations
 

@@ -11,9 +11,10 @@ from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.http import Response
-from scrapy.utils.asyncio import sleep
 from scrapy.utils.defer import deferred_from_coro
 from web import RULES, Site, Web, answer, redirect
+
+from scrapy_rep.scrapy_internals.compat import sleep
 
 HANDLER: dict[str, Any] = {"DOWNLOAD_HANDLERS": {"http": FollowsByItself}}
 DROP: dict[str, Any] = {**HANDLER, "REP_BYPASSED": "drop"}

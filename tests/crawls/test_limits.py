@@ -10,6 +10,7 @@ from crawling import CrawlSpider, FollowsByItself, crawl
 from forked import run_python
 from pytest_twisted import ensureDeferred
 from scrapy import Request
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.http import HtmlResponse, Response
 from web import RULES, Route, Web, answer, redirect
 
@@ -97,3 +98,21 @@ def test_one_shot_commands_do_not(web: Web, tmp_path: Path, command: str) -> Non
     for path in ("/page", "/private"):
         run_python("-m", "scrapy", *command.split(), site.url(path), cwd=tmp_path)
     assert site.targets == ["/robots.txt", "/page", "/robots.txt"]
+
+
+class TellsOfWholeBodies(HTTP11DownloadHandler):
+    """As handlers that are not Scrapy's: no `bytes_received`."""
+
+    async def download_request(self, request: Request) -> Response:
+        body = RULES.encode() if request.url.endswith("/robots.txt") else b"page"
+        return Response(request.url, body=body, request=request)
+
+
+@ensureDeferred
+async def test_a_handler_that_bounds_nothing_is_warned_of_once(web: Web) -> None:
+    urls = [f"http://site-{n}.example/private" for n in range(2)]
+    result = await crawl(*urls, settings={"DOWNLOAD_HANDLERS": {"http": TellsOfWholeBodies}})
+    assert len(result.refused) == 2
+    (warning,) = result.messages(logger="scrapy_rep")
+    assert "robots.txt came through a download handler that does not send Scrapy's signal bytes_received" in warning
+    assert result.tracebacks == []

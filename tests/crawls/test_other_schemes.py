@@ -15,6 +15,7 @@ from crawling import crawl
 from installed_scrapy import TIMEOUT
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
+from scrapy.core.downloader import Downloader
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from web import RULES
@@ -70,6 +71,37 @@ async def test_ftp_by_the_requests_own_credentials(ftp: Callable[..., str]) -> N
     alice = {"ftp_user": "alice", "ftp_password": "secret"}
     result = await crawl(Request(f"{origin}/private", meta=alice))
     assert list(result.refused) == [f"{origin}/private"]
+
+
+class Slotless(Downloader):
+    """One without the queues in which a request may wait."""
+
+    async def _enqueue_request(self, request: Request) -> Response:
+        return await self.handlers.download_request_async(request)
+
+
+class Hangs:
+    lazy = True
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Hangs:
+        return cls()
+
+    async def download_request(self, request: Request) -> Response:
+        await sleep(60)
+        return Response(request.url)
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("downloader", [Downloader, Slotless])
+@ensureDeferred
+async def test_a_handler_without_a_time_limit_ends_at_the_deadline(downloader: type[Downloader]) -> None:
+    settings = {"REP_FETCH_TIMEOUT": 0.3, "DOWNLOADER": downloader, "DOWNLOAD_HANDLERS": {"x": Hangs}}
+    result = await crawl("x://host/page", settings=settings)
+    (error,) = result.refused.values()
+    assert TIMEOUT in error.cause
 
 
 @ensureDeferred

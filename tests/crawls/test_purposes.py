@@ -232,6 +232,24 @@ async def test_a_response_whose_header_disallows_does_not_reach_the_spider(web: 
 
 
 @ensureDeferred
+async def test_the_evidence_names_what_disallows(web: Web) -> None:
+    site = site_of(web, a="train-ai=n")
+    told: dict[str, Any] = {}
+
+    class Tells(CrawlSpider):
+        def failed(self, failure: Any) -> None:
+            told[failure.request.url] = failure.request.meta["robots"]
+
+    settings = {**REFUSE, "REP_EVIDENCE": True}
+    await crawl(site.url("/a"), site.url("/art/1"), settings=settings, spider=Tells)
+    by_header, by_file = told[site.url("/a")], told[site.url("/art/1")]
+    assert [one["reason"] for one in (by_header, by_file)] == ["usage", "usage"]
+    assert (by_header["rule"], by_header["line"]) == ("Content-Usage: train-ai=n", None)
+    assert (by_file["rule"], by_file["line"]) == ("Content-Usage: /art/ train-ai=n", 4)
+    assert by_file["sha256"] is not None
+
+
+@ensureDeferred
 async def test_a_dry_run_reports_both_once_and_fetches_them(web: Web) -> None:
     site = site_of(web, a="train-ai=n", **{"art/1": "train-ai=n"})
     result = await crawl(site.url("/a"), site.url("/art/1"), settings={**REFUSE, "REP_SHADOW": True})

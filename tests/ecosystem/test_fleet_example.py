@@ -6,32 +6,55 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from typing import Any
 
 import pytest
-from redis_server import BINARY, MISSING
+from processes import crawled
+from redis_server import BINARY, MISSING, RedisServer
+from test_docs import README, marked
 from test_example_project import MOST, NOT_IN_GROUPS_OF_ITS_OWN, ROOT, TOUR, Ended
+from web import RULES, Web
 
 pytestmark = pytest.mark.ecosystem
 
 
-@pytest.mark.skipif(BINARY is None, reason=MISSING)
-def test_two_crawlers_fetch_each_page_and_each_robots_txt_once() -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "example.fleet"],
-        cwd=ROOT / "example_project",
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=2 * MOST,
-    )
-    tables = [f"tour{text}" for text in run.stdout.split("tour_in_fleet")[1:]]
+def check(printed: str) -> None:
+    """Both tables together have each page once, and each request for a robots.txt that one crawler alone needs."""
+    tables = [f"tour{text}" for text in printed.split("tour_in_fleet")[1:]]
     assert len(tables) == 2
     crawls = [Ended(0, text, "").table for text in tables]
     for site, (_, _, fetched, refused) in {**NOT_IN_GROUPS_OF_ITS_OWN, **TOUR}.items():
         assert Counter(page for crawl in crawls for page in crawl[site][2].split()) == Counter(fetched.split())
         assert {page: by for crawl in crawls for page, by in crawl[site][3].items()} == refused
-    shares = [sum(len(row[2].split()) for row in crawl.values()) for crawl in crawls]
-    assert all(shares), "both did something"
-    asked = [int(number) for number in re.findall(r"(\d+) requests for robots.txt", run.stdout)]
-    readme = (ROOT / "README.md").read_text("utf-8")
-    assert f"\n{sum(asked)} requests for robots.txt" in readme.partition("<!-- example-output -->")[2], "as one alone"
+    assert all(any(row[2] or row[3] for row in crawl.values()) for crawl in crawls), "both did something"
+    asked = [int(number) for number in re.findall(r"(\d+) requests for robots.txt", printed)]
+    assert f"\n{sum(asked)} requests for robots.txt" in README.partition("<!-- example-output -->")[2]
+
+
+@pytest.mark.skipif(BINARY is None, reason=MISSING)
+def test_two_crawlers_fetch_each_page_and_each_robots_txt_once() -> None:
+    command = [sys.executable, "-m", "example.fleet"]
+    folder = ROOT / "example_project"
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=2 * MOST)
+    check(run.stdout)
+    assert "Traceback" not in run.stderr
+
+
+def test_the_output_in_the_docs() -> None:
+    check(marked("fleet-output"))
+
+
+def test_the_command_in_the_docs() -> None:
+    assert marked("fleet-command").endswith("&& (cd example_project && ../.venv/bin/python -m example.fleet)\n")
+    assert "pip install -q . scrapy-redis " in marked("fleet-command")
+
+
+def test_the_settings_in_the_docs(web: Web, redis_server: RedisServer) -> None:
+    settings: dict[str, Any] = {}
+    exec(marked("fleet-settings"), {}, settings)
+    settings["REDIS_URL"] = redis_server.url
+    site = web.robots(RULES)
+    for end in ("HTTP 200", "ForbiddenByRobots"):
+        path = "/" if end == "HTTP 200" else "/private"
+        assert crawled([site.url(path)], settings).by_url == {site.url(path): end}
+    assert len(site.robots_requests) == 1, "the second crawl has it from Redis"

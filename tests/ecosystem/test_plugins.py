@@ -19,7 +19,10 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import pytest
+from crawling import crawl
 from processes import Ended, crawl_process, crawled
+from pytest_twisted import ensureDeferred
+from test_docs import marked
 from web import RULES, Route, Site, Web, answer, redirect
 
 pytestmark = pytest.mark.ecosystem
@@ -39,6 +42,12 @@ PLAYWRIGHT: dict[str, Any] = {
     "PLAYWRIGHT_LAUNCH_OPTIONS": {"executable_path": "/usr/bin/chromium", "args": ["--no-sandbox"]},
 }
 RENDERED = {"playwright": True}
+ROTATING: dict[str, Any] = {
+    "DOWNLOADER_MIDDLEWARES": {
+        "rotating_proxies.middlewares.RotatingProxyMiddleware": 610,
+        "rotating_proxies.middlewares.BanDetectionMiddleware": 620,
+    }
+}
 CURL = [pytest.param(IMPERSONATE, id="scrapy-impersonate"), pytest.param(CURL_CFFI, id="scrapy-curl-cffi")]
 
 
@@ -103,16 +112,25 @@ def test_a_request_that_impersonates_has_its_robots_txt_fetched_so(web: Web) -> 
 def test_rotating_proxies_do_not_repeat_robots_txt(web: Web) -> None:
     """A test site is a proxy, too, if it is asked for nothing but the same path."""
     proxies = [web.site({"*": answer(status=503)}) for _ in range(3)]
-    settings = {
-        "ROTATING_PROXY_LIST": [proxy.origin for proxy in proxies],
-        "DOWNLOADER_MIDDLEWARES": {
-            "rotating_proxies.middlewares.RotatingProxyMiddleware": 610,
-            "rotating_proxies.middlewares.BanDetectionMiddleware": 620,
-        },
-    }
+    settings = {**ROTATING, "ROTATING_PROXY_LIST": [proxy.origin for proxy in proxies]}
     crawl = crawled(["http://site.example/", "http://site.example/private"], settings)
     assert set(crawl.by_url.values()) == {"RobotsUnreachable"}
     assert [target for proxy in proxies for target in proxy.targets] == ["http://site.example/robots.txt"]
+
+
+@pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")  # of the plugin
+@pytest.mark.parametrize("has_policy", [False, True], ids=["without", "with-the-policy-of-the-docs"])
+@ensureDeferred
+async def test_a_site_without_robots_txt_costs_a_proxy(web: Web, has_policy: bool) -> None:
+    variables: dict[str, Any] = {}
+    exec(marked("ban-policy"), variables)
+    proxy = web.site({"http://site.example/robots.txt": answer(status=404), "*": answer("page")})
+    settings = {**ROTATING, "ROTATING_PROXY_LIST": [proxy.origin], "ROTATING_PROXY_BACKOFF_BASE": 0.1}
+    if has_policy:
+        settings["ROTATING_PROXY_BAN_POLICY"] = variables["BanPolicy"]
+    result = await crawl("http://site.example/", settings=settings)
+    assert list(result.pages) == ["http://site.example/"]
+    assert result.stats.get("bans/status/404", 0) == (not has_policy)
 
 
 # scrapy-playwright.

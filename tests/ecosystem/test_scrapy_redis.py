@@ -9,8 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from crawling import CrawlSpider, crawl
 from processes import CrawlProcess, Ended, crawl_process, crawled
+from pytest_twisted import ensureDeferred
 from redis_server import RedisServer
+from scrapy import Request
+from scrapy.crawler import Crawler
 from web import RULES, Site, Web, answer
 
 pytestmark = pytest.mark.ecosystem
@@ -70,8 +74,8 @@ def once_each(sites: list[Site], *crawls: Ended) -> None:
         fetched = Counter(site.targets)
         del fetched["/robots.txt"]
         assert fetched == Counter(f"/{n}" for n in range(12))
-    for crawl in crawls:
-        assert crawl.complaints == []
+    for ended in crawls:
+        assert ended.complaints == []
 
 
 @pytest.mark.parametrize("queue", QUEUES)
@@ -167,6 +171,18 @@ def test_what_scrapy_redis_itself_loses(web: Web, redis_server: RedisServer, rob
     assert set(crawled([], settings).by_url) == set(pages(site)) - lost
 
 
+def test_what_cannot_be_kept_is_said_once_and_stops_nothing(web: Web, redis_server: RedisServer) -> None:
+    from redis import Redis  # noqa: PLC0415 - an extra
+
+    sites = [web.robots(answer(RULES, delay=0.3)) for _ in range(2)]
+    with Redis.from_url(redis_server.url) as redis:
+        redis.set("tells-all:requests:waiting", "somebody else's")
+    ended = crawled(pages(*sites), settings_for(redis_server))
+    once_each(sites, ended)
+    (warning,) = [line for line in ended.warnings if "is killed" in line]
+    assert "If this crawler is killed, requests that wait for a robots.txt are lost: WRONGTYPE" in warning
+
+
 def test_a_clean_start_forgets_them(web: Web, redis_server: RedisServer) -> None:
     site, other = web.robots(HELD), web.robots(RULES)
     settings = settings_for(redis_server)
@@ -176,3 +192,30 @@ def test_a_clean_start_forgets_them(web: Web, redis_server: RedisServer) -> None
     ended = crawled(pages(other), {**settings, "SCHEDULER_FLUSH_ON_START": True})
     once_each([other], ended)
     assert keys(redis_server) == set()
+
+
+@pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")  # of the plugin
+@ensureDeferred
+async def test_a_spider_that_reads_its_urls_from_redis(web: Web, redis_server: RedisServer) -> None:
+    from redis import Redis  # noqa: PLC0415 - an extra
+    from scrapy_redis.spiders import RedisMixin  # noqa: PLC0415
+
+    class Reads(RedisMixin, CrawlSpider):  # type: ignore[misc]
+        name = "tells-all"
+
+        @classmethod
+        def from_crawler(cls, crawler: Crawler, *args: Any, **attributes: Any) -> Any:
+            spider = super().from_crawler(crawler, *args, **attributes)
+            spider.setup_redis(crawler)
+            return spider
+
+        def make_request_from_data(self, data: bytes) -> Request:
+            return self.prepared(data.decode())
+
+    site = web.robots(answer(RULES, delay=0.3))
+    with Redis.from_url(redis_server.url) as redis:
+        redis.rpush("tells-all:start_urls", *pages(site), site.url("/private"))
+    settings = {**settings_for(redis_server), "MAX_IDLE_TIME_BEFORE_CLOSE": 3, "CONCURRENT_REQUESTS": 4}
+    result = await crawl(spider=Reads, settings=settings)
+    assert sorted(result.pages) == sorted(pages(site))
+    assert list(result.refused) == [site.url("/private")]

@@ -23,6 +23,6 @@ CAN: dict[str, bool] = {
 }
 
 
-def report_header() -> list[str]:
-    """What is not tested because this Scrapy cannot do it."""
-    return [f"not tested: Scrapy {scrapy.__version__} cannot {ability}" for ability, can in CAN.items() if not can]
+def not_tested() -> list[str]:
+    """What is left out, because this Scrapy cannot do it."""
+    return [f"Not tested: Scrapy {scrapy.__version__} cannot {ability}" for ability, can in CAN.items() if not can]

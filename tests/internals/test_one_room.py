@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,6 +47,12 @@ def is_private(name: str) -> bool:
 def test_only_one_folder_touches_the_privates_of_scrapy_and_twisted(file: Path) -> None:
     found = [f"{file.relative_to(ROOT)}, line {line}: {what}" for line, what in privates(file.read_text("utf-8"))]
     assert found == [], "private to Scrapy or Twisted, or not documented there: it belongs into scrapy_internals/"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_other_folder_knows_of_download_slots(file: Path) -> None:
+    words = set(re.findall(r"\w*slot\w*", file.read_text("utf-8"), re.IGNORECASE))
+    assert words <= {"__slots__", "slots"}, "another throttler may take their place in Scrapy"
 
 
 @pytest.mark.parametrize(

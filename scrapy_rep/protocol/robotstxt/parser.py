@@ -13,7 +13,7 @@ from scrapy_rep.protocol.foreign_text import shortened, text_of
 from scrapy_rep.protocol.robotstxt.effective_rules import EffectiveRules, Segments
 from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_records
 from scrapy_rep.protocol.robotstxt.longest_match_linear import TooCostlyError
-from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
+from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt, spellings
 from scrapy_rep.protocol.robotstxt.preferences import Usage
 from scrapy_rep.protocol.robotstxt.product_tokens import in_order_of_preference, is_product_token
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
@@ -120,7 +120,10 @@ class RobotsTxt:
         if rule is not None:
             return Verdict(rule.allow, VerdictReason.RULE, rule, crawler.token)
         reason = VerdictReason.NO_GROUP if crawler.token is None else VerdictReason.NO_RULE
-        return Verdict(True, VerdictReason.NOT_SUBJECT if is_robots_txt(url) else reason, None, crawler.token)
+        # Only for speed: no other URL is one.
+        if ("robots.txt" in url or "%" in url) and is_robots_txt(url):
+            reason = VerdictReason.NOT_SUBJECT
+        return Verdict(True, reason, None, crawler.token)
 
     def crawl_delay(self, product_token: str | Sequence[str]) -> float | None:
         """Seconds between requests: the largest that the crawler's groups ask for; None if they ask for none.
@@ -139,6 +142,9 @@ class RobotsTxt:
         if crawler.preferences is None:
             has_any = crawler.token is not None and USAGE_LINE.search(searchable(self.octets))
             crawler.preferences = UsagePreferences(read_statements(self.octets, crawler.token) if has_any else ())
+        if not crawler.preferences:  # as of most files
+            spellings(url)  # raises ValueError
+            return Usage()
         return crawler.preferences.usage(url) if self.allows(url, product_token) else Usage()
 
     @property
