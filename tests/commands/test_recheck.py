@@ -191,6 +191,9 @@ async def test_what_is_refused_for_its_purpose_is_refused_again(web: Web, tmp_pa
     settings = {"REP_PURPOSES": ["train-ai"], "REP_PURPOSES_REFUSE": True}
     result = await kept(tmp_path, site.url("/"), site.url("/art"), **settings)
     assert list(result.refused) == [site.url("/art")]
+    (refused,) = (end["robots"] for end in result.ends if not end["robots"]["allowed"])
+    assert (refused["reason"], refused["line"]) == ("usage", 2)
+    assert refused["rule"].startswith("Content-Usage: /art train-ai=n")
     (line,) = rechecked(tmp_path)
     assert line.startswith(f"refused {site.url('/art')} ")
 
