@@ -133,7 +133,8 @@ class WarcFile:
         body = response.body[:limit]
         digest = _digest(body)
         fields = {"WARC-Payload-Digest": digest}
-        if response.ip_address is not None and not request.meta.get("proxy"):
+        is_direct = not request.meta.get("proxy") and "cached" not in response.flags  # HttpCacheMiddleware's
+        if response.ip_address is not None and is_direct:
             fields["WARC-IP-Address"] = str(response.ip_address)
         if len(response.body) > self._limit:
             fields["WARC-Truncated"] = "length"

@@ -199,6 +199,14 @@ async def test_what_is_refused_for_its_purpose_is_refused_again(web: Web, tmp_pa
 
 
 @ensureDeferred
+async def test_what_a_page_says_of_itself_is_not_in_the_archive(web: Web, tmp_path: Path) -> None:
+    site = web.site({"/robots.txt": answer(RULES), "/": answer("page", headers={"Content-Usage": "train-ai=n"})})
+    result = await kept(tmp_path, site.url("/"), REP_PURPOSES=["train-ai"], REP_PURPOSES_REFUSE=True)
+    assert list(result.refused) == [site.url("/")]
+    assert rechecked(tmp_path) == []
+
+
+@ensureDeferred
 async def test_several_crawls_with_an_archive_each(web: Web, tmp_path: Path) -> None:
     """One has other rules than the other, and each item is judged by those that it names."""
     site, items = web.robots(RULES), []
