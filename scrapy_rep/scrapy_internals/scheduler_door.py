@@ -37,6 +37,8 @@ LOOK_AGAIN_AFTER = 0.05  # seconds
 # dont_filter.
 PUT_BACK = "rep_put_back"
 BEHIND_ALL = 2**31  # a priority lower by this much comes after all that users set
+# Seconds that a queue may take to fail. After that it is not asked to take back the others: each may take as long.
+MAX_FAILING = 5.0
 
 
 class _Waiting(NamedTuple):
@@ -141,7 +143,9 @@ class SchedulerDoor:
     def _close(self, reason: str) -> Any:
         """What waits goes back first: what the scheduler keeps beyond the crawl, it keeps of these, too."""
         waiting, self._waiting = chain.from_iterable(self._waiting.values()), {}
-        put_back = [request for request in chain(self._left_over, _in_order(waiting)) if self._put_back(request, 0)]
+        requests = [*self._left_over, *_in_order(waiting)]
+        left_over = set(self._put_all_back(requests))
+        put_back = [request for request in requests if request not in left_over]
         if self._kept_in_redis is not None:
             self._kept_in_redis.forget(put_back)
             self._kept_in_redis.close()
@@ -190,9 +194,7 @@ class SchedulerDoor:
         released = self._waiting.pop(origin, [])
         self._waiting_number -= len(released)
         now = monotonic()
-        for request in _in_order(released):
-            if not self._put_back(request, 0):
-                self._left_over.append(request)
+        self._left_over.extend(self._put_all_back(_in_order(released)))
         if self._kept_in_redis is not None:
             self._kept_in_redis.forget(waiting.request for waiting in released)
         look_for_requests(self._crawler)
@@ -203,6 +205,18 @@ class SchedulerDoor:
         # The crawl closes, and `_close` puts the requests back.
         if not isinstance(failure.value, CrawlClosingError):
             logger.error("Internal error while waiting for %s", origin.robots_url, exc_info=failure.value)
+
+    def _put_all_back(self, requests: list[Request]) -> list[Request]:
+        """Those that the queue did not take back."""
+        left_over, seconds_failing = [], 0.0
+        for request in requests:
+            began = monotonic()
+            if seconds_failing > MAX_FAILING:
+                left_over.append(request)
+            elif not self._put_back(request, 0):
+                left_over.append(request)
+                seconds_failing += monotonic() - began
+        return left_over
 
     def _put_back(self, request: Request, times_without_place: int) -> bool:
         """Whether the queue took it back; behind all others if there was no place for it, with a priority that is

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
+from time import monotonic
 from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -26,7 +27,7 @@ from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 
 logger = logging.getLogger("scrapy_rep")
 
-ALIVE = 10  # seconds after which others put a dead crawler's requests back
+ALIVE = 10  # seconds from a sign of life, after which a crawler is late
 PULSE = 2.0  # seconds between two signs of life
 
 
@@ -43,6 +44,7 @@ class WaitingInRedis:
         self._fields: WeakKeyDictionary[Request, int] = WeakKeyDictionary()
         self._next_field = count()
         self._others_keep_some = self._has_warned = False
+        self._late_since: dict[str, float] = {}
         if scheduler.flush_on_start:
             with self._failing_softly():
                 self._delete(self._crawlers())
@@ -78,11 +80,17 @@ class WaitingInRedis:
         with self._failing_softly():
             if self._fields:
                 self._show_life()
-            dead = self._crawlers(until=self._now())
+            dead = self._dead()
             # One crawler at a time, or a request would come back twice.
             if dead and self._redis.set(f"{self._keepers}:taking-over", self._name, nx=True, ex=ALIVE):
                 self._take_over(dead)
             self._others_keep_some = bool(set(self._crawlers()) - {self._name})
+
+    def _dead(self) -> list[str]:
+        """Crawlers that gave no sign of life in time, nor since we saw that: all are late after Redis has hung."""
+        now = monotonic()
+        self._late_since = {name: self._late_since.get(name, now) for name in self._crawlers(until=self._now())}
+        return [name for name, since in self._late_since.items() if now - since > PULSE / 2]
 
     def _take_over(self, dead: list[str]) -> None:
         requests = [copy for name in dead for copy in self._redis.hvals(self._hash(name))]
@@ -91,9 +99,10 @@ class WaitingInRedis:
         # Only now: if this crawler is killed meanwhile, a request comes back twice, and none is lost.
         self._delete(dead)
         self._redis.delete(f"{self._keepers}:taking-over")
-        logger.warning(
-            "Requests that waited for a robots.txt in crawlers that are gone, back in the queue: %d", len(requests)
-        )
+        if requests:  # else another crawler was faster
+            logger.warning(
+                "Requests that waited for a robots.txt in crawlers that are gone, back in the queue: %d", len(requests)
+            )
         look_for_requests(self._crawler)
 
     def _idle(self) -> None:

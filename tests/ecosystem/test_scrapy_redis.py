@@ -17,6 +17,8 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from web import RULES, Site, Web, answer
 
+from scrapy_rep.scrapy_internals.waiting_in_redis import ALIVE, PULSE
+
 pytestmark = pytest.mark.ecosystem
 
 HELD = answer(RULES, kind="hold")
@@ -219,3 +221,39 @@ async def test_a_spider_that_reads_its_urls_from_redis(web: Web, redis_server: R
     result = await crawl(spider=Reads, settings=settings)
     assert sorted(result.pages) == sorted(pages(site))
     assert list(result.refused) == [site.url("/private")]
+
+
+def test_a_redis_that_hangs_makes_no_crawler_take_anothers_requests(web: Web, redis_server: RedisServer) -> None:
+    """It hangs for longer than a crawler may be without a sign of life."""
+    sites = [web.robots(HELD) for _ in range(2)]
+    settings = settings_for(redis_server)
+    with crawl_process(pages(*sites), settings, **WAITED) as waits:
+        all_wait(waits, redis_server)
+        with crawl_process([], settings, **WAITED) as other:
+            other.until_ready()
+            redis_server.freeze()
+            time.sleep(ALIVE + 3)
+            redis_server.freeze(False)
+            time.sleep(2 * PULSE)
+            web.release(*sites)
+            first, second = waits.ended(SECONDS), other.ended(SECONDS)
+    once_each(sites, first, second)
+    assert not any("are gone" in line for line in first.warnings + second.warnings)
+
+
+def test_stopped_while_redis_hangs_a_crawl_does_not_wait_for_it_with_each_request(
+    web: Web, redis_server: RedisServer
+) -> None:
+    sites = [web.robots(HELD) for _ in range(2)]
+    settings = settings_for(redis_server, REDIS_PARAMS={"socket_timeout": 1, "retry_on_timeout": False})
+    with crawl_process(pages(*sites), settings, **WAITED) as process:
+        all_wait(process, redis_server)
+        redis_server.freeze()
+        process.interrupt()
+        log = process.ended(30).log
+        redis_server.freeze(False)
+    assert 1 < log.count("failed to take back") < len(pages(*sites)) / 2
+    web.release(*sites)
+    # What Redis got before it hung it may have done after all, so that some come twice.
+    with crawl_process([], settings) as later:
+        assert set(later.ended(SECONDS).by_url) == set(pages(*sites))
