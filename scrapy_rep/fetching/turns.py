@@ -12,10 +12,13 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
+from scrapy_rep.fetching.open_files import max_open_files
+
 SLOW_AFTER_MIN, SLOW_AFTER_MAX = 0.1, 2.0  # seconds
 SLOW_FACTOR = 4.0  # times as long as answers usually take
 SMOOTHING = 1 / 8  # of the usual time by each answer; RFC 6298 2.3
 MAX_SLOW = 1_000  # a bound on sockets
+SHARE_OF_FILES = 0.5  # that all fetches together may have open; the pages' downloads need the rest
 
 
 class FetchTurns:
@@ -28,6 +31,7 @@ class FetchTurns:
     def __init__(self, limit: int) -> None:
         self._free = limit
         self._slow = 0
+        self._max_slow = min(MAX_SLOW, max(int(SHARE_OF_FILES * max_open_files()) - limit, 0))
         self._usual = 0.125  # seconds that an answer takes, before there are any
         self._numbers = count()
         self._waiting: list[tuple[bool, int, Deferred[None]]] = []
@@ -56,7 +60,7 @@ class FetchTurns:
 
     def _give_early(self, turn: _Turn) -> None:
         """It is slow: another fetch may begin."""
-        if self._slow < MAX_SLOW:
+        if self._slow < self._max_slow:
             self._slow += 1
             turn.is_given = True
             self._give()

@@ -1,0 +1,36 @@
+"""However many sites never answer, robots.txt leaves the pages half of the files that the process may open."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AsyncExitStack
+
+import pytest
+from scrapy.utils.defer import deferred_f_from_coro_f, deferred_from_coro
+
+from scrapy_rep.fetching import turns
+from scrapy_rep.scrapy_internals.compat import sleep
+
+resource = pytest.importorskip("resource", reason="Windows has one limit for all processes")
+
+
+@pytest.mark.parametrize(("files", "at_once"), [(100, 64), (200, 100), (sys.maxsize, 300)])
+@deferred_f_from_coro_f
+async def test_slow_fetches_leave_files_to_the_pages(monkeypatch: pytest.MonkeyPatch, files: int, at_once: int) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: (files, files))
+    monkeypatch.delitem(sys.modules, "twisted.internet.selectreactor", raising=False)
+    monkeypatch.setattr(turns, "SLOW_AFTER_MAX", 0.01)
+    monkeypatch.setattr(turns, "SLOW_AFTER_MIN", 0.01)
+    fetch_turns, under_way = turns.FetchTurns(64), 0
+
+    async def fetch(stack: AsyncExitStack) -> None:
+        nonlocal under_way
+        await stack.enter_async_context(fetch_turns.turn(is_repeated=False))
+        under_way += 1
+
+    async with AsyncExitStack() as stack:
+        fetches = [deferred_from_coro(fetch(stack)) for _ in range(300)]
+        await sleep(0.3)
+        assert under_way == at_once
+        for each in fetches:
+            each.addErrback(lambda _failure: None).cancel()
