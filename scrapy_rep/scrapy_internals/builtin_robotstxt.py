@@ -51,22 +51,24 @@ class BuiltinMiddleware(RobotsTxtMiddleware):
         """Raises NotConfigured if ROBOTSTXT_OBEY is False."""
         super().__init__(crawler)
         self._robotstxt_useragent = _one(self._robotstxt_useragent)
-        self._came: dict[str, tuple[int, str]] = {}
+        self._statuses: dict[str, int] = {}
+        self._schemes: dict[str, str] = {}
 
     async def answer(self, request: Request) -> BuiltinAnswer:
+        url = urlparse_cached(request)
+        scheme = self._schemes.setdefault(url.netloc, url.scheme)
         parser = await self.robot_parser(request)
-        status, scheme = self._came.get(urlparse_cached(request).netloc, (None, ""))
         try:
             self.process_request_2(parser, request)
             allowed = True
         except IgnoreRequest:
             allowed = False
         user_agent = self._robotstxt_useragent or self._default_useragent
-        return BuiltinAnswer(allowed, user_agent, parser, status, scheme)
+        return BuiltinAnswer(allowed, user_agent, parser, self._statuses.get(url.netloc), scheme)
 
-    async def _parse_robots(self, response: Response, netloc: str, request: Request) -> None:
-        self._came[netloc] = response.status, urlparse_cached(request).scheme
-        await super()._parse_robots(response, netloc, request)
+    def _parse_robots(self, response: Response, netloc: str, *more: Any) -> Any:  # Scrapy 2.14 has no more
+        self._statuses[netloc] = response.status
+        return super()._parse_robots(response, netloc, *more)
 
 
 class BuiltinParser:
