@@ -6,6 +6,7 @@ A test that fails here names what another release has changed. `docs/internals.m
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from inspect import getsource
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -379,4 +380,4 @@ def test_scrapys_own_middleware_has_what_the_comparison_needs() -> None:
 def test_the_commands_for_a_single_page_are_told_by_these() -> None:
     assert "DUPEFILTER_CLASS" in shell.Command.default_settings
     for command in (fetch, parse):
-        assert "spidercls.start = start" in Path(command.__file__).read_text("utf-8")
+        assert "spidercls.start = start" in getsource(command)
