@@ -51,24 +51,26 @@ class BuiltinMiddleware(RobotsTxtMiddleware):
         """Raises NotConfigured if ROBOTSTXT_OBEY is False."""
         super().__init__(crawler)
         self._robotstxt_useragent = _one(self._robotstxt_useragent)
-        self._statuses: dict[str, int] = {}
         self._schemes: dict[str, str] = {}
+        self._statuses: dict[str, int] = {}
 
     async def answer(self, request: Request) -> BuiltinAnswer:
         url = urlparse_cached(request)
         scheme = self._schemes.setdefault(url.netloc, url.scheme)
         parser = await self.robot_parser(request)
+        status = self._statuses.get(url.netloc)
         try:
             self.process_request_2(parser, request)
             allowed = True
         except IgnoreRequest:
             allowed = False
         user_agent = self._robotstxt_useragent or self._default_useragent
-        return BuiltinAnswer(allowed, user_agent, parser, self._statuses.get(url.netloc), scheme)
+        return BuiltinAnswer(allowed, user_agent, parser, status, "" if status is None else scheme)
 
-    def _parse_robots(self, response: Response, netloc: str, *more: Any) -> Any:  # Scrapy 2.14 has no more
+    def _parse_robots(self, response: Response, netloc: str, *request: Request) -> Any:
+        # A coroutine, with the request, since Scrapy 2.18.
         self._statuses[netloc] = response.status
-        return super()._parse_robots(response, netloc, *more)
+        return super()._parse_robots(response, netloc, *request)
 
 
 class BuiltinParser:

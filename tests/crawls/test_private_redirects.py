@@ -174,7 +174,9 @@ async def test_no_form_of_a_location_leads_to_a_private_host(web: Web, listener:
     assert len(FORMS) > 130
     connected, resolved = await where_forms_lead(web, listener)
     assert set(connected) <= {PUBLIC}
-    assert set(resolved) == {"public.example", "127.0.0.77.public.example", "127.0.0.77_", "xn--localhost"}
+    names = {"public.example", "127.0.0.77.public.example"}
+    # Older releases of Scrapy and Twisted do not look up the last two.
+    assert names <= set(resolved) <= names | {"127.0.0.77_", "xn--localhost"}
     assert set(resolved.values()) == {PUBLIC}
 
 

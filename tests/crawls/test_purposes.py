@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from crawling import Crawl, CrawlSpider, FollowsByItself, crawl
+from installed_scrapy import DATA_LOSS
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -156,7 +157,7 @@ async def test_no_value_survives_in_the_meta_of_another_request(web: Web) -> Non
     result = await crawl(*requests, free, settings=PURPOSES, spider=Copies)
     both = {"train-ai": True, "search": True}
     assert usage(result) == {"/0": both, "/1": both, "/2": both, "/ok": {}, "/free": {}}
-    assert sorted(result.ends) == [("ForbiddenByRobots", None), ("ResponseDataLossError", None)]
+    assert sorted(result.ends) == [("ForbiddenByRobots", None), (DATA_LOSS, None)]
 
 
 class Redirected(CrawlSpider):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
 import scrapy
+import scrapy.exceptions
 from scrapy.core.downloader import Downloader
 from scrapy.settings import default_settings
 
@@ -13,6 +15,16 @@ from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 
 TIMEOUT = DownloadTimeoutError.__name__
 """Of a page that does not answer in time, as errbacks and logs name it."""
+
+DATA_LOSS = "ResponseDataLossError" if hasattr(scrapy.exceptions, "ResponseDataLossError") else "ResponseFailed"
+"""The same of a page whose connection is lost before its end."""
+
+
+def as_now(text: str) -> str:
+    """The text as the newest Scrapy has it, as the docs show it."""
+    text = re.sub(r"\bTimeoutError: User timeout caused connection failure: (.*)\.", rf"{TIMEOUT}: \1", text)
+    return re.sub(rf"\b{TIMEOUT}\b", "DownloadTimeoutError", text)
+
 
 _no_limit: Any = SimpleNamespace(total_concurrency=0, active=set())
 
