@@ -104,8 +104,8 @@ class RepMiddleware:
     def _start_extensions(self, settings: RepSettings) -> None:
         # Held here, because signals do not keep their receivers alive.
         self._extensions: list[object] = [
-            CrawlLog(self._crawler, settings),
             OutageLog(self._crawler, settings, self),
+            CrawlLog(self._crawler, settings),  # its last line comes after that of the outages
             CrawlDelay(self._crawler, settings.crawl_delay_max, self),
             SentUserAgent(self._crawler, self),
             Bypassed(self._crawler, settings.bypassed, settings.shadow, self),

@@ -168,7 +168,7 @@ class OriginFetch:
             # An error of ours, not an answer: treated as unreachable, so that the waiting requests are refused.
             if not self.closing:
                 logger.exception("Internal error while fetching %s", self.origin.robots_url)
-            policy = self._remembered(self._failed(before, repr(exc)))
+            policy = self._remembered(self._failed(before, f"internal error, {type(exc).__name__}: {exc}"))
         finally:
             self._put(None)
             ended(self)

@@ -39,6 +39,8 @@ _OF_THE_SPIDER = ("name", "allowed_domains", "custom_settings", "update_settings
 # URLs that Scrapy requests as they stand; to make a request of each would cost as much as all the rest.
 _PLAIN_URL = re.compile(r"(https?://[a-z0-9.-]+(?::[0-9]{1,4})?/)[A-Za-z0-9._~:/?!$&'()*+,;=@-]*")
 
+_LIKE_A_HOST = re.compile(r"[^/:]+(?::[0-9]+)?(?:/|$)")
+
 LOOK_EVERY = 0.01  # seconds, while the next URLs are awaited
 
 
@@ -225,7 +227,9 @@ class StoredLookup(Lookup):
         self._where = without_password(address)
         self._storage = storage_of(crawler)
         if isinstance(self._storage, MemoryStorage):
-            self._failure = "nothing is kept there from one crawl to the next"
+            self._failure = (
+                "nothing is kept there between crawls; set it to 'sqlite:robots.db', for example"
+            )
         try:
             await super().run(crawler)
         finally:
@@ -319,4 +323,4 @@ def cure_of(url: str) -> str:
     """What to give instead of what is no URL, to follow the error; empty if nobody could guess."""
     if url.startswith("/"):
         return "; give a whole URL; with --file a path is enough"
-    return "" if ":" in url.partition("/")[0] else f"; did you mean https://{url}?"
+    return "" if not _LIKE_A_HOST.match(url) else f"; did you mean https://{url}?"

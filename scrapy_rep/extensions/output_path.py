@@ -9,6 +9,9 @@ from pathlib import Path
 
 from scrapy.crawler import Crawler
 
+# At the file's end; Windows would otherwise change line ends.
+APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+
 
 def output_path(setting: str, pattern: str, crawler: Crawler, began: float) -> Path:
     """The file that the setting names; its directory exists from then on.

@@ -13,7 +13,7 @@ from scrapy.signals import spider_closed, spider_opened
 
 from scrapy_rep.extensions.evidence import evidence_of
 from scrapy_rep.extensions.middleware_access import MiddlewareAccess
-from scrapy_rep.extensions.output_path import output_path
+from scrapy_rep.extensions.output_path import APPEND, output_path
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
@@ -37,7 +37,7 @@ class RefusalsLog:
 
     def _opened(self) -> None:
         try:
-            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            self._file = os.open(self._path, APPEND, 0o666)
         except OSError as exc:
             self._end(exc)
 

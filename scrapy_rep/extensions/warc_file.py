@@ -25,6 +25,7 @@ from warcio.recordloader import ArcWarcRecord
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
+from scrapy_rep.extensions.output_path import APPEND
 from scrapy_rep.protocol.access_result import AccessResult, Answer, FetchEvent
 from scrapy_rep.protocol.entry import Entry, plain_values
 from scrapy_rep.protocol.origin import Origin
@@ -50,7 +51,7 @@ class WarcFile:
         """`path` must end in `.warc.gz`; the file's name gets a part of its own. `information`: of its first record.
         `max_known`: bodies that are remembered, so that they are not written again."""
         name = f"{path.name.removesuffix('.warc.gz')}-{uuid4().hex[:8]}.warc.gz"
-        self._file = os.open(path.with_name(name), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
+        self._file = os.open(path.with_name(name), APPEND | os.O_EXCL, 0o666)
         self._limit = body_limit
         self._buffer = BytesIO()
         self._writer = WARCWriter(self._buffer, gzip=True, warc_version="WARC/1.1")
@@ -133,7 +134,8 @@ class WarcFile:
         body = response.body[:limit]
         digest = _digest(body)
         fields = {"WARC-Payload-Digest": digest}
-        if response.ip_address is not None and not request.meta.get("proxy"):
+        is_direct = not request.meta.get("proxy") and "cached" not in response.flags  # HttpCacheMiddleware's
+        if response.ip_address is not None and is_direct:
             fields["WARC-IP-Address"] = str(response.ip_address)
         if len(response.body) > self._limit:
             fields["WARC-Truncated"] = "length"

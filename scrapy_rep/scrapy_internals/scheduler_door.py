@@ -141,9 +141,9 @@ class SchedulerDoor:
     def _close(self, reason: str) -> Any:
         """What waits goes back first: what the scheduler keeps beyond the crawl, it keeps of these, too."""
         waiting, self._waiting = chain.from_iterable(self._waiting.values()), {}
-        for request in chain(self._left_over, _in_order(waiting)):
-            self._put_back(request, 0)
+        put_back = [request for request in chain(self._left_over, _in_order(waiting)) if self._put_back(request, 0)]
         if self._kept_in_redis is not None:
+            self._kept_in_redis.forget(put_back)
             self._kept_in_redis.close()
         return self._close_queue(reason)
 

@@ -69,10 +69,8 @@ class WaitingInRedis:
                     self._redis.zrem(self._keepers, self._name)
 
     def close(self) -> None:
-        """All that waited are back in the queue."""
+        """From now on this crawler counts as dead: others put back what it has not forgotten."""
         self._pulse.stop()
-        with self._failing_softly():
-            self._delete([self._name])
 
     # Signs of life.
 

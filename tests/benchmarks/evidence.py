@@ -1,6 +1,6 @@
 """A crawl of real robots.txt files that is judged again by its archive, and how long that takes.
 
-    python tests/benchmarks/evidence.py FOLDER [--urls N] [--items N] [--files N]
+    python tests/benchmarks/evidence.py FOLDER [--urls N] [--items N] [--files N]   # --urls 0 leaves the crawl out
 
 FOLDER has robots.txt files, one for each site. Each is served on a port of its own; N URLs of them are crawled with
 REP_ARCHIVE and REP_EVIDENCE, and each request's verdict is compared with the archive's. Then N items are checked
@@ -123,6 +123,7 @@ def is_the_same(evidence: dict[str, Any], found: Finding) -> bool:
 
 def checked_at_size(bodies: list[bytes], items: int, files: int) -> None:
     folder, now = Path(tempfile.mkdtemp()), time.time()
+    cpu = time.process_time()
     information = {"product-tokens": "ExampleBot", "unreachable-days": "30", "body-limit": "512000"}
     began = time.monotonic()
     archive = WarcFile(folder / "robots.warc.gz", information, 512_000, files)
@@ -139,15 +140,18 @@ def checked_at_size(bodies: list[bytes], items: int, files: int) -> None:
         )
         archive.write_entry(origin, now, Entry(url, stored))
     archive.close()
-    print(f"archived {files:,} files in {time.monotonic() - began:.1f} s")
+    print(
+        f"archived {files:,} files in {time.monotonic() - began:.1f} s, {time.process_time() - cpu:.1f} s of CPU time"
+    )
     urls = [f"{SOURCE.choice(origins)}/{SOURCE.randrange(10**6)}" for _ in range(items)]
     (folder / "items.jsonl").write_text("".join(json.dumps({"url": url, "time": now + 60}) + "\n" for url in urls))
-    began = time.monotonic()
+    began, cpu = time.monotonic(), time.process_time()
     judge = Judge(Archive([str(folder / "*.warc.gz")]), Crawl())
     indexed = time.monotonic() - began
     unknown = sum(judge.checked(item).verdict is None for item in items_of(str(folder / "items.jsonl")))
     print(f"checked {items:,} items against {files:,} files in {time.monotonic() - began:.1f} s", end="")
-    print(f" ({indexed:.1f} s of them for reading the archive); could not tell of {unknown:,}")
+    print(f" ({indexed:.1f} s of them for reading the archive), {time.process_time() - cpu:.1f} s of CPU time", end="")
+    print(f"; could not tell of {unknown:,}")
 
 
 if __name__ == "__main__":
@@ -158,5 +162,6 @@ if __name__ == "__main__":
     parser.add_argument("--files", type=int, default=10_000)
     options = parser.parse_args()
     contents = [file.read_bytes() for file in sorted(options.folder.iterdir()) if file.is_file()]
-    crawled_and_judged(contents, options.urls)
+    if options.urls:
+        crawled_and_judged(contents, options.urls)
     checked_at_size(contents, options.items, options.files)

@@ -125,7 +125,8 @@ def test_exit_status_2_for_wrong_usage(tmp_path: Path, arguments: str, told: str
 
 
 def test_a_missing_scheme_is_told_with_its_cure(tmp_path: Path) -> None:
-    assert "did you mean https://example.com/a?" in Ended("example.com/a", cwd=tmp_path).row("can't tell")
+    for url in ("example.com/a", "example.com:8443/a"):
+        assert f"did you mean https://{url}?" in Ended(url, cwd=tmp_path).row("can't tell")
     cached = Ended("--cached", "-s", f"REP_STORAGE=sqlite://{tmp_path}/db", "example.com/a", cwd=tmp_path)
     assert "did you mean https://example.com/a?" in cached.row("can't tell")
 

@@ -191,8 +191,19 @@ async def test_what_is_refused_for_its_purpose_is_refused_again(web: Web, tmp_pa
     settings = {"REP_PURPOSES": ["train-ai"], "REP_PURPOSES_REFUSE": True}
     result = await kept(tmp_path, site.url("/"), site.url("/art"), **settings)
     assert list(result.refused) == [site.url("/art")]
+    (refused,) = (end["robots"] for end in result.ends if not end["robots"]["allowed"])
+    assert (refused["reason"], refused["line"]) == ("usage", 2)
+    assert refused["rule"].startswith("Content-Usage: /art train-ai=n")
     (line,) = rechecked(tmp_path)
     assert line.startswith(f"refused {site.url('/art')} ")
+
+
+@ensureDeferred
+async def test_what_a_page_says_of_itself_is_not_in_the_archive(web: Web, tmp_path: Path) -> None:
+    site = web.site({"/robots.txt": answer(RULES), "/": answer("page", headers={"Content-Usage": "train-ai=n"})})
+    result = await kept(tmp_path, site.url("/"), REP_PURPOSES=["train-ai"], REP_PURPOSES_REFUSE=True)
+    assert list(result.refused) == [site.url("/")]
+    assert rechecked(tmp_path) == []
 
 
 @ensureDeferred
@@ -208,6 +219,17 @@ async def test_several_crawls_with_an_archive_each(web: Web, tmp_path: Path) -> 
     assert rechecked(tmp_path, as_if_later) == [], "the other crawl may know it still"
     without = [{"url": site.url("/other"), "time": latest}]
     assert [line.split(" ")[0] for line in rechecked(tmp_path, without)] == ["refused"]
+
+
+@pytest.mark.parametrize("name", ["refused.jsonl", "refused.jsonl.gz"])
+@ensureDeferred
+async def test_the_log_of_refusals_can_be_judged_again(web: Web, tmp_path: Path, name: str) -> None:
+    site, down = web.robots(RULES), web.robots(answer(status=503))
+    urls = [site.url("/private"), down.url("/")]
+    await kept(tmp_path, *urls, REP_REFUSALS=tmp_path / name)
+    judge = Judge(Archive([str(tmp_path / "*.warc.gz")]), Asked())
+    found = [judge.checked(item) for item in items_of(str(tmp_path / name))]
+    assert sorted((finding.url, finding.allowed) for finding in found) == sorted((url, False) for url in urls)
 
 
 # What is not as the archive says.

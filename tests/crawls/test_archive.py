@@ -142,6 +142,19 @@ async def test_rules_from_a_storage_are_there_although_nobody_answered(web: Web,
 
 
 @ensureDeferred
+async def test_what_the_http_cache_replays_is_marked(web: Web, tmp_path: Path) -> None:
+    site = web.robots(answer(gzip.compress(OCTETS), headers={"Content-Encoding": "gzip"}))
+    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_IGNORE_MISSING": False, "HTTPCACHE_DIR": str(tmp_path / "cache")}
+    await crawl(site.url("/"), settings=settings)
+    await archived(tmp_path, site.url("/"), **settings, HTTPCACHE_EXPIRATION_SECS=0)
+    first, *_ = of(site, tmp_path, "metadata")
+    assert first.values["replayed"] is True
+    (response, *_) = of(site, tmp_path, "response")
+    assert gzip.decompress(response.body) == OCTETS
+    assert response.fields["WARC-IP-Address"] is None
+
+
+@ensureDeferred
 async def test_credentials_are_left_out(web: Web, tmp_path: Path) -> None:
     site = web.robots(RULES)
     headers = {"Authorization": "Basic aaaa", "Proxy-Authorization": "Basic bbbb"}
