@@ -182,10 +182,11 @@ def _set_up(file: _File, record: ArcWarcRecord) -> None:
         return  # the crawl was killed while it wrote its first record
     fields = dict(line.partition(": ")[::2] for line in octets.decode("utf-8", "replace").splitlines())
     try:
-        file.tokens = tuple(fields["product-tokens"].split())
         file.unreachable_for = float(fields["unreachable-days"]) * DAY
         file.body_limit = min(max(int(fields["body-limit"]), PARSING_LIMIT), MAX_BODY)
-        if "purposes" in fields:  # `warcio` leaves out what is empty
+        # `warcio` leaves out what is empty, such as the tokens of a crawler without a name.
+        file.tokens = tuple(fields.get("product-tokens", "").split())
+        if "purposes" in fields:
             file.purposes = Purposes(tuple(fields["purposes"].split()), fields["purposes-refuse"] == "True")
     except (KeyError, ValueError):
         raise ValueError(f"--archive: {file.name} was not written by REP_ARCHIVE") from None

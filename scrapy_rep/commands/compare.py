@@ -37,6 +37,8 @@ class ComparingLookup(Lookup):
         finding = await super()._looked_up(url)
         if finding.verdict is None:
             return finding
+        if _has_no_host(url):
+            return replace(finding, compared=Compared(True))
         if finding.verdict.reason is VerdictReason.UNREACHABLE and not finding.verdict.answer.startswith("HTTP "):
             # Scrapy would try for minutes, and come to the same.
             return replace(finding, compared=Compared(True, "" if finding.allowed else NO_ANSWER))
@@ -44,11 +46,18 @@ class ComparingLookup(Lookup):
         return compared(finding, lambda _url: answer)
 
 
+def _has_no_host(url: str) -> bool:
+    """Its robots.txt would be `data:///robots.txt`. There is none, so Scrapy's own allows everything."""
+    return url.lower().startswith("data:")
+
+
 def compared(finding: Finding, ask_builtin: Callable[[str], BuiltinAnswer]) -> Finding:
     """The finding, with what Scrapy's own answers."""
     verdict = finding.verdict
     if verdict is None:
         return finding
+    if _has_no_host(finding.url):
+        return replace(finding, compared=Compared(True))
     builtin = ask_builtin(finding.url)
     if verdict.allowed is builtin.allowed:
         return replace(finding, compared=Compared(builtin.allowed))

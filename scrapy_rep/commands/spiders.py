@@ -227,9 +227,7 @@ class StoredLookup(Lookup):
         self._where = without_password(address)
         self._storage = storage_of(crawler)
         if isinstance(self._storage, MemoryStorage):
-            self._failure = (
-                "nothing is kept there between crawls; set it to 'sqlite:robots.db', for example"
-            )
+            self._failure = "nothing is kept there between crawls; set it to 'sqlite:robots.db', for example"
         try:
             await super().run(crawler)
         finally:
