@@ -74,6 +74,7 @@ class Bypassed:
             )
         if self._drops:
             self._middleware.report_forbidden(target, verdict)
+            request.meta.update(target.meta)  # what listeners noted, for the errback
             if not self._shadow:
                 raise refusal(verdict)
 
