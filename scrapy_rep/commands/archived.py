@@ -59,7 +59,7 @@ class Known:
     """Seconds since the epoch."""
     file: _File
     body: str
-    """The id of the record that has the rules; of no record without rules."""
+    """The id of the record that has the rules; the text `None` if there are none."""
     values: dict[str, Any]
     """The entry's `plain_values`."""
 
@@ -99,7 +99,7 @@ class Archive:
     def known(self, url: str, at: float | None, evidence: dict[str, Any] | None = None) -> Known:
         """What was known of the URL's origin at that moment; None for the end of the archive. Raises UnknownError.
 
-        `evidence`: of several crawls, the one whose robots.txt this names.
+        `evidence`: of an item. If several crawls wrote the archive, it tells by which robots.txt the item was judged.
         """
         origin = Origin.of(url)
         known = self._known.get(str(origin), [])

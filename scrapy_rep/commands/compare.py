@@ -40,7 +40,7 @@ class ComparingLookup(Lookup):
         if _has_no_host(url):
             return replace(finding, compared=Compared(True))
         if finding.verdict.reason is VerdictReason.UNREACHABLE and not finding.verdict.answer.startswith("HTTP "):
-            # Scrapy would try for minutes, and come to the same.
+            # Scrapy's own would retry for minutes, with the same result.
             return replace(finding, compared=Compared(True, "" if finding.allowed else NO_ANSWER))
         answer = await self._builtin.answer(Request(url))
         return compared(finding, lambda _url: answer)

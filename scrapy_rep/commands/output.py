@@ -85,14 +85,17 @@ class Output:
         return words
 
     def flush(self) -> None:
+        """Raises ValueError if standard output cannot be written, such as on a full disk."""
         self._show_progress("")
         if self._texts and not self.is_closed:
             try:
                 print("\n".join(self._texts), flush=True)
-            except BrokenPipeError:
+            except OSError as exc:
                 self.is_closed = True
                 # The interpreter flushes once more when it ends.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                if not isinstance(exc, BrokenPipeError):
+                    raise ValueError(f"standard output: {exc}") from None
         self._texts.clear()
         self._show_progress(self._summary())
 

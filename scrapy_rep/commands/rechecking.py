@@ -115,7 +115,7 @@ class Judge:
             found = self._found(item.url, known, at, tokens)
         except (UnknownError, ValueError, TypeError) as exc:
             return Finding(item.url, self._crawl, str(exc))
-        # A page that its own header forbids to use is not in the archive.
+        # The archive does not have the headers of pages.
         is_by_header = evidence.get("reason") == VerdictReason.USAGE.value
         if evidence and found.allowed and found.verdict is not None and not self._tokens and not is_by_header:
             archived = evidence_of(item.url, found.verdict, tokens, at)

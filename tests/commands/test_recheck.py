@@ -6,6 +6,8 @@ import gzip
 import json
 import random
 import string
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -383,6 +385,16 @@ async def test_an_item_may_have_other_robots(web: Web, tmp_path: Path) -> None:
     decided_at = result.ends[0]["robots"]["decided_at"]
     items = [{"url": site.url("/private"), "time": decided_at, "robots": own} for own in ("noindex", ["noindex"], True)]
     assert [line.split(" ")[:2] for line in rechecked(tmp_path, items)] == [["refused", site.url("/private")]] * 3
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="it stands for a full disk")
+def test_a_full_disk_is_told_of_and_is_no_refusal(tmp_path: Path) -> None:
+    (tmp_path / "robots.txt").write_text("")
+    command = 'exec "$0" -m scrapy robots --file robots.txt --agent Bot /a > /dev/full'
+    done = subprocess.run(["sh", "-c", command, sys.executable], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert "error: standard output: [Errno 28]" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_damaged_feed_is_told_of(tmp_path: Path) -> None:
