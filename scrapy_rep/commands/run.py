@@ -81,37 +81,56 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
         raise ValueError(f"--input: {exc}") from None
     kind_of_output = Output if opts.diff is None else DiffOutput
     output = kind_of_output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None or opts.all)
-    then = 0
-    if opts.archive:
-        tokens = UserAgent(crawl_settings, command_spider(model)()).product_tokens if model else tuple(opts.agent)
-        rep = RepSettings.read(crawl_settings)
-        purposes = Purposes(rep.purposes, refuse=True) if opts.purpose else Purposes()
-        then = judged_again(opts, urls, output, Crawl(tokens, rep.status_policy, purposes=purposes))
-        if not opts.now:
-            return then
+    then = _run_by_archive(opts, urls, output, crawl_settings, model) if opts.archive else 0
     if opts.now:
         urls, output = Urls(fetched(opts.recheck)), RecheckOutput("now", as_objects=opts.json)
+    elif opts.archive:
+        return then
     if is_offline(opts):
-        rep = RepSettings.read(crawl_settings)
-        tokens = UserAgent(crawl_settings, command_spider(model)()).product_tokens
-        purposes = Purposes(rep.purposes, rep.purposes_refuse)
-        crawl = Crawl(tokens, rep.status_policy, rep.crawl_delay_max, purposes, not_obeyed)
-        if isinstance(output, DiffOutput):
-            before, after = (Side.of_file(name, crawl, rep.body_limit) for name in opts.diff)
-            write_diff((before, after), crawl, urls, output)
-        else:
-            _answer(urls, output, _judge(opts, crawl, rep.body_limit, crawl_settings))
-        return output.exit_status
-    # Also if `-s` says otherwise: without it there is no middleware to ask.
-    settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
-    if isinstance(output, DiffOutput):
-        lookup: Lookup = StoredDiff(urls, output, not_obeyed, opts.diff)
+        _run_by_files(opts, urls, output, _crawl_of(crawl_settings, model, not_obeyed), crawl_settings)
     else:
-        fetching = ComparingLookup if opts.compare else Lookup
-        kind = StoredLookup if opts.cached else Forgetting if opts.forget else fetching
-        lookup = kind(urls, output, not_obeyed)
-    _crawl(process, command_spider(model), lookup)
+        # Also if `-s` says otherwise: without it there is no middleware to ask.
+        settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
+        _crawl(process, command_spider(model), _lookup(opts, urls, output, not_obeyed))
     return max(then, output.exit_status)
+
+
+def _run_by_archive(
+    opts: Namespace, urls: Urls, output: Output, settings: BaseSettings, model: type[Spider] | None
+) -> int:
+    """The exit status of `--archive`."""
+    tokens = UserAgent(settings, command_spider(model)()).product_tokens if model else tuple(opts.agent)
+    rep = RepSettings.read(settings)
+    purposes = Purposes(rep.purposes, refuse=True) if opts.purpose else Purposes()
+    return judged_again(opts, urls, output, Crawl(tokens, rep.status_policy, purposes=purposes))
+
+
+def _crawl_of(settings: BaseSettings, model: type[Spider] | None, not_obeyed: str) -> Crawl:
+    """The crawl that files are judged for."""
+    rep = RepSettings.read(settings)
+    tokens = UserAgent(settings, command_spider(model)()).product_tokens
+    return Crawl(
+        tokens, rep.status_policy, rep.crawl_delay_max, Purposes(rep.purposes, rep.purposes_refuse), not_obeyed
+    )
+
+
+def _run_by_files(opts: Namespace, urls: Urls, output: Output, crawl: Crawl, settings: BaseSettings) -> None:
+    """`--file` and `--diff`, if no crawl is needed."""
+    body_limit = RepSettings.read(settings).body_limit
+    if isinstance(output, DiffOutput):
+        before, after = (Side.of_file(name, crawl, body_limit) for name in opts.diff)
+        write_diff((before, after), crawl, urls, output)
+    else:
+        _answer(urls, output, _judge(opts, crawl, body_limit, settings))
+
+
+def _lookup(opts: Namespace, urls: Urls, output: Output, not_obeyed: str) -> Lookup:
+    """What a crawl has to do."""
+    if isinstance(output, DiffOutput):
+        return StoredDiff(urls, output, not_obeyed, opts.diff)
+    fetching = ComparingLookup if opts.compare else Lookup
+    kind = StoredLookup if opts.cached else Forgetting if opts.forget else fetching
+    return kind(urls, output, not_obeyed)
 
 
 def is_offline(opts: Namespace) -> bool:

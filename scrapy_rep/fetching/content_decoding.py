@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from gzip import GzipFile
+from importlib import import_module
 from io import BytesIO
+from typing import Any
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -15,15 +16,20 @@ from scrapy.http import Response
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 
-# The same choices as Scrapy's.
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-try:
-    import brotli
-except ImportError:
-    import brotlicffi as brotli  # PyPy
+
+def _first_of(*modules: str) -> Any:
+    """The first of the modules that is installed, else None."""
+    for name in modules:
+        try:
+            return import_module(name)
+        except ImportError:  # noqa: PERF203 - two of them
+            continue
+    return None
+
+
+# Scrapy requires them since 2.18. Before, a robots.txt in a coding that nobody can decode is unreachable.
+zstd = _first_of("compression.zstd", "backports.zstd")
+brotli = _first_of("brotli", "brotlicffi")
 
 ROBOTS_TXT_REQUEST = "rep_robots_txt"
 """The request meta key that marks our requests for a robots.txt, with a `RobotsTxtDownload`."""
@@ -144,6 +150,6 @@ _DECODERS: dict[bytes, Callable[[bytes], Iterator[bytes]]] = {
     b"gzip": _gunzip,
     b"x-gzip": _gunzip,
     b"deflate": _inflate,
-    b"br": _unbrotli,
-    b"zstd": _unzstd,
+    **({b"br": _unbrotli} if brotli is not None else {}),
+    **({b"zstd": _unzstd} if zstd is not None else {}),
 }

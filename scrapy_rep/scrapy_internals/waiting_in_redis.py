@@ -146,5 +146,5 @@ def waiting_in_redis(crawler: Crawler, scheduler: Any) -> WaitingInRedis | None:
     """None if the scheduler is not scrapy-redis's."""
     # It is not imported here: a crawl that uses it has done so.
     its_class: Any = getattr(sys.modules.get("scrapy_redis.scheduler"), "Scheduler", None)
-    is_its = isinstance(its_class, type) and isinstance(scheduler, its_class)
-    return WaitingInRedis(crawler, scheduler) if is_its else None
+    # Not `isinstance`, by which Scrapy takes any class with a scheduler's methods for one of its own.
+    return WaitingInRedis(crawler, scheduler) if its_class in type(scheduler).__mro__ else None

@@ -242,8 +242,8 @@ async def test_a_path_where_no_archive_can_be(web: Web, path: str) -> None:
         await crawl(web.robots(RULES).url("/"), settings={"REP_ARCHIVE": path})
 
 
-@pytest.mark.parametrize("reactor", ["select", "none"])
-def test_with_other_reactors(web: Web, tmp_path: Path, reactor: str) -> None:
+@pytest.mark.parametrize("reactor", REACTORS)
+def test_with_every_reactor(web: Web, tmp_path: Path, reactor: str) -> None:
     site = web.robots(RULES)
     settings = {**REACTORS[reactor], "REP_ARCHIVE": str(tmp_path / "a.warc.gz"), "REP_EVIDENCE": True}
     ended = crawled([site.url("/"), site.url("/private")], settings)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import subprocess
+import sys
 import zlib
 from collections.abc import Callable
 
@@ -78,3 +80,19 @@ def test_what_no_coding_of_ours_reads_is_undecodable(coding: bytes) -> None:
 
 def test_codings_upon_another_are_undone_from_the_last() -> None:
     assert decoded(zlib.compress(gzip.compress(TEXT)), b"gzip, deflate", LIMIT) == TEXT
+
+
+@pytest.mark.parametrize(("coding", "module"), [("br", "brotli"), ("zstd", "backports.zstd")])
+def test_a_coding_whose_library_is_missing_is_unknown(coding: str, module: str) -> None:
+    hidden = [module, "brotlicffi", "compression.zstd"]
+    code = f"""
+import sys
+import scrapy.downloadermiddlewares.httpcompression  # newer ones cannot do without these libraries
+sys.modules.update(dict.fromkeys({hidden!r}))
+from scrapy_rep.fetching.content_decoding import decoded
+print("imported")
+decoded(b"x", b"{coding}", 9)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert run.stdout == "imported\n"
+    assert run.stderr.endswith(f"UndecodableBodyError: unknown content coding '{coding}'\n")

@@ -22,8 +22,7 @@ DATA_LOSS = "ResponseDataLossError" if hasattr(scrapy.exceptions, "ResponseDataL
 
 def as_now(text: str) -> str:
     """The text as the newest Scrapy has it, as the docs show it."""
-    text = re.sub(r"\bTimeoutError: User timeout caused connection failure: (.*)\.", rf"{TIMEOUT}: \1", text)
-    return re.sub(rf"\b{TIMEOUT}\b", "DownloadTimeoutError", text)
+    return re.sub(rf"\b{TIMEOUT}(: User timeout caused connection failure)?\b", "DownloadTimeoutError", text)
 
 
 _no_limit: Any = SimpleNamespace(total_concurrency=0, active=set())

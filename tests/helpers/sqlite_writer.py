@@ -24,6 +24,7 @@ def entry_of(origin: str, lines: int) -> Entry:
 
 async def main(path: str) -> None:
     storage = SqliteStorage(f"sqlite://{path}")
+    await storage.put(ORIGINS[0], encoded(entry_of(ORIGINS[0], 1)), 1_000.0)
     print("writing", flush=True)
     while True:
         origin = random.choice(ORIGINS)

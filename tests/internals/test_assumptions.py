@@ -6,6 +6,7 @@ A test that fails here names what another release has changed. `docs/internals.m
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from inspect import getsource
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,11 +19,14 @@ from crawling import CrawlSpider, close_spider, crawl
 from in_loop import in_loop
 from pytest_twisted import ensureDeferred
 from scrapy import Request
+from scrapy.commands import fetch, parse, shell
 from scrapy.core.downloader import Downloader
 from scrapy.core.engine import ExecutionEngine
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.http import Response
 from scrapy.spiders import SitemapSpider
 from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.test import get_crawler
 from twisted.web import _newclient
 from web import Web, answer
 
@@ -359,3 +363,21 @@ async def test_a_page_that_does_not_answer_in_time_raises_what_we_raise(web: Web
     site = web.site({"/": answer(kind="hang")})
     result = await crawl(site.url("/"), robots={}, settings={"DOWNLOAD_TIMEOUT": 0.2})
     assert isinstance(result.failed[site.url("/")], compat.DownloadTimeoutError)
+
+
+# builtin_robotstxt.py
+
+
+def test_scrapys_own_middleware_has_what_the_comparison_needs() -> None:
+    middleware = RobotsTxtMiddleware(get_crawler(settings_dict={"ROBOTSTXT_OBEY": True}))
+    assert {"_robotstxt_useragent", "_default_useragent"} <= vars(middleware).keys()
+    assert "_parse_robots" in vars(RobotsTxtMiddleware)
+
+
+# one_shot.py
+
+
+def test_the_commands_for_a_single_page_are_told_by_these() -> None:
+    assert "DUPEFILTER_CLASS" in shell.Command.default_settings
+    for command in (fetch, parse):
+        assert "spidercls.start = start" in getsource(command)
