@@ -549,7 +549,7 @@ def test_numbers_in_words() -> None:
             "at the latest after two seconds",
             "four times as\nlong as usual",
         ),
-        "docs/spiders.md": ("for the first ten origins",),
+        "docs/spiders.md": ("for the first ten outages",),
         "docs/answers.md": ("In the last tenth",),
     }.items():
         assert all(word in PAGES[page] for word in words), page

@@ -59,7 +59,7 @@ class Known:
     """Seconds since the epoch."""
     file: _File
     body: str
-    """The id of the record that has the rules; of no record without rules."""
+    """The id of the record that has the rules; the text `None` if there are none."""
     values: dict[str, Any]
     """The entry's `plain_values`."""
 
@@ -99,7 +99,7 @@ class Archive:
     def known(self, url: str, at: float | None, evidence: dict[str, Any] | None = None) -> Known:
         """What was known of the URL's origin at that moment; None for the end of the archive. Raises UnknownError.
 
-        `evidence`: of several crawls, the one whose robots.txt this names.
+        `evidence`: of an item. If several crawls wrote the archive, it tells by which robots.txt the item was judged.
         """
         origin = Origin.of(url)
         known = self._known.get(str(origin), [])
@@ -182,10 +182,11 @@ def _set_up(file: _File, record: ArcWarcRecord) -> None:
         return  # the crawl was killed while it wrote its first record
     fields = dict(line.partition(": ")[::2] for line in octets.decode("utf-8", "replace").splitlines())
     try:
-        file.tokens = tuple(fields["product-tokens"].split())
         file.unreachable_for = float(fields["unreachable-days"]) * DAY
         file.body_limit = min(max(int(fields["body-limit"]), PARSING_LIMIT), MAX_BODY)
-        if "purposes" in fields:  # `warcio` leaves out what is empty
+        # `warcio` leaves out what is empty, such as the tokens of a crawler without a name.
+        file.tokens = tuple(fields.get("product-tokens", "").split())
+        if "purposes" in fields:
             file.purposes = Purposes(tuple(fields["purposes"].split()), fields["purposes-refuse"] == "True")
     except (KeyError, ValueError):
         raise ValueError(f"--archive: {file.name} was not written by REP_ARCHIVE") from None

@@ -37,11 +37,18 @@ class ComparingLookup(Lookup):
         finding = await super()._looked_up(url)
         if finding.verdict is None:
             return finding
+        if _has_no_host(url):
+            return replace(finding, compared=Compared(True))
         if finding.verdict.reason is VerdictReason.UNREACHABLE and not finding.verdict.answer.startswith("HTTP "):
-            # Scrapy would try for minutes, and come to the same.
+            # Scrapy's own would retry for minutes, with the same result.
             return replace(finding, compared=Compared(True, "" if finding.allowed else NO_ANSWER))
         answer = await self._builtin.answer(Request(url))
         return compared(finding, lambda _url: answer)
+
+
+def _has_no_host(url: str) -> bool:
+    """Its robots.txt would be `data:///robots.txt`. There is none, so Scrapy's own allows everything."""
+    return url.lower().startswith("data:")
 
 
 def compared(finding: Finding, ask_builtin: Callable[[str], BuiltinAnswer]) -> Finding:
@@ -49,6 +56,8 @@ def compared(finding: Finding, ask_builtin: Callable[[str], BuiltinAnswer]) -> F
     verdict = finding.verdict
     if verdict is None:
         return finding
+    if _has_no_host(finding.url):
+        return replace(finding, compared=Compared(True))
     builtin = ask_builtin(finding.url)
     if verdict.allowed is builtin.allowed:
         return replace(finding, compared=Compared(builtin.allowed))

@@ -85,16 +85,23 @@ class Output:
         return words
 
     def flush(self) -> None:
+        """Raises ValueError if standard output cannot be written, such as on a full disk."""
         self._show_progress("")
         if self._texts and not self.is_closed:
             try:
                 print("\n".join(self._texts), flush=True)
             except BrokenPipeError:
-                self.is_closed = True
-                # The interpreter flushes once more when it ends.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                self._close()
+            except OSError as exc:
+                self._close()
+                raise ValueError(f"standard output: {exc}") from None
         self._texts.clear()
         self._show_progress(self._summary())
+
+    def _close(self) -> None:
+        self.is_closed = True
+        # The interpreter flushes once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def finish(self, if_empty: str = "") -> None:
         """Write what is left, and the summary of a list; `if_empty` where there is nothing at all."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import Urls
 from scrapy_rep.extensions.evidence import META_KEY, evidence_of
 from scrapy_rep.protocol.foreign_text import shortened
+from scrapy_rep.protocol.origin import WITHOUT_ROBOTS
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.text import seconds_of_time
@@ -59,7 +61,7 @@ def items_of(path: str) -> Iterator[Item]:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield _item(line, f"line {number}")
-    except (OSError, EOFError) as exc:
+    except (OSError, EOFError, zlib.error) as exc:
         raise ValueError(f"--recheck: {path}: {exc}") from None
 
 
@@ -67,7 +69,9 @@ def _item(line: bytes, name: str) -> Item:
     try:
         values = json.loads(line)
         # The lines of REP_REFUSALS are evidence themselves.
-        evidence = values.get(META_KEY) or (values if "decided_at" in values else {})
+        evidence = values.get(META_KEY)
+        if not isinstance(evidence, dict):  # of somebody else, such as a page's meta element of that name
+            evidence = values if "decided_at" in values else {}
         url = evidence.get("url") or values.get("url")
         time = evidence.get("decided_at", values.get("time"))
         at = None if time is None else seconds_of_time(str(time))
@@ -88,6 +92,8 @@ class Judge:
 
     def finding(self, url: str, at: float | None) -> Finding:
         """The URL at that moment; None for the end of the archive."""
+        if _is_without_robots(url):
+            return Finding(url, self._crawl, verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
         try:
             known = self._archive.known(url, at)
             return self._found(url, known, known.at if at is None else at, self._tokens or known.file.tokens)
@@ -101,13 +107,15 @@ class Judge:
             return Finding(item.url, self._crawl, item.error or "the item has no 'time', and no 'robots'")
         if evidence.get("reason") in NOT_JUDGED:
             return Finding(item.url, self._crawl, verdict=Verdict(True, VerdictReason(evidence["reason"])))
+        if _is_without_robots(item.url):
+            return Finding(item.url, self._crawl, verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
         try:
             known = self._archive.known(item.url, at, evidence)
             tokens = self._tokens or tuple(evidence.get("product_tokens") or known.file.tokens)
             found = self._found(item.url, known, at, tokens)
         except (UnknownError, ValueError, TypeError) as exc:
             return Finding(item.url, self._crawl, str(exc))
-        # A page that its own header forbids to use is not in the archive.
+        # The archive does not have the headers of pages.
         is_by_header = evidence.get("reason") == VerdictReason.USAGE.value
         if evidence and found.allowed and found.verdict is not None and not self._tokens and not is_by_header:
             archived = evidence_of(item.url, found.verdict, tokens, at)
@@ -122,6 +130,10 @@ class Judge:
         purposes = self._crawl.purposes if self._crawl.purposes.categories else known.file.purposes
         crawl = replace(self._crawl, tokens=tokens, purposes=purposes or Purposes())
         return Finding(url, crawl, verdict=policy.verdict(url, tokens, purposes), policy=policy, now=at)
+
+
+def _is_without_robots(url: str) -> bool:
+    return url.partition(":")[0] in WITHOUT_ROBOTS
 
 
 def judged_again(opts: Namespace, urls: Urls, output: Output, crawl: Crawl) -> int:

@@ -141,8 +141,9 @@ def _wrong_usage(urls: list[str], opts: Namespace) -> str:
             "standard input can be only one of the URLs and the two robots.txt",
         ),
         (
-            opts.archive and (opts.file or opts.cached or opts.forget or opts.compare or opts.diff),
-            "--archive excludes --file, --cached, --forget, --compare and --diff",
+            (opts.archive or opts.recheck is not None)
+            and (opts.file or opts.cached or opts.forget or opts.compare or opts.diff),
+            "--archive and --recheck exclude --file, --cached, --forget, --compare and --diff",
         ),
         (opts.at is not None and not opts.archive, "--at needs --archive"),
         (opts.recheck is not None and not (opts.archive or opts.now), "--recheck needs --archive, --now or both"),

@@ -34,7 +34,7 @@ from scrapy_rep.user_agent import UserAgent
 
 logger = logging.getLogger("scrapy_rep")
 
-# All settings of the project hold but these: no page is crawled, and nobody waits for an outage to end.
+# In place of the project's own, because no page is crawled, and nobody waits for an outage to end.
 FOR_ASKING: dict[str, Any] = {
     "REP_UNREACHABLE_WAIT": 0,
     "REP_REPORT": None,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("scrapy_rep")
 
-EACH = 2_000  # bytes of memory that anything takes while it waits, beside bodies
+EACH = 2_000  # bytes of memory for each record that waits, without its body
 MAX_QUEUED = 64 * 2**20  # bytes that wait to be written
 CLOSING = 30.0  # seconds for what is left when the crawl is over
 REASON = "robots_archive_failed"
@@ -103,7 +103,7 @@ class Archive:
         return self._file
 
     def _write(self, size: int, write: Callable[[], None], counted: str = "") -> None:
-        """Soon, in the thread. `size`: bytes in memory until then, 0 is never too many. `counted`: the stat."""
+        """Soon, in the thread. `size`: bytes of memory that it takes until then. `counted`: the stat to count it in."""
         if size and self._queued + size > MAX_QUEUED:
             self._lose(f"more than {MAX_QUEUED:,} bytes wait to be written: the disk is too slow")
             return

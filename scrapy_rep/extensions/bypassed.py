@@ -24,7 +24,7 @@ Action = Literal["count", "drop"]
 
 
 class Bypassed:
-    """Judges the URL of a response, where that is not the request's."""
+    """Judges the URL of a response if it is not that of its request."""
 
     def __init__(self, crawler: Crawler, action: Action, shadow: bool, middleware: MiddlewareAccess) -> None:
         """`shadow`: a dry run, in which nothing is dropped."""
@@ -74,12 +74,13 @@ class Bypassed:
             )
         if self._drops:
             self._middleware.report_forbidden(target, verdict)
+            request.meta.update(target.meta)  # what listeners noted, for the errback
             if not self._shadow:
                 raise refusal(verdict)
 
 
 def where_it_ended(request: Request, response: Response) -> Request | None:
-    """The request that would have led to the response without a redirect; None if that is this one, or not of HTTP."""
+    """A request for the URL of the response; None if this request has the same URL, or it is no HTTP URL."""
     if not response.url.startswith(("http://", "https://")) or urldefrag(response.url)[0] == urldefrag(request.url)[0]:
         return None
     try:

@@ -17,7 +17,7 @@ META_KEY = "robots"
 
 
 class Evidence:
-    """Each request gets it anew: those that copy the meta of another one, such as redirects, never keep that one's."""
+    """Each request gets its own. It replaces what redirects, retries and spiders copy from an earlier request."""
 
     def __init__(self, crawler: Crawler, middleware: MiddlewareAccess) -> None:
         self._middleware = middleware

@@ -1,4 +1,4 @@
-"""What the log says of outages: a WARNING for each of the first origins and an INFO line when it is back, DEBUG for the
+"""What the log says of outages: a WARNING for each of the first ones and an INFO line when it is over, DEBUG for the
 others, and a WARNING at the end if requests were lost."""
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class OutageLog:
         self._meanwhile = IN_DRY_RUN if settings.shadow else MEANWHILE
         self._dropped = "would have been dropped" if settings.shadow else "dropped"
         self._wait = settings.unreachable_wait
-        self._told: LocalCache[Origin, bool] = LocalCache(limit=settings.memory_origins)
-        """Whether a WARNING told of it."""
-        self._outages = 0
+        self._told: LocalCache[Origin, bool | None] = LocalCache(limit=settings.memory_origins)
+        """Whether a WARNING told of its outage; None if that is over."""
+        self._outages = self._origins = 0
         self._refused = 0
         for signal in (robots_fetched, robots_available):
             crawler.signals.connect(self._known, signal=signal)
@@ -44,10 +44,13 @@ class OutageLog:
 
     def _known(self, origin: Origin, info: OriginInfo) -> None:
         if info.failing_since is None:
-            if origin in self._told:
-                self._tell_it_is_back(info, self._told.pop(origin))
-        elif origin not in self._told:
+            was_warning = self._told.get(origin)
+            if was_warning is not None:
+                self._told[origin] = None
+                self._tell_it_is_back(info, was_warning)
+        elif self._told.get(origin) is None:
             self._outages += 1
+            self._origins += origin not in self._told
             self._told[origin] = is_warning = self._outages <= WARNED_ORIGINS
             self._tell(info, info.failing_since + self._wait, is_warning)
 
@@ -77,11 +80,11 @@ class OutageLog:
     def _closed(self) -> None:
         if not self._refused:
             return
-        rest = f"; the first {WARNED_ORIGINS} were warned of, the rest are logged at DEBUG"
+        rest = f"; the first {WARNED_ORIGINS} outages were warned of, the rest are logged at DEBUG"
         logger.warning(
             "robots.txt was unreachable at %(origins)s, and %(requests)s %(dropped)s for it%(rest)s",
             {
-                "origins": counted(self._outages, "origin"),
+                "origins": counted(self._origins, "origin"),
                 "requests": counted(self._refused, "request"),
                 "dropped": self._dropped,
                 "rest": rest if self._outages > WARNED_ORIGINS else "",

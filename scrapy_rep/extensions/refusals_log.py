@@ -61,6 +61,7 @@ class RefusalsLog:
             else:
                 if written == len(octets):
                     return
+                _take_back(self._file, written)
                 self._end("the disk is full")
         self._count("rep/refusals/lost")
 
@@ -77,3 +78,10 @@ class RefusalsLog:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+
+def _take_back(file: int, written: int) -> None:
+    """Part of a line would make the next crawl's line unreadable, and in a `.gz` file all that follows."""
+    end = os.lseek(file, 0, os.SEEK_CUR)
+    if os.fstat(file).st_size == end:  # else another crawl has written since
+        os.ftruncate(file, end - written)

@@ -61,7 +61,7 @@ class RobotsTxtDenied:
         self._asked += bool(request.meta.get("is_start_request"))
 
     def _dropped(self, request: Request) -> None:
-        """It repeats another request, and what becomes of that one decides."""
+        """It repeats another request, which is counted already."""
         self._asked -= bool(request.meta.get("is_start_request"))
 
     def _let_by(self, request: Request) -> None:

@@ -25,7 +25,7 @@ class SentUserAgent:
         self._signals = crawler.signals
         self._middleware = middleware
         self._left = WATCHED
-        # Not before: download handlers, too, may change the headers.
+        # Not earlier, because download handlers may change the headers, too.
         self._signals.connect(self._downloaded, signal=signals.response_downloaded)
 
     def _downloaded(self, request: Request) -> None:

@@ -3,11 +3,12 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from weakref import WeakKeyDictionary
 
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
 from scrapy_rep.exceptions import refusal
@@ -39,9 +40,34 @@ class UsagePreferences:
         request.meta.pop(META_KEY, None)  # of the response that the spider copied it from
         self._verdicts[request] = verdict
 
-    def _after_fetch(self, request: Request, response: Response) -> None:
+    def _after_fetch(self, request: Request, response: Response) -> Awaitable[None] | None:
+        """Raises ForbiddenByRobots for a page to drop, at once or when awaited.
+
+        If a handler follows redirects by itself, the page is another one than was asked for.
+        """
+        # None if another middleware had a response before this package saw the request.
         before = self._verdicts.pop(request, None)
-        verdict = self._verdict(request, response, before)
+        target = where_it_ended(request, response)
+        if target is None and before is not None:
+            self._judge(request, response, before, before)
+            return None
+        policy = self._middleware.peek(target or request)
+        if target is not None and policy is None:  # none applies, or it was past its time at once
+            return self._judge_later(target, request, response, before)
+        self._judge(request, response, before, self._middleware.judged(target or request, policy))
+        return None
+
+    async def _judge_later(self, target: Request, request: Request, response: Response, before: Verdict | None) -> None:
+        try:
+            policy = await self._middleware.policy(target)
+        except IgnoreRequest:  # the crawl closes
+            if self._purposes.refuse and not self._shadow:
+                raise
+            return
+        self._judge(request, response, before, self._middleware.judged(target, policy))
+
+    def _judge(self, request: Request, response: Response, before: Verdict | None, verdict: Verdict) -> None:
+        """`before`: the verdict on the request. `verdict`: that on the page, without its header."""
         usage = (verdict.usage or Usage()).with_header(response.headers.getlist(CONTENT_USAGE))
         verdict = verdict.with_usage(usage, self._purposes)
         # In a dry run, the request may have been reported before it was fetched.
@@ -51,19 +77,6 @@ class UsagePreferences:
                 raise refusal(verdict)
         request.meta[META_KEY] = dict(usage)
         self._count_page(usage)
-
-    def _verdict(self, request: Request, response: Response, before: Verdict | None) -> Verdict:
-        """That on the page. If a handler follows redirects by itself, that is another one than was asked for, of which
-        `Bypassed` has fetched the robots.txt by now.
-
-        `before`: that on the request; None if another middleware had a response before this package saw the request.
-        """
-        target = where_it_ended(request, response)
-        if target is None and before is not None:
-            return before
-        target = target or request
-        policy = self._middleware.peek(target)
-        return before if policy is None and before is not None else self._middleware.judged(target, policy)
 
     def _forbidden(self, request: Request, verdict: Verdict) -> None:
         request.meta.pop(META_KEY, None)

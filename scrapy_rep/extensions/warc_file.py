@@ -45,7 +45,7 @@ _RENAMED = {b"transfer-encoding": b"X-Crawler-Transfer-Encoding"}
 
 
 class WarcFile:
-    """All methods block, and are called by one thread. They raise OSError when the disk is full, and then each time."""
+    """All methods block, and are called by one thread. Once the disk is full, each raises OSError."""
 
     def __init__(self, path: Path, information: Mapping[str, str], body_limit: int, max_known: int) -> None:
         """`path` must end in `.warc.gz`; the file's name gets a part of its own. `information`: of its first record.
@@ -57,9 +57,10 @@ class WarcFile:
         self._writer = WARCWriter(self._buffer, gzip=True, warc_version="WARC/1.1")
         self._size = 0
         self._failure: OSError | None = None
-        # By the SHA-256 of a body, the record that has it. By address and digest, and by address alone, how a revisit
-        # refers to the first record, and to the last one.
+        # The record that has a body, by its SHA-256.
         self._bodies: LocalCache[str, str] = LocalCache(limit=max_known)
+        # How a revisit refers to an earlier record: to the first one with its address and digest, or to the last one
+        # with its address.
         self._first: LocalCache[tuple[str, str], Fields] = LocalCache(limit=max_known)
         self._latest: LocalCache[str, Fields] = LocalCache(limit=max_known)
         self._writer.write_record(self._writer.create_warcinfo_record(name, information))

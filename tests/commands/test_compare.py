@@ -135,3 +135,10 @@ def test_several_tokens_which_scrapys_own_does_not_know(web: Web, tmp_path: Path
 def test_what_is_stored_is_not_compared(tmp_path: Path, other: str) -> None:
     done = Ended("--compare", other, "https://example.com/", cwd=tmp_path)
     assert_wrong_usage(done, "--compare excludes --cached and --forget")
+
+
+def test_a_data_url_has_no_robots_txt_for_either(tmp_path: Path) -> None:
+    (tmp_path / "robots.txt").write_text("User-agent: *\nDisallow: /\n")
+    for options in ([], ["--file", "robots.txt"]):
+        done = Ended("--compare", *options, "data:,x", cwd=tmp_path)
+        assert (done.status, done.row(OURS), done.stderr) == (0, "the same", "")

@@ -6,6 +6,9 @@ import gzip
 import json
 import random
 import string
+import subprocess
+import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -336,7 +339,11 @@ async def test_what_the_command_prints(web: Web, tmp_path: Path) -> None:
         ("--at now http://example.com", "--at 'now' is no time; give one such as 2026-05-17T09:30:00Z"),
         ("--at 2026-01-01 http://example.com", "--at needs --archive"),
         ("--archive x.warc.gz", "give a URL"),
-        ("--archive x.warc.gz --cached http://example.com", "--archive excludes --file, --cached, --forget"),
+        ("--archive x.warc.gz --cached http://example.com", "--archive and --recheck exclude --file, --cached"),
+        ("--recheck items.jsonl --now --forget", "--archive and --recheck exclude --file, --cached, --forget"),
+        ("--recheck items.jsonl --now --file notes.txt", "--archive and --recheck exclude --file"),
+        ("--recheck items.jsonl --now --diff a b", "--archive and --recheck exclude --file"),
+        ("--recheck items.jsonl --now --compare", "--archive and --recheck exclude --file"),
         ("--archive x.warc.gz http://example.com", "there is no file x.warc.gz"),
         ("--archive notes.warc.gz http://example.com", "notes.warc.gz cannot be read"),
         ("--recheck items.jsonl", "--recheck needs --archive, --now or both"),
@@ -352,3 +359,48 @@ def test_wrong_usage(tmp_path: Path, arguments: str, said: str) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@ensureDeferred
+async def test_the_archive_of_a_crawler_without_a_name(web: Web, tmp_path: Path) -> None:
+    site = web.robots("User-agent: *\nDisallow: /private")
+    await kept(tmp_path, site.url("/"), site.url("/private"), USER_AGENT="Mozilla/5.0 (X11)")
+    assert [line.split(" ")[:2] for line in rechecked(tmp_path)] == [["refused", site.url("/private")]]
+
+
+@ensureDeferred
+async def test_items_to_which_no_robots_txt_applies(web: Web, tmp_path: Path) -> None:
+    site = web.robots(RULES)
+    await kept(tmp_path, site.url("/"))
+    now = iso_time(time.time() + 1)
+    urls = ["data:,x", site.robots_url]
+    assert rechecked(tmp_path, [{"url": url, "time": now} for url in urls]) == []
+    assert asked(tmp_path, "--archive", archive_in(tmp_path).name, *urls)[0] == 0
+
+
+@ensureDeferred
+async def test_an_item_may_have_other_robots(web: Web, tmp_path: Path) -> None:
+    site = web.robots("User-agent: *\nDisallow: /private")
+    result = await kept(tmp_path, site.url("/"))
+    decided_at = result.ends[0]["robots"]["decided_at"]
+    items = [{"url": site.url("/private"), "time": decided_at, "robots": own} for own in ("noindex", ["noindex"], True)]
+    assert [line.split(" ")[:2] for line in rechecked(tmp_path, items)] == [["refused", site.url("/private")]] * 3
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="it stands for a full disk")
+def test_a_full_disk_is_told_of_and_is_no_refusal(tmp_path: Path) -> None:
+    (tmp_path / "robots.txt").write_text("")
+    command = 'exec "$0" -m scrapy robots --file robots.txt --agent Bot /a > /dev/full'
+    arguments = ["sh", "-c", command, sys.executable]
+    done = subprocess.run(arguments, cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert "error: standard output: [Errno 28]" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_damaged_feed_is_told_of(tmp_path: Path) -> None:
+    octets = bytearray(gzip.compress(b"".join(b'{"url": "http://example.com/%d"}\n' % n for n in range(99))))
+    octets[40:80] = bytes(octet ^ 0xFF for octet in octets[40:80])
+    (tmp_path / "items.jsonl.gz").write_bytes(octets)
+    status, lines = asked(tmp_path, "--now", "--recheck", "items.jsonl.gz")
+    assert (status, "--recheck: items.jsonl.gz: " in lines[-1]) == (2, True)

@@ -120,3 +120,19 @@ async def test_a_robots_txt_that_never_answers_holds_up_no_closing(web: Web) -> 
     assert result.stats["finish_reason"] == "enough"
     assert result.pages == {}
     assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_the_errback_of_a_dropped_page_finds_the_evidence_of_its_refusal(web: Web) -> None:
+    other = web.site({"/robots.txt": answer(RULES), "/private": SECRET})
+    site = leads_to(web, other)
+    noted: list[Any] = []
+
+    class Notes(CrawlSpider):
+        def failed(self, failure: Any) -> None:
+            super().failed(failure)
+            noted.append(failure.request.meta["robots"])
+
+    await crawl(site.url("/"), spider=Notes, settings={**DROP, "REP_EVIDENCE": True})
+    ((url, allowed),) = ((evidence["url"], evidence["allowed"]) for evidence in noted)
+    assert (url, allowed) == (other.url("/private"), False)

@@ -220,7 +220,8 @@ def test_a_full_disk_ends_the_log_but_not_the_crawl(web: Web, tmp_path: Path) ->
     ended = crawled([*urls, site.url("/")], settings)
     (error,) = ended.warnings
     assert f"REP_REFUSALS: {path} cannot be written" in error
-    *whole, _torn = path.read_bytes().split(b"\n")
+    *whole, torn = path.read_bytes().split(b"\n")
+    assert torn == b"", "so that the next crawl's first line is no part of it"
     assert len(whole) + ended.stats["rep/refusals/lost"] == len(urls)
     assert all(json.loads(line)["reason"] == "rule" for line in whole)
 

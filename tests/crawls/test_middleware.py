@@ -288,7 +288,7 @@ async def test_ten_origins_are_warned_of_and_the_rest_summed_up(web: Web) -> Non
     *warnings, summary = result.messages(logger="scrapy_rep")
     assert len(warnings) == 10
     assert "at 12 origins, and 12 requests dropped" in summary
-    assert "the first 10 were warned of" in summary
+    assert "the first 10 outages were warned of" in summary
 
 
 @ensureDeferred

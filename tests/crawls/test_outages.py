@@ -214,3 +214,13 @@ async def test_nobody_waits_in_vain_and_an_hour_is_the_most(web: Web, value: str
     assert watched.asked == [0.0, wait]
     assert result.ends == ["RobotsUnreachable"] * 3 + ["page"]
     assert watched.slept == []
+
+
+@ensureDeferred
+async def test_two_outages_of_one_origin_are_no_two_origins(web: Web) -> None:
+    time = Time()
+    site = web.robots([DOWN, answer(RULES), DOWN, answer(RULES)])
+    settings = {**with_clock(time), "REP_UNREACHABLE_WAIT": 0, "REP_FETCH_RETRIES": 0}
+    result = await crawl(site.url("/"), spider=in_turn(time, *[90_000] * 3), settings=settings)
+    last = result.messages(logger="scrapy_rep")[-1]
+    assert last == "robots.txt was unreachable at 1 origin, and 2 requests dropped for it"

@@ -322,6 +322,25 @@ async def test_where_a_handler_follows_a_redirect_the_last_page_counts(web: Web,
 
 
 @ensureDeferred
+async def test_where_a_handler_follows_to_a_robots_txt_that_is_past_its_time_at_once(web: Web) -> None:
+    other = web.robots(answer("User-agent: *\nContent-Usage: train-ai=n", headers={"Cache-Control": "no-store"}))
+    site = web.site({"*": redirect(other.url("/art"))})
+    settings = {**REFUSE, "REP_LIFETIME_MIN": 0, "DOWNLOAD_HANDLERS": {"http": FollowsByItself}}
+    result = await crawl(site.url("/"), settings=settings)
+    assert list(result.pages) == []
+    (refused,) = result.refused.values()
+    assert refused.verdict.robots_url == other.robots_url
+
+
+@ensureDeferred
+async def test_where_a_handler_follows_to_an_exempt_site_that_counts(web: Web) -> None:
+    target = web.site().url("/").replace("127.0.0.1", "localhost")
+    site = web.site({"/robots.txt": answer("User-agent: *\nContent-Usage: search=y"), "*": redirect(target)})
+    settings = {**PURPOSES, "REP_EXEMPT": ["localhost"], "DOWNLOAD_HANDLERS": {"http": FollowsByItself}}
+    assert usage(await crawl(site.url("/"), settings=settings)) == {"/": {}}
+
+
+@ensureDeferred
 async def test_what_is_disallowed_is_dropped_early(web: Web) -> None:
     site = site_of(web)
 
