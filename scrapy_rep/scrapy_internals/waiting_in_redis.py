@@ -1,4 +1,4 @@
-"""With scrapy-redis, requests that wait for a robots.txt are kept in Redis: a crawler that is killed loses none.
+"""With scrapy-redis, requests that wait for a robots.txt are kept in Redis: if a crawler is killed, others fetch them.
 
 scrapy-redis removes a request from Redis when it hands it out. While such a request waits here, a copy of it is in a
 hash of this crawler, `QUEUE:waiting:CRAWLER`. The sorted set `QUEUE:waiting` has the crawlers that keep some, each with

@@ -138,9 +138,10 @@ def test_those_of_a_killed_crawler_come_back(web: Web, redis_server: RedisServer
 
 
 def test_crawlers_killed_one_after_another(web: Web, redis_server: RedisServer) -> None:
-    """No page is fetched before both are killed, so that scrapy-redis itself loses none."""
+    """No page is fetched before both are killed, so that scrapy-redis itself loses none; and all requests wait, so that
+    none is on its way out of Redis."""
     sites = [web.robots(HELD) for _ in range(6)]
-    settings = settings_for(redis_server, REP_WAITING_MAX=20)
+    settings = settings_for(redis_server)
     with crawl_process(pages(*sites), settings, **WAITED) as first:
         first.until_ready()
         with crawl_process([], settings, **WAITED) as second:
