@@ -73,6 +73,7 @@ class Memory:
 
     def put_unannounced(self, origin: Origin, entry: Entry) -> None:
         self._compressed.keep(_unannounced_key(origin), encoded(entry))
+        self._bound_number()
 
     def unannounced(self, origin: Origin) -> Entry | None:
         octets = self._compressed.peek(_unannounced_key(origin))
@@ -93,10 +94,13 @@ class Memory:
         while self._in_use_octets > self._most_octets and len(self._in_use) > 1:
             oldest, used = self._forget_oldest()
             self._compressed.keep(str(oldest), used.octets or encoded(used.policy.entry))
+        self._bound_number()
+        return policy
+
+    def _bound_number(self) -> None:
         while len(self) > self._compressed.max_origins:  # which is at least 1
             if not self._compressed.drop_oldest():
                 self._forget_oldest()
-        return policy
 
     def _forget_oldest(self) -> tuple[Origin, _InUse]:
         origin, used = self._in_use.popitem(last=False)

@@ -59,9 +59,11 @@ class Storage(ABC):
         return await self.get(origin), True
 
     async def put_and_release(self, origin: str, entry: bytes, lifetime: float, token: str) -> None:
-        """Put the entry, then give the lease back."""
-        await self.put(origin, entry, lifetime)
-        await self.release_lease(origin, token)
+        """Put the entry, then give the lease back, also if the entry cannot be put."""
+        try:
+            await self.put(origin, entry, lifetime)
+        finally:
+            await self.release_lease(origin, token)
 
     async def close(self) -> None:  # noqa: B027 - not every store has something to close
         """The crawl is over. No other method is called after this one."""

@@ -39,7 +39,7 @@ class CircuitBreaker:
         self._closing: CallLaterResult | None = None
 
     async def get(self, origin: str) -> bytes | None:
-        return await self._attempt(self._storage.get, origin, otherwise=None)
+        return await self._attempt(self._get, origin, otherwise=None)
 
     async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
         await self._attempt(self._storage.put, origin, entry, lifetime, otherwise=None)
@@ -54,7 +54,7 @@ class CircuitBreaker:
     async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
         """The lease where the store fails: nobody waits for it."""
         otherwise: tuple[bytes | None, bool] = (None, True)
-        return await self._attempt(self._storage.get_or_lease, origin, token, seconds, otherwise=otherwise)
+        return await self._attempt(self._get_or_lease, origin, token, seconds, otherwise=otherwise)
 
     async def put_and_release(self, origin: str, entry: bytes, lifetime: float, token: str) -> None:
         await self._attempt(self._storage.put_and_release, origin, entry, lifetime, token, otherwise=None)
@@ -70,6 +70,13 @@ class CircuitBreaker:
         self._closed = True
         if self._closing is not None:
             self._closing.cancel()
+
+    async def _get(self, origin: str) -> bytes | None:
+        return _entry(await self._storage.get(origin))
+
+    async def _get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
+        entry, is_leased = await self._storage.get_or_lease(origin, token, seconds)
+        return _entry(entry), bool(is_leased)
 
     async def _attempt(
         self, method: Callable[..., Coroutine[Any, Any, T]], *args: object, otherwise: T, even_if_down: bool = False
@@ -133,6 +140,13 @@ class CircuitBreaker:
     def _warn(self, message: str, *args: object) -> None:
         logger.log(logging.DEBUG if self._warned else logging.WARNING, message, *args)
         self._warned = True
+
+
+def _entry(value: object) -> bytes | None:
+    """Raises TypeError for anything else, which a store of a user's may return."""
+    if value is None or isinstance(value, bytes):
+        return value
+    raise TypeError(f"an entry must be bytes, not {type(value).__name__}")
 
 
 class _SkippedError(Exception):

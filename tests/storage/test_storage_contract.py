@@ -314,6 +314,44 @@ async def test_a_store_that_works_again_is_used_again() -> None:
     assert await store.get(A) == b"x"
 
 
+class GivesText(OwnStorage):
+    """As a Redis client with `decode_responses` does."""
+
+    async def get(self, origin: str) -> Any:
+        octets = await super().get(origin)
+        return octets and octets.decode("latin-1")
+
+
+@in_loop
+async def test_a_store_that_gives_text_is_one_that_fails() -> None:
+    counted: list[str] = []
+    store = circuit_breaker.CircuitBreaker(GivesText("own:"), counted.append, time.monotonic)
+    await store.put(A, b"x", FOR_LONG)
+    assert await store.get(A) is None
+    assert counted == ["rep/storage/error"]
+    store = circuit_breaker.CircuitBreaker(GivesText("own:"), counted.append, time.monotonic)
+    await store.put(A, b"x", FOR_LONG)
+    assert await store.get_or_lease(A, "me", 10) == (None, True)
+    assert counted == ["rep/storage/error"] * 2
+
+
+@over(SHARED)
+@in_loop
+async def test_a_lease_is_given_back_if_the_entry_cannot_be_put(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with used(opened) as mine, used(opened) as yours:
+
+        async def put(*_: object) -> None:
+            raise OSError("full")
+
+        monkeypatch.setattr(mine, "put", put)
+        assert await mine.acquire_lease(A, "me", 10)
+        with pytest.raises(OSError, match="full"):
+            await Storage.put_and_release(mine, A, b"x", FOR_LONG, "me")
+        assert await yours.acquire_lease(A, "you", 10)
+
+
 # One bad key.
 
 
