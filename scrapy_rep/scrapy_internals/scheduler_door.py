@@ -105,6 +105,12 @@ class SchedulerDoor:
         """Whether the request came to the downloader by another way, so that no limit of the engine's is about it."""
         return self._is_open and request not in self._handed_out
 
+    def take_back(self, request: Request) -> bool:
+        """The crawl closes: whether a request that was handed out is in the queue again."""
+        is_queued = not self.never_saw(request) and self._put_back(request, 0)
+        _restore(request)
+        return is_queued
+
     # The scheduler's methods.
 
     def _next_request(self) -> Request | None:

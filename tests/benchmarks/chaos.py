@@ -385,7 +385,11 @@ class Crawl:
 
     def ends(self) -> dict[str, dict[str, Any]]:
         """The end of each request, by its mark."""
-        return {end["mark"]: end for ended in self.runs for end in ended.ends}
+        return {end["mark"]: end for end in self.all()}
+
+    def all(self) -> Iterator[dict[str, Any]]:
+        """Each end, but for requests that a later run gets again."""
+        return (end for ended in self.runs for end in ended.ends if not end["why"].endswith("is back in the queue"))
 
     def asked(self) -> set[str]:
         """The marks of the requests that the spider made."""
@@ -421,7 +425,7 @@ class Crawl:
                 yield f"{most} pages of one download slot were under way at once"
 
     def all_ends(self) -> Iterator[str]:
-        times = Counter(end["mark"] for ended in self.runs for end in ended.ends)
+        times = Counter(end["mark"] for end in self.all())
         for mark, number in times.items():
             if number > 1:
                 yield f"request {self.told(mark)} ended {number} times"

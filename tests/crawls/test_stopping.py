@@ -104,6 +104,62 @@ def test_stopped_again_and_again_none_is_lost_and_none_comes_twice(web: Web, tmp
     assert Counter(site.targets) == Counter(["/robots.txt"] * 3 + [f"/{n}" for n in range(12)])
 
 
+class Holds:
+    """Holds the first request, which the door let pass, until another origin has taken the place of its origin."""
+
+    def __init__(self, crawler: Any) -> None:
+        self.crawler = crawler
+
+    async def process_request(self, request: Request) -> None:
+        spider = self.crawler.spider
+        if request.url == spider.first:
+            spider.asked = True
+            while not spider.is_other_known:
+                await sleep(0.01)
+
+    @classmethod
+    def from_crawler(cls, crawler: Any) -> Holds:
+        return cls(crawler)
+
+
+@ensureDeferred
+async def test_a_request_whose_origin_was_forgotten_again_goes_back_when_the_crawl_closes(
+    web: Web, tmp_path: Path
+) -> None:
+    site, other = web.robots([answer(RULES), HANGS, answer(RULES)]), web.robots(RULES)
+
+    class Two(CrawlSpider):
+        first = site.url("/held")
+        asked = is_other_known = False
+
+        async def start(self) -> Any:
+            yield self.prepared(self.first)
+            while not self.asked:
+                await sleep(0.01)
+            yield self.prepared(other.url("/other"))
+
+        def parse(self, response: Response, **_: Any) -> None:
+            super().parse(response)
+            if response.url == other.url("/other"):
+                type(self).is_other_known = True
+                asyncio.ensure_future(self.stop())  # noqa: RUF006
+
+        async def stop(self) -> None:
+            while len(site.robots_requests) < 2:
+                await sleep(0.01)
+            close_spider(self, "enough")
+
+    held = {"DOWNLOADER_MIDDLEWARES": {Holds: 50}}
+    settings = {"JOBDIR": str(tmp_path), "REP_MEMORY_ORIGINS": 1, "DOWNLOADER": SlotByOrigin}
+    first = await crawl(spider=Two, settings={**settings, **held})
+    assert list(first.pages) == [other.url("/other")]
+    assert [str(error) for error in first.failed.values()] == [
+        "The crawl closed while the request waited for robots.txt, and it is back in the queue"
+    ]
+    second = await crawl(settings=settings)
+    assert list(second.pages) == [site.url("/held")]
+
+
 @ensureDeferred
 async def test_what_never_went_through_the_scheduler_is_ignored(web: Web, tmp_path: Path) -> None:
     site, dead = web.robots(RULES), web.robots(HANGS)
