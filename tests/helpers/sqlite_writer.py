@@ -7,6 +7,8 @@ import random
 import sys
 import time
 
+from scrapy.utils.reactor import install_reactor
+
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse, decoded, encoded
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
@@ -36,4 +38,5 @@ async def main(path: str) -> None:
 
 
 if __name__ == "__main__":
+    install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor")  # Scrapy before 2.15 asks for one
     asyncio.run(main(sys.argv[1]))
