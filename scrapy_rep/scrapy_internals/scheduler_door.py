@@ -107,7 +107,9 @@ class SchedulerDoor:
 
     def take_back(self, request: Request) -> bool:
         """The crawl closes: whether a request that was handed out is in the queue again."""
-        is_queued = not self.never_saw(request) and self._put_back(request, 0)
+        if not self._is_open or request not in self._handed_out:
+            return False
+        is_queued = self._put_back(request, 0)
         _restore(request)
         return is_queued
 
