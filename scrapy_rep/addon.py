@@ -24,7 +24,7 @@ class Addon:
     """`ADDONS = {"scrapy_rep.Addon": 500}`"""
 
     def __init__(self, *, is_one_shot: bool = False) -> None:
-        """`is_one_shot`: somebody waits for a single page, so there is no wait for an outage to end."""
+        """`is_one_shot`: a person waits for one page, so the crawl does not wait for an outage to end."""
         self._is_one_shot = is_one_shot
 
     @classmethod

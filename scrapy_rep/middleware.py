@@ -235,7 +235,7 @@ class RepMiddleware:
             with self._downloads.uncounted(request) if self._door.never_saw(request) else nullcontext():
                 policy = await self._resolver.resolve(origin, request)
         except CrawlClosingError:
-            # The door let it pass, and its origin was forgotten since.
+            # Its origin was known when it passed the door, and has been forgotten since.
             again = ", and it is back in the queue" if self._door.take_back(request) else ""
             raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}") from None
         seconds = self.monotonic() - began

@@ -27,7 +27,7 @@ class _InUse(NamedTuple):
 
 
 class Memory:
-    """Every origin is either in use, which means parsed, or compressed; the latter are used less recently."""
+    """Every origin is either in use, which means parsed, or compressed, if it was not used for longer."""
 
     def __init__(
         self, compressed: MemoryStorage, in_use_octets: float, unreachable_for: float, body_limit: int
@@ -72,8 +72,10 @@ class Memory:
     # Fetched on behalf of a redirecting origin, and not announced to requests of its own yet: `policy` has none of it.
 
     def put_unannounced(self, origin: Origin, entry: Entry) -> None:
-        self._compressed.keep(_unannounced_key(origin), encoded(entry))
-        self._bound_number()
+        key = _unannounced_key(origin)
+        self._compressed.drop(key)
+        self._bound_number(self._compressed.max_origins - 1)
+        self._compressed.keep(key, encoded(entry))
 
     def unannounced(self, origin: Origin) -> Entry | None:
         octets = self._compressed.peek(_unannounced_key(origin))
@@ -94,11 +96,11 @@ class Memory:
         while self._in_use_octets > self._most_octets and len(self._in_use) > 1:
             oldest, used = self._forget_oldest()
             self._compressed.keep(str(oldest), used.octets or encoded(used.policy.entry))
-        self._bound_number()
+        self._bound_number(self._compressed.max_origins)  # which is at least 1
         return policy
 
-    def _bound_number(self) -> None:
-        while len(self) > self._compressed.max_origins:  # which is at least 1
+    def _bound_number(self, most: int) -> None:
+        while len(self) > most:
             if not self._compressed.drop_oldest():
                 self._forget_oldest()
 

@@ -30,7 +30,7 @@ logger = logging.getLogger("scrapy_rep")
 
 MAX_PARSED = 64 * 2**20  # bytes of memory
 EACH_PARSED = 2_000  # bytes of an entry, beside its rules
-MAX_BODY = 64 * 2**20  # bytes of a robots.txt, whatever the archive says
+MAX_BODY = 64 * 2**20  # bytes of a robots.txt, even if the archive asks for more
 MAX_VALUES = 2**20  # bytes of a metadata record; ours are smaller
 
 
@@ -58,8 +58,8 @@ class Known:
     at: float
     """Seconds since the epoch."""
     file: _File
-    body: str
-    """The id of the record that has the rules; the text `None` if there are none."""
+    body: str | None
+    """The id of the record that has the rules; None for an answer without rules."""
     values: dict[str, Any]
     """The entry's `plain_values`."""
 
@@ -139,7 +139,7 @@ class Archive:
 
     def _octets(self, known: Known) -> bytes:
         """What was read of the body, as `RobotsTxt.octets`. Raises UnknownError unless it is what was received."""
-        offset = known.file.offsets.get(known.body)
+        offset = known.file.offsets.get(known.body) if known.body is not None else None
         if offset is None:
             raise UnknownError(f"{known.file.name} does not have the body of this robots.txt")
         limit = known.file.body_limit
@@ -170,10 +170,11 @@ class Archive:
         try:
             values = json.loads(octets)
             if values["type"] == "robots.txt" and entry_of(values["entry"], b"", "") is not None:
-                known = Known(seconds_of_time(values["at"]), file, str(values["body"]), values["entry"])
+                body = None if values["body"] is None else str(values["body"])
+                known = Known(seconds_of_time(values["at"]), file, body, values["entry"])
                 self._known[values["origin"]].append(known)
         except (ValueError, TypeError, KeyError, RecursionError):
-            return  # of somebody else, or the last one of a crawl that was killed
+            return  # another program's record, or one that was cut off when the crawl was killed
 
 
 def _set_up(file: _File, record: ArcWarcRecord) -> None:

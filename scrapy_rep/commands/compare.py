@@ -12,6 +12,7 @@ from scrapy_rep.commands.findings import Compared, Finding
 from scrapy_rep.commands.spiders import Lookup
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.protocol.robotstxt.syntax import Directive
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinAnswer, BuiltinMiddleware
 
 NO_ANSWER = "it allows everything if robots.txt does not answer"
@@ -86,5 +87,5 @@ def _reasons(finding: Finding, verdict: Verdict, builtin: BuiltinAnswer) -> Iter
 
 
 def _without_delays(robots: RobotsTxt) -> bytes:
-    records = (record for record in robots.records if record.key != "crawl-delay")
+    records = (record for record in robots.records if record.key != Directive.CRAWL_DELAY.key)
     return b"\n".join(b"%s: %s" % (record.key.encode(), record.octets) for record in records)

@@ -34,7 +34,7 @@ class Side:
 
     judge: Judge
     robots: RobotsTxt | None
-    """None if there are none: the site has no robots.txt, or it is unreachable."""
+    """None if the site has no robots.txt, or it is unreachable."""
 
     @classmethod
     def of_file(cls, name: str, crawl: Crawl, body_limit: int) -> Side:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from scrapy_rep.protocol.foreign_text import text_of
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.robotstxt.syntax import Directive
 from scrapy_rep.text import printable
 
-GROUP_KEYS = {"user-agent", "allow", "disallow", "crawl-delay", "content-usage", "content-signal"}
+GROUP_KEYS = {directive.key for directive in Directive} - {Directive.SITEMAP.key}
 AROUND = 3  # lines that are shown before and after the one that decides
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 

@@ -34,7 +34,7 @@ from scrapy_rep.user_agent import UserAgent
 
 logger = logging.getLogger("scrapy_rep")
 
-# In place of the project's own, because no page is crawled, and nobody waits for an outage to end.
+# These replace the project's settings: no page is crawled, and the command does not wait for an outage to end.
 FOR_ASKING: dict[str, Any] = {
     "REP_UNREACHABLE_WAIT": 0,
     "REP_REPORT": None,

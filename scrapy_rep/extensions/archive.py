@@ -23,7 +23,7 @@ from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.status_policy import judge
-from scrapy_rep.settings import RepSettings
+from scrapy_rep.settings import SETTINGS, RepSettings
 from scrapy_rep.signals import robots_available, robots_response
 from scrapy_rep.storage.threads import Threads
 from scrapy_rep.text import printable
@@ -62,14 +62,14 @@ class Archive:
     def _opened(self, spider: Spider) -> None:
         from scrapy_rep.extensions.warc_file import WarcFile  # noqa: PLC0415 - not all have warcio
 
-        settings = self._settings
+        settings, name = self._settings, "REP_STATUS_POLICY"
         information = {
             "software": ", ".join(f"{name}/{version(name)}" for name in ("scrapy-rep", "Scrapy")),
             "format": "WARC File Format 1.1",
             "conformsTo": "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
             "description": f"robots.txt files that the spider {spider.name!r} received",
             "product-tokens": " ".join(self._middleware.user_agent.product_tokens),
-            "status-policy": repr(self._crawler.settings.get("REP_STATUS_POLICY", "rfc9309")),
+            "status-policy": repr(self._crawler.settings.get(name, SETTINGS[name].default)),
             "unreachable-days": f"{settings.unreachable_days:g}",
             "body-limit": str(settings.body_limit),
             "purposes": " ".join(settings.purposes),

@@ -19,7 +19,9 @@ from scrapy_rep.signals import request_forbidden
 logger = logging.getLogger("scrapy_rep")
 
 REASON = "robotstxt_denied"
-JOB_STATE = "scrapy_rep: a request was let by"  # a key of `spider.state`, which a job that is resumed has from before
+JOB_STATE = (
+    "scrapy_rep: a request was let through"  # a key of `spider.state`, which a job that is resumed has from before
+)
 
 ADVICE = {
     VerdictReason.RULE: "If it is meant for another crawler, see ROBOTSTXT_USER_AGENT",
@@ -30,7 +32,7 @@ FOR_ALL = "If the site is yours or you have permission to crawl it, see REP_EXEM
 
 
 class RobotsTxtDenied:
-    """Watches until the first request is let by, and costs a crawl nothing from then on."""
+    """Watches until the first request is let through, and costs a crawl nothing from then on."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -42,8 +44,8 @@ class RobotsTxtDenied:
         self._watches = (
             (signals.request_scheduled, self._scheduled),
             (signals.request_dropped, self._dropped),
-            (signals.request_reached_downloader, self._let_by),
-            (signals.response_received, self._let_by),  # from a cache, which is before the downloader
+            (signals.request_reached_downloader, self._let_through),
+            (signals.response_received, self._let_through),  # from a cache, which is before the downloader
             (signals.spider_error, self._failed),
             (signals.spider_idle, self._idle),
             (request_forbidden, self._forbidden),
@@ -64,7 +66,7 @@ class RobotsTxtDenied:
         """It repeats another request, which is counted already."""
         self._asked -= bool(request.meta.get("is_start_request"))
 
-    def _let_by(self, request: Request) -> None:
+    def _let_through(self, request: Request) -> None:
         if ROBOTS_TXT_REQUEST not in request.meta:
             self._job_state[JOB_STATE] = True
             self._watch_no_longer()

@@ -38,7 +38,7 @@ HTTP_REQUEST, HTTP_RESPONSE = "application/http; msgtype=request", "application/
 PROFILE = "http://netpreserve.org/warc/1.1/revisit"
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 5.6.2
 _LINE_ENDS = re.compile(rb"[\r\n\0]+")
-# Whoever reads the archive could use them.
+# Readers of the archive could use these credentials.
 _SECRET = {b"authorization", b"proxy-authorization"}
 # Scrapy has joined the chunks, and readers would try to do so again.
 _RENAMED = {b"transfer-encoding": b"X-Crawler-Transfer-Encoding"}
@@ -120,7 +120,7 @@ class WarcFile:
         self._flush()
 
     def write_end(self, at: float, reason: str, lost: int) -> None:
-        """`lost`: what is not in the archive for want of time or space."""
+        """`lost`: how many records are missing, because the disk was full or too slow."""
         self._metadata("urn:scrapy-rep:end", iso_time(at), {"type": "end", "reason": reason, "lost": lost})
         self._flush()
 

@@ -27,7 +27,7 @@ def _first_of(*modules: str) -> Any:
     return None
 
 
-# Scrapy requires them since 2.18. Before, a robots.txt in a coding that nobody can decode is unreachable.
+# Scrapy requires them since 2.18. Before, a robots.txt in a coding whose library is missing is unreachable.
 zstd = _first_of("compression.zstd", "backports.zstd")
 brotli = _first_of("brotli", "brotlicffi")
 

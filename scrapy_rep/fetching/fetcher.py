@@ -266,9 +266,11 @@ class _BodyLimit:
             self._signals.disconnect(self._bytes_received, signal=signals.bytes_received)
 
     def warn_if_too_late(self, request: Request, response: Response) -> None:
-        """Handlers of others may tell only of whole bodies."""
-        is_untold = response.body and not request.meta[ROBOTS_TXT_REQUEST].octets and "cached" not in response.flags
-        if is_untold and not self._has_warned and urlparse_cached(request).scheme in _HAVE_TIMEOUTS:
+        """Other packages' download handlers may not send `bytes_received` while a body comes."""
+        was_unreported = (
+            response.body and not request.meta[ROBOTS_TXT_REQUEST].octets and "cached" not in response.flags
+        )
+        if was_unreported and not self._has_warned and urlparse_cached(request).scheme in _HAVE_TIMEOUTS:
             self._has_warned = True
             logger.warning(
                 "%s came through a download handler that does not send Scrapy's signal bytes_received, so"

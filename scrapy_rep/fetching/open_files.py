@@ -15,5 +15,5 @@ def max_open_files() -> int:
 
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = sys.maxsize if soft == resource.RLIM_INFINITY else soft
-    # It is imported by the crawls that use it.
+    # Scrapy imports it only in crawls that use it.
     return min(limit, SELECT_MAX) if "twisted.internet.selectreactor" in sys.modules else limit

@@ -25,15 +25,15 @@ class BuiltinAnswer:
 
     allowed: bool
     user_agent: str
-    """That it looks for in robots.txt."""
+    """The text in which it looks for the names in robots.txt."""
     parser: RobotParser | None = None
     """None if it has no rules, and allows everything."""
     status: int | None = None
     """Of the robots.txt; None if that is a file, or there was no answer."""
     scheme: str = ""
-    """Of the URL for whose sake the robots.txt was fetched; empty if that is a file."""
+    """Of the first URL of the host, which robots.txt was fetched with; empty if robots.txt is a file."""
 
-    # What it would be otherwise, to find out why it is as it is. None if there is no parser.
+    # The answer under other conditions, which tells what made the difference. None if there is no parser.
 
     def asked_for(self, url: str, product_token: str) -> bool | None:
         """For this token in place of the user agent."""

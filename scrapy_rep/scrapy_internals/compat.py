@@ -1,4 +1,4 @@
-"""What newer releases of Scrapy have and older ones, from 2.14 on, have not: Scrapy's own, or ours in its place."""
+"""Names that Scrapy 2.14 lacks and newer releases have: Scrapy's own if there, else ours."""
 
 from __future__ import annotations
 

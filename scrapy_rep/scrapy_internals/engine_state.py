@@ -11,7 +11,7 @@ from scrapy_rep.scrapy_internals.fallbacks import tell_without
 
 
 class CrawlClosingError(Exception):
-    """The crawl is closing: nobody waits for a robots.txt any longer."""
+    """The crawl closed before robots.txt was known."""
 
 
 def engine_slot(crawler: Crawler) -> Any:

@@ -1,4 +1,4 @@
-"""What a crawl loses where a part of Scrapy is not as expected. It obeys robots.txt all the same."""
+"""What a crawl loses if a part of Scrapy is not as expected. It still obeys robots.txt."""
 
 from __future__ import annotations
 

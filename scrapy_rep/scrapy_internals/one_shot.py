@@ -1,4 +1,4 @@
-"""Whether somebody sits in front of the crawl and waits for one page: `scrapy fetch`, `view`, `parse`, `shell`.
+"""Whether a person waits for one page: `scrapy fetch`, `view`, `parse`, `shell`.
 
 Touches the modules of these commands. If they are not as expected, such a crawl is taken for an ordinary one.
 """

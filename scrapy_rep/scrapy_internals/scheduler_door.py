@@ -93,13 +93,14 @@ class SchedulerDoor:
             scheduler.has_pending_requests = self._has_pending_requests
             scheduler.close = self._close
             self._scheduler, self._is_open = scheduler, True
-            self._kept_in_redis = waiting_in_redis(self._crawler, scheduler)
         except AttributeError as exc:
             logger.warning(
                 "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl: the scheduler's"
                 " methods cannot be replaced (%s)",
                 exc,
             )
+        else:
+            self._kept_in_redis = waiting_in_redis(self._crawler, scheduler)
 
     def never_saw(self, request: Request) -> bool:
         """Whether the request came to the downloader by another way, so that no limit of the engine's is about it."""

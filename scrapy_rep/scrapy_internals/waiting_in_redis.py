@@ -29,6 +29,7 @@ logger = logging.getLogger("scrapy_rep")
 
 ALIVE = 10  # seconds from a sign of life, after which a crawler is late
 PULSE = 2.0  # seconds between two signs of life
+KILLED_LOSES = "If this crawler is killed, requests that wait for a robots.txt are lost: %s"
 
 
 class WaitingInRedis:
@@ -87,7 +88,7 @@ class WaitingInRedis:
             self._others_keep_some = bool(set(self._crawlers()) - {self._name})
 
     def _dead(self) -> list[str]:
-        """Crawlers that gave no sign of life in time, nor since we saw that: all are late after Redis has hung."""
+        """Crawlers that were late at the last look and still are. After Redis has hung, all are late once."""
         now = monotonic()
         self._late_since = {name: self._late_since.get(name, now) for name in self._crawlers(until=self._now())}
         return [name for name, since in self._late_since.items() if now - since > PULSE / 2]
@@ -106,7 +107,7 @@ class WaitingInRedis:
         look_for_requests(self._crawler)
 
     def _idle(self) -> None:
-        """Requests that wait elsewhere go back to the queue, and somebody has to be there."""
+        """Requests that wait in other crawlers will come back to the queue, so this crawler stays."""
         if self._others_keep_some:
             raise DontCloseSpider
 
@@ -148,12 +149,18 @@ class WaitingInRedis:
         except Exception as exc:  # noqa: BLE001 - redis's, or of the serializer in use
             if not self._has_warned:
                 self._has_warned = True
-                logger.warning("If this crawler is killed, requests that wait for a robots.txt are lost: %s", exc)
+                logger.warning(KILLED_LOSES, exc)
 
 
 def waiting_in_redis(crawler: Crawler, scheduler: Any) -> WaitingInRedis | None:
-    """None if the scheduler is not scrapy-redis's."""
+    """None if the scheduler is not scrapy-redis's, or has a queue of another kind."""
     # It is not imported here: a crawl that uses it has done so.
     its_class: Any = getattr(sys.modules.get("scrapy_redis.scheduler"), "Scheduler", None)
     # Not `isinstance`, by which Scrapy takes any class with a scheduler's methods for one of its own.
-    return WaitingInRedis(crawler, scheduler) if its_class in type(scheduler).__mro__ else None
+    if its_class not in type(scheduler).__mro__:
+        return None
+    try:
+        return WaitingInRedis(crawler, scheduler)
+    except AttributeError as exc:  # a queue class of the user's own
+        logger.warning(KILLED_LOSES, exc)
+        return None

@@ -46,12 +46,12 @@ class Storage(ABC):
     async def release_lease(self, origin: str, token: str) -> None:  # noqa: B027 - there is nothing to release
         """Give the lease back. Another crawler's lease stays."""
 
-    # Two steps in one. A store that is asked over a network, or in a thread, had better override these.
+    # Two steps in one. Override these if a call costs a round trip or a thread.
 
     async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
         """The entry, if there is one; else the lease, as `acquire_lease` takes it.
 
-        Returns the entry, and whether the lease was taken. Both where an entry was put just before the lease was taken.
+        Returns the entry, and whether the lease was taken. It can be both, if an entry was put just before.
         """
         entry = await self.get(origin)
         if entry is not None or not await self.acquire_lease(origin, token, seconds):

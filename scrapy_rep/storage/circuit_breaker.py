@@ -45,14 +45,14 @@ class CircuitBreaker:
         await self._attempt(self._storage.put, origin, entry, lifetime, otherwise=None)
 
     async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:
-        """True where the store fails: nobody waits for it."""
+        """True if the store fails, so that the crawl does not wait."""
         return await self._attempt(self._storage.acquire_lease, origin, token, seconds, otherwise=True)
 
     async def release_lease(self, origin: str, token: str) -> None:
         await self._attempt(self._storage.release_lease, origin, token, otherwise=None)
 
     async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
-        """The lease where the store fails: nobody waits for it."""
+        """If the store fails, no entry and the lease, so that the crawl does not wait."""
         otherwise: tuple[bytes | None, bool] = (None, True)
         return await self._attempt(self._get_or_lease, origin, token, seconds, otherwise=otherwise)
 
@@ -143,7 +143,7 @@ class CircuitBreaker:
 
 
 def _entry(value: object) -> bytes | None:
-    """Raises TypeError for anything else, which a store of a user's may return."""
+    """The value, if it is an entry or None. Raises TypeError for others, which a user's own store may return."""
     if value is None or isinstance(value, bytes):
         return value
     raise TypeError(f"an entry must be bytes, not {type(value).__name__}")

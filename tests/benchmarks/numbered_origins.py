@@ -70,7 +70,7 @@ async def _serve() -> None:
         ports[kind] = server.sockets[0].getsockname()[1]
     sys.stdout.write(json.dumps(ports) + "\n")
     sys.stdout.flush()
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)  # until whoever started this ends
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)  # until the benchmark's process ends
 
 
 if __name__ == "__main__":

@@ -111,6 +111,7 @@ def test_what_is_not_announced_yet_counts_with_what_is_in_use() -> None:
         memory.put(origin_of(number), entry_of(number), NOW)
     memory.put_unannounced(origin_of(3), entry_of(3))
     assert len(memory) == 3
+    assert memory.unannounced(origin_of(3)) == entry_of(3), "the one just put stays"
 
 
 def test_what_is_not_announced_yet_is_bounded_with_the_rest() -> None:

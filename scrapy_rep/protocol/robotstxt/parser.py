@@ -120,10 +120,7 @@ class RobotsTxt:
         if rule is not None:
             return Verdict(rule.allow, VerdictReason.RULE, rule, crawler.token)
         reason = VerdictReason.NO_GROUP if crawler.token is None else VerdictReason.NO_RULE
-        # Only for speed: no other URL is one.
-        if ("robots.txt" in url or "%" in url) and is_robots_txt(url):
-            reason = VerdictReason.NOT_SUBJECT
-        return Verdict(True, reason, None, crawler.token)
+        return Verdict(True, VerdictReason.NOT_SUBJECT if is_robots_txt(url) else reason, None, crawler.token)
 
     def crawl_delay(self, product_token: str | Sequence[str]) -> float | None:
         """Seconds between requests: the largest that the crawler's groups ask for; None if they ask for none.

@@ -75,7 +75,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
 
 
 class Received(NamedTuple):
-    """The answer that a verdict is by: where it came from, when, and what it was."""
+    """The answer that a verdict is based on: where it came from, when, and what it was."""
 
     url: str
     """Where redirects led."""
@@ -111,7 +111,7 @@ class Verdict:
     received: Received | None = None
     """The answer that decided; None if none did: robots.txt is unreachable, or nobody fetched it."""
     usage: Usage | None = None
-    """What the page may be used for; None if nobody asked (REP_PURPOSES). Empty for a page that may not be fetched."""
+    """What the page may be used for; None without REP_PURPOSES. Empty for a page that may not be fetched."""
     purpose: str | None = None
     """The crawl's purpose that is disallowed; None unless the reason is USAGE."""
 
