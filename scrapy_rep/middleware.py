@@ -16,7 +16,7 @@ from scrapy.exceptions import IgnoreRequest, NotConfigured
 from scrapy.http import Response
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError
 
 from scrapy_rep.cache.building import resolver_of
 from scrapy_rep.clock import Clock
@@ -85,7 +85,7 @@ class RepMiddleware:
             crawler,
             settings.waiting_max,
             origin_to_await=self._origin_to_await,
-            fetch=self._fetch,
+            fetch=self._resolver.resolve,
             on_released=self._on_released,
         )
         # Verdicts of answers that were past their time at once: they decide about the requests that waited for them.
@@ -221,9 +221,6 @@ class RepMiddleware:
         self._short_lived[request] = request.url, tokens, policy.verdict(request.url, tokens, self.purposes)
         return None
 
-    def _fetch(self, origin: Origin, request: Request) -> Deferred[RobotsPolicy]:
-        return deferred_from_coro(self._resolver.resolve(origin, request))
-
     def _on_released(self, request: Request, seconds: float) -> None:
         self._released_number += 1
         self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
@@ -233,7 +230,7 @@ class RepMiddleware:
         began = self.monotonic()
         try:
             with self._downloads.uncounted(request) if self._door.never_saw(request) else nullcontext():
-                policy = await self._resolver.resolve(origin, request)
+                policy = await maybe_deferred_to_future(self._resolver.resolve(origin, request))
         except CrawlClosingError:
             # Its origin was known when it passed the door, and has been forgotten since.
             again = ", and it is back in the queue" if self._door.take_back(request) else ""
@@ -284,8 +281,11 @@ class RepMiddleware:
         origin = self.applicable_origin(request)
         if origin is None:
             return None
+        policy = self._resolver.peek(origin)
+        if policy is not None:
+            return policy
         try:
-            return self._resolver.peek(origin) or await self._resolver.resolve(origin, request)
+            return await maybe_deferred_to_future(self._resolver.resolve(origin, request))
         except CrawlClosingError:
             raise IgnoreRequest("The crawl closed before robots.txt had answered") from None
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from scrapy import Request
 from scrapy.signalmanager import SignalManager
-from scrapy.utils.asyncio import call_later
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import CancelledError, Deferred
@@ -92,6 +91,7 @@ class OriginFetch:
         trigger: Request,
         tools: FetchTools,
         resolve_redirect: Callable[[OriginFetch, Origin], Awaitable[RobotsPolicy | Elsewhere]],
+        ended: Callable[[OriginFetch], None],
         *,
         redirected_from: OriginFetch | None = None,
     ) -> None:
@@ -105,6 +105,8 @@ class OriginFetch:
         self.closing = False
         self._tools = tools
         self._resolve_redirect = resolve_redirect
+        self._ended = ended
+        self._has_started = False
         self._waiters: list[Deferred[RobotsPolicy | None]] = []
         self.task: Deferred[None] | None = None
         self._lease: Lease | None = None
@@ -121,6 +123,7 @@ class OriginFetch:
         """The policy; None if a chain of redirects got too long before it ended. Fails with CrawlClosingError."""
         waiter: Deferred[RobotsPolicy | None] = Deferred()
         self._waiters.append(waiter)
+        self.start()  # only now, because it may end at once
         return waiter
 
     def is_waiting_for(self, other: OriginFetch) -> bool:
@@ -132,16 +135,12 @@ class OriginFetch:
 
     # Its life.
 
-    def start(self, ended: Callable[[OriginFetch], None]) -> None:
-        """Run soon, as a task of its own: a waiter may be cancelled, and the others still get their answer."""
-
-        def run() -> None:
-            if self.closing:
-                return
-            self.task = deferred_from_coro(self._run(ended))
+    def start(self) -> None:
+        """Run as a task of its own, once: a waiter may be cancelled, and the others still get their answer."""
+        if not self._has_started and not self.closing:
+            self._has_started = True
+            self.task = deferred_from_coro(self._run())
             self.task.addErrback(lambda _failure: None)  # a cancellation while it ends
-
-        call_later(0, run)
 
     def stop(self) -> None:
         """The crawl is closing."""
@@ -150,39 +149,40 @@ class OriginFetch:
         if self.task is not None:
             self.task.cancel()
 
-    async def _run(self, ended: Callable[[OriginFetch], None]) -> None:
+    async def _run(self) -> None:
         tools, before = self._tools, None
-        policy: RobotsPolicy | None = self._answered(self._failed(None, "internal error"))
+        policy: RobotsPolicy | None = None
         try:
             known = tools.memory.policy(self.origin, tools.clock.now())
             before = known.entry if known is not None else tools.memory.unannounced(self.origin)
-            entry = await self._entry(before, is_refresh=known is not None and known.is_current)
-            if entry is not None and not self.is_for_redirect:
-                await self._announce(self._answered(entry))
-            policy = None if entry is None else self._remembered(entry)
+            policy = await self._policy(before, is_refresh=known is not None and known.is_current)
+            if policy is not None:
+                if not self.is_for_redirect:
+                    await self._announce(policy)
+                self._remember(policy.entry)
         except CrawlClosingError:
             self.closing = True
         except (asyncio.CancelledError, CancelledError):
-            policy = self._remembered(self._failed(before, "cancelled"))
+            policy = self._failed(before, "cancelled")
+            self._remember(policy.entry)
         except Exception as exc:
             # An error of ours, not an answer: treated as unreachable, so that the waiting requests are refused.
             if not self.closing:
                 logger.exception("Internal error while fetching %s", self.origin.robots_url)
-            policy = self._remembered(self._failed(before, f"internal error, {type(exc).__name__}: {exc}"))
+            policy = self._failed(before, f"internal error, {type(exc).__name__}: {exc}")
+            self._remember(policy.entry)
         finally:
             self._put(None)
-            ended(self)
+            self._ended(self)
             self._wake(CrawlClosingError() if self.closing else policy)
 
-    def _remembered(self, entry: Entry) -> RobotsPolicy:
-        """The policy of the entry, which is in memory from now on."""
+    def _remember(self, entry: Entry) -> None:
         if self._was_dropped:
-            pass  # the guard that dropped it judged the redirect, not this origin
-        elif self.is_for_redirect:
+            return  # the guard that dropped it judged the redirect, not this origin
+        if self.is_for_redirect:
             self._tools.memory.put_unannounced(self.origin, entry)
         elif not self.closing:
             self._tools.memory.put(self.origin, entry, self._tools.clock.now())
-        return self._answered(entry)
 
     def _wake(self, result: RobotsPolicy | CrawlClosingError | None) -> None:
         waiters, self._waiters = self._waiters, []
@@ -196,7 +196,7 @@ class OriginFetch:
 
     # The answer.
 
-    async def _entry(self, entry: Entry | None, *, is_refresh: bool) -> Entry | None:
+    async def _policy(self, entry: Entry | None, *, is_refresh: bool) -> RobotsPolicy | None:
         """The answer; fetched again while it is unreachable and requests wait. None where redirects are too many."""
         tools = self._tools
         if not is_refresh and not self.is_for_redirect and (entry is None or not tools.policy(entry).is_current):
@@ -204,25 +204,28 @@ class OriginFetch:
         waiting_since: float | None = None
         while True:
             entry, is_enough = await self._looked_up(entry, is_refresh=is_refresh)
-            if entry is None or not is_enough:
+            if entry is not None and is_enough:
+                policy = self._answered(entry)
+            else:
                 entry = await self._fetched(entry)
                 if entry is None:
                     return None
+                policy = self._answered(entry)
                 if not self.is_for_redirect:
                     tools.count(f"rep/access/{entry.access.value}")
-                    self._send(robots_fetched, entry)
+                    self._send(robots_fetched, policy)
                 if is_refresh and entry.outage is None:
                     tools.count("rep/refreshed")
                 self._put(None if self._was_dropped else entry)
-            pause = pause_before_refetch(tools.policy(entry), tools.clock.now(), tools.limits.budget)
+            pause = pause_before_refetch(policy, tools.clock.now(), tools.limits.budget)
             if pause is None or self.is_for_redirect:
-                return entry
+                return policy
             # By a clock that is never set back: no request waits longer than the setting says.
             now = tools.clock.monotonic()
             waiting_since = now if waiting_since is None else waiting_since
             left = tools.limits.budget - (now - waiting_since)
             if left <= 0:
-                return entry
+                return policy
             await tools.clock.sleep(min(pause, left))
 
     async def _looked_up(self, entry: Entry | None, *, is_refresh: bool) -> tuple[Entry | None, bool]:
@@ -281,8 +284,8 @@ class OriginFetch:
         tools = self._tools
         return after_fetch(entry, self.origin.robots_url, result, tools.clock.now(), tools.limits)
 
-    def _failed(self, entry: Entry | None, reason: str) -> Entry:
-        return self._after(entry, FetchResult(AccessResult.UNREACHABLE, reason=reason))
+    def _failed(self, entry: Entry | None, reason: str) -> RobotsPolicy:
+        return self._answered(self._after(entry, FetchResult(AccessResult.UNREACHABLE, reason=reason)))
 
     def _answered(self, entry: Entry) -> RobotsPolicy:
         return policy_after_fetch(entry, self._tools.clock.now(), self._tools.unreachable_for)
@@ -292,16 +295,18 @@ class OriginFetch:
     async def _announce(self, policy: RobotsPolicy) -> None:
         """Before the requests that wait go on."""
         tools = self._tools
-        self._send(robots_available, policy.entry)
+        self._send(robots_available, policy)
         if policy.robots is not None and self.origin not in tools.parsed:
             tools.parsed[self.origin] = None
             await tools.signals.send_catch_log_async(
                 robots_parsed, robotparser=RepRobotParser(policy.robots), request=self.trigger
             )
 
-    def _send(self, signal: object, entry: Entry) -> None:
-        info = origin_info(self._answered(entry))
-        self._tools.signals.send_catch_log(signal, origin=self.origin, info=info, entry=entry, request=self.trigger)
+    def _send(self, signal: object, policy: RobotsPolicy) -> None:
+        info = origin_info(policy)
+        self._tools.signals.send_catch_log(
+            signal, origin=self.origin, info=info, entry=policy.entry, request=self.trigger
+        )
 
     def _put(self, entry: Entry | None) -> None:
         """The entry into the shared store, then the lease back, in the background: those who wait here need not."""

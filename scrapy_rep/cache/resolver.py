@@ -5,7 +5,7 @@ from __future__ import annotations
 from scrapy import Request
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.defer import maybe_deferred_to_future
-from twisted.internet.defer import DeferredList
+from twisted.internet.defer import Deferred, DeferredList, fail
 
 from scrapy_rep.cache.origin_fetch import FetchTools, OriginFetch
 from scrapy_rep.fetching.fetcher import has_own_proxy
@@ -43,19 +43,25 @@ class Resolver:
     def refresh(self, origin: Origin, trigger: Request) -> None:
         """Fetch the origin's robots.txt in the background, for the sake of later requests."""
         if not self._closing:
-            self._fetch(origin, trigger)
+            self._fetch(origin, trigger).start()
 
-    async def resolve(self, origin: Origin, trigger: Request) -> RobotsPolicy:
-        """Wait for the origin's policy. Raises CrawlClosingError where the crawl closes before; nothing else."""
-        while not self._closing:
-            fetch = self._fetch(origin, trigger)
-            policy = await maybe_deferred_to_future(fetch.wait())
-            # A fetch for another origin's redirect has not sent `robots_available`: go round again.
-            if policy is not None and not fetch.is_for_redirect:
-                if policy.until <= self._now():
-                    self._short_lived[origin] = policy, self._tools.clock.monotonic()
-                return policy
-        raise CrawlClosingError
+    def resolve(self, origin: Origin, trigger: Request) -> Deferred[RobotsPolicy]:
+        """The origin's policy, once it is known. Fails with CrawlClosingError where the crawl closes before; with
+        nothing else."""
+        if self._closing:
+            return fail(CrawlClosingError())
+        fetch = self._fetch(origin, trigger)
+        return fetch.wait().addCallback(self._resolved, fetch, trigger)
+
+    def _resolved(
+        self, policy: RobotsPolicy | None, fetch: OriginFetch, trigger: Request
+    ) -> RobotsPolicy | Deferred[RobotsPolicy]:
+        # A fetch for another origin's redirect has not sent `robots_available`: go round again.
+        if policy is None or fetch.is_for_redirect:
+            return self.resolve(fetch.origin, trigger)
+        if policy.until <= self._now():
+            self._short_lived[fetch.origin] = policy, self._tools.clock.monotonic()
+        return policy
 
     def stop(self) -> None:
         """The crawl is closing: tell those who wait, and fetch nothing any longer."""
@@ -72,12 +78,13 @@ class Resolver:
             await self._tools.shared_store.close()
 
     def _fetch(self, origin: Origin, trigger: Request, redirected_from: OriginFetch | None = None) -> OriginFetch:
-        """The origin's fetch that is under way; a new one where there is none."""
+        """The origin's fetch that is under way; a new one, not started yet, where there is none."""
         fetch = self._fetches.get(origin)
         if fetch is None:
-            fetch = OriginFetch(origin, trigger, self._tools, self._resolve_redirect, redirected_from=redirected_from)
+            fetch = OriginFetch(
+                origin, trigger, self._tools, self._resolve_redirect, self._forget, redirected_from=redirected_from
+            )
             self._fetches[origin] = fetch
-            fetch.start(self._forget)
         return fetch
 
     def _forget(self, fetch: OriginFetch) -> None:

@@ -49,6 +49,11 @@ class RobotsTxtDownload:
         self.response: Response | None = None
         """As it came, not decoded yet. It has its request."""
 
+    def taken(self) -> Response | None:
+        """The response, which is not kept any longer: the request that it has keeps this object in its meta."""
+        response, self.response = self.response, None
+        return response
+
 
 class UndecodableBodyError(Exception):
     """The body of a successful response is not what its Content-Encoding says."""
@@ -72,6 +77,8 @@ class RepDecodingMiddleware:
             return response
         response.request = request
         request.meta[ROBOTS_TXT_REQUEST].response = response
+        if "Content-Encoding" not in response.headers:
+            return response
         codings = b",".join(response.headers.getlist("Content-Encoding"))
         # Only a successful response is read as rules.
         body = decoded(response.body, codings, self.limit) if 200 <= response.status < 300 else b""

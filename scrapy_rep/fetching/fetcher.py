@@ -113,7 +113,8 @@ class Fetcher:
             request = self._request(url, trigger, past_cache, download)
             if validators is not None and not self._offline:
                 _make_conditional(request, validators)
-            jar.add_cookie_header(request)
+            if len(jar):
+                jar.add_cookie_header(request)
             with self._under_way(request), self._body_limit, self._head_limit.watching(request):
                 stats.inc_value("robotstxt/request_count")
                 try:
@@ -121,17 +122,18 @@ class Fetcher:
                 except (asyncio.CancelledError, CancelledError):
                     self._body_limit.abandon(request)
                     raise
-            jar.extract_cookies(response, request)
+            if "Set-Cookie" in response.headers:
+                jar.extract_cookies(response, request)
         except CancelledError:  # an Exception, if it is Twisted's
             raise
         except Exception as exc:  # noqa: BLE001 - any component of the crawl may raise anything
             if not isinstance(exc, IgnoreRequest):
                 stats.inc_value(f"robotstxt/exception_count/{type(exc)}")
-            return Answer(None, reason=_in_words(exc), dropped=isinstance(exc, IgnoreRequest)), download.response
+            return Answer(None, reason=_in_words(exc), dropped=isinstance(exc, IgnoreRequest)), download.taken()
         self._body_limit.warn_if_too_late(request, response)
         stats.inc_value("robotstxt/response_count")
         stats.inc_value(f"robotstxt/response_status_count/{_bucket(response.status)}")
-        return self._answer(response, request, trigger), download.response or response
+        return self._answer(response, request, trigger), download.taken() or response
 
     async def _download(self, request: Request) -> Response:
         download = self._crawler.engine.download_async(request)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -233,7 +233,7 @@ def policy_at(entry: Entry, now: float, unreachable_for: float) -> RobotsPolicy:
         refetch = Refetch.NOT if _is_backing_off(entry, now) else Refetch.MEANWHILE
     elif refetch is Refetch.MEANWHILE and _is_backing_off(entry, now):
         refetch = Refetch.NOT
-    return RobotsPolicy(entry, state, basis, refetch, now, min(_turns(entry, now, unreachable_for), default=now))
+    return RobotsPolicy(entry, state, basis, refetch, now, _next_turn(entry, now, unreachable_for))
 
 
 def policy_after_fetch(entry: Entry, now: float, unreachable_for: float) -> RobotsPolicy:
@@ -263,8 +263,8 @@ def _is_backing_off(entry: Entry, now: float) -> bool:
     return outage is not None and now < outage.ask_again_at <= now + BACKOFF_MAX + CLOCK_SKEW
 
 
-def _turns(entry: Entry, now: float, unreachable_for: float) -> Iterable[float]:
-    """The moments after `now` at which the entry may come to mean something else."""
+def _next_turn(entry: Entry, now: float, unreachable_for: float) -> float:
+    """The first moment after `now` at which the entry may come to mean something else; `now` if there is none."""
     moments: list[float] = []
     if entry.stored is not None:
         received_at, fresh_until = entry.stored.received_at, entry.stored.fresh_until
@@ -273,7 +273,7 @@ def _turns(entry: Entry, now: float, unreachable_for: float) -> Iterable[float]:
         asked_at, ask_again_at = entry.outage.asked_at, entry.outage.ask_again_at
         moments += [asked_at - CLOCK_SKEW, asked_at + MAX_UNSEEN, entry.outage.since + unreachable_for]
         moments += [ask_again_at - BACKOFF_MAX - CLOCK_SKEW, ask_again_at]
-    return (moment for moment in moments if moment > now)
+    return min([moment for moment in moments if moment > now], default=now)
 
 
 def backoff(failures: int) -> float:

@@ -1,11 +1,14 @@
 """Broad crawls of local origins beside Scrapy's own middleware, in pairs: CPU, seconds, memory, growth.
 
-    python tests/benchmarks/broad_crawl.py pairs [--pairs N] [CORPUS]
+    python tests/benchmarks/broad_crawl.py pairs [CORPUS] [--pairs N] [--store STORE]
     python tests/benchmarks/broad_crawl.py growth
     python tests/benchmarks/broad_crawl.py stall
 
 `pairs`: 1 000 origins, 3 pages each. `growth`: up to 50 000 origins. `stall`: robots.txt files as large as can be.
 CORPUS is a folder of robots.txt files; without it, files of 2 to 70 rules are made up.
+
+A server that answers at once makes a crawl flip by chance between two states, with few requests under way or with as
+many as there may be, which cost different CPU for the same work. So each answer takes LATENCY, as over a network.
 """
 
 from __future__ import annotations
@@ -29,12 +32,16 @@ sys.path[:0] = [str(TESTS), str(TESTS / "helpers"), str(TESTS / "protocol")]
 
 from benchmarks.bodies import LIMIT, agents_and_rules, one_huge_group, rules_of_a_site
 from benchmarks.measuring import head, row
-from benchmarks.numbered_origins import KINDS, SLOW, NumberedOrigins
+from benchmarks.numbered_origins import KINDS, LATENCY, SLOW, NumberedOrigins
+
+# Imported here, so that the time of that, which is the same for one origin and for a million, is no crawl's.
+import scrapy.downloadermiddlewares.robotstxt
+import scrapy_rep.middleware
 from crawling import ADDON, BUILTIN, CrawlSpider, SlotByOrigin
 from redis_server import RedisServer
 from scrapy.crawler import CrawlerProcess
 from scrapy.utils.asyncio import call_later
-from web import Web
+from web import Web, answer
 
 from scrapy_rep.scrapy_internals.compat import sleep
 
@@ -154,7 +161,8 @@ def pairs_table(corpus: list[bytes], pairs: int, only: str) -> None:
     bodies = list(islice(cycle(corpus or [rules_of_a_site(number) for number in (2, 5, 9, 9, 20, 70)]), ORIGINS))
     web = Web()
     try:
-        sites = [web.robots(body) for body in bodies]
+        page = answer("page", delay=LATENCY)
+        sites = [web.site({"/robots.txt": answer(body, delay=LATENCY), "*": page}) for body in bodies]
         by_origin = [site.url(f"/some/page-{n}.html?page={n}") for site in sites for n in range(PAGES)]
         orders = {
             "round-robin": [by_origin[place] for n in range(PAGES) for place in range(n, len(by_origin), PAGES)],
