@@ -12,14 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
-from urllib.parse import urldefrag
 from weakref import ref
 
 from scrapy import Request
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler
 from scrapy.utils.httpobj import urlparse_cached
-from twisted.web.client import URI
 
 from scrapy_rep.scrapy_internals.fallbacks import tell_without
 
@@ -32,21 +30,23 @@ class HeadLimit:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._urls: Counter[bytes] = Counter()
+        # What is asked for: of each URL the path and query, as servers are asked, and all of it, as proxies are.
+        self._targets: Counter[bytes] = Counter()
 
     @contextmanager
     def watching(self, request: Request) -> Iterator[None]:
         """For this long the response to the request is bounded."""
         self._watch_connections(urlparse_cached(request).scheme)
-        # As Twisted spells it. The fragment is not sent.
-        url: bytes = URI.fromBytes(urldefrag(request.url)[0].encode()).toBytes()  # type: ignore[no-untyped-call]
-        self._urls[url] += 1
+        url = urlparse_cached(request)._replace(fragment="")  # which is not sent
+        targets = [part.geturl().encode() or b"/" for part in (url, url._replace(scheme="", netloc=""))]
+        self._targets.update(targets)
         try:
             yield
         finally:
-            self._urls[url] -= 1
-            if not self._urls[url]:
-                del self._urls[url]
+            self._targets.subtract(targets)
+            for target in targets:
+                if not self._targets[target]:
+                    del self._targets[target]
 
     def _watch_connections(self, scheme: str) -> None:
         handler_for = getattr(self._crawler.engine.downloader.handlers, "_get_handler", None)
@@ -76,7 +76,8 @@ class HeadLimit:
     def _send(self, protocol_ref: Callable[[], Any], request: Any) -> Any:
         protocol = protocol_ref()
         vars(protocol).pop("dataReceived", None)
-        if self._urls and getattr(request, "absoluteURI", None) in self._urls:
+        # The first is at hand; the second has to be put together.
+        if getattr(request, "uri", None) in self._targets and getattr(request, "absoluteURI", None) in self._targets:
             protocol.dataReceived = _Head(protocol).received
         return type(protocol).request(protocol, request)
 

@@ -1,8 +1,8 @@
 """Where requests wait for a robots.txt: at the scheduler's door, where the engine asks for the next request.
 
 A request that waits here has passed no downloader middleware and takes no place in the downloader. When its origin's
-robots.txt is known, it goes back to the queue, which hands it out as it does any other request: by priority, and by
-whatever else the crawl's queue goes by.
+robots.txt is known, the first of those that wait for it goes on, and the others go back to the queue, which hands them
+out as it does any other request: by priority, and by whatever else the crawl's queue goes by.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class SchedulerDoor:
         self._on_released = on_released
         self._waiting: dict[Origin, list[_Waiting]] = {}
         self._waiting_number = 0
-        # Requests that have waited, and that the queue did not take back.
-        self._left_over: deque[Request] = deque()
+        # Requests that have waited and go before the queue: each origin's first, and those that it did not take back.
+        self._ahead: deque[Request] = deque()
         self._handed_out: WeakSet[Request] = WeakSet()
         self._is_open = False
         self._is_queue_working = False
@@ -117,17 +117,15 @@ class SchedulerDoor:
     # The scheduler's methods.
 
     def _next_request(self) -> Request | None:
-        """The queue's next request that need not wait; those before it begin to."""
-        if self._left_over:
-            self._handed_out.add(self._left_over[0])
-            return self._left_over.popleft()
+        """The next request that need not wait; those before it begin to."""
         looked_at_again = 0
         for _ in range(MAX_AT_ONCE):
-            is_from_memory = self._is_next_from_memory()
-            request = self._taken_from_queue()
+            is_from_memory = bool(self._ahead) or self._is_next_from_memory()
+            has_waited = bool(self._ahead)
+            request = self._ahead.popleft() if has_waited else self._taken_from_queue()
             if request is None:
                 return None
-            has_waited = PUT_BACK in request.meta
+            has_waited = has_waited or PUT_BACK in request.meta
             times_without_place = _restore(request)
             origin = self._origin_to_await(request, has_waited and not times_without_place)
             if origin is None:
@@ -146,13 +144,13 @@ class SchedulerDoor:
 
     def _has_pending_requests(self) -> bool:
         # A scheduler that asks itself, as scrapy-frontera's does, means its own queue.
-        waits_here = not self._is_queue_working and bool(self._waiting or self._left_over)
+        waits_here = not self._is_queue_working and bool(self._waiting or self._ahead)
         return waits_here or bool(self._queue_has_pending())
 
     def _close(self, reason: str) -> Any:
         """What waits goes back first: what the scheduler keeps beyond the crawl, it keeps of these, too."""
         waiting, self._waiting = chain.from_iterable(self._waiting.values()), {}
-        requests = [*self._left_over, *_in_order(waiting)]
+        requests = [*self._ahead, *_in_order(waiting)]
         left_over = set(self._put_all_back(requests))
         put_back = [request for request in requests if request not in left_over]
         if self._kept_in_redis is not None:
@@ -203,7 +201,12 @@ class SchedulerDoor:
         released = self._waiting.pop(origin, [])
         self._waiting_number -= len(released)
         now = monotonic()
-        self._left_over.extend(self._put_all_back(_in_order(released)))
+        if released:
+            # It has been at the front of the queue already, and a long queue takes long to find its next request.
+            first = max(released, key=lambda waiting: waiting.request.priority)
+            self._ahead.append(first.request)
+            others = [waiting for waiting in released if waiting is not first]
+            self._ahead.extend(self._put_all_back(_in_order(others)))
         if self._kept_in_redis is not None:
             self._kept_in_redis.forget(waiting.request for waiting in released)
         look_for_requests(self._crawler)

@@ -1,14 +1,14 @@
 """Broad crawls of local origins beside Scrapy's own middleware, in pairs: CPU, seconds, memory, growth.
 
-    python tests/benchmarks/broad_crawl.py pairs [CORPUS] [--pairs N] [--store STORE]
+    python tests/benchmarks/broad_crawl.py pairs [CORPUS] [--pairs N] [--store STORE] [--latency S]
     python tests/benchmarks/broad_crawl.py growth
     python tests/benchmarks/broad_crawl.py stall
 
 `pairs`: 1 000 origins, 3 pages each. `growth`: up to 50 000 origins. `stall`: robots.txt files as large as can be.
 CORPUS is a folder of robots.txt files; without it, files of 2 to 70 rules are made up.
 
-A server that answers at once makes a crawl flip by chance between two states, with few requests under way or with as
-many as there may be, which cost different CPU for the same work. So each answer takes LATENCY, as over a network.
+With a server that answers at once, a crawl flips by chance between two states, with few requests under way or with as
+many as there may be, which cost different CPU for the same work. With --latency 0.1 there is only the second.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ sys.path[:0] = [str(TESTS), str(TESTS / "helpers"), str(TESTS / "protocol")]
 
 from benchmarks.bodies import LIMIT, agents_and_rules, one_huge_group, rules_of_a_site
 from benchmarks.measuring import head, row
-from benchmarks.numbered_origins import KINDS, LATENCY, SLOW, NumberedOrigins
-
-# Imported here, so that the time of that, which is the same for one origin and for a million, is no crawl's.
-import scrapy.downloadermiddlewares.robotstxt
-import scrapy_rep.middleware
+from benchmarks.numbered_origins import KINDS, SLOW, NumberedOrigins
 from crawling import ADDON, BUILTIN, CrawlSpider, SlotByOrigin
 from redis_server import RedisServer
 from scrapy.crawler import CrawlerProcess
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.utils.asyncio import call_later
 from web import Web, answer
 
+from scrapy_rep import RepMiddleware
 from scrapy_rep.scrapy_internals.compat import sleep
+
+# Imported before a crawl is measured: that takes the same time for one origin and for a million.
+MIDDLEWARES = RobotsTxtMiddleware, RepMiddleware
 
 ORIGINS, PAGES = 1_000, 3
 MAX_SECONDS = 900  # for one crawl
@@ -157,19 +158,19 @@ def storages() -> Iterator[dict[str, Callable[[], str]]]:
         }
 
 
-def pairs_table(corpus: list[bytes], pairs: int, only: str) -> None:
+def pairs_table(corpus: list[bytes], pairs: int, only: str, latency: float) -> None:
     bodies = list(islice(cycle(corpus or [rules_of_a_site(number) for number in (2, 5, 9, 9, 20, 70)]), ORIGINS))
     web = Web()
     try:
-        page = answer("page", delay=LATENCY)
-        sites = [web.site({"/robots.txt": answer(body, delay=LATENCY), "*": page}) for body in bodies]
+        page = answer("page", delay=latency)
+        sites = [web.site({"/robots.txt": answer(body, delay=latency), "*": page}) for body in bodies]
         by_origin = [site.url(f"/some/page-{n}.html?page={n}") for site in sites for n in range(PAGES)]
         orders = {
             "round-robin": [by_origin[place] for n in range(PAGES) for place in range(n, len(by_origin), PAGES)],
             "origin by origin": by_origin,
         }
         what = "real files" if corpus else "files of 2 to 70 rules"
-        print(f"\n## {ORIGINS:,} origins with {what}, {PAGES} pages each; {pairs} pairs\n")
+        print(f"\n## {ORIGINS:,} origins with {what}, {PAGES} pages each; {pairs} pairs; latency {latency:g} s\n")
         print("CPU and clock in seconds; growth in MiB of resident memory; ratio: median (least-most).\n")
         head("order", "store", "CPU theirs", "ours", "ratio", "clock theirs", "ours", "ratio", "MiB", "ours", "ratio")
         with storages() as addresses:
@@ -227,6 +228,7 @@ if __name__ == "__main__":
     parser.add_argument("corpus", nargs="?", type=Path)
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--store", default="", help="only this one: memory, sqlite or redis")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds until a server answers")
     options = parser.parse_args()
     if options.what == "crawl":
         crawl_here(json.load(sys.stdin))
@@ -236,4 +238,6 @@ if __name__ == "__main__":
         stall_table()
     else:
         files = sorted(options.corpus.iterdir()) if options.corpus else []
-        pairs_table([file.read_bytes() for file in files if file.is_file()], options.pairs, options.store)
+        pairs_table(
+            [file.read_bytes() for file in files if file.is_file()], options.pairs, options.store, options.latency
+        )

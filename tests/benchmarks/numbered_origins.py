@@ -10,9 +10,8 @@ from types import TracebackType
 
 ROBOTS = b"User-agent: *\nDisallow: /private/\nDisallow: /*?session=\nAllow: /private/about\n"
 KINDS = ("page", "slow", "dead")
-"""What robots.txt answers: rules; rules after SLOW seconds; 503."""
+"""What robots.txt answers: rules at once; rules after SLOW seconds; 503."""
 SLOW = 2.0  # seconds
-LATENCY = 0.1  # seconds that every other answer takes
 
 
 class NumberedOrigins:
@@ -51,16 +50,13 @@ class _Server(asyncio.Protocol):
         if not self.received.endswith(b"\r\n\r\n"):
             return
         if not self.received.startswith(b"GET /robots.txt "):
-            self.answer_later(200, b"<html><title>A page</title><p>Text.</p></html>", b"text/html")
+            self.answer(200, b"<html><title>A page</title><p>Text.</p></html>", b"text/html")
         elif self.kind == "slow":
-            self.answer_later(200, ROBOTS, seconds=SLOW)
+            asyncio.get_running_loop().call_later(SLOW, self.answer, 200, ROBOTS)
         else:
-            self.answer_later(503 if self.kind == "dead" else 200, ROBOTS)
+            self.answer(503 if self.kind == "dead" else 200, ROBOTS)
 
-    def answer_later(self, status: int, body: bytes, kind: bytes = b"text/plain", seconds: float = LATENCY) -> None:
-        asyncio.get_running_loop().call_later(seconds, self.answer, status, body, kind)
-
-    def answer(self, status: int, body: bytes, kind: bytes) -> None:
+    def answer(self, status: int, body: bytes, kind: bytes = b"text/plain") -> None:
         head = b"HTTP/1.1 %d X\r\nConnection: close\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
         self.transport.write(head % (status, kind, len(body)) + body)
         self.transport.close()
