@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import ref
 
 import pytest
 from crawling import CrawlSpider, crawl
@@ -16,12 +19,14 @@ from scrapy.http import Response
 from scrapy.http.cookies import CookieJar
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError
+from twisted.web._newclient import HTTP11ClientProtocol
 from web import Web, answer, redirect
 
 from scrapy_rep.fetching.fetcher import Fetcher
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.signals import robots_response
 
 RULES = "user-agent: *\ndisallow: /private\n"
 
@@ -134,3 +139,28 @@ async def test_reasons_are_words(web: Web) -> None:
     end, _ = await fetched(web.robots(answer(kind="reset")).robots_url)
     assert end.reason.startswith("Connection")
     assert "Failure" not in end.reason
+
+
+@ensureDeferred
+async def test_a_fetch_leaves_nothing_for_the_garbage_collector(web: Web, caplog: pytest.LogCaptureFixture) -> None:
+    sites = [web.robots(RULES) for _ in range(3)]
+    requests: list[ref[Request]] = []
+
+    def answered(response: Response) -> None:
+        assert response.request is not None
+        requests.append(ref(response.request))
+
+    caplog.set_level(logging.INFO, logger="scrapy")  # records at DEBUG keep the requests
+    gc.collect()
+    gc.disable()
+    try:
+        await crawl(
+            *(site.url("/") for site in sites),
+            prepare=lambda crawler: crawler.signals.connect(answered, robots_response, weak=False),
+        )
+        alive = [request for each in requests if (request := each()) is not None]
+        connections = [each for each in gc.get_objects() if issubclass(type(each), HTTP11ClientProtocol)]
+    finally:
+        gc.enable()
+    assert len(requests) == 3
+    assert alive == connections == []

@@ -152,6 +152,18 @@ async def test_media_pipelines_do_not_stall_others(web: Web, concurrency: int) -
     assert inside.is_left_clean(concurrency)
 
 
+@ensureDeferred
+async def test_one_request_goes_on_at_once_and_the_others_by_way_of_the_queue(web: Web) -> None:
+    site = web.robots(answer(RULES, delay=0.2))
+    requests = [Request(site.url(f"/{number}"), priority=int(number == 2)) for number in range(5)]
+    inside = Inside()
+    result = await crawl(*requests, prepare=inside.prepare, settings={"CONCURRENT_REQUESTS_PER_DOMAIN": 1})
+    assert len(result.pages) == 5
+    assert inside.reached[:2] == [site.robots_url, requests[2].url], "the one with the highest priority is the first"
+    assert result.stats["rep/waited"] == 5
+    assert result.stats["scheduler/enqueued"] == 5 + 4
+
+
 @pytest.mark.parametrize("most", [0, 5])
 @pytest.mark.parametrize("queue", QUEUES)
 @ensureDeferred
