@@ -59,8 +59,7 @@ class HeadLimit:
         elif handler_for is None or isinstance(handler, HTTP11DownloadHandler):
             tell_without(self._crawler, "HTTP11DownloadHandler._pool")
 
-    # Weak references: a connection that refers to itself stays in memory until Python looks for cycles, which took a
-    # tenth of a broad crawl's time.
+    # Weak references: a connection that refers to itself would stay in memory until Python looks for cycles.
 
     def _factory(self, make_factory: Callable[..., Any], *args: Any) -> Any:
         factory = make_factory(*args)

@@ -120,12 +120,12 @@ class SchedulerDoor:
         """The next request that need not wait; those before it begin to."""
         looked_at_again = 0
         for _ in range(MAX_AT_ONCE):
-            is_from_memory = bool(self._ahead) or self._is_next_from_memory()
-            has_waited = bool(self._ahead)
-            request = self._ahead.popleft() if has_waited else self._taken_from_queue()
+            is_ahead = bool(self._ahead)
+            is_from_memory = is_ahead or self._is_next_from_memory()
+            request = self._taken_from_those_ahead() if is_ahead else self._taken_from_queue()
             if request is None:
                 return None
-            has_waited = has_waited or PUT_BACK in request.meta
+            has_waited = is_ahead or PUT_BACK in request.meta
             times_without_place = _restore(request)
             origin = self._origin_to_await(request, has_waited and not times_without_place)
             if origin is None:
@@ -168,6 +168,12 @@ class SchedulerDoor:
             self._is_queue_working = False
         return request
 
+    def _taken_from_those_ahead(self) -> Request:
+        request = self._ahead.popleft()
+        if self._kept_in_redis is not None:
+            self._kept_in_redis.forget([request])
+        return request
+
     def _is_next_from_memory(self) -> bool:
         """Whether the next request takes as much memory in the queue as it does here: Scrapy's scheduler hands out
         those of its queue in memory first. A class derived from it may get them from anywhere."""
@@ -204,11 +210,11 @@ class SchedulerDoor:
         if released:
             # It has been at the front of the queue already, and a long queue takes long to find its next request.
             first = max(released, key=lambda waiting: waiting.request.priority)
-            self._ahead.append(first.request)
-            others = [waiting for waiting in released if waiting is not first]
-            self._ahead.extend(self._put_all_back(_in_order(others)))
-        if self._kept_in_redis is not None:
-            self._kept_in_redis.forget(waiting.request for waiting in released)
+            others = _in_order(waiting for waiting in released if waiting is not first)
+            left_over = self._put_all_back(others)
+            self._ahead += [first.request, *left_over]
+            if self._kept_in_redis is not None:
+                self._kept_in_redis.forget(set(others).difference(left_over))
         look_for_requests(self._crawler)
         for waiting in released:
             self._on_released(waiting.request, now - waiting.since)
