@@ -322,7 +322,7 @@ async def test_the_matching_alone_still_fails_open(web: Web) -> None:
 @pytest.mark.parametrize(("delay", "kind"), [(0.1, "obeyed"), (11, "capped")])
 @ensureDeferred
 async def test_crawl_delay(web: Web, delay: float, kind: str) -> None:
-    site = web.robots(f"user-agent: *\ncrawl-delay: {delay}\n")
+    site = web.robots(f"user-agent: *\ncrawl-delay: {delay}\ndisallow: /\n")  # so that no page waits its 10 seconds
     result = await crawl_with(settings_block("REP_CRAWL_DELAY_MAX"), site, site.url("/"))
     assert result.stats[f"rep/crawl_delay/{kind}"] == 1
 

@@ -131,7 +131,12 @@ def evidence_commands() -> list[list[str]]:
 
 
 FOR_TRAINING = "tour -s REP_PURPOSES=train-ai"
-SPIDERS = ("tour", "tour_as_guest", "tour_builtin", FOR_TRAINING, f"{FOR_TRAINING} -s REP_PURPOSES_REFUSE=True")
+CAUTIOUS = "tour -s REP_STATUS_POLICY=cautious"
+(DRY_RUN,) = re.findall(r"`../.venv/bin/scrapy crawl (tour .*)`", (ROOT / "README.md").read_text("utf-8"))
+SPIDERS = (
+    *("tour", "tour_as_guest", "tour_builtin", DRY_RUN, CAUTIOUS),
+    *(FOR_TRAINING, f"{FOR_TRAINING} -s REP_PURPOSES_REFUSE=True"),
+)
 
 
 @cache
@@ -209,16 +214,13 @@ def as_elsewhere(text: str) -> str:
 
 
 def test_the_dry_run_that_the_readme_proposes() -> None:
-    (command,) = re.findall(r"`../.venv/bin/scrapy crawl (tour .*)`", (ROOT / "README.md").read_text("utf-8"))
-    with crawling(*command.split()) as process:
-        table = ended(process).table
+    table = crawled(DRY_RUN).table
     assert [row[3] for row in table.values()] == [{}] * len(table), "nothing is refused"
     assert table["harbour"] == ("HTTP 503", "unreachable", "/ /timetable", {})
 
 
 def test_a_policy_shows_in_the_table() -> None:
-    with crawling("tour", "-s", "REP_STATUS_POLICY=cautious") as process:
-        assert ended(process).table["club"] == ("HTTP 403", "restricted", "", {"/": "restricted"})
+    assert crawled(CAUTIOUS).table["club"] == ("HTTP 403", "restricted", "", {"/": "restricted"})
 
 
 def test_a_crawl_that_can_not_start_leaves_nothing_behind() -> None:

@@ -15,6 +15,7 @@ from installed_scrapy import CAN
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.core.downloader import Downloader, Slot
+from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
@@ -125,7 +126,11 @@ async def test_with_every_concurrency(web: Web, queue: str, concurrency: int) ->
 
 @pytest.mark.parametrize("concurrency", [1, 16])
 @ensureDeferred
-async def test_media_pipelines_do_not_stall_others(web: Web, concurrency: int) -> None:
+async def test_media_pipelines_do_not_stall_others(
+    web: Web, concurrency: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Scrapy sees at its next heartbeat that the crawl is over, and five seconds are long for a test.
+    monkeypatch.setattr(ExecutionEngine, "_SLOT_HEARTBEAT_INTERVAL", 0.5)
     dead, site = web.robots(DEAD), web.robots(RULES)
     ends: list[str] = []
 

@@ -12,6 +12,7 @@ import gc
 import importlib
 import json
 import os
+import pkgutil
 import runpy
 import signal
 import subprocess
@@ -25,10 +26,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import scrapy.commands
+from scrapy.settings import default_settings
+from scrapy.utils.misc import load_object
+
+import scrapy_rep.commands
+
 PRELOADED = (
-    *("crawling", "scrapy_rep.addon", "scrapy_rep.commands.spiders", "scrapy_rep.storage.sqlite"),
-    *("scrapy.cmdline", "scrapy.commands.crawl", "scrapy.extensions.feedexport", "scrapy.extensions.telnet"),
-    *("scrapy.core.downloader.handlers.http11", "scrapy.core.downloader.handlers.ftp", "scrapy.pqueues"),
+    *("crawling", "scrapy_rep.addon", "scrapy_rep.commands.robots", "scrapy_rep.storage.sqlite"),
+    *("scrapy.cmdline", "scrapy.extensions.feedexport", "scrapy.pqueues", "scrapy.squeues", "scrapy.dupefilters"),
+    *("scrapy.core.downloader.handlers.http11", "scrapy.core.downloader.handlers.ftp", "scrapy.statscollectors"),
 )
 
 
@@ -141,11 +148,23 @@ def _started() -> _Forks:
 # In the process that they are forked from, and in those.
 
 
+def preload() -> None:
+    for name in PRELOADED:
+        importlib.import_module(name)
+    # Each `scrapy COMMAND` loads all of them.
+    for folder in (scrapy.commands, scrapy_rep.commands):
+        for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
+            importlib.import_module(module.name)
+    # Every crawl loads these, and releases of Scrapy differ in them.
+    for kind in ("EXTENSIONS", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES"):
+        for path in getattr(default_settings, f"{kind}_BASE"):
+            load_object(path)
+
+
 def serve() -> Sequence[str]:
     """Returns in each new process, with its arguments; where standard input ends, exits."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for name in PRELOADED:
-        importlib.import_module(name)
+    preload()
     assert "twisted.internet.reactor" not in sys.modules, "each of them chooses its own"
     gc.collect()
     gc.freeze()
