@@ -126,9 +126,7 @@ async def test_with_every_concurrency(web: Web, queue: str, concurrency: int) ->
 
 @pytest.mark.parametrize("concurrency", [1, 16])
 @ensureDeferred
-async def test_media_pipelines_do_not_stall_others(
-    web: Web, concurrency: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_media_pipelines_do_not_stall_others(web: Web, concurrency: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Scrapy sees at its next heartbeat that the crawl is over, and five seconds are long for a test.
     monkeypatch.setattr(ExecutionEngine, "_SLOT_HEARTBEAT_INTERVAL", 0.5)
     dead, site = web.robots(DEAD), web.robots(RULES)
