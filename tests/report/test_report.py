@@ -283,20 +283,21 @@ def test_a_crawl_of_many_origins_takes_no_more_memory_than_one_of_few(
     monkeypatch.setattr(collector, "MAX_ORIGINS", 20)
     broad_crawl(tmp_path / "report.html", 20)  # fills the caches of those whose memory is not measured
     octets = []
-    for origins in (400, 800):
+    for origins in (400, 1_200):
+        Origin._of.cache_clear()
         tracemalloc.start()
         crawl = broad_crawl(tmp_path / "report.html", origins)
         Origin._of.cache_clear()
         gc.collect()
         octets.append(tracemalloc.get_traced_memory()[0])
         tracemalloc.stop()
-    assert octets[1] < 1.1 * octets[0]
+    assert octets[1] < 1.2 * octets[0], "a hundred bytes an origin would be more"
     of_crawl, *others = crawl.lines()
-    assert (of_crawl["origins"], of_crawl["origins_not_listed"]) == (800, 780)
-    assert of_crawl["access"] == {"success": 760, "unreachable": 40}
-    assert of_crawl["refused_by"] == {"rule": 160, "unreachable": 80}
-    assert (of_crawl["outages"], of_crawl["outages_not_over"]) == (80, 40)
-    assert of_crawl["waited"]["requests"] == 800
+    assert (of_crawl["origins"], of_crawl["origins_not_listed"]) == (1_200, 1_180)
+    assert of_crawl["access"] == {"success": 1_140, "unreachable": 60}
+    assert of_crawl["refused_by"] == {"rule": 240, "unreachable": 120}
+    assert (of_crawl["outages"], of_crawl["outages_not_over"]) == (120, 60)
+    assert of_crawl["waited"]["requests"] == 1_200
     listed = [line for line in others if line["type"] == "origin"]
     assert len(listed) == 20
     assert all(line["outages"] for line in listed), "those of which there is most to tell"
