@@ -193,6 +193,10 @@ def with_clock(time: Time) -> dict[str, Any]:
     return {**ADDON, "DOWNLOADER_MIDDLEWARES": {RepMiddleware: None, ClockedMiddleware: 100}}
 
 
+def crawler_is_fetching(crawler: Crawler) -> bool:
+    return bool(RepMiddleware.of(crawler)._resolver._fetches)
+
+
 def in_turn(time: Time, *steps: float, note: Callable[[str], Any] = str) -> type[CrawlSpider]:
     """A spider that asks for the same page again after each of these seconds; `note` makes of an end what is kept."""
 
@@ -212,7 +216,9 @@ def in_turn(time: Time, *steps: float, note: Callable[[str], Any] = str) -> type
         async def next(self, request: Request | None, end: str) -> AsyncIterator[Request]:
             assert request is not None
             self.crawl.ends.append(note(end))
-            await sleep(0.05)  # what is asked while nobody waits may be answered meanwhile
+            await sleep(0)
+            while crawler_is_fetching(self.crawler):  # what is asked while nobody waits is answered before the next
+                await sleep(0.005)
             if self.steps:
                 time.now += self.steps.pop(0)
                 yield request.replace(dont_filter=True)
