@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 from time import monotonic
@@ -17,6 +18,7 @@ from scrapy_rep.fetching.open_files import max_open_files
 SLOW_AFTER_MIN, SLOW_AFTER_MAX = 0.1, 2.0  # seconds
 SLOW_FACTOR = 4.0  # times as long as answers usually take
 SMOOTHING = 1 / 8  # of the usual time by each answer; RFC 6298 2.3
+LOOK_EVERY = 0.05  # seconds, whether a fetch has become slow
 MAX_SLOW = 1_000  # a bound on sockets
 SHARE_OF_FILES = 0.5  # that all fetches together may have open; the pages' downloads need the rest
 
@@ -35,6 +37,8 @@ class FetchTurns:
         self._usual = 0.125  # seconds that an answer takes, before there are any
         self._numbers = count()
         self._waiting: list[tuple[bool, int, Deferred[None]]] = []
+        self._counted: set[_Turn] = set()
+        self._will_look = False
 
     @asynccontextmanager
     async def turn(self, *, is_repeated: bool) -> AsyncIterator[None]:
@@ -45,25 +49,35 @@ class FetchTurns:
             waiter: Deferred[None] = Deferred()
             heappush(self._waiting, (is_repeated, -next(self._numbers), waiter))
             await maybe_deferred_to_future(waiter)
-        began, turn = monotonic(), _Turn()
-        slow_after = min(max(SLOW_FACTOR * self._usual, SLOW_AFTER_MIN), SLOW_AFTER_MAX)
-        timer = call_later(slow_after, self._give_early, turn)
+        turn = _Turn(monotonic(), min(max(SLOW_FACTOR * self._usual, SLOW_AFTER_MIN), SLOW_AFTER_MAX))
+        self._counted.add(turn)
+        self._look_later()
         try:
             yield
         finally:
-            timer.cancel()
-            if turn.is_given:
-                self._slow -= 1
-            else:
-                self._usual += SMOOTHING * (monotonic() - began - self._usual)
+            if turn in self._counted:
+                self._counted.remove(turn)
+                self._usual += SMOOTHING * (monotonic() - turn.began - self._usual)
                 self._give()
+            else:
+                self._slow -= 1
 
-    def _give_early(self, turn: _Turn) -> None:
-        """It is slow: another fetch may begin."""
-        if self._slow < self._max_slow:
-            self._slow += 1
-            turn.is_given = True
-            self._give()
+    def _look_later(self) -> None:
+        # One timer for all fetches: each would cost a crawl more than its fetch's turn.
+        if self._counted and not self._will_look:
+            self._will_look = True
+            call_later(LOOK_EVERY, self._look)
+
+    def _look(self) -> None:
+        """Instead of each fetch that is slow, another one may begin."""
+        self._will_look = False
+        now = monotonic()
+        for turn in [turn for turn in self._counted if now - turn.began > turn.slow_after]:
+            if self._slow < self._max_slow:
+                self._slow += 1
+                self._counted.remove(turn)
+                self._give()
+        self._look_later()
 
     def _give(self) -> None:
         while self._waiting:
@@ -74,6 +88,9 @@ class FetchTurns:
         self._free += 1
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class _Turn:
-    is_given = False
-    """To another fetch, although this one goes on."""
+    began: float
+    """Seconds of a monotonic clock."""
+    slow_after: float
+    """Seconds."""

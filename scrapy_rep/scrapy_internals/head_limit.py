@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
+from urllib.parse import urlunparse
 from weakref import ref
 
 from scrapy import Request
@@ -36,15 +37,18 @@ class HeadLimit:
     @contextmanager
     def watching(self, request: Request) -> Iterator[None]:
         """For this long the response to the request is bounded."""
-        self._watch_connections(urlparse_cached(request).scheme)
-        url = urlparse_cached(request)._replace(fragment="")  # which is not sent
-        targets = [part.geturl().encode() or b"/" for part in (url, url._replace(scheme="", netloc=""))]
-        self._targets.update(targets)
+        scheme, authority, *path_and_query, _fragment = urlparse_cached(request)
+        self._watch_connections(scheme)
+        targets = [
+            urlunparse((*parts, *path_and_query, "")).encode() or b"/" for parts in ((scheme, authority), ("", ""))
+        ]
+        for target in targets:
+            self._targets[target] += 1
         try:
             yield
         finally:
-            self._targets.subtract(targets)
             for target in targets:
+                self._targets[target] -= 1
                 if not self._targets[target]:
                     del self._targets[target]
 
