@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 from weakref import WeakKeyDictionary
@@ -141,6 +142,10 @@ class Fetcher:
             return await download
         return await within(self._settings.fetch_timeout, download, lambda: self._is_on_wire(request))
 
+    @cached_property
+    def _has_decoding(self) -> bool:
+        return self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None
+
     def _request(self, url: str, trigger: Request, past_cache: bool, download: RobotsTxtDownload) -> Request:
         meta: dict[str, Any] = {
             **_UNTOUCHED,
@@ -148,7 +153,7 @@ class Fetcher:
             ROBOTS_TXT_REQUEST: download,
             "download_timeout": self._settings.fetch_timeout,
         }
-        if self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None:
+        if self._has_decoding:
             # Where REP_BODY_LIMIT cuts, the first would drop the body, and the second log a WARNING.
             meta.update(download_maxsize=0, download_warnsize=0)
         if past_cache and not self._offline:
