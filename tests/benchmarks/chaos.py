@@ -44,6 +44,7 @@ from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response, TextResponse
+from scrapy.settings import default_settings
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.httpobj import urlparse_cached
 from web import RULES, Route, Site, Web, answer, most_at_once, redirect
@@ -223,7 +224,8 @@ SETTINGS: dict[str, list[Any]] = {
     "AUTOTHROTTLE_ENABLED": [False] * 5 + [True],
     "SCHEDULER_PRIORITY_QUEUE": ["scrapy.pqueues.DownloaderAwarePriorityQueue", "scrapy.pqueues.ScrapyPriorityQueue"],
     "SCRAPER_SLOT_MAX_ACTIVE_SIZE": [5_000_000, 5_000_000, 5_000],
-    "RETRY_ENABLED": [False, True],
+    # Where its last failure cannot be logged as less than an error, each would be a fault of the crawl.
+    "RETRY_ENABLED": [False, hasattr(default_settings, "RETRY_GIVE_UP_LOG_LEVEL")],
     "REP_STATUS_POLICY": ["rfc9309", "rfc9309", "cautious"],
     "REP_STORAGE": ["memory:", "memory:", "sqlite://{folder}/robots.db"],
     "REP_MEMORY_ORIGINS": [10_000, 10_000, 2],
