@@ -8,12 +8,10 @@ download handler, that handler's own bounds apply.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 from urllib.parse import urlunparse
-from weakref import ref
 
 from scrapy import Request
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
@@ -33,6 +31,7 @@ class HeadLimit:
         self._crawler = crawler
         # What is asked for: of each URL the path and query, as servers are asked, and all of it, as proxies are.
         self._targets: Counter[bytes] = Counter()
+        self._classes: dict[type, type] = {}
 
     @contextmanager
     def watching(self, request: Request) -> Iterator[None]:
@@ -56,33 +55,45 @@ class HeadLimit:
         handler_for = getattr(self._crawler.engine.downloader.handlers, "_get_handler", None)
         handler = handler_for(scheme) if handler_for is not None else None
         pool = getattr(handler, "_pool", None)
-        make_factory = getattr(pool, "_factory", None)
-        if pool is not None and make_factory is not None:
-            if not isinstance(make_factory, partial):
-                pool._factory = partial(self._factory, make_factory)  # noqa: SLF001
+        factory = getattr(pool, "_factory", None)
+        if pool is not None and isinstance(factory, type):
+            if not issubclass(factory, _WatchedFactory):
+                pool._factory = type("WatchedFactory", (_WatchedFactory, factory), {"limit": self})  # noqa: SLF001
         elif handler_for is None or isinstance(handler, HTTP11DownloadHandler):
             tell_without(self._crawler, "HTTP11DownloadHandler._pool")
 
-    # Weak references: a connection that refers to itself would stay in memory until Python looks for cycles.
+    def is_watched(self, request: Any) -> bool:
+        """`request`: Twisted's."""
+        # The first is at hand; the second has to be put together.
+        return getattr(request, "uri", None) in self._targets and getattr(request, "absoluteURI", None) in self._targets
 
-    def _factory(self, make_factory: Callable[..., Any], *args: Any) -> Any:
-        factory = make_factory(*args)
-        factory.buildProtocol = partial(self._build_protocol, ref(factory))
-        return factory
+    def watched(self, protocol_class: type) -> type:
+        """The class of connections that look whether a request is watched."""
+        if protocol_class not in self._classes:
+            self._classes[protocol_class] = type("WatchedProtocol", (_WatchedProtocol, protocol_class), {"limit": self})
+        return self._classes[protocol_class]
 
-    def _build_protocol(self, factory_ref: Callable[[], Any], addr: Any) -> Any:
-        factory = factory_ref()
-        protocol = type(factory).buildProtocol(factory, addr)
-        protocol.request = partial(self._send, ref(protocol))
+
+# Classes, because whatever each connection holds takes megabytes in a broad crawl.
+
+
+class _WatchedFactory:
+    limit: HeadLimit
+
+    def buildProtocol(self, addr: Any) -> Any:  # noqa: N802 - Twisted's
+        protocol = super().buildProtocol(addr)  # type: ignore[misc]
+        protocol.__class__ = self.limit.watched(type(protocol))
         return protocol
 
-    def _send(self, protocol_ref: Callable[[], Any], request: Any) -> Any:
-        protocol = protocol_ref()
-        vars(protocol).pop("dataReceived", None)
-        # The first is at hand; the second has to be put together.
-        if getattr(request, "uri", None) in self._targets and getattr(request, "absoluteURI", None) in self._targets:
-            protocol.dataReceived = _Head(protocol).received
-        return type(protocol).request(protocol, request)
+
+class _WatchedProtocol:
+    limit: HeadLimit
+
+    def request(self, request: Any) -> Any:
+        vars(self).pop("dataReceived", None)
+        if self.limit.is_watched(request):
+            vars(self)["dataReceived"] = _Head(self).received
+        return super().request(request)  # type: ignore[misc]
 
 
 class _Head:
