@@ -18,7 +18,7 @@ from scrapy_rep.fetching.open_files import max_open_files
 SLOW_AFTER_MIN, SLOW_AFTER_MAX = 0.1, 2.0  # seconds
 SLOW_FACTOR = 4.0  # times as long as answers usually take
 SMOOTHING = 1 / 8  # of the usual time by each answer; RFC 6298 2.3
-LOOK_EVERY = 0.05  # seconds, whether a fetch has become slow
+MIN_PAUSE = 0.01  # seconds until it is looked again whether a fetch has become slow
 MAX_SLOW = 1_000  # a bound on sockets
 SHARE_OF_FILES = 0.5  # that all fetches together may have open; the pages' downloads need the rest
 
@@ -49,7 +49,8 @@ class FetchTurns:
             waiter: Deferred[None] = Deferred()
             heappush(self._waiting, (is_repeated, -next(self._numbers), waiter))
             await maybe_deferred_to_future(waiter)
-        turn = _Turn(monotonic(), min(max(SLOW_FACTOR * self._usual, SLOW_AFTER_MIN), SLOW_AFTER_MAX))
+        began = monotonic()
+        turn = _Turn(began + min(max(SLOW_FACTOR * self._usual, SLOW_AFTER_MIN), SLOW_AFTER_MAX))
         self._counted.add(turn)
         self._look_later()
         try:
@@ -57,22 +58,23 @@ class FetchTurns:
         finally:
             if turn in self._counted:
                 self._counted.remove(turn)
-                self._usual += SMOOTHING * (monotonic() - turn.began - self._usual)
+                self._usual += SMOOTHING * (monotonic() - began - self._usual)
                 self._give()
             else:
                 self._slow -= 1
 
     def _look_later(self) -> None:
-        # One timer for all fetches: each would cost a crawl more than its fetch's turn.
+        # One timer for all fetches: a crawl would notice the cost of one for each.
         if self._counted and not self._will_look:
             self._will_look = True
-            call_later(LOOK_EVERY, self._look)
+            first = min(turn.slow_from for turn in self._counted)
+            call_later(max(first - monotonic(), MIN_PAUSE), self._look)
 
     def _look(self) -> None:
         """Instead of each fetch that is slow, another one may begin."""
         self._will_look = False
         now = monotonic()
-        for turn in [turn for turn in self._counted if now - turn.began > turn.slow_after]:
+        for turn in [turn for turn in self._counted if turn.slow_from <= now]:
             if self._slow < self._max_slow:
                 self._slow += 1
                 self._counted.remove(turn)
@@ -90,7 +92,5 @@ class FetchTurns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Turn:
-    began: float
-    """Seconds of a monotonic clock."""
-    slow_after: float
-    """Seconds."""
+    slow_from: float
+    """By a monotonic clock, in seconds."""
