@@ -151,7 +151,7 @@ class OriginFetch:
 
     async def _run(self) -> None:
         tools, before = self._tools, None
-        policy: RobotsPolicy | CrawlClosingError | None = CrawlClosingError()  # if the process ends meanwhile
+        policy: RobotsPolicy | CrawlClosingError | None = CrawlClosingError()  # if the process ends before
         try:
             known = tools.memory.policy(self.origin, tools.clock.now())
             before = known.entry if known is not None else tools.memory.unannounced(self.origin)

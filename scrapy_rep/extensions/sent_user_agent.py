@@ -15,7 +15,7 @@ from scrapy_rep.user_agent import ProductTokens
 
 logger = logging.getLogger("scrapy_rep")
 
-WATCHED = 100  # downloads; a component that changes the User-Agent does so from the start of the crawl
+WATCHED = 1_000  # downloads; a component that changes the User-Agent does so from the start of the crawl
 
 
 class SentUserAgent:

@@ -143,7 +143,7 @@ class Fetcher:
         return await within(self._settings.fetch_timeout, download, lambda: self._is_on_wire(request))
 
     @cached_property
-    def _has_decoding(self) -> bool:
+    def _has_decoding_middleware(self) -> bool:
         return self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None
 
     def _request(self, url: str, trigger: Request, past_cache: bool, download: RobotsTxtDownload) -> Request:
@@ -153,7 +153,7 @@ class Fetcher:
             ROBOTS_TXT_REQUEST: download,
             "download_timeout": self._settings.fetch_timeout,
         }
-        if self._has_decoding:
+        if self._has_decoding_middleware:
             # Where REP_BODY_LIMIT cuts, the first would drop the body, and the second log a WARNING.
             meta.update(download_maxsize=0, download_warnsize=0)
         if past_cache and not self._offline:

@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
+from math import inf
 from time import monotonic
 
-from scrapy.utils.asyncio import call_later
+from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
@@ -18,7 +19,7 @@ from scrapy_rep.fetching.open_files import max_open_files
 SLOW_AFTER_MIN, SLOW_AFTER_MAX = 0.1, 2.0  # seconds
 SLOW_FACTOR = 4.0  # times as long as answers usually take
 SMOOTHING = 1 / 8  # of the usual time by each answer; RFC 6298 2.3
-MIN_PAUSE = 0.01  # seconds until it is looked again whether a fetch has become slow
+MIN_PAUSE = 0.01  # seconds between two looks for slow fetches
 MAX_SLOW = 1_000  # a bound on sockets
 SHARE_OF_FILES = 0.5  # that all fetches together may have open; the pages' downloads need the rest
 
@@ -38,7 +39,9 @@ class FetchTurns:
         self._numbers = count()
         self._waiting: list[tuple[bool, int, Deferred[None]]] = []
         self._counted: set[_Turn] = set()
-        self._will_look = False
+        """Those of fetches that are not slow yet."""
+        self._look_at = inf  # by a monotonic clock
+        self._timer: CallLaterResult | None = None
 
     @asynccontextmanager
     async def turn(self, *, is_repeated: bool) -> AsyncIterator[None]:
@@ -52,7 +55,7 @@ class FetchTurns:
         began = monotonic()
         turn = _Turn(began + min(max(SLOW_FACTOR * self._usual, SLOW_AFTER_MIN), SLOW_AFTER_MAX))
         self._counted.add(turn)
-        self._look_later()
+        self._look_by(turn.slow_from)
         try:
             yield
         finally:
@@ -63,23 +66,25 @@ class FetchTurns:
             else:
                 self._slow -= 1
 
-    def _look_later(self) -> None:
+    def _look_by(self, moment: float) -> None:
         # One timer for all fetches: a crawl would notice the cost of one for each.
-        if self._counted and not self._will_look:
-            self._will_look = True
-            first = min(turn.slow_from for turn in self._counted)
-            call_later(max(first - monotonic(), MIN_PAUSE), self._look)
+        if moment < self._look_at:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._look_at = moment
+            self._timer = call_later(max(moment - monotonic(), MIN_PAUSE), self._look)
 
     def _look(self) -> None:
-        """Instead of each fetch that is slow, another one may begin."""
-        self._will_look = False
+        """Let another fetch begin for each one that has become slow."""
+        self._look_at, self._timer = inf, None
         now = monotonic()
         for turn in [turn for turn in self._counted if turn.slow_from <= now]:
             if self._slow < self._max_slow:
                 self._slow += 1
                 self._counted.remove(turn)
                 self._give()
-        self._look_later()
+        if self._counted:
+            self._look_by(min(turn.slow_from for turn in self._counted))
 
     def _give(self) -> None:
         while self._waiting:

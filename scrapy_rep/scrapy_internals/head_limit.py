@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlunparse
+from urllib.parse import urldefrag
 
 from scrapy import Request
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler
 from scrapy.utils.httpobj import urlparse_cached
+from twisted.web.client import URI
 
 from scrapy_rep.scrapy_internals.fallbacks import tell_without
 
@@ -29,18 +30,17 @@ class HeadLimit:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        # What is asked for: of each URL the path and query, as servers are asked, and all of it, as proxies are.
+        # Two request targets for each URL (RFC 9112 3.2): path and query for its server, all of it for a proxy.
         self._targets: Counter[bytes] = Counter()
         self._classes: dict[type, type] = {}
 
     @contextmanager
     def watching(self, request: Request) -> Iterator[None]:
         """For this long the response to the request is bounded."""
-        scheme, authority, *path_and_query, _fragment = urlparse_cached(request)
-        self._watch_connections(scheme)
-        targets = [
-            urlunparse((*parts, *path_and_query, "")).encode() or b"/" for parts in ((scheme, authority), ("", ""))
-        ]
+        self._watch_connections(urlparse_cached(request).scheme)
+        # As Twisted spells them. The fragment is not sent.
+        uri: Any = URI.fromBytes(urldefrag(request.url)[0].encode())  # type: ignore[no-untyped-call]
+        targets: tuple[bytes, ...] = uri.toBytes(), uri.originForm
         for target in targets:
             self._targets[target] += 1
         try:
@@ -64,7 +64,7 @@ class HeadLimit:
 
     def is_watched(self, request: Any) -> bool:
         """`request`: Twisted's."""
-        # The first is at hand; the second has to be put together.
+        # The first test spares most requests the second: `absoluteURI` is put together each time.
         return getattr(request, "uri", None) in self._targets and getattr(request, "absoluteURI", None) in self._targets
 
     def watched(self, protocol_class: type) -> type:
@@ -74,7 +74,7 @@ class HeadLimit:
         return self._classes[protocol_class]
 
 
-# Classes, because whatever each connection holds takes megabytes in a broad crawl.
+# Subclasses, because attributes of each connection took megabytes in a broad crawl.
 
 
 class _WatchedFactory:

@@ -1,8 +1,8 @@
 """Where requests wait for a robots.txt: at the scheduler's door, where the engine asks for the next request.
 
 A request that waits here has passed no downloader middleware and takes no place in the downloader. When its origin's
-robots.txt is known, the first of those that wait for it goes on, and the others go back to the queue, which hands them
-out as it does any other request: by priority, and by whatever else the crawl's queue goes by.
+robots.txt is known, the first request that waits for it goes on. The others go back to the queue, which hands them out
+like all other requests, in the order that the crawl's queue has.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class SchedulerDoor:
         self._on_released = on_released
         self._waiting: dict[Origin, list[_Waiting]] = {}
         self._waiting_number = 0
-        # Requests that have waited and go before the queue: each origin's first, and those that it did not take back.
+        # Requests that have waited and go before the queue: each origin's first, and what the queue did not take back.
         self._ahead: deque[Request] = deque()
         self._handed_out: WeakSet[Request] = WeakSet()
         self._is_open = False
@@ -117,7 +117,7 @@ class SchedulerDoor:
     # The scheduler's methods.
 
     def _next_request(self) -> Request | None:
-        """The next request that need not wait; those before it begin to."""
+        """The next request that need not wait. Those before it begin to wait."""
         looked_at_again = 0
         for _ in range(MAX_AT_ONCE):
             is_ahead = bool(self._ahead)
@@ -208,7 +208,7 @@ class SchedulerDoor:
         self._waiting_number -= len(released)
         now = monotonic()
         if released:
-            # It has been at the front of the queue already, and a long queue takes long to find its next request.
+            # It was at the front of the queue already, and to take it from a long queue again would take time.
             first = max(released, key=lambda waiting: waiting.request.priority)
             others = _in_order(waiting for waiting in released if waiting is not first)
             left_over = self._put_all_back(others)

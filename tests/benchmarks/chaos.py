@@ -224,7 +224,7 @@ SETTINGS: dict[str, list[Any]] = {
     "AUTOTHROTTLE_ENABLED": [False] * 5 + [True],
     "SCHEDULER_PRIORITY_QUEUE": ["scrapy.pqueues.DownloaderAwarePriorityQueue", "scrapy.pqueues.ScrapyPriorityQueue"],
     "SCRAPER_SLOT_MAX_ACTIVE_SIZE": [5_000_000, 5_000_000, 5_000],
-    # Where its last failure cannot be logged as less than an error, each would be a fault of the crawl.
+    # An older Scrapy always logs the last failure as an error, which would count as a fault.
     "RETRY_ENABLED": [False, hasattr(default_settings, "RETRY_GIVE_UP_LOG_LEVEL")],
     "REP_STATUS_POLICY": ["rfc9309", "rfc9309", "cautious"],
     "REP_STORAGE": ["memory:", "memory:", "sqlite://{folder}/robots.db"],

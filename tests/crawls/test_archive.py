@@ -273,7 +273,7 @@ def test_a_crawl_that_is_killed_leaves_what_was_written(web: Web, tmp_path: Path
         folder.mkdir()
         with crawl_process([s.url("/") for s in sites], {"REP_ARCHIVE": str(folder / "a.warc.gz")}) as process:
             give_up_at = time.monotonic() + 20
-            # The file is there an instant before its first record is.
+            # For a moment the file is there without its first record.
             while not any(path.stat().st_size for path in folder.glob("*.warc.gz")) and time.monotonic() < give_up_at:
                 time.sleep(0.005)
             time.sleep(random.uniform(0, 0.4))

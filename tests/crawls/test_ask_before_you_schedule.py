@@ -164,7 +164,7 @@ async def test_known_forbidden_requests_cost_no_place_in_the_queue(web: Web, ear
     site = web.robots(FOR_TWO)
     result = await crawl(site.url("/start"), spider=Follows, settings={"REP_DROP_EARLY": early})
     assert sorted(result.pages) == [site.url("/page"), site.url("/start")]
-    assert result.stats["scheduler/enqueued"] == 2 if early else 3
+    assert result.stats["scheduler/enqueued"] == (2 if early else 3)
     assert result.stats.get("rep/dropped/early") == (1 if early else None)
     assert result.stats["rep/dropped/rule"] == result.stats["robotstxt/forbidden"] == 1
     assert list(result.refused) == ([] if early else [site.url("/private")]), "no errback, as Scrapy has it"

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def lines_run(work: Callable[[], object]) -> int:
-    """How many lines of Python it executes, each as often as it is."""
+    """How many lines of Python run, a line in a loop each time. The work of C functions is not counted."""
     lines = 0
 
     def count(_frame: FrameType, event: str, _value: Any) -> Any:

@@ -193,7 +193,7 @@ def with_clock(time: Time) -> dict[str, Any]:
     return {**ADDON, "DOWNLOADER_MIDDLEWARES": {RepMiddleware: None, ClockedMiddleware: 100}}
 
 
-def crawler_is_fetching(crawler: Crawler) -> bool:
+def is_fetching(crawler: Crawler) -> bool:
     return bool(RepMiddleware.of(crawler)._resolver._fetches)
 
 
@@ -217,7 +217,8 @@ def in_turn(time: Time, *steps: float, note: Callable[[str], Any] = str) -> type
             assert request is not None
             self.crawl.ends.append(note(end))
             await sleep(0)
-            while crawler_is_fetching(self.crawler):  # what is asked while nobody waits is answered before the next
+            # The next request must find what a fetch in the background has brought.
+            while is_fetching(self.crawler):
                 await sleep(0.005)
             if self.steps:
                 time.now += self.steps.pop(0)
