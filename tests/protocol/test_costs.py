@@ -115,6 +115,7 @@ def test_a_comparison_that_takes_too_long_is_a_refusal(made: Callable[[int], tup
     assert not robots.allows(url, TOKEN)
     assert robots.verdict(f"{ORIGIN}/x", TOKEN).reason is VerdictReason.NO_RULE, "of the file's URLs, this one alone"
     assert robots.allows(f"{ORIGIN}/robots.txt", TOKEN)
+    assert lines_run(lambda: robots.allows(url, TOKEN)) < len(body) / 2
 
 
 def test_long_urls_are_compared_with_the_rules_of_a_site() -> None:
