@@ -7,7 +7,7 @@ Where the downloader does not count its requests as Scrapy's own, they take a pl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -78,12 +78,28 @@ class UncountedDownloads:
         for queued in [queued for queued in slot.queue if queued[0] is request]:
             slot.queue.remove(queued)
         if request in slot.transferring:
-            slot.concurrency += 1
+            if not isinstance(slot.transferring, _Transferring):
+                slot.transferring = _Transferring(slot.transferring)
+            slot.transferring.uncounted.add(request)
             call_later(0, process_queue, slot)  # once the other cancelled fetches have left the queue
 
     @property
     def _downloader(self) -> Downloader:
         return self._crawler.engine.downloader
+
+
+class _Transferring(set[Request]):
+    """What a download slot has on the wire. Its number, which the slot compares with its limit, leaves some out.
+
+    Raising the slot's limit instead would let one request too many through where one of those ends.
+    """
+
+    def __init__(self, requests: Iterable[Request]) -> None:
+        super().__init__(requests)
+        self.uncounted: set[Request] = set()
+
+    def __len__(self) -> int:
+        return len(set(self) - self.uncounted)
 
 
 def _counts_as_scrapys(downloader: Any) -> bool:

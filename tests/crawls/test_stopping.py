@@ -17,7 +17,7 @@ from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro
-from web import RULES, Web, answer
+from web import RULES, Web, answer, most_at_once
 
 from scrapy_rep import RepMiddleware
 from scrapy_rep.scrapy_internals.compat import sleep
@@ -294,6 +294,19 @@ async def test_a_page_behind_a_robots_txt_that_hangs_holds_nothing_up(web: Web) 
     assert list(result.pages) == [site.url("/0"), site.url("/1")]
     assert result.failed == {}
     assert result.stats["scheduler/enqueued"] == 3 + 1, "the one that still waited went back to the queue"
+
+
+def test_the_place_of_a_robots_txt_that_hangs_is_given_to_one_page_only(web: Web) -> None:
+    site = web.site({"/robots.txt": answer(RULES), "*": answer("x", delay=0.3)})
+    late = web.robots(answer(RULES, delay=1.5))
+    urls = [*(site.url(f"/{number}") for number in range(4)), late.url("/")]
+    # With asyncio, Scrapy 2.19 itself lets a slot's whole queue go once one of it may.
+    settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": 1, **REACTORS["select"]}
+    ended = crawled(urls, settings, ready_after=0.8, stop="engine.close")
+    pages = site.requests[1:]
+    assert pages[0]["began"] < late.requests[0]["ended"] < pages[-1]["began"]
+    assert most_at_once(pages) == 1
+    assert sorted(ended.pages) == urls[:4]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of open files")
