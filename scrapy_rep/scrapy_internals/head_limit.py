@@ -11,13 +11,11 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urldefrag
 
 from scrapy import Request
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler
 from scrapy.utils.httpobj import urlparse_cached
-from twisted.web.client import URI
 
 from scrapy_rep.scrapy_internals.fallbacks import tell_without
 
@@ -37,10 +35,11 @@ class HeadLimit:
     @contextmanager
     def watching(self, request: Request) -> Iterator[None]:
         """For this long the response to the request is bounded."""
-        self._watch_connections(urlparse_cached(request).scheme)
-        # As Twisted spells them. The fragment is not sent.
-        uri: Any = URI.fromBytes(urldefrag(request.url)[0].encode())  # type: ignore[no-untyped-call]
-        targets: tuple[bytes, ...] = uri.toBytes(), uri.originForm
+        parts = urlparse_cached(request)._replace(fragment="")  # which is not sent
+        self._watch_connections(parts.scheme)
+        # As twisted.web.client.URI spells them.
+        in_origin_form = parts._replace(scheme="", netloc="").geturl() or "/"
+        targets = parts.geturl().encode(), in_origin_form.encode()
         for target in targets:
             self._targets[target] += 1
         try:
