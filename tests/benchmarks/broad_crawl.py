@@ -153,7 +153,7 @@ def storages() -> Iterator[dict[str, Callable[[], str]]]:
 
         yield {
             "memory": lambda: "memory:",
-            "sqlite": lambda: f"sqlite:{folder}/{next(names)}.db",
+            "sqlite": lambda: f"sqlite://{folder}/{next(names)}.db",
             "redis": empty_redis,
         }
 
