@@ -298,11 +298,15 @@ async def test_a_page_behind_a_robots_txt_that_hangs_holds_nothing_up(web: Web) 
 
 def test_the_place_of_a_robots_txt_that_hangs_is_given_to_one_page_only(web: Web) -> None:
     site = web.site({"/robots.txt": answer(RULES), "*": answer("x", delay=0.3)})
-    late = web.robots(answer(RULES, delay=1.5))
+    late = web.robots(answer(RULES, kind="hold"))
     urls = [*(site.url(f"/{number}") for number in range(4)), late.url("/")]
     # With asyncio, Scrapy 2.19 itself lets a slot's whole queue go once one of it may.
     settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": 1, **REACTORS["select"]}
-    ended = crawled(urls, settings, ready_after=0.8, stop="engine.close")
+    with crawl_process(urls, settings, **WAITED, stop="engine.close") as process:
+        process.until_ready()
+        process.until(lambda: len(site.targets) > 1)
+        web.release(late)
+        ended = process.ended()
     pages = site.requests[1:]
     assert pages[0]["began"] < late.requests[0]["ended"] < pages[-1]["began"]
     assert most_at_once(pages) == 1
