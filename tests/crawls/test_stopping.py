@@ -17,7 +17,7 @@ from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro
-from web import RULES, Web, answer, most_at_once
+from web import RULES, Web, answer
 
 from scrapy_rep import RepMiddleware
 from scrapy_rep.scrapy_internals.compat import sleep
@@ -288,29 +288,19 @@ async def test_a_page_behind_a_robots_txt_that_hangs_holds_nothing_up(web: Web) 
     site, hangs = web.robots(RULES), web.robots(HANGS)
     urls = [site.url("/0"), hangs.url("/"), site.url("/1")]
     settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": 1, "REP_FETCH_TIMEOUT": 60}
+    limits: list[int] = []
+
+    class NotesLimits(Stops):
+        def closed(self, _reason: str) -> None:
+            limits.extend(slot.concurrency for slot in self.crawler.engine.downloader.slots.values())
+
     began = monotonic()
-    result = await crawl(*urls, spider=Stops, settings=settings)
+    result = await crawl(*urls, spider=NotesLimits, settings=settings)
     assert monotonic() - began < 30
+    assert limits == [1], "where that fetch ends, no page more than before may be sent"
     assert list(result.pages) == [site.url("/0"), site.url("/1")]
     assert result.failed == {}
     assert result.stats["scheduler/enqueued"] == 3 + 1, "the one that still waited went back to the queue"
-
-
-def test_the_place_of_a_robots_txt_that_hangs_is_given_to_one_page_only(web: Web) -> None:
-    site = web.site({"/robots.txt": answer(RULES), "*": answer("x", delay=0.3)})
-    late = web.robots(answer(RULES, kind="hold"))
-    urls = [*(site.url(f"/{number}") for number in range(4)), late.url("/")]
-    # With asyncio, Scrapy 2.19 itself lets a slot's whole queue go once one of it may.
-    settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": 1, **REACTORS["select"]}
-    with crawl_process(urls, settings, **WAITED, stop="engine.close") as process:
-        process.until_ready()
-        process.until(lambda: len(site.targets) > 1)
-        web.release(late)
-        ended = process.ended()
-    pages = site.requests[1:]
-    assert pages[0]["began"] < late.requests[0]["ended"] < pages[-1]["began"]
-    assert most_at_once(pages) == 1
-    assert sorted(ended.pages) == urls[:4]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of open files")

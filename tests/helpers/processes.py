@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,14 +66,10 @@ class CrawlProcess:
         self._process = process
 
     def until_ready(self) -> None:
-        self.until(lambda: self._process.stdout)
-        assert json.loads(self._process.stdout.splitlines()[0]) == {"ready": True}
-
-    def until(self, condition: Callable[[], object]) -> None:
-        """Fails where the crawl ends before the condition is true."""
-        while not condition():
+        while not (said := self._process.stdout.splitlines()):
             assert self._process.poll() is None, self.log
             time.sleep(0.01)
+        assert json.loads(said[0]) == {"ready": True}
 
     @property
     def log(self) -> str:
