@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakSet
 
 from scrapy import Request
 from scrapy.core.downloader import Downloader
@@ -96,10 +97,10 @@ class _Transferring(set[Request]):
 
     def __init__(self, requests: Iterable[Request]) -> None:
         super().__init__(requests)
-        self.uncounted: set[Request] = set()
+        self.uncounted: WeakSet[Request] = WeakSet()
 
     def __len__(self) -> int:
-        return len(set(self) - self.uncounted)
+        return sum(request not in self.uncounted for request in self)
 
 
 def _counts_as_scrapys(downloader: Any) -> bool:
