@@ -1,7 +1,7 @@
 """scrapy-rep: crawls that obey robots.txt as RFC 9309 says.
 
 The way of one request
-    `scrapy_internals.scheduler_door` asks `middleware` whether the origin's robots.txt is known. If not, the request
+    `waiting.door` asks `middleware` whether the origin's robots.txt is known. If not, the request
     waits there while `cache.resolver` starts one `cache.origin_fetch` for the origin. Then the request goes on, and
     `middleware.process_request` asks `cache.resolver` for the origin's `RobotsPolicy` (`peek`: no fetch, no wait), asks
     that for a verdict, and lets the request pass or raises `ForbiddenByRobots`.

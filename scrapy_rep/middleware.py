@@ -46,10 +46,10 @@ from scrapy_rep.refusals import Refusals
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, call_when_closing
-from scrapy_rep.scrapy_internals.scheduler_door import SchedulerDoor
 from scrapy_rep.settings import RepSettings, warn_of_unknown_names
 from scrapy_rep.signals import request_waited
 from scrapy_rep.user_agent import ProductTokens, UserAgent
+from scrapy_rep.waiting.door import SchedulerDoor
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -41,13 +41,14 @@ from scrapy_rep.protocol.robotstxt.preferences import (
 )
 from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS, VerdictReason
 from scrapy_rep.protocol.status_policy import CAUTIOUS, RFC9309, result_of
-from scrapy_rep.scrapy_internals import compat, head_limit, scheduler_door
+from scrapy_rep.scrapy_internals import compat, head_limit
 from scrapy_rep.scrapy_internals.fallbacks import COSTS
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.stats import STATS
 from scrapy_rep.storage import STORAGES
 from scrapy_rep.storage.circuit_breaker import DEADLINE
 from scrapy_rep.user_agent import META_KEY
+from scrapy_rep.waiting import door
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -401,7 +402,7 @@ def test_the_limits() -> None:
         unit = 1024 if "KiB" in limit else 2**20 if "MiB" in limit else 1
         assert int(number.replace(",", "")) * unit == value, what
     text = "".join(PAGES["docs/limits.md"].split("<!-- limits -->")[1:])
-    assert f"the first one of each of {scheduler_door.MAX_ORIGINS:,} origins" in text
+    assert f"the first one of each of {door.MAX_ORIGINS:,} origins" in text
     assert f"{turns.MAX_SLOW:,} slow ones" in text
 
 

@@ -22,7 +22,7 @@ LAYERS = (
     ("addon", "commands", "sitemap_spider"),
     ("middleware",),
     ("cache", "extensions", "misconfiguration", "refusals"),
-    ("fetching", "storage"),
+    ("fetching", "storage", "waiting"),
     ("exceptions", "exemptions", "origin_info", "robotparser"),
     ("clock", "settings", "signals", "stats", "text", "user_agent"),
     ("scrapy_internals",),

@@ -19,6 +19,13 @@ def engine_slot(crawler: Crawler) -> Any:
     return getattr(crawler.engine, "_slot", None)
 
 
+def scheduler_of(crawler: Crawler) -> Any:
+    """The crawl's scheduler while its spider is open. `engine.scheduler` is there since Scrapy 2.19."""
+    if hasattr(crawler.engine, "scheduler"):
+        return crawler.engine.scheduler
+    return getattr(engine_slot(crawler), "scheduler", None)
+
+
 def call_when_closing(crawler: Crawler, closing: Callable[[], None]) -> None:
     """Call this once the crawl begins to close; the spider is open by now.
 

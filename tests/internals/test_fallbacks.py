@@ -26,6 +26,9 @@ from scrapy_rep.scrapy_internals.fallbacks import COSTS
 EngineSlot = vars(scrapy.core.engine)["_Slot"]
 NO_DOOR = "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl"
 
+# Since Scrapy 2.19 the engine has the scheduler, too.
+NO_SCHEDULER = [] if hasattr(ExecutionEngine, "scheduler") else [NO_DOOR]
+
 # The class, the name in it that we do not find, and how the WARNINGs begin.
 HIDDEN: list[tuple[type, str, list[str]]] = [
     (Downloader, "active", [COSTS["Downloader.needs_backout"]]),
@@ -38,8 +41,8 @@ HIDDEN: list[tuple[type, str, list[str]]] = [
     (Downloader, "_process_queue", [COSTS["Downloader._process_queue"]]),
     (EngineSlot, "close", [COSTS["ExecutionEngine._slot.close"]]),
     (EngineSlot, "nextcall", [COSTS["ExecutionEngine._slot.nextcall"]]),
-    (EngineSlot, "scheduler", [NO_DOOR]),
-    (ExecutionEngine, "_slot", [NO_DOOR, COSTS["ExecutionEngine._slot.close"]]),
+    (EngineSlot, "scheduler", NO_SCHEDULER),
+    (ExecutionEngine, "_slot", [*NO_SCHEDULER, COSTS["ExecutionEngine._slot.close"]]),
     (Scheduler, "next_request", [NO_DOOR]),
     (Scheduler, "mqs", []),
     (Scheduler, "dqs", []),

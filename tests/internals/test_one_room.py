@@ -16,7 +16,7 @@ FILES = sorted(path for path in ROOT.rglob("*.py") if "scrapy_internals" not in 
 # They have no underscore, but no documentation either.
 UNDOCUMENTED = {
     *("downloader", "scraper", "nextcall", "inprogress"),  # of the engine, and of its slot
-    *("dqs", "mqs", "next_request", "has_pending_requests", "enqueue_request"),  # of the scheduler
+    *("dqs", "mqs"),  # of the scheduler
     *("slots", "total_concurrency", "domain_concurrency", "handlers", "needs_backout"),  # of the downloader
     *("transferring", "lastseen", "latercall", "free_transfer_slots"),  # of a download slot
 }

@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from scrapy import Request
-from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import call_later
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, engine_slot, look_for_requests
-from scrapy_rep.scrapy_internals.waiting_in_redis import WaitingInRedis, waiting_in_redis
+from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, look_for_requests, scheduler_of
+from scrapy_rep.scrapy_internals.scheduler_queues import is_next_from_memory
+from scrapy_rep.waiting.kept_in_redis import WaitingInRedis, waiting_in_redis
 
 logger = logging.getLogger("scrapy_rep")
 
@@ -83,7 +83,7 @@ class SchedulerDoor:
         """From now on requests wait here, unless none may or the scheduler cannot be wrapped."""
         if not self._max_waiting:
             return
-        scheduler: Any = getattr(engine_slot(self._crawler), "scheduler", None)
+        scheduler: Any = scheduler_of(self._crawler)
         try:
             self._next_of_queue = scheduler.next_request
             self._queue_has_pending = scheduler.has_pending_requests
@@ -121,7 +121,7 @@ class SchedulerDoor:
         looked_at_again = 0
         for _ in range(MAX_AT_ONCE):
             is_ahead = bool(self._ahead)
-            is_from_memory = is_ahead or self._is_next_from_memory()
+            is_from_memory = is_ahead or is_next_from_memory(self._scheduler)
             request = self._taken_from_those_ahead() if is_ahead else self._taken_from_queue()
             if request is None:
                 return None
@@ -173,14 +173,6 @@ class SchedulerDoor:
         if self._kept_in_redis is not None:
             self._kept_in_redis.forget([request])
         return request
-
-    def _is_next_from_memory(self) -> bool:
-        """Whether the next request takes as much memory in the queue as it does here: Scrapy's scheduler hands out
-        those of its queue in memory first. A class derived from it may get them from anywhere."""
-        if getattr(type(self._scheduler), "next_request", None) is not Scheduler.next_request:
-            return False
-        memory_queue = getattr(self._scheduler, "mqs", None)
-        return memory_queue is not None and (getattr(self._scheduler, "dqs", None) is None or len(memory_queue) > 0)
 
     def _has_place(self, origin: Origin) -> bool:
         """Every origin's first request has one. Beyond that an origin may hold no more places than are still free, so
