@@ -22,18 +22,18 @@ from scrapy_rep.cache.building import resolver_of
 from scrapy_rep.clock import Clock
 from scrapy_rep.exceptions import refusal
 from scrapy_rep.exemptions import Exemptions
-from scrapy_rep.extensions.archive import Archive
 from scrapy_rep.extensions.bypassed import Bypassed
 from scrapy_rep.extensions.crawl_delay import CrawlDelay
 from scrapy_rep.extensions.crawl_log import CrawlLog
 from scrapy_rep.extensions.drop_early import DropEarly
-from scrapy_rep.extensions.evidence import Evidence
+from scrapy_rep.extensions.evidence.archive import ArchiveWriter
+from scrapy_rep.extensions.evidence.evidence import Evidence
+from scrapy_rep.extensions.evidence.refusals_file import RefusalsFile
 from scrapy_rep.extensions.outage_log import OutageLog
-from scrapy_rep.extensions.refusals_log import RefusalsLog
 from scrapy_rep.extensions.report.collector import Report
 from scrapy_rep.extensions.robotstxt_denied import RobotsTxtDenied
 from scrapy_rep.extensions.sent_user_agent import SentUserAgent
-from scrapy_rep.extensions.usage_preferences import UsagePreferences
+from scrapy_rep.extensions.usage_preferences import PageUsage
 from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
 from scrapy_rep.misconfiguration import warn_of_misconfiguration
 from scrapy_rep.protocol.access_result import AccessResult
@@ -115,13 +115,13 @@ class RepMiddleware:
             if settings.drop_early:
                 self._extensions.append(DropEarly(self._crawler, self))
         if self.purposes is not None:
-            self._extensions.append(UsagePreferences(self._crawler, self.purposes, settings.shadow, self))
+            self._extensions.append(PageUsage(self._crawler, self.purposes, settings.shadow, self))
         if settings.evidence:
             self._extensions.append(Evidence(self._crawler, self))
         if settings.refusals is not None:
-            self._extensions.append(RefusalsLog(self._crawler, settings, self))
+            self._extensions.append(RefusalsFile(self._crawler, settings, self))
         if settings.archive is not None:
-            self._extensions.append(Archive(self._crawler, settings, self))
+            self._extensions.append(ArchiveWriter(self._crawler, settings, self))
         if settings.report is not None:
             self._extensions.append(Report(self._crawler, settings, self))
 

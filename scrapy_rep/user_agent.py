@@ -14,28 +14,12 @@ from scrapy.http import Headers
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.python import to_unicode, without_none_values
 
-from scrapy_rep.protocol.robotstxt.product_tokens import EVERYONE, IDENTIFIER, is_product_token
+from scrapy_rep.protocol.robotstxt.product_tokens import EVERYONE, IDENTIFIER, is_product_token, product_token
 
 logger = logging.getLogger("scrapy_rep")
 
 META_KEY = SPIDER_ATTRIBUTE = "robotstxt_user_agent"
 SETTING = "ROBOTSTXT_USER_AGENT"
-
-_AFTER_COMPATIBLE = re.compile(rf"\bcompatible;\s*({IDENTIFIER})", re.IGNORECASE)
-_COMMENT = re.compile(r"\([^()]*\)")
-# `Mozilla/5.0 (...) ... Safari/605.1.15 (Applebot/0.1; +http://...)`: browsers have no versions there.
-_AT_START_OF_COMMENT = re.compile(rf"\(\s*({IDENTIFIER})/[0-9]")
-# A product begins a word and has a letter: `+http` begins with a sign, `5.0` is a version.
-_PRODUCT = re.compile(rf"(?<![^\s,;()])(?=[0-9_.-]*[A-Za-z])({IDENTIFIER})")
-
-# Products that browsers name, and crawlers that resemble them: none of these says who the crawler is.
-BROWSERS = frozenset(
-    """
-    mozilla applewebkit khtml gecko like version mobile chrome chromium headlesschrome crios crmo safari firefox fxios
-    seamonkey opera opr opios presto msie trident edge edg edga edgios samsungbrowser vivaldi yabrowser brave ucbrowser
-    silk duckduckgo konqueror epiphany ubuntu android
-    """.split()
-)
 
 MAX_OWN = 1_000  # User-Agents of single requests that are remembered
 
@@ -183,17 +167,3 @@ def _tokens_of_texts(texts: tuple[str, ...], source: str) -> ProductTokens:
                 f"its product token {token!r} is obeyed" if token else "only the groups of '*' apply",
             )
     return tuple(token for token in found.values() if token is not None)
-
-
-def product_token(user_agent: str) -> str | None:
-    """The product that a crawler calls itself in its User-Agent header: the one after `compatible;` (Figure 1), else
-    the first that is no browser's, else one that begins a comment. None where it names no crawler."""
-    without_comments = user_agent
-    while (shorter := _COMMENT.sub(" ", without_comments)) != without_comments:
-        without_comments = shorter
-    named = [
-        *_AFTER_COMPATIBLE.findall(user_agent),
-        *_PRODUCT.findall(without_comments),
-        *_AT_START_OF_COMMENT.findall(user_agent),
-    ]
-    return next((token for token in named if token.lower() not in BROWSERS), None)

@@ -25,8 +25,8 @@ import scrapy_rep
 from scrapy_rep import AccessResult, RepDecodingMiddleware, RepMiddleware, Verdict, signals
 from scrapy_rep.cache.shared_store import LEASE_SECONDS
 from scrapy_rep.commands import output
-from scrapy_rep.extensions.archive import CLOSING, MAX_QUEUED, REASON
-from scrapy_rep.extensions.evidence import evidence_of
+from scrapy_rep.extensions.evidence.archive import CLOSING, MAX_QUEUED, REASON
+from scrapy_rep.extensions.evidence.evidence import evidence_of
 from scrapy_rep.extensions.outage_log import WARNED_ORIGINS
 from scrapy_rep.fetching import turns
 from scrapy_rep.fetching.redirects import RETRY_DELAY

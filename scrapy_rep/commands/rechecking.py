@@ -14,7 +14,7 @@ from scrapy_rep.commands.archived import Archive, Known, UnknownError
 from scrapy_rep.commands.findings import Crawl, Finding
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import Urls
-from scrapy_rep.extensions.evidence import META_KEY, evidence_of
+from scrapy_rep.extensions.evidence.evidence import META_KEY, evidence_of
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.origin import WITHOUT_ROBOTS
 from scrapy_rep.protocol.robotstxt.preferences import Purposes

@@ -111,8 +111,7 @@ def _time(text: str | None) -> float | None:
 
 def _wrong_usage(urls: list[str], opts: Namespace) -> str:
     """What is wrong; empty if nothing is."""
-    from scrapy_rep.protocol.robotstxt.product_tokens import is_product_token  # noqa: PLC0415
-    from scrapy_rep.user_agent import product_token  # noqa: PLC0415
+    from scrapy_rep.protocol.robotstxt.product_tokens import is_product_token, product_token  # noqa: PLC0415
 
     unknown = " ".join(url for url in urls if url.startswith("-"))
     is_list = opts.input is not None

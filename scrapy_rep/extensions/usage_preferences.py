@@ -21,7 +21,7 @@ from scrapy_rep.signals import request_forbidden
 META_KEY = "robots_usage"
 
 
-class UsagePreferences:
+class PageUsage:
     """Puts the preferences into `response.meta["robots_usage"]`: a dict of category to bool, unknown ones left out."""
 
     def __init__(self, crawler: Crawler, purposes: Purposes, shadow: bool, middleware: MiddlewareAccess) -> None:

@@ -35,7 +35,7 @@ from web import Web
 from scrapy_rep.commands.archived import Archive
 from scrapy_rep.commands.findings import Crawl, Finding
 from scrapy_rep.commands.rechecking import Judge, items_of
-from scrapy_rep.extensions.warc_file import WarcFile
+from scrapy_rep.extensions.evidence.warc_file import WarcFile
 from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.origin import Origin

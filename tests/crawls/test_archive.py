@@ -21,8 +21,8 @@ from scrapy.http import Headers
 from warcs import Record, checked, records
 from web import RULES, Site, Web, answer, redirect
 
-from scrapy_rep.extensions import archive
-from scrapy_rep.extensions.warc_file import WarcFile, _header_lines
+from scrapy_rep.extensions.evidence import archive
+from scrapy_rep.extensions.evidence.warc_file import WarcFile, _header_lines
 
 OCTETS = RULES.encode()
 

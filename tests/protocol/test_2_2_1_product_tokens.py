@@ -7,8 +7,7 @@ import re
 import pytest
 from asking import ORIGIN, allows, line_token, parse
 
-from scrapy_rep.protocol.robotstxt.product_tokens import is_product_token
-from scrapy_rep.user_agent import product_token
+from scrapy_rep.protocol.robotstxt.product_tokens import is_product_token, product_token
 
 
 @pytest.mark.parametrize(

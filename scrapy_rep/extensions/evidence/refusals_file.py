@@ -11,7 +11,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.signals import spider_closed, spider_opened
 
-from scrapy_rep.extensions.evidence import evidence_of
+from scrapy_rep.extensions.evidence.evidence import evidence_of
 from scrapy_rep.extensions.middleware_access import MiddlewareAccess
 from scrapy_rep.extensions.output_path import APPEND, output_path
 from scrapy_rep.protocol.robotstxt.rules import Verdict
@@ -21,7 +21,7 @@ from scrapy_rep.signals import request_forbidden
 logger = logging.getLogger("scrapy_rep")
 
 
-class RefusalsLog:
+class RefusalsFile:
     """Each line is one write at the file's end, so that several crawls may share a file."""
 
     def __init__(self, crawler: Crawler, settings: RepSettings, middleware: MiddlewareAccess) -> None:

@@ -29,7 +29,7 @@ from scrapy_rep.storage.threads import Threads
 from scrapy_rep.text import printable
 
 if TYPE_CHECKING:
-    from scrapy_rep.extensions.warc_file import WarcFile
+    from scrapy_rep.extensions.evidence.warc_file import WarcFile
 
 logger = logging.getLogger("scrapy_rep")
 
@@ -39,7 +39,7 @@ CLOSING = 30.0  # seconds for what is left when the crawl is over
 REASON = "robots_archive_failed"
 
 
-class Archive:
+class ArchiveWriter:
     """Hands what the signals tell to one thread, which writes it."""
 
     def __init__(self, crawler: Crawler, settings: RepSettings, middleware: MiddlewareAccess) -> None:
@@ -60,7 +60,7 @@ class Archive:
         crawler.signals.connect(self._closed, spider_closed)
 
     def _opened(self, spider: Spider) -> None:
-        from scrapy_rep.extensions.warc_file import WarcFile  # noqa: PLC0415 - not all have warcio
+        from scrapy_rep.extensions.evidence.warc_file import WarcFile  # noqa: PLC0415 - not all have warcio
 
         settings, name = self._settings, "REP_STATUS_POLICY"
         information = {

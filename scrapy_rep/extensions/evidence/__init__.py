@@ -1,0 +1,1 @@
+"""What is kept of a crawl for others to check: REP_ARCHIVE, REP_REFUSALS, REP_EVIDENCE."""
