@@ -8,7 +8,6 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
-from weakref import WeakKeyDictionary
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -88,8 +87,6 @@ class RepMiddleware:
             fetch=self._resolver.resolve,
             on_released=self._on_released,
         )
-        # Verdicts of answers that were past their time at once: they decide about the requests that waited for them.
-        self._short_lived: WeakKeyDictionary[Request, tuple[str, ProductTokens, Verdict]] = WeakKeyDictionary()
         # Counted here and made a stat at the end, because a stat for each request costs as much as all the rest.
         self._decided_at_once = 0
         self._released_number = 0
@@ -162,11 +159,6 @@ class RepMiddleware:
         if self._exemptions.passes(origin):
             self._pass_unjudged(request)
             return None
-        decided = self._short_lived.pop(request, None)
-        if decided is not None and decided[:2] == (url, self.user_agent.tokens(request)):
-            self._decided_at_once += 1
-            self._act_on(decided[2], request)
-            return None
         return self._wait_here(origin, request)
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
@@ -209,17 +201,10 @@ class RepMiddleware:
 
     # Waiting: at the scheduler's door, or here, if the request never came through that.
 
-    def _origin_to_await(self, request: Request, has_waited: bool) -> Origin | None:
-        """The origin whose robots.txt a request has to wait for; `has_waited`: for the last answer of its origin."""
+    def _origin_to_await(self, request: Request) -> Origin | None:
+        """The origin whose robots.txt a request has to wait for; None where it may go on."""
         origin = self.applicable_origin(request)
-        if origin is None or self._resolver.peek(origin) is not None:
-            return None
-        policy = self._resolver.peek_short_lived(origin) if has_waited else None
-        if policy is None:
-            return origin
-        tokens = self.product_tokens(request)
-        self._short_lived[request] = request.url, tokens, policy.verdict(request.url, tokens, self.purposes)
-        return None
+        return None if origin is None or self._resolver.peek(origin) is not None else origin
 
     def _on_released(self, request: Request, seconds: float) -> None:
         self._released_number += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from crawling import ADDON, BUILTIN, Crawl, CrawlSpider, crawl
+from crawling import ADDON, BUILTIN, Crawl, CrawlSpider, Time, crawl, with_clock
 from protego import Protego
 from pytest_twisted import ensureDeferred
 from scrapy import Request
@@ -80,9 +80,12 @@ async def test_schemes(robots: dict[str, Any], is_ours: bool) -> None:
 
 
 class OneAfterTheOther(CrawlSpider):
+    time = Time()
+
     def parse(self, response: Response, **_: Any) -> Any:
         super().parse(response)
         if "first" in response.url:
+            self.time.now += 61
             yield self.prepared(response.urljoin("/second"))
 
 
@@ -91,6 +94,7 @@ class OneAfterTheOther(CrawlSpider):
 async def test_lifetime(web: Web, robots: dict[str, Any], is_ours: bool) -> None:
     """Rules past their lifetime."""
     site = web.robots(answer("", headers={"Cache-Control": "max-age=0"}))
+    robots = with_clock(OneAfterTheOther.time) if is_ours else robots
     settings = {"REP_LIFETIME_MIN": 0}
     result = await crawl(site.url("/first"), spider=OneAfterTheOther, robots=robots, settings=settings)
     assert len(result.pages) == 2

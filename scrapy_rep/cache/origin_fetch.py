@@ -28,7 +28,6 @@ from scrapy_rep.protocol.lifecycle import (
     RobotsPolicy,
     after_fetch,
     pause_before_refetch,
-    policy_after_fetch,
     policy_at,
 )
 from scrapy_rep.protocol.origin import Origin
@@ -205,12 +204,12 @@ class OriginFetch:
         while True:
             entry, is_enough = await self._looked_up(entry, is_refresh=is_refresh)
             if entry is not None and is_enough:
-                policy = self._answered(entry)
+                policy = tools.policy(entry)
             else:
                 entry = await self._fetched(entry)
                 if entry is None:
                     return None
-                policy = self._answered(entry)
+                policy = tools.policy(entry)
                 if not self.is_for_redirect:
                     tools.count(f"rep/access/{entry.access.value}")
                     self._send(robots_fetched, policy)
@@ -285,10 +284,7 @@ class OriginFetch:
         return after_fetch(entry, self.origin.robots_url, result, tools.clock.now(), tools.limits)
 
     def _failed(self, entry: Entry | None, reason: str) -> RobotsPolicy:
-        return self._answered(self._after(entry, FetchResult(AccessResult.UNREACHABLE, reason=reason)))
-
-    def _answered(self, entry: Entry) -> RobotsPolicy:
-        return policy_after_fetch(entry, self._tools.clock.now(), self._tools.unreachable_for)
+        return self._tools.policy(self._after(entry, FetchResult(AccessResult.UNREACHABLE, reason=reason)))
 
     # What others are told.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from scrapy import Request
-from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList, fail
 
@@ -13,9 +12,6 @@ from scrapy_rep.fetching.redirects import Elsewhere
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError
-
-MAX_SHORT_LIVED = 100  # origins
-SHORT_LIFE = 60.0  # seconds
 
 
 class Resolver:
@@ -27,18 +23,11 @@ class Resolver:
         self._now = tools.clock.now
         self._fetches: dict[Origin, OriginFetch] = {}
         self._closing = False
-        # Policies that were past their time when they were made, and when that was.
-        self._short_lived: LocalCache[Origin, tuple[RobotsPolicy, float]] = LocalCache(limit=MAX_SHORT_LIVED)
 
     def peek(self, origin: Origin) -> RobotsPolicy | None:
         """What may be used at once; None where robots.txt has to be fetched first. Never starts a fetch."""
         policy = self._memory.policy(origin, self._now())
         return None if policy is None or policy.refetch is Refetch.FIRST else policy
-
-    def peek_short_lived(self, origin: Origin) -> RobotsPolicy | None:
-        """For a request that has waited: the answer that came, although its lifetime was over at once (RFC 9111 4)."""
-        policy, made = self._short_lived.get(origin, (None, 0.0))
-        return policy if self._tools.clock.monotonic() - made <= SHORT_LIFE else None
 
     def refresh(self, origin: Origin, trigger: Request) -> None:
         """Fetch the origin's robots.txt in the background, for the sake of later requests."""
@@ -59,8 +48,6 @@ class Resolver:
         # A fetch for another origin's redirect has not sent `robots_available`: go round again.
         if policy is None or fetch.is_for_redirect:
             return self.resolve(fetch.origin, trigger)
-        if policy.until <= self._now():
-            self._short_lived[fetch.origin] = policy, self._tools.clock.monotonic()
         return policy
 
     def stop(self) -> None:

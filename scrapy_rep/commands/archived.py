@@ -14,10 +14,9 @@ from hashlib import sha256
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from scrapy_rep.cache.resolver import SHORT_LIFE
 from scrapy_rep.fetching.content_decoding import UndecodableBodyError, decoded
 from scrapy_rep.protocol.entry import Entry, entry_of
-from scrapy_rep.protocol.lifecycle import DAY, Refetch, RobotsPolicy, policy_after_fetch, policy_at
+from scrapy_rep.protocol.lifecycle import DAY, Refetch, RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
@@ -113,10 +112,7 @@ class Archive:
 
     def policy(self, url: str, known: Known, at: float) -> RobotsPolicy:
         """What that meant at the moment, by the crawl's own functions. Raises UnknownError."""
-        entry, unreachable_for = self._entry(url, known), known.file.unreachable_for
-        policy = policy_at(entry, at, unreachable_for)
-        if policy.refetch is Refetch.FIRST and at - known.at <= SHORT_LIFE:  # requests had waited for it
-            policy = policy_after_fetch(entry, known.at, unreachable_for)
+        policy = policy_at(self._entry(url, known), at, known.file.unreachable_for)
         if policy.refetch is Refetch.FIRST:
             raise UnknownError(
                 f"what the archive has was past its time at {iso_time(at)}; a crawl would have asked again"

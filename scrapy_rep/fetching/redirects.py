@@ -16,7 +16,7 @@ from scrapy.http.cookies import CookieJar
 from scrapy_rep.clock import Clock
 from scrapy_rep.protocol.access_result import AccessResult, Answer, FetchEvent, is_worth_a_retry
 from scrapy_rep.protocol.entry import StoredResponse
-from scrapy_rep.protocol.freshness import MAX_LIFETIME, Caching, fresh_until, freshened, validates
+from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, Caching, fresh_until, freshened, validates
 from scrapy_rep.protocol.lifecycle import Basis, FetchResult, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import why_not_followed
@@ -270,12 +270,16 @@ class RedirectChain:
     ) -> StoredResponse:
         """The answer, with the strictest freshness of all hops."""
         hops = self._freshness
+        received_at = min(hop.received_at for hop in hops)
+        until = min(hop.fresh_until for hop in hops)
+        if not self.is_replayed:  # counted from now: the hops, with their retries, may have taken longer than that
+            until = min(max(until, self._clock.now() + LEAST_LIFETIME), received_at + MAX_LIFETIME)
         return StoredResponse(
             access,
             reason,
             robots,
-            received_at=min(hop.received_at for hop in hops),
-            fresh_until=min(hop.fresh_until for hop in hops),
+            received_at=received_at,
+            fresh_until=until,
             status=status,
             url=self._url,
             redirects=self._redirects,

@@ -236,15 +236,6 @@ def policy_at(entry: Entry, now: float, unreachable_for: float) -> RobotsPolicy:
     return RobotsPolicy(entry, state, basis, refetch, now, _next_turn(entry, now, unreachable_for))
 
 
-def policy_after_fetch(entry: Entry, now: float, unreachable_for: float) -> RobotsPolicy:
-    """The same for requests that waited for the fetch: its answer decides them, however short its lifetime (RFC 9111
-    4)."""
-    policy = policy_at(entry, now, unreachable_for)
-    if policy.refetch is Refetch.FIRST and entry.stored is not None and entry.outage is None:
-        return RobotsPolicy(entry, State.FRESH, Basis.STORED, Refetch.NOT, now, until=now)
-    return policy
-
-
 def _is_plausible(stored: StoredResponse, now: float) -> bool:
     """Whether its times may be true; not if they were written by a clock that was ahead, or before it was set back."""
     return stored.received_at <= now + CLOCK_SKEW and stored.fresh_until <= stored.received_at + MAX_LIFETIME

@@ -55,14 +55,13 @@ class SchedulerDoor:
         crawler: Crawler,
         max_waiting: int,
         *,
-        origin_to_await: Callable[[Request, bool], Origin | None],
+        origin_to_await: Callable[[Request], Origin | None],
         fetch: Callable[[Origin, Request], Deferred[Any]],
         on_released: Callable[[Request, float], None],
     ) -> None:
         """`max_waiting`: how many may wait beyond each origin's first; no limit for those from a queue in memory.
-        `origin_to_await`: the origin whose robots.txt a request has to wait for, and whether it has waited before.
-        `fetch` fetches that, and fails only if the crawl closes first. `on_released` gets each request that has waited,
-        and for how many seconds.
+        `origin_to_await`: the origin whose robots.txt a request has to wait for. `fetch` fetches that, and fails only
+        if the crawl closes first. `on_released` gets each request that has waited, and for how many seconds.
         """
         self._crawler = crawler
         self._max_waiting = max_waiting
@@ -125,9 +124,8 @@ class SchedulerDoor:
             request = self._taken_from_those_ahead() if is_ahead else self._taken_from_queue()
             if request is None:
                 return None
-            has_waited = is_ahead or PUT_BACK in request.meta
             times_without_place = _restore(request)
-            origin = self._origin_to_await(request, has_waited and not times_without_place)
+            origin = self._origin_to_await(request)
             if origin is None:
                 self._handed_out.add(request)
                 return request

@@ -62,8 +62,8 @@ async def test_the_least_lifetime_is_a_setting(web: Web) -> None:
     site = web.robots(answer(RULES, headers={"Cache-Control": "no-cache"}))
     await ends(site, Time(), 59.0, 61.0, REP_LIFETIME_MIN=120)
     assert len(site.robots_requests) == 2
-    await ends(site, Time(), 1.0, 1.0, REP_LIFETIME_MIN=0)
-    assert len(site.robots_requests) == 5
+    await ends(site, Time(), 53.0, 8.0, REP_LIFETIME_MIN=0)
+    assert len(site.robots_requests) == 4, "60 seconds in any case"
 
 
 @pytest.mark.parametrize("control", ["no-cache", "max-age=0", "no-store"])
@@ -75,6 +75,21 @@ async def test_the_answer_decides_about_the_requests_that_waited_for_it(web: Web
     assert list(result.pages) == urls[:1]
     verdict = result.refused[urls[1]].verdict
     assert verdict.access is AccessResult.SUCCESS
+
+
+@ensureDeferred
+async def test_the_60_seconds_begin_with_the_last_answer_of_a_chain(web: Web) -> None:
+    class Slow(Time):
+        async def sleep(self, seconds: float) -> None:
+            await super().sleep(100 * seconds)
+
+    no_store = {"Cache-Control": "no-store"}
+    site = web.site({"/robots.txt": redirect("/a", headers=no_store), "/a": [DOWN, answer(RULES, headers=no_store)]})
+    settings = {"REP_LIFETIME_MIN": 0, "REP_FETCH_RETRIES": 1}
+    result = await crawl(site.url("/"), site.url("/private"), robots=with_clock(Slow()), settings=settings)
+    assert (len(result.pages), len(result.refused)) == (1, 1)
+    assert site.targets[:3] == ["/robots.txt", "/a", "/a"]
+    assert len(site.robots_requests) == 1
 
 
 @ensureDeferred
