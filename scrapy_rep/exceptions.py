@@ -11,7 +11,7 @@ from scrapy_rep.text import printable
 
 
 class ForbiddenByRobots(IgnoreRequest):
-    """The request was dropped because of its origin's robots.txt, or the response because of its Content-Usage header.
+    """The request was dropped because of its origin's robots.txt, or the response because of its headers.
 
     The message names address, line and rule.
     """

@@ -14,7 +14,7 @@ from scrapy.http import Response
 from scrapy_rep.exceptions import refusal
 from scrapy_rep.extensions.bypassed import where_it_ended
 from scrapy_rep.extensions.middleware_access import MiddlewareAccess
-from scrapy_rep.protocol.robotstxt.preferences import CONTENT_USAGE, PREFERENCE_WORDS, Purposes, Usage
+from scrapy_rep.protocol.robotstxt.preferences import PREFERENCE_WORDS, USAGE_DIRECTIVES, Purposes, Usage
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.signals import request_forbidden
 
@@ -67,8 +67,10 @@ class PageUsage:
         self._judge(request, response, before, self._middleware.judged(target, policy))
 
     def _judge(self, request: Request, response: Response, before: Verdict | None, verdict: Verdict) -> None:
-        """`before`: the verdict on the request. `verdict`: that on the page, without its header."""
-        usage = (verdict.usage or Usage()).with_header(response.headers.getlist(CONTENT_USAGE))
+        """`before`: the verdict on the request. `verdict`: that on the page, without its headers."""
+        usage = verdict.usage or Usage()
+        for directive in USAGE_DIRECTIVES:
+            usage = usage.with_header(directive, response.headers.getlist(directive))
         verdict = verdict.with_usage(usage, self._purposes)
         # In a dry run, the request may have been reported before it was fetched.
         if verdict.reason is VerdictReason.USAGE and (before is None or before.allowed):

@@ -114,6 +114,7 @@ async def test_listeners_and_spiders_can_ask_for_it(web: Web) -> None:
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [
+        pytest.param(["", "train-ai=n"], {"train-ai": False, "search": True}, id="rfc9110-5.6.1-an-empty-element"),
         pytest.param(["train-ai=n"], {"train-ai": False, "search": True}, id="attach-2-disallowed-beats-allowed"),
         pytest.param(["search=y"], {"train-ai": True, "search": True}, id="attach-2-both-allow"),
         pytest.param(["train-ai=n", "search=n"], {"train-ai": False, "search": False}, id="rfc9110-5.3-one-list"),
@@ -132,6 +133,13 @@ async def test_the_stricter_of_robots_txt_and_header_counts(
     page = answer("page", headers=[("Content-Usage", value) for value in headers])
     site = web.site({"/robots.txt": answer(PREFERENCES), "/a": page})
     assert usage(await crawl(site.url("/a"), settings=PURPOSES)) == {"/a": expected}
+
+
+@ensureDeferred
+async def test_a_header_of_signals_counts_too(web: Web) -> None:
+    page = answer("page", headers={"Content-Signal": "ai-train=no, search=yes"})
+    site = web.site({"/robots.txt": answer("User-agent: *\nContent-Usage: search=n"), "/a": page})
+    assert usage(await crawl(site.url("/a"), settings=PURPOSES)) == {"/a": {"search": False, "train-ai": False}}
 
 
 class Copies(CrawlSpider):

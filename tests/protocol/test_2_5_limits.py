@@ -135,8 +135,53 @@ def test_utf_16_may_begin_with_any_comment() -> None:
     assert parse(body).octets == f"#\u0416\n{RULES}".encode()
 
 
-def test_utf_16_without_a_mark_is_garbage() -> None:
-    assert parse(RULES.encode("utf-16-le")).groups == ()
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("first", ["User-agent: a", "Sitemap: /s.xml # \u0416", "disallow /", " \tuser agent : *"])
+def test_utf_16_without_a_mark_is_read_if_its_first_line_is_a_record(first: str, line_end: str, encoding: str) -> None:
+    text = line_end.join([first, *RULES.splitlines(), ""])
+    robots = parse(text.encode(encoding))
+    assert robots.octets == text.replace(line_end, "\n").encode()
+    assert not robots.allows(f"{ORIGIN}/é", TOKEN)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(f"nonsense\n{RULES}".encode("utf-16-le"), id="2.2-the-first-line-is-no-record"),
+        pytest.param(f"\n{RULES}".encode("utf-16-be"), id="2.2-the-first-line-is-empty"),
+        pytest.param(b"u\0ser-agent: *\ndisallow: /\n", id="2.2-one-nul"),
+        pytest.param(b"\0" * 20, id="2.2-nothing-but-nul"),
+        pytest.param(b"u\0", id="2.2-one-character"),
+        pytest.param(b"\0", id="2.2-half-a-character"),
+    ],
+)
+def test_anything_else_with_nul_is_read_as_octets(body: bytes) -> None:
+    octets = b"\n".join(line.rstrip(b" \t\0") for line in body.split(b"\n"))
+    assert parse(body).octets == octets
+
+
+PAGE = "<!doctype html>\n<title>Sitemap: all pages</title>\n  body { color: red }\n <p>\n  Allow all\n </p>\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "is_page"),
+    [
+        pytest.param(PAGE, True, id="html"),
+        pytest.param(f"\ufeff \t\r\n\n{PAGE}", True, id="a-mark-and-white-space"),
+        pytest.param(PAGE.encode("utf-16"), True, id="utf-16"),
+        pytest.param('<?xml version="1.0"?><Error/>', True, id="xml"),
+        pytest.param("<", True, id="no-more-than-its-beginning"),
+        pytest.param(f"{PAGE}\nUser-agent: *\n", False, id="a-user-agent-line"),
+        pytest.param(f"{PAGE} Disallow: /x", False, id="a-rule"),
+        pytest.param(f"{PAGE}\nSitemap: /s.xml\n</html>", False, id="a-sitemap"),
+        pytest.param("Not found <br>\n", False, id="another-beginning"),
+        pytest.param("", False, id="empty"),
+        pytest.param("# <\n", False, id="a-comment"),
+    ],
+)
+def test_markup_without_a_record_is_a_page(body: str | bytes, is_page: bool) -> None:
+    assert parse(body).is_markup_without_records is is_page
 
 
 def test_utf_16_that_is_none_is_read_as_far_as_it_goes() -> None:

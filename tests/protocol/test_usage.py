@@ -37,7 +37,8 @@ def test_the_examples_of_the_drafts(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES if "header" in case])
 def test_the_examples_of_the_drafts_in_headers(case: dict[str, Any]) -> None:
-    assert Usage().with_header([value.encode() for value in case["header"]]) == case["usage"], case["source"]
+    values = [value.encode() for value in case["header"]]
+    assert Usage().with_header("content-usage", values) == case["usage"], case["source"]
 
 
 def test_every_case_is_there_once() -> None:
@@ -137,7 +138,7 @@ def test_of_several_values_of_a_header_the_last_counts_and_of_two_sources_the_st
 
 def test_a_header_and_a_file_as_one() -> None:
     in_file = parse("User-agent: *\nContent-Usage: search=n\n").usage("/", TOKEN)
-    both = in_file.with_header([b"search=y;x", b"train-ai=y"])
+    both = in_file.with_header("content-usage", [b"search=y;x", b"train-ai=y"])
     header = Statement(None, "content-usage", b"", "search=y;x, train-ai=y", {"search": True, "train-ai": True})
     assert both == {"search": False, "train-ai": True}
     assert both.statements == (*in_file.statements, header)
@@ -145,8 +146,28 @@ def test_a_header_and_a_file_as_one() -> None:
     assert [str(one) for one in both.statements] == [
         *("Content-Usage: search=n", "Content-Usage: search=y;x, train-ai=y"),
     ]
-    assert in_file.with_header([]) is in_file.with_header([b","]) is in_file.with_header([b"x" * MAX_READ]) is in_file
-    assert in_file.with_header([b"search=y, " * MAX_READ + b"use=?1"]) is in_file, "too long to be read"
+    for values in ([], [b","], [b"x" * MAX_READ], [b"search=y, " * MAX_READ + b"use=?1"]):
+        assert in_file.with_header("content-usage", values) is in_file
+
+
+@pytest.mark.parametrize(
+    ("values", "stated"),
+    [
+        pytest.param([b"", b"train-ai=n"], {"train-ai": False}, id="before"),
+        pytest.param([b"train-ai=n", b" "], {"train-ai": False}, id="behind"),
+        pytest.param([b"search=y", b"\t", b"train-ai=n"], {"search": True, "train-ai": False}, id="between"),
+        pytest.param([b" ", b""], {}, id="alone"),
+    ],
+)
+def test_an_empty_header_hides_no_other_one(values: list[bytes], stated: dict[str, bool]) -> None:
+    assert Usage().with_header("content-usage", values) == stated
+
+
+def test_the_header_of_a_vendor_has_the_words_of_its_lines() -> None:
+    usage = Usage().with_header("content-signal", [b"Search=yes, use=reference", b"ai-train=no", b"ai-train=yes"])
+    assert usage == {"search": True, "use-reference": True, "use-full": False, "train-ai": False}
+    assert str(usage.statements[0]) == "Content-Signal: Search=yes, use=reference, ai-train=no, ai-train=yes"
+    assert Usage().with_header("content-signal", [b"train-ai=n", b"/ search=no"]) == {}
 
 
 @pytest.mark.parametrize(

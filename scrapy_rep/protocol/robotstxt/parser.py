@@ -22,6 +22,7 @@ from scrapy_rep.protocol.robotstxt.syntax import (
     USAGE_LINE,
     WHITE_SPACE,
     Directive,
+    has_record,
     readable,
     searchable,
     without_comments,
@@ -143,6 +144,12 @@ class RobotsTxt:
             spellings(url)  # raises ValueError
             return Usage()
         return crawler.preferences.usage(url) if self.allows(url, product_token) else Usage()
+
+    @property
+    def is_markup_without_records(self) -> bool:
+        """Whether this is a page of HTML or XML instead of a robots.txt: it begins with `<`, and no line of it is a
+        user-agent line, a sitemap or a rule."""
+        return self.octets.lstrip(b" \t\n").startswith(b"<") and not has_record(searchable(self.octets))
 
     @property
     def groups(self) -> tuple[Group, ...]:

@@ -13,6 +13,7 @@ from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened, text_of
 from scrapy_rep.protocol.robotstxt.syntax import Directive
 
 CONTENT_USAGE, CONTENT_SIGNAL = Directive.CONTENT_USAGE.key, Directive.CONTENT_SIGNAL.key
+USAGE_DIRECTIVES = (CONTENT_USAGE, CONTENT_SIGNAL)  # of robots.txt, and names of headers
 
 MAX_READ = 65_536  # octets of statements in a file or an answer; a dictionary takes a hundred times as long as a rule
 
@@ -101,9 +102,9 @@ class Usage(Mapping[str, bool]):
         stated = [one for one in self.statements if one.preferences.get(category) is allowed]
         return stated[0] if allowed is not None and stated else None
 
-    def with_header(self, values: Sequence[bytes]) -> Usage:
-        """With what the Content-Usage header of the page's response says: the stricter counts."""
-        header = statement_of_header(values)
+    def with_header(self, directive: str, values: Sequence[bytes]) -> Usage:
+        """With what the headers of this name of the page's response say: the stricter counts."""
+        header = statement_of_header(directive, values)
         if header is None:
             return self
         return Usage(stricter((self.preferences, header.preferences)), (*self.statements, header))
@@ -142,14 +143,15 @@ def preferences_of(directive: str, value: bytes) -> dict[str, bool] | None:
     return {name: stated[spelling] for name, spelling in spelled.items() if spelling in stated}
 
 
-def statement_of_header(values: Sequence[bytes]) -> Statement | None:
-    """The statement in the values of a response's Content-Usage headers, which are one list (RFC 9110 5.3).
+def statement_of_header(directive: str, values: Sequence[bytes]) -> Statement | None:
+    """The statement in the values of a response's headers of this name, which are one list (RFC 9110 5.3).
 
     None if it has no preference, or can't be read.
     """
-    value = b", ".join(values).strip()
-    preferences = preferences_of(CONTENT_USAGE, value) if len(value) <= MAX_READ else None
-    return Statement(None, CONTENT_USAGE, b"", shortened(text_of(value)), preferences) if preferences else None
+    # An empty header adds no element to the list, and RFC 9651 has no empty elements.
+    value = b", ".join(filter(None, map(bytes.strip, values)))
+    preferences = preferences_of(directive, value) if len(value) <= MAX_READ else None
+    return Statement(None, directive, b"", shortened(text_of(value)), preferences) if preferences else None
 
 
 def _dictionary(value: bytes) -> dict[str, bool] | None:

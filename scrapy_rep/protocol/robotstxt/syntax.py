@@ -12,17 +12,16 @@ from scrapy_rep.protocol.robotstxt.product_tokens import IDENTIFIER
 WHITE_SPACE = " \t"  # 2.2: WS; VT, FF and NBSP are none
 
 _PADDING = f"{WHITE_SPACE}\0".encode()
-_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# Where the 0 of an ASCII character stands, of its two octets.
+_UTF_16 = (("utf-16-le", codecs.BOM_UTF16_LE, 1), ("utf-16-be", codecs.BOM_UTF16_BE, 0))
 
 
 def readable(body: bytes, limit: int) -> bytes:
     """The octets that are read: UTF-16 as UTF-8 (2.2.2: MAY bridge), no byte order mark, no cut line, no NUL at the end
     of a line, and LF for each line end (2.2, NL: CR, LF or CRLF, and nothing else)."""
     octets = body if len(body) <= limit else body[: limit + 1]
-    if octets.startswith(_UTF16_MARKS) and _is_utf_16(octets):
-        octets = octets.decode("utf-16", "replace").encode("utf-8", "replace")
-    else:
-        octets = octets.removeprefix(codecs.BOM_UTF8)
+    text = _from_utf_16(octets) if b"\0" in octets[:4] else None
+    octets = octets.removeprefix(codecs.BOM_UTF8) if text is None else text.encode("utf-8", "replace")
     if b"\r" in octets:
         # Both ways make LF of each CRLF and CR. To remove octets is ten times faster than to replace them.
         ends_all = octets.count(b"\r") == octets.count(b"\r\n")
@@ -36,13 +35,17 @@ def readable(body: bytes, limit: int) -> bytes:
     return octets
 
 
-def _is_utf_16(octets: bytes) -> bool:
-    """Whether text that begins with a mark of UTF-16 really is UTF-16: its first character is ASCII, so one of the two
-    octets is 0."""
-    low, high = octets[2:3], octets[3:4]
-    if octets.startswith(codecs.BOM_UTF16_BE):
-        low, high = high, low
-    return high == b"\0" != low
+def _from_utf_16(octets: bytes) -> str | None:
+    """The text; None if the octets are no UTF-16. Its first character is ASCII; without a byte order mark, its
+    first line is a record."""
+    for encoding, mark, place_of_0 in _UTF_16:
+        rest = octets.removeprefix(mark)
+        if rest[place_of_0 : place_of_0 + 1] == b"\0" != rest[1 - place_of_0 : 2 - place_of_0]:
+            text = rest.decode(encoding, "replace")
+            first_line = text.replace("\r", "\n").partition("\n")[0]
+            if octets.startswith(mark) or has_record("\n" + first_line):
+                return text
+    return None
 
 
 def searchable(octets: bytes) -> str:
@@ -106,6 +109,15 @@ PATTERN_STARTS = ("/", "*")
 _PATTERN_START = f"[{''.join(PATTERN_STARTS)}]"
 RULE_VALUE = _record(_key(Directive.ALLOW, Directive.DISALLOW), rf"({_PATTERN_START}.*)")
 RULE_ALLOWS = _record(f"(?:({_key(Directive.ALLOW)})|{_key(Directive.DISALLOW)})", _PATTERN_START)
+
+# Without any of these, a text has no group and no sitemap.
+_NEEDED = (RECORDS[Directive.USER_AGENT], RECORDS[Directive.SITEMAP], RULE_VALUE)
+
+
+def has_record(text: str) -> bool:
+    """Whether the text, as `searchable` has it, has a user-agent line, a sitemap, or a rule that can match."""
+    return any(record.search(text) for record in _NEEDED)
+
 
 _COMMENT = re.compile("#.*")
 
