@@ -19,10 +19,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from doc_pages import PAGES, README, ROOT, marked
 from forked import run_python
 from installed_scrapy import TIMEOUT, as_now
 
-ROOT = Path(__file__).parents[1]
 # A proxy that nobody is: the crawl needs no network, and what a machine says of its own may not break it.
 ENVIRONMENT = {**os.environ, "http_proxy": "http://127.0.0.1:9"}
 MOST = 30  # seconds for a crawl and all that it started
@@ -124,15 +124,14 @@ def evidence_folder() -> Path:
 
 def evidence_commands() -> list[list[str]]:
     """All of docs/evidence.md, with its files in a folder."""
-    page = (ROOT / "docs" / "evidence.md").read_text("utf-8")
-    blocks = re.findall(r"<!-- \w+-commands? -->\n```sh\n(.*?)```", page, re.DOTALL)
-    text = re.sub(r"(robots[-*]*\.warc\.gz|\w+\.jsonl)", rf"{evidence_folder()}/\1", "".join(blocks))
+    blocks = marked("evidence-commands") + marked("refusals-command") + marked("archive-commands")
+    text = re.sub(r"(robots[-*]*\.warc\.gz|\w+\.jsonl)", rf"{evidence_folder()}/\1", blocks)
     return [shlex.split(line) for line in text.splitlines()]
 
 
 FOR_TRAINING = "tour -s REP_PURPOSES=train-ai"
 CAUTIOUS = "tour -s REP_STATUS_POLICY=cautious"
-(DRY_RUN,) = re.findall(r"`../.venv/bin/scrapy crawl (tour .*)`", (ROOT / "README.md").read_text("utf-8"))
+(DRY_RUN,) = re.findall(r"`../.venv/bin/scrapy crawl (tour .*)`", README)
 SPIDERS = (
     *("tour", "tour_as_guest", "tour_builtin", DRY_RUN, CAUTIOUS),
     *(FOR_TRAINING, f"{FOR_TRAINING} -s REP_PURPOSES_REFUSE=True"),
@@ -168,14 +167,12 @@ def test_the_log_is_three_warnings(spider: str) -> None:
 
 @pytest.mark.parametrize(("spider", "mark"), [("tour", "example-output"), ("tour_builtin", "builtin-output")])
 def test_the_readme_shows_what_it_prints(spider: str, mark: str) -> None:
-    readme, printed = (ROOT / "README.md").read_text("utf-8"), crawled(spider).stdout
-    assert f"<!-- {mark} -->\n```text\n{as_now(printed)}```\n" in readme
+    assert as_now(crawled(spider).stdout) == marked(mark)
 
 
 def test_what_pages_may_be_used_for() -> None:
-    page = (ROOT / "docs" / "usage.md").read_text("utf-8")
-    assert f"<!-- usage-output -->\n```text\n{as_now(crawled(FOR_TRAINING).stdout)}```\n" in page
-    assert f"`scrapy crawl {FOR_TRAINING}`" in page
+    assert as_now(crawled(FOR_TRAINING).stdout) == marked("usage-output")
+    assert f"`scrapy crawl {FOR_TRAINING}`" in PAGES["docs/usage.md"]
     refused = crawled(f"{FOR_TRAINING} -s REP_PURPOSES_REFUSE=True").stdout
     assert re.findall(r"(/\w+/) +((?:line \d+|header), Content-\S+: .*)", refused) == [
         ("/archive/", "line 8, Content-Usage: /archive/ train-ai=n"),
@@ -183,12 +180,6 @@ def test_what_pages_may_be_used_for() -> None:
         ("/archive/", "line 8, Content-Usage: /archive/ train-ai=n"),
     ]
     assert "8 pages refused" in refused
-
-
-def evidence_block(mark: str) -> str:
-    page = (ROOT / "docs" / "evidence.md").read_text("utf-8")
-    (text,) = re.findall(rf"<!-- {mark} -->\n```text\n(.*?)```", page, re.DOTALL)
-    return str(text)
 
 
 def test_the_worked_example_of_evidence() -> None:
@@ -199,9 +190,9 @@ def test_the_worked_example_of_evidence() -> None:
     assert recheck.stderr.startswith("13 URLs: 13 allowed; ")
     items = [json.loads(line) for line in (folder / "items.jsonl").read_text("utf-8").splitlines()]
     (item,) = (item["robots"] for item in items if item["page"].endswith("/catalogue.pdf"))
-    assert as_elsewhere(json.dumps(item)) == as_elsewhere(json.dumps(json.loads(evidence_block("evidence-item"))))
+    assert as_elsewhere(json.dumps(item)) == as_elsewhere(json.dumps(json.loads(marked("evidence-item"))))
     assert sorted(as_elsewhere(refusals.stdout).splitlines()) == sorted(
-        as_elsewhere(evidence_block("refusals-output")).splitlines()
+        as_elsewhere(marked("refusals-output")).splitlines()
     )
     assert (refusals.returncode, at.returncode, now.returncode) == (3, 3, 3), "nobody answers any longer"
     assert "the archive has nothing of http://127.0.0.1:8002" in at.stdout

@@ -9,10 +9,10 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from doc_pages import README, ROOT, marked
 from processes import crawled
 from redis_server import BINARY, MISSING, RedisServer
-from test_docs import README, marked
-from test_example_project import MOST, NOT_IN_GROUPS_OF_ITS_OWN, ROOT, TOUR, Ended
+from test_example_project import MOST, NOT_IN_GROUPS_OF_ITS_OWN, TOUR, Ended
 from web import RULES, Web
 
 pytestmark = pytest.mark.ecosystem

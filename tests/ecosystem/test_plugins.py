@@ -20,9 +20,9 @@ from urllib.request import urlopen
 
 import pytest
 from crawling import crawl
+from doc_pages import marked
 from processes import Ended, crawl_process, crawled
 from pytest_twisted import ensureDeferred
-from test_docs import marked
 from web import RULES, Route, Site, Web, answer, redirect
 
 pytestmark = pytest.mark.ecosystem

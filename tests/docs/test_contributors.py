@@ -1,0 +1,63 @@
+"""docs/architecture.md and docs/internals.md list what is in the package."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from doc_pages import ROOT, first_names, marked, names, table
+from test_imports import LAYERS
+
+import scrapy_rep
+from scrapy_rep.scrapy_internals.fallbacks import COSTS
+
+PACKAGE = ROOT / "scrapy_rep"
+INTERNALS = PACKAGE / "scrapy_internals"
+
+
+def test_every_module_is_in_the_map() -> None:
+    said: list[str] = []
+    folders: list[str] = []
+    for line in marked("modules").splitlines():
+        name = line.split()[0]
+        folders = [*folders[: (len(line) - len(line.lstrip())) // 2], name]
+        said += [] if name.endswith("/") else ["".join(folders)]
+    modules = [path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py" or path.parent == PACKAGE]
+    assert sorted(said) == sorted(path.relative_to(ROOT).as_posix() for path in modules)
+
+
+def test_the_package_speaks_of_modules_that_are_there() -> None:
+    """Such as `cache.resolver`, or `storage.STORAGES`."""
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
+    said = [name.split(".") for name in re.findall(r"`(\w+\.[\w.]+)`", scrapy_rep.__doc__ or "")]
+    paths = [PACKAGE.joinpath(*parts) for parts in said if parts[0] in rooms]
+    assert len(paths) > 10
+    for path in paths:
+        home = (
+            path.parent.with_suffix(".py") if path.parent.with_suffix(".py").is_file() else path.parent / "__init__.py"
+        )
+        is_there = path.is_dir() or path.with_suffix(".py").is_file() or path.name in home.read_text("utf-8")
+        assert is_there, path
+
+
+def test_the_layers() -> None:
+    assert [tuple(line.split(", ")) for line in marked("layers").splitlines()] == list(LAYERS)
+
+
+def test_what_is_used_of_scrapys_internals() -> None:
+    ours = {path.name for path in INTERNALS.glob("*.py")} - {"__init__.py", "compat.py", "fallbacks.py"}
+    assert set(first_names("internals")) == ours
+    code = "".join(path.read_text("utf-8") for path in INTERNALS.glob("*.py"))
+    parts = {name.rpartition(".")[2] for cells in table("internals") for name in names(cells[1])}
+    assert [part for part in parts if part not in code] == []
+
+
+def test_what_a_crawl_loses_without_a_part_of_scrapy() -> None:
+    assert {names(cells[0])[0]: cells[1] for cells in table("fallbacks")} == dict(COSTS)
+
+
+def test_what_older_releases_of_scrapy_do_not_have() -> None:
+    body = ast.parse((INTERNALS / "compat.py").read_text("utf-8")).body
+    ours = [ast.unparse(node.target) for node in body if isinstance(node, ast.AnnAssign)]
+    ours += [node.name for node in body if isinstance(node, ast.FunctionDef)]
+    assert first_names("compat") == ours

@@ -1,0 +1,171 @@
+"""Every script, settings block and command of README and docs does what the page says."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawling import ADDON, Crawl, Time, crawl, with_clock
+from doc_pages import BLOCKS, EXAMPLE, Block, blocks, marked
+from forked import run_python
+from pytest_twisted import ensureDeferred
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+from web import Site, Web, answer
+
+from scrapy_rep import RepDecodingMiddleware, RepMiddleware
+
+DOWN = "https://down.example.com"
+SETTINGS = blocks("python", "settings")
+
+
+def settings_with(*parts: str) -> Block:
+    """The first block of settings that has all of this in it."""
+    return next(block for block in SETTINGS if all(part in block.text for part in parts))
+
+
+@pytest.mark.parametrize("script", blocks("python"), ids=str)
+def test_scripts_print_what_stands_below_them(script: Block, web: Web, tmp_path: Path) -> None:
+    # The robots.txt is the README's own, and names a sitemap; the address is that of the test web.
+    site = web.robots(marked("robots.txt"))
+    if "Sitemap" in script.text:
+        page = f"<urlset><url><loc>{site.url('/news')}</loc></url></urlset>"
+        robots = f"{marked('robots.txt')}\nSitemap: {site.url('/sitemap.xml')}\n"
+        site.change("/robots.txt", answer(robots))
+        site.change("/sitemap.xml", answer(page, headers={"Content-Type": "text/xml"}))
+    file = tmp_path / "script.py"
+    file.write_text(script.text.replace(EXAMPLE, site.origin), "utf-8")
+    done = run_python(str(file))
+    assert (done.returncode, done.stderr) == (0, "")
+    printed = done.stdout.replace(site.origin, EXAMPLE).splitlines()
+    # Two crawls at once end in any order.
+    assert sorted(printed) == sorted(script.following.text.splitlines())
+
+
+# Settings.
+
+
+async def crawl_with(block: Block, site: Site, *urls: str, **settings: Any) -> Crawl:
+    """A crawl with the block's settings; the add-on is on unless they say how robots.txt is obeyed."""
+    variables: dict[str, Any] = {}
+    exec(block.text.replace(EXAMPLE, site.origin), variables)
+    ours = {name: value for name, value in variables.items() if name.isupper()}
+    return await crawl(*urls, robots={**({} if "ROBOTSTXT_OBEY" in ours else ADDON), **ours, **settings})
+
+
+def log_below(block: Block) -> list[str]:
+    """The lines of the log that the page shows before its next block of settings."""
+    for other in BLOCKS[block.number + 1 :]:
+        if other.page != block.page or other.mark == "settings":
+            break
+        if other.mark == "log":
+            return other.text.splitlines()
+    return []
+
+
+@pytest.mark.parametrize("block", SETTINGS, ids=str)
+@ensureDeferred
+async def test_settings_do_what_is_said_and_log_what_is_shown(
+    block: Block, web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where a crawl outside of a project keeps its files
+    site, down = web.robots(marked("robots.txt")), web.robots(answer(status=503))
+    log = log_below(block)
+    urls = [site.url("/"), site.url("/private/diary")] + [down.url("/")] * any(DOWN in line for line in log)
+    # By a clock that waits for no outage, and with the default settings where the log shows one.
+    clocked = {**with_clock(Time()), "REP_UNREACHABLE_WAIT": 30, "REP_FETCH_RETRIES": 1} if len(urls) > 2 else {}
+    result = await crawl_with(block, site, *urls, **clocked)
+    refuses_nothing = "REP_SHADOW" in block.text or "REP_EXEMPT" in block.text or "NewsBot" in block.text
+    assert sorted(result.pages) == (urls[:2] if refuses_nothing else urls[:1])
+    assert sorted({**result.refused, **result.failed}) == sorted(set(urls) - set(result.pages))
+    lines = [
+        f"[{record.name}] {record.levelname}: {record.getMessage()}".replace(site.origin, EXAMPLE).replace(
+            down.origin, DOWN
+        )
+        for record in result.log
+    ]
+    assert [line for line in log if line not in lines] == []
+    warnings = [line for line in lines if re.match(r"\[\S+\] (WARNING|ERROR|CRITICAL)", line)]
+    assert [line for line in warnings if line not in log] == []
+
+
+@pytest.mark.parametrize("block", [SETTINGS[0], settings_with("DOWNLOADER_MIDDLEWARES")], ids=str)
+@ensureDeferred
+async def test_by_hand_is_the_same_as_the_add_on(block: Block, web: Web) -> None:
+    site = web.robots("")
+    crawler = (await crawl_with(block, site, site.url("/"))).crawler
+    there = (crawler.get_downloader_middleware(m) for m in (RepMiddleware, RepDecodingMiddleware, RobotsTxtMiddleware))
+    assert [middleware is not None for middleware in there] == [True, True, False]
+    assert crawler.settings["DOWNLOAD_HANDLERS"] == {"ftp": "scrapy_rep.fetching.ftp.RepFTPDownloadHandler"}
+
+
+@pytest.mark.parametrize(
+    ("status", "access"),
+    [(403, "restricted"), (401, "unavailable"), (521, "unavailable"), (530, "unreachable"), (445, "unreachable")],
+)
+@ensureDeferred
+async def test_a_policy_of_ones_own(web: Web, status: int, access: str) -> None:
+    site = web.robots(answer(status=status))
+    result = await crawl_with(settings_with("REP_STATUS_POLICY", "range"), site, site.url("/"))
+    assert result.stats[f"rep/access/{access}"] == 1
+
+
+@ensureDeferred
+async def test_what_is_known_outlives_the_crawl(web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    site = web.robots("")
+    for _ in range(2):
+        await crawl_with(settings_with("REP_STORAGE"), site, site.url("/"))
+    assert len(site.robots_requests) == 1
+    assert (tmp_path / "robots.db").exists()
+
+
+@ensureDeferred
+async def test_the_matching_alone_still_fails_open(web: Web) -> None:
+    site = web.robots(answer(status=503))
+    result = await crawl_with(settings_with("ROBOTSTXT_PARSER"), site, site.url("/"))
+    assert list(result.pages) == [site.url("/")]
+
+
+@pytest.mark.parametrize(("delay", "kind"), [(0.1, "obeyed"), (11, "capped")])
+@ensureDeferred
+async def test_crawl_delay(web: Web, delay: float, kind: str) -> None:
+    site = web.robots(f"user-agent: *\ncrawl-delay: {delay}\ndisallow: /\n")  # so that no page waits its 10 seconds
+    result = await crawl_with(settings_with("REP_CRAWL_DELAY_MAX"), site, site.url("/"))
+    assert result.stats[f"rep/crawl_delay/{kind}"] == 1
+
+
+# Commands.
+
+
+def run_scrapy(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return run_python("-m", *arguments, cwd=folder)
+
+
+@pytest.mark.parametrize("block", blocks("sh", "command"), ids=str)
+def test_the_command_prints_what_stands_below_it(block: Block, web: Web, tmp_path: Path) -> None:
+    site = web.robots(marked("robots.txt"))
+    for name in ("robots.txt", "urls.txt", "new.txt"):
+        (tmp_path / name).write_text(marked(name), "utf-8")
+    done = run_scrapy(shlex.split(block.text.replace(EXAMPLE, site.origin)), tmp_path)
+    assert done.stderr == "" or "--input" in block.text, "else it is a summary, with the time that it took"
+    assert done.stdout.replace(site.origin, EXAMPLE) == block.following.text
+    refused_or_changed = re.search(r"^(?: *|now )refused\b", done.stdout, re.MULTILINE)
+    assert done.returncode == (1 if refused_or_changed else 0)
+
+
+def test_the_storage_is_listed_and_forgotten(web: Web, tmp_path: Path) -> None:
+    site = web.robots(marked("robots.txt"))
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = settings\n")
+    (tmp_path / "settings.py").write_text(f"{SETTINGS[0].text}\n{settings_with('REP_STORAGE').text}")
+    cached, forget = (
+        shlex.split(line.replace(EXAMPLE, site.origin)) for line in marked("storage-commands").splitlines()
+    )
+    run_scrapy(["scrapy", "robots", site.url("/")], tmp_path)
+    assert (tmp_path / ".scrapy" / "robots.db").exists()
+    assert site.origin in run_scrapy(cached, tmp_path).stdout
+    assert "forgotten" in run_scrapy(forget, tmp_path).stdout
+    assert site.origin not in run_scrapy(cached, tmp_path).stdout

@@ -1,0 +1,262 @@
+"""Every table of README and docs says what a crawl, the command or a public name does."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawling import Time, crawl, with_clock
+from doc_pages import EXAMPLE, PAGES, ROOT, blocks, first_names, marked, names, table
+from forked import run_python
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response, TextResponse
+from scrapy.utils.httpobj import urlparse_cached
+from web import Web
+
+import scrapy_rep
+from scrapy_rep import RobotsTxt, Verdict, signals
+from scrapy_rep.settings import SETTINGS
+from scrapy_rep.stats import STATS
+from scrapy_rep.storage import STORAGES
+
+CODE = "".join(path.read_text("utf-8") for path in ROOT.glob("scrapy_rep/**/*.py"))
+DEFAULTS = {
+    **{name: setting.default for name, setting in SETTINGS.items()},
+    "ROBOTSTXT_OBEY": True,
+    "ROBOTSTXT_USER_AGENT": None,
+}
+
+# docs/answers.md
+
+
+class StatusByHost:
+    """A download handler: the robots.txt of `http://404.example` answers 404."""
+
+    lazy = False
+
+    async def download_request(self, request: Request) -> Response:
+        status = int((urlparse_cached(request).hostname or "").partition(".")[0])
+        return TextResponse(request.url, status=status, body=b"User-agent: *\nDisallow:\n", request=request)
+
+    async def close(self) -> None:
+        pass
+
+
+async def answered(statuses: Iterable[int], **settings: Any) -> dict[int, tuple[str, str]]:
+    """Status -> the access result, and when robots.txt is fetched again."""
+    found: dict[int, tuple[str, str]] = {}
+    time = Time()
+    words = {5: "5 seconds, doubling, at most an hour", 24 * 3600: "24 hours"}
+
+    def fetched(origin: Any, info: Any) -> None:
+        seconds = info.fetch_again_at - time.now
+        found[int(origin.host.partition(".")[0])] = info.access.value, words.get(seconds, str(seconds))
+
+    def prepare(crawler: Crawler) -> None:
+        crawler.signals.connect(fetched, signal=signals.robots_fetched, weak=False)
+
+    urls = [f"http://{status}.example/" for status in statuses]
+    settings = {**with_clock(time), "DOWNLOAD_HANDLERS": {"http": StatusByHost}, "LOG_LEVEL": "ERROR", **settings}
+    await crawl(*urls, prepare=prepare, settings=settings)
+    return found
+
+
+def statuses_in(text: str) -> set[int]:
+    ranges = re.findall(r"\b(\d{3})(?:-(\d{3}))?\b", text)
+    return {status for first, last in ranges for status in range(int(first), int(last or first) + 1)}
+
+
+def statuses_of(cell: str) -> set[int]:
+    """`400-499 but not 407, 429`."""
+    held, _, excepted = cell.partition(" but not ")
+    return statuses_in(held) - statuses_in(excepted)
+
+
+@ensureDeferred
+async def test_each_status_does_what_its_row_says() -> None:
+    rows = [(statuses_of(cells[0]), cells[1], cells[3].partition(", or sooner")[0]) for cells in table("answers")]
+    (other,) = ((cells[1], cells[3]) for cells in table("answers") if cells[0].endswith("any other status"))
+    said = {status: (access, again) for held, access, again in rows for status in held if access != "redirect"}
+    asked = {*said, 300, 304, 305, 600, 700, 999}
+    assert sum(len(held) for held, access, _ in rows if access != "redirect") == len(said), "one row for each"
+    assert await answered(asked) == {status: said.get(status, other) for status in asked}
+
+
+@ensureDeferred
+async def test_the_cautious_policy() -> None:
+    said = {status: cells[1] for cells in table("cautious") for status in statuses_of(cells[0])}
+    found = await answered(said, REP_STATUS_POLICY="cautious")
+    assert {status: access for status, (access, _) in found.items()} == said
+    assert [cells[2] for cells in table("cautious") if cells[2] not in CODE] == []
+
+
+def test_the_reasons_and_their_words() -> None:
+    reasons = type(RobotsTxt.parse(b"").verdict(EXAMPLE, "ExampleBot").reason)
+    verdicts = [(reason.name, Verdict(True, reason), Verdict(False, reason)) for reason in reasons]
+    words = [[name, allowed.words, refused.words, allowed.source] for name, allowed, refused in verdicts]
+    assert [[*names(cells[0]), *cells[1:]] for cells in table("reasons")] == words
+
+
+# docs/settings.md, docs/limits.md, docs/stats.md
+
+
+def test_every_setting_has_a_row_a_heading_and_its_default() -> None:
+    rows = {names(cells[0])[0]: ast.literal_eval(names(cells[1])[0]) for cells in table("settings-table")}
+    sections = re.findall(r"^## ((?:REP|ROBOTSTXT)_\w+)\n\nDefault: `(.*)`$", PAGES["docs/settings.md"], re.MULTILINE)
+    assert rows == DEFAULTS
+    assert {name: ast.literal_eval(default) for name, default in sections} == DEFAULTS
+
+
+def test_the_storage_addresses() -> None:
+    assert {address.partition(":")[0] for address in first_names("storages")} == set(STORAGES)
+
+
+def test_the_limits() -> None:
+    for what, limit in table("limits"):
+        (number,) = re.findall(r"\), ([\d,]+)", limit) if names(limit) else [""]
+        unit = 1024 if "KiB" in limit else 2**20 if "MiB" in limit else 1
+        assert not number or int(number.replace(",", "")) * unit == DEFAULTS[names(limit)[0]], what
+
+
+@pytest.mark.parametrize(
+    ("page", "words", "code"),
+    [
+        ("answers", "In the last tenth", "LAST_TENTH = 0.1"),
+        ("evidence", "up to 30 seconds", "CLOSING = 30"),
+        ("evidence", "At most 64 MiB", "MAX_QUEUED = 64 * 2**20"),
+        ("evidence", "`robots_archive_failed`", 'REASON = "robots_archive_failed"'),
+        ("limits", "256 KiB", "MAX_OCTETS = 256 * 1024"),
+        ("limits", "the first one of each of 10,000 origins", "MAX_ORIGINS = 10_000"),
+        ("limits", "1,000 slow ones", "MAX_SLOW = 1_000"),
+        ("settings", "at the latest after two seconds", "SLOW_AFTER_MIN, SLOW_AFTER_MAX = 0.1, 2"),
+        ("settings", "four times as\nlong as usual", "SLOW_FACTOR = 4"),
+        ("settings", "follows after one second", "RETRY_DELAY = 1"),
+        ("spiders", "for the first ten outages", "WARNED_ORIGINS = 10"),
+        ("storage", "over after ten seconds", "LEASE_SECONDS = 10"),
+        ("storage", "within five seconds", "DEADLINE = 5"),
+        ("usage", "At most 65,536 bytes of such lines", "MAX_READ = 65_536"),
+    ],
+)
+def test_numbers_in_words(page: str, words: str, code: str) -> None:
+    """They stand somewhere in the code, wherever that is by now."""
+    assert words in PAGES[f"docs/{page}.md"]
+    assert re.search(rf"^{re.escape(code)}(\.0)?(?!\w)", CODE, re.MULTILINE)
+
+
+def test_the_stats() -> None:
+    assert {names(cells[0])[0]: cells[1] for cells in table("stats-table")} == dict(STATS)
+
+
+# docs/command.md
+
+
+def test_the_options_of_the_command() -> None:
+    printed = run_python("-m", "scrapy", "robots", "--help").stdout
+    own = printed.partition("Global Options")[0]
+    options = set(re.findall(r"^ +(?:-\w(?: \w+)?, )?(--[a-z]+)", own, re.MULTILINE)) - {"--help"}
+    assert {option.split()[0] for option in first_names("options-table") if option.startswith("--")} == options
+
+
+def test_the_exit_statuses(tmp_path: Path) -> None:
+    (tmp_path / "robots.txt").write_text(marked("robots.txt"), "utf-8")
+    statuses = {
+        run_python("-m", "scrapy", "robots", *arguments, cwd=tmp_path).returncode
+        for arguments in (["--file", "robots.txt", path] for path in ("/", "/private/", "no URL", "--nonsense"))
+    }
+    assert {int(cells[0]) for cells in table("exit-status")} == statuses
+
+
+def test_every_key_of_the_json_is_in_its_table() -> None:
+    (printed,) = (json.loads(block.following.text) for block in blocks("sh", "command") if "--json" in block.text)
+    assert first_names("json-table") == [*printed, "scrapy", "forgotten", "when", "robots_txt"]
+
+
+# docs/signals.md, docs/spiders.md, docs/evidence.md, docs/usage.md, docs/api.md
+
+
+@ensureDeferred
+async def test_the_signals_and_their_arguments(web: Web) -> None:
+    ours = {name: signal for name, signal in vars(signals).items() if type(signal) is object}
+    ours["robots_parsed"] = signals.robots_parsed
+    sent: dict[str, dict[str, Any]] = {}
+
+    def prepare(crawler: Crawler) -> None:
+        for name, signal in ours.items():
+
+            def receiver(name: str = name, **arguments: Any) -> None:
+                sent[name] = {key: value for key, value in arguments.items() if key not in {"signal", "sender"}}
+
+            crawler.signals.connect(receiver, signal=signal, weak=False)
+
+    await crawl(web.robots(marked("robots.txt")).url("/private/diary"), prepare=prepare)
+    said = {
+        names(cells[0])[0]: {name for name in names(cells[2]) if name.islower()} for cells in table("signals-table")
+    }
+    ((parsed, arguments),) = ((names(cells[0])[0], names(cells[1])) for cells in table("scrapys-signal"))
+    has = [text.partition("(")[0] for text in arguments if text not in {*sent[parsed], "RobotsTxt"}]
+    said[parsed] = {text for text in arguments if text in sent[parsed]}
+    assert said == {name: set(values) for name, values in sent.items()}
+    assert set(sent) == set(ours)
+    assert [name for name in has if not hasattr(sent[parsed]["robotparser"], name)] == []
+
+
+def test_the_request_meta() -> None:
+    assert [name for name in first_names("request-meta") if f'"{name}"' not in CODE] == []
+
+
+@ensureDeferred
+async def test_the_keys_of_evidence(web: Web) -> None:
+    url = web.robots(marked("robots.txt")).url("/")
+    (response,) = (await crawl(url, settings={"REP_EVIDENCE": True})).pages.values()
+    assert first_names("evidence-keys") == [*response.meta["robots"], "referrer", "dry_run"]
+
+
+def test_the_categories_of_use() -> None:
+    for cells in table("categories"):
+        (category,) = names(cells[0])
+        for directive, no, spelling in [
+            *(("Content-Usage", "n", name) for name in names(cells[1])),
+            *(("Content-Signal", "no", name) for name in names(cells[2])),
+        ]:
+            # What allows less than it says no to it.
+            statement = "use=immediate" if "=" in spelling else f"{spelling}={no}"
+            robots = RobotsTxt.parse(f"User-agent: *\n{directive}: {statement}\n".encode())
+            assert robots.usage(f"{EXAMPLE}/", "ExampleBot")[category] is False
+        assert cells[3] in CODE
+    (listed,) = re.findall(r"a list of some of (.*)", SETTINGS["REP_PURPOSES"].cure)
+    assert first_names("categories") == re.findall(r"'([^']+)'", listed)
+
+
+def test_the_public_names() -> None:
+    assert sorted(first_names("public-names")) == sorted(scrapy_rep.__all__)
+
+
+# docs/other-plugins.md, docs/benchmarks.md, README.md
+
+
+def test_the_plugins() -> None:
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    (extra,) = re.findall(r"^ecosystem = \[(.*?)\n\]$", text, re.DOTALL | re.MULTILINE)
+    assert sorted(names(cells[0])[0] for cells in table("plugins")) == sorted(re.findall(r'"([\w-]+)', extra))
+
+
+def test_the_benchmarks_are_there() -> None:
+    for command in first_names("benchmarks"):
+        assert (ROOT / command.split()[1]).is_file(), command
+
+
+def test_the_readmes_figures_are_those_of_the_benchmarks() -> None:
+    assert [row for row in table("speed") if row not in table("figures")] == []
+
+
+@pytest.mark.parametrize("row", table("comparison"), ids=lambda row: row[0])
+def test_each_row_of_the_comparison_has_a_test(row: list[str]) -> None:
+    tests = (ROOT / "tests" / "test_comparison.py").read_text("utf-8")
+    assert f'"""{row[0][0].upper()}{row[0][1:]}."""' in tests

@@ -1,0 +1,72 @@
+"""README.md and docs/*.md as tests read them: fenced blocks and tables, found by the HTML comment above them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text("utf-8")
+    for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/*.md"))]
+}
+README = PAGES["README.md"]
+EXAMPLE = "https://example.com"
+"""The site of the examples. Tests put a site of the test web in its place."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block, and the mark in the comment above it."""
+
+    page: str
+    mark: str
+    language: str
+    text: str
+    number: int
+
+    @property
+    def following(self) -> Block:
+        return BLOCKS[self.number + 1]
+
+    def __str__(self) -> str:
+        """For test ids."""
+        return f"{self.page}-{self.number}"
+
+
+_BLOCK = r"(?:<!-- (?P<mark>\S+) -->\n)?^```(?P<language>\S+)\n(?P<text>.*?)^```$"
+_FOUND = [(page, m) for page, text in PAGES.items() for m in re.finditer(_BLOCK, text, re.MULTILINE | re.DOTALL)]
+BLOCKS = [Block(page, m["mark"] or "", m["language"], m["text"], n) for n, (page, m) in enumerate(_FOUND)]
+
+
+def blocks(language: str, mark: str = "") -> list[Block]:
+    return [block for block in BLOCKS if (block.language, block.mark) == (language, mark)]
+
+
+def marked(mark: str) -> str:
+    """The text of the one block with that mark."""
+    (block,) = (block for block in BLOCKS if block.mark == mark)
+    return block.text
+
+
+def prose(page: str) -> str:
+    """Without fenced blocks."""
+    return re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.MULTILINE | re.DOTALL)
+
+
+def table(mark: str) -> list[list[str]]:
+    """The cells of each row of the table below that mark, without the header."""
+    (page,) = (page for page in PAGES.values() if f"<!-- {mark} -->\n|" in page)
+    _header, _line, *rows = page.partition(f"<!-- {mark} -->\n")[2].partition("\n\n")[0].splitlines()
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]] for row in rows]
+
+
+def names(cell: str) -> list[str]:
+    """What stands in backticks."""
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def first_names(mark: str) -> list[str]:
+    """What stands in backticks in the first column."""
+    return [name for cells in table(mark) for name in names(cells[0])]
