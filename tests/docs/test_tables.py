@@ -152,6 +152,11 @@ def test_numbers_in_words(page: str, words: str, code: str) -> None:
 
 def test_the_stats() -> None:
     assert {names(cells[0])[0]: cells[1] for cells in table("stats-table")} == dict(STATS)
+    code = CODE.replace((ROOT / "scrapy_rep" / "stats.py").read_text("utf-8"), "")
+    counted = [
+        stat for stat in STATS if f'"{stat}"' in code or f'"{stat.split("/")[0]}/{stat.split("/")[1]}/{{' in code
+    ]
+    assert counted == list(STATS), "crawling.py says of each crawl that it counts nothing else"
 
 
 # docs/command.md

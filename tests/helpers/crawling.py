@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,11 +19,14 @@ from web import Site
 
 from scrapy_rep import ForbiddenByRobots, RepMiddleware
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.stats import STATS
 
 ADDON = {"ADDONS": {"scrapy_rep.Addon": 500}}
 BUILTIN = {"ROBOTSTXT_OBEY": True}
 # No test asks for a robots.txt twice, or waits for one to come back, unless it is about that.
 QUIET = {"REP_FETCH_RETRIES": 0, "REP_UNREACHABLE_WAIT": 0, "TELNETCONSOLE_ENABLED": False, "RETRY_ENABLED": False}
+# What is filled in: a status, an exception's type, a category of use.
+LISTED = re.compile("|".join(re.sub(r"N$|TYPE$|PURPOSE", r"[^/]+", re.escape(stat)) for stat in STATS))
 DENIED = "Nothing was crawled, because every start request"
 
 
@@ -155,6 +159,8 @@ async def crawl(
     finally:
         logging.getLogger().removeHandler(handler)
     result.stats = result.crawler.stats.get_stats()
+    ours = [stat for stat in result.stats if stat.startswith(("rep/", "robotstxt/"))]
+    assert [stat for stat in ours if not LISTED.fullmatch(stat)] == [], "these are not in STATS, nor in docs/stats.md"
     return result
 
 
