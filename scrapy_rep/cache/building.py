@@ -24,4 +24,7 @@ def resolver_of(crawler: Crawler, settings: RepSettings, downloads: UncountedDow
     fetcher = Fetcher(crawler, settings, under_way=downloads.fetch, is_on_wire=downloads.is_on_wire, now=clock.now)
     shared_store = None if store is None else SharedStore(CircuitBreaker(store, count, clock.monotonic), settings)
     parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
-    return Resolver(FetchTools(settings, fetcher.fetch, memory, shared_store, clock, count, crawler.signals, parsed))
+    tools = FetchTools(
+        settings, fetcher.fetch, fetcher.slow, memory, shared_store, clock, count, crawler.signals, parsed
+    )
+    return Resolver(tools)

@@ -49,6 +49,8 @@ class FetchTools:
 
     settings: RepSettings
     fetch: Fetch
+    slow_fetches: Callable[[], int]
+    """How many are slow on the wire."""
     memory: Memory
     shared_store: SharedStore | None
     """None where nothing is kept beyond the crawl."""
@@ -92,10 +94,11 @@ class OriginFetch:
         resolve_redirect: Callable[[OriginFetch, Origin], Awaitable[RobotsPolicy | Elsewhere]],
         ended: Callable[[OriginFetch], None],
         *,
+        pausing: Callable[[int], None],
         redirected_from: OriginFetch | None = None,
     ) -> None:
         """`trigger`: the request that needs the origin's robots.txt; or one of another origin, whose fetch was
-        redirected here."""
+        redirected here. `pausing` gets 1 when it begins to pause in an outage, and -1 when the pause ends."""
         self.origin = origin
         self.trigger = trigger
         self.depth: int = redirected_from.depth + 1 if redirected_from is not None else 0
@@ -105,6 +108,7 @@ class OriginFetch:
         self._tools = tools
         self._resolve_redirect = resolve_redirect
         self._ended = ended
+        self._pausing = pausing
         self._has_started = False
         self._waiters: list[Deferred[RobotsPolicy | None]] = []
         self.task: Deferred[None] | None = None
@@ -225,7 +229,11 @@ class OriginFetch:
             left = tools.limits.budget - (now - waiting_since)
             if left <= 0:
                 return policy
-            await tools.clock.sleep(min(pause, left))
+            self._pausing(1)
+            try:
+                await tools.clock.sleep(min(pause, left))
+            finally:
+                self._pausing(-1)
 
     async def _looked_up(self, entry: Entry | None, *, is_refresh: bool) -> tuple[Entry | None, bool]:
         """What is known before anybody is asked, and whether it is enough; waits where another crawler is asking."""

@@ -13,6 +13,9 @@ from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError
 
+# Times REP_FETCH_CONCURRENCY: origins whose fetch is under way, while more may begin soon.
+ROOM = 2
+
 
 class Resolver:
     """`peek` for what is known, `resolve` to wait for what is not, `refresh` for what had better be fetched again."""
@@ -22,12 +25,19 @@ class Resolver:
         self._memory = tools.memory
         self._now = tools.clock.now
         self._fetches: dict[Origin, OriginFetch] = {}
+        self._pausing = 0  # of the fetches, in an outage
         self._closing = False
 
     def peek(self, origin: Origin) -> RobotsPolicy | None:
         """What may be used at once; None where robots.txt has to be fetched first. Never starts a fetch."""
         policy = self._memory.policy(origin, self._now())
         return None if policy is None or policy.refetch is Refetch.FIRST else policy
+
+    def has_room(self) -> bool:
+        """Whether one more fetch would begin soon. Fetches that are slow on the wire or pause in an outage take no
+        room."""
+        busy = len(self._fetches) - self._pausing - self._tools.slow_fetches()
+        return busy < ROOM * self._tools.settings.fetch_concurrency
 
     def refresh(self, origin: Origin, trigger: Request) -> None:
         """Fetch the origin's robots.txt in the background, for the sake of later requests."""
@@ -69,10 +79,19 @@ class Resolver:
         fetch = self._fetches.get(origin)
         if fetch is None:
             fetch = OriginFetch(
-                origin, trigger, self._tools, self._resolve_redirect, self._forget, redirected_from=redirected_from
+                origin,
+                trigger,
+                self._tools,
+                self._resolve_redirect,
+                self._forget,
+                pausing=self._count_pausing,
+                redirected_from=redirected_from,
             )
             self._fetches[origin] = fetch
         return fetch
+
+    def _count_pausing(self, change: int) -> None:
+        self._pausing += change
 
     def _forget(self, fetch: OriginFetch) -> None:
         del self._fetches[fetch.origin]

@@ -81,6 +81,10 @@ class Fetcher:
         # By trigger: the hosts of its last answer, named and connected to.
         self._last_hosts: WeakKeyDictionary[Request, list[str]] = WeakKeyDictionary()
 
+    def slow(self) -> int:
+        """How many requests under way have been for so long that they take no turn any more."""
+        return self._turns.slow
+
     async def fetch(
         self,
         url: str,

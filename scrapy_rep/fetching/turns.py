@@ -33,7 +33,8 @@ class FetchTurns:
 
     def __init__(self, limit: int) -> None:
         self._free = limit
-        self._slow = 0
+        self.slow = 0
+        """Fetches under way that are slow."""
         self._max_slow = min(MAX_SLOW, max(int(SHARE_OF_FILES * max_open_files()) - limit, 0))
         self._usual = 0.125  # seconds that an answer takes, before there are any
         self._numbers = count()
@@ -64,7 +65,7 @@ class FetchTurns:
                 self._usual += SMOOTHING * (monotonic() - began - self._usual)
                 self._give()
             else:
-                self._slow -= 1
+                self.slow -= 1
 
     def _look_by(self, moment: float) -> None:
         # One timer for all fetches: a crawl would notice the cost of one for each.
@@ -79,8 +80,8 @@ class FetchTurns:
         self._look_at, self._timer = inf, None
         now = monotonic()
         for turn in [turn for turn in self._counted if turn.slow_from <= now]:
-            if self._slow < self._max_slow:
-                self._slow += 1
+            if self.slow < self._max_slow:
+                self.slow += 1
                 self._counted.remove(turn)
                 self._give()
         if self._counted:

@@ -1,0 +1,54 @@
+"""How many robots.txt files are fetched at a time (REP_FETCH_CONCURRENCY), and whether more would begin soon."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crawling import Crawl, CrawlSpider, crawl, is_fetching
+from pytest_twisted import ensureDeferred
+from web import RULES, Web, answer
+
+from scrapy_rep import RepMiddleware
+from scrapy_rep.scrapy_internals.compat import sleep
+
+
+class AsksForRoom(CrawlSpider):
+    """Writes down whether there is room for one more fetch, before the others begin, while they do and later."""
+
+    async def start(self) -> Any:
+        resolver = RepMiddleware.of(self.crawler)._resolver
+        self.crawl.ends.append(resolver.has_room())
+        async for request in super().start():
+            yield request
+        while len(resolver._fetches) < len(self.requests):
+            await sleep(0.005)
+        self.crawl.ends.append(resolver.has_room())
+        while not resolver.has_room():
+            await sleep(0.01)
+        self.crawl.ends.append(is_fetching(self.crawler))
+
+
+async def asked_for_room(web: Web, robots: dict[str, Any], number: int, **settings: Any) -> Crawl:
+    sites = [web.robots(robots) for _ in range(number)]
+    result = await crawl(*(site.url() for site in sites), spider=AsksForRoom, settings=settings)
+    assert len(result.pages) + len(result.refused) == number
+    return result
+
+
+@ensureDeferred
+async def test_there_is_room_for_twice_as_many_as_are_fetched_at_a_time(web: Web) -> None:
+    result = await asked_for_room(web, answer(RULES, delay=1), 3, REP_FETCH_CONCURRENCY=2)
+    assert result.ends == [True, True, True]
+
+
+@ensureDeferred
+async def test_slow_fetches_take_no_room(web: Web) -> None:
+    result = await asked_for_room(web, answer(kind="hang"), 4, REP_FETCH_CONCURRENCY=2, REP_FETCH_TIMEOUT=4)
+    assert result.ends == [True, False, True]
+
+
+@ensureDeferred
+async def test_fetches_that_pause_in_an_outage_take_no_room(web: Web) -> None:
+    down = answer(status=503, delay=0.5)
+    result = await asked_for_room(web, down, 4, REP_FETCH_CONCURRENCY=2, REP_UNREACHABLE_WAIT=2)
+    assert result.ends == [True, False, True]
