@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from types import TracebackType
 
 ROBOTS = b"User-agent: *\nDisallow: /private/\nDisallow: /*?session=\nAllow: /private/about\n"
+PAGE = b"<html><title>A page</title><p>Text.</p></html>"
 KINDS = ("page", "slow", "dead")
 """What robots.txt answers: rules at once; rules after SLOW seconds; 503."""
 SLOW = 2.0  # seconds
 
 
 class NumberedOrigins:
+    def __init__(self, robots: Sequence[bytes] = (ROBOTS,), *, latency: float = 0.0, keep_alive: bool = False) -> None:
+        """`robots`: each origin has one of them, in turn. `latency`: seconds before each answer. Without `keep_alive`
+        connections are closed, so that any number of origins needs few of them."""
+        bodies = [base64.b64encode(body).decode() for body in robots]
+        self._task = {"robots": bodies, "latency": latency, "keep_alive": keep_alive}
+
     def __enter__(self) -> NumberedOrigins:
         self._process = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._process.stdin is not None
         assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(self._task).encode() + b"\n")
+        self._process.stdin.flush()
         self._ports: dict[str, int] = json.loads(self._process.stdout.readline())
         return self
 
@@ -27,9 +39,9 @@ class NumberedOrigins:
         self._process.kill()
         self._process.communicate()
 
-    def pattern(self, kind: str) -> str:
+    def pattern(self, kind: str = "page", path: str = "/page.html") -> str:
         """For `url`; `kind`: one of KINDS."""
-        return f"http://{{}}:{self._ports[kind]}/page.html"
+        return f"http://{{}}:{self._ports[kind]}{path}"
 
     @staticmethod
     def url(pattern: str, number: int) -> str:
@@ -38,34 +50,45 @@ class NumberedOrigins:
 
 
 class _Server(asyncio.Protocol):
+    """Answers requests that each come in one piece, one after another."""
+
     kind = ""
+    robots: Sequence[bytes] = ()
+    latency = 0.0
+    keep_alive = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
-        self.received = b""
+        _, b, c, d = map(int, transport.get_extra_info("sockname")[0].split("."))
+        self.rules = self.robots[((b - 1) << 16 | c << 8 | d) % len(self.robots)]
 
     def data_received(self, data: bytes) -> None:
-        self.received += data
-        if not self.received.endswith(b"\r\n\r\n"):
-            return
-        if not self.received.startswith(b"GET /robots.txt "):
-            self.answer(200, b"<html><title>A page</title><p>Text.</p></html>", b"text/html")
-        elif self.kind == "slow":
-            asyncio.get_running_loop().call_later(SLOW, self.answer, 200, ROBOTS)
+        seconds = self.latency
+        if not data.startswith(b"GET /robots.txt "):
+            answer = 200, b"text/html", PAGE
         else:
-            self.answer(503 if self.kind == "dead" else 200, ROBOTS)
+            seconds += SLOW if self.kind == "slow" else 0.0
+            answer = 503 if self.kind == "dead" else 200, b"text/plain", self.rules
+        if seconds:
+            asyncio.get_running_loop().call_later(seconds, self.answer, *answer)
+        else:
+            self.answer(*answer)
 
-    def answer(self, status: int, body: bytes, kind: bytes = b"text/plain") -> None:
-        head = b"HTTP/1.1 %d X\r\nConnection: close\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
-        self.transport.write(head % (status, kind, len(body)) + body)
-        self.transport.close()
+    def answer(self, status: int, kind: bytes, body: bytes) -> None:
+        close = b"" if self.keep_alive else b"Connection: close\r\n"
+        head = b"HTTP/1.1 %d X\r\n%sContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
+        self.transport.write(head % (status, close, kind, len(body)) + body)
+        if not self.keep_alive:
+            self.transport.close()
 
 
 async def _serve() -> None:
+    task = json.loads(sys.stdin.readline())
+    task["robots"] = [base64.b64decode(body) for body in task["robots"]]
     ports = {}
     for kind in KINDS:
-        protocol = type(kind, (_Server,), {"kind": kind})
+        protocol = type(kind, (_Server,), {**task, "kind": kind})
         server = await asyncio.get_running_loop().create_server(protocol, "0.0.0.0", 0, backlog=4096)
         ports[kind] = server.sockets[0].getsockname()[1]
     sys.stdout.write(json.dumps(ports) + "\n")
