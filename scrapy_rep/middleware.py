@@ -17,7 +17,7 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError
 
-from scrapy_rep.cache.building import resolver_of
+from scrapy_rep.cache.resolver import resolver_of
 from scrapy_rep.clock import Clock
 from scrapy_rep.exceptions import refusal
 from scrapy_rep.exemptions import Exemptions
@@ -33,7 +33,7 @@ from scrapy_rep.extensions.report.collector import Report
 from scrapy_rep.extensions.robotstxt_denied import RobotsTxtDenied
 from scrapy_rep.extensions.sent_user_agent import SentUserAgent
 from scrapy_rep.extensions.usage_preferences import PageUsage
-from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
+from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.misconfiguration import warn_of_misconfiguration
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.lifecycle import RobotsPolicy

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from scrapy.settings import BaseSettings, default_settings
 
-from scrapy_rep.protocol.freshness import MAX_LIFETIME
+from scrapy_rep.protocol.freshness import DAY, MAX_LIFETIME
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT
@@ -254,6 +254,11 @@ class RepSettings:
     refusals: str | None = _path(".jsonl", ".jsonl.gz")
     """As above."""
     evidence: bool = _switch()
+
+    @property
+    def unreachable_for(self) -> float:
+        """Seconds of an outage after which it has been too long (RFC 9309 2.3.1.4)."""
+        return self.unreachable_days * DAY
 
     @classmethod
     def read(cls, settings: BaseSettings) -> RepSettings:

@@ -78,7 +78,7 @@ PROTOCOL = [module for module in FILES if room_of(module) == "protocol"]
 
 def test_the_reading_of_imports_itself() -> None:
     assert {"addon", "protocol.robotstxt.parser", "importlib", "typing"} <= IMPORTS["scrapy_rep"]
-    assert {"scrapy", "cache.building", "protocol.access_result"} <= IMPORTS["middleware"]
+    assert {"scrapy", "cache.resolver", "protocol.access_result"} <= IMPORTS["middleware"]
     assert {"dataclasses", "protocol.robotstxt.rules"} <= IMPORTS["protocol.robotstxt.parser"]
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from scrapy.crawler import Crawler
 
 from scrapy_rep.protocol.entry import Entry, decoded, encoded
-from scrapy_rep.protocol.lifecycle import DAY, RobotsPolicy, policy_at
+from scrapy_rep.protocol.lifecycle import RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage, storage_of
@@ -134,7 +134,7 @@ def memory_and_store(crawler: Crawler, settings: RepSettings) -> tuple[Memory, S
     memory = Memory(
         MemoryStorage(settings.memory_origins, int(settings.memory_octets - in_use)),
         in_use,
-        settings.unreachable_days * DAY,
+        settings.unreachable_for,
         settings.body_limit,
     )
     return memory, None if is_memory else storage

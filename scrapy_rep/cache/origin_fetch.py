@@ -21,7 +21,6 @@ from scrapy_rep.origin_info import origin_info
 from scrapy_rep.protocol.access_result import AccessResult, FetchEvent
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.lifecycle import (
-    DAY,
     FetchResult,
     OutageLimits,
     Refetch,
@@ -64,7 +63,7 @@ class FetchTools:
     @property
     def unreachable_for(self) -> float:
         """Seconds of an outage after which it has been too long (RFC 9309 2.3.1.4)."""
-        return self.settings.unreachable_days * DAY
+        return self.settings.unreachable_for
 
     @property
     def limits(self) -> OutageLimits:

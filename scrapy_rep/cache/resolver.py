@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList, fail
 
+from scrapy_rep.cache.memory import memory_and_store
 from scrapy_rep.cache.origin_fetch import FetchTools, OriginFetch
-from scrapy_rep.fetching.fetcher import has_own_proxy
+from scrapy_rep.cache.shared_store import SharedStore
+from scrapy_rep.clock import Clock
+from scrapy_rep.fetching.fetcher import Fetcher
 from scrapy_rep.fetching.redirects import Elsewhere
+from scrapy_rep.fetching.robots_request import has_own_proxy
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError
+from scrapy_rep.settings import RepSettings
+from scrapy_rep.storage.circuit_breaker import CircuitBreaker
 
 # Times REP_FETCH_CONCURRENCY: origins whose fetch is under way, while more may begin soon.
 ROOM = 2
@@ -121,3 +130,16 @@ class Resolver:
         if under_way is not None:
             self._tools.count("rep/redirects/shared")
         return policy
+
+
+def resolver_of(crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> Resolver:
+    """By the crawl's settings. Raises ValueError for a wrong REP_STORAGE."""
+    count = crawler.stats.inc_value
+    memory, store = memory_and_store(crawler, settings)
+    fetcher = Fetcher(crawler, settings, under_way=downloads.fetch, is_on_wire=downloads.is_on_wire, now=clock.now)
+    shared_store = None if store is None else SharedStore(CircuitBreaker(store, count, clock.monotonic), settings)
+    parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
+    tools = FetchTools(
+        settings, fetcher.fetch, fetcher.slow, memory, shared_store, clock, count, crawler.signals, parsed
+    )
+    return Resolver(tools)

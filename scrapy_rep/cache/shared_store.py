@@ -15,7 +15,6 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
 
-DAY = 24 * 3600.0  # seconds
 LEASE_SECONDS = 10.0  # seconds after which others take a dead holder's lease over
 RENEW_EVERY = 3.0  # seconds
 MAX_RENEWALS = 400  # so that no lease outlives a fetch that never ends
@@ -39,7 +38,7 @@ class SharedStore:
     def __init__(self, store: CircuitBreaker, settings: RepSettings) -> None:
         self._store = store
         self._settings = settings
-        self._unreachable_for = settings.unreachable_days * DAY
+        self._unreachable_for = settings.unreachable_for
         self._putting: set[Deferred[None]] = set()
 
     async def get(self, origin: Origin) -> Found:

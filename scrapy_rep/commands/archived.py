@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy_rep.fetching.content_decoding import UndecodableBodyError, decoded
 from scrapy_rep.protocol.entry import Entry, entry_of
-from scrapy_rep.protocol.lifecycle import DAY, Refetch, RobotsPolicy, policy_at
+from scrapy_rep.protocol.freshness import DAY
+from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.protocol.robotstxt.preferences import Purposes

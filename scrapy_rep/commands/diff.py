@@ -15,7 +15,7 @@ from scrapy_rep.commands.output import ALL_ALLOWED, COULD_NOT_TELL, SOME_REFUSED
 from scrapy_rep.commands.spiders import StoredLookup, UnknownError
 from scrapy_rep.commands.urls import Urls
 from scrapy_rep.protocol.foreign_text import MAX_RULE
-from scrapy_rep.protocol.lifecycle import DAY, policy_at
+from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.preferences import Statement
@@ -189,5 +189,5 @@ class StoredDiff(StoredLookup):
             raise ValueError(f"--diff: {exc}") from None
         # Also if its lifetime is over: it is still what the file is to be compared with.
         at = entry.stored.received_at if entry.stored is not None else self._middleware.now()
-        policy = policy_at(entry, at, self._settings.unreachable_days * DAY)
+        policy = policy_at(entry, at, self._settings.unreachable_for)
         return Side(lambda url: self._verdict(policy, url), policy.robots)

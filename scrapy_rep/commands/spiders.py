@@ -20,7 +20,7 @@ from scrapy_rep.commands.urls import Urls
 from scrapy_rep.middleware import RepMiddleware
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.entry import Entry, decoded, is_judged_by
-from scrapy_rep.protocol.lifecycle import DAY, Refetch, RobotsPolicy, policy_at
+from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict
@@ -113,7 +113,7 @@ class Lookup:
         self._policies = Memory(
             MemoryStorage(settings.memory_origins, settings.memory_octets),
             settings.memory_octets,
-            settings.unreachable_days * DAY,
+            settings.unreachable_for,
             settings.body_limit,
         )
         await self.answer_all()
@@ -277,7 +277,7 @@ class StoredLookup(Lookup):
         return entry
 
     def _policy_at(self, entry: Entry, now: float) -> RobotsPolicy:
-        return policy_at(entry, now, self._settings.unreachable_days * DAY)
+        return policy_at(entry, now, self._settings.unreachable_for)
 
     def _why_unusable(self, origin: str, policy: RobotsPolicy) -> str:
         """Why a crawl would not decide by what is stored; empty if it would."""

@@ -12,7 +12,7 @@ from scrapy.http import Response
 from scrapy.utils.asyncio import call_later
 
 from scrapy_rep.exceptions import explanation
-from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
+from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.signals import request_forbidden
 

@@ -9,7 +9,7 @@ from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import call_later
 
 from scrapy_rep.extensions.middleware_access import MiddlewareAccess
-from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
+from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.text import printable
 from scrapy_rep.user_agent import ProductTokens
 

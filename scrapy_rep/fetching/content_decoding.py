@@ -13,6 +13,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
+from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 
@@ -31,28 +32,8 @@ def _first_of(*modules: str) -> Any:
 zstd = _first_of("compression.zstd", "backports.zstd")
 brotli = _first_of("brotli", "brotlicffi")
 
-ROBOTS_TXT_REQUEST = "rep_robots_txt"
-"""The request meta key that marks our requests for a robots.txt, with a `RobotsTxtDownload`."""
-
 CHUNK = 65_536  # octets
 MAX_CODINGS = 3  # each takes another pass over the body; nobody needs more
-
-
-class RobotsTxtDownload:
-    """How much of one response has come so far, and what came."""
-
-    __slots__ = ("is_abandoned", "octets", "response")
-
-    def __init__(self) -> None:
-        self.octets = 0
-        self.is_abandoned = False
-        self.response: Response | None = None
-        """As it came, not decoded yet. It has its request."""
-
-    def taken(self) -> Response | None:
-        """The response, which is not kept any longer: the request that it has keeps this object in its meta."""
-        response, self.response = self.response, None
-        return response
 
 
 class UndecodableBodyError(Exception):

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import Any
 from urllib.parse import urljoin, urlsplit
 from weakref import WeakKeyDictionary
 
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest, StopDownload
+from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.http.cookies import CookieJar
-from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import CancelledError
 from w3lib.url import safe_url_string
 
-from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST, RepDecodingMiddleware, RobotsTxtDownload
-from scrapy_rep.fetching.http_headers import MAX_OCTETS, caching_of, retry_after
-from scrapy_rep.fetching.services import meta_for_services
+from scrapy_rep.fetching.body_limit import BodyLimit
+from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
+from scrapy_rep.fetching.http_headers import MAX_OCTETS, caching_of
+from scrapy_rep.fetching.retry_after import retry_after
+from scrapy_rep.fetching.robots_request import HAVE_TIMEOUTS, RobotsRequests, RobotsTxtDownload
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.fetching.wire_timeout import within
 from scrapy_rep.protocol.access_result import Answer
@@ -34,24 +33,6 @@ from scrapy_rep.scrapy_internals.head_limit import HeadLimit
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
 from scrapy_rep.text import printable
-
-logger = logging.getLogger("scrapy_rep")
-
-# Scrapy's middlewares and extensions leave our requests alone: we decide what an answer means.
-_UNTOUCHED = {
-    "allow_offsite": True,
-    "autothrottle_dont_adjust_delay": True,
-    "dont_merge_cookies": True,
-    "dont_obey_robotstxt": True,
-    "dont_redirect": True,
-    "dont_retry": True,
-    "download_fail_on_dataloss": False,
-}
-# The download handlers of these schemes obey `download_timeout`.
-_HAVE_TIMEOUTS = {"http", "https"}
-# A robots.txt request goes the way of the request that needs it: these are copied.
-_COPIED_HEADERS = (b"User-Agent", b"Proxy-Authorization")
-_COPIED_FOR_FTP = ("ftp_user", "ftp_password", "ftp_passive")
 
 
 class Fetcher:
@@ -73,10 +54,9 @@ class Fetcher:
         self._under_way = under_way
         self._is_on_wire = is_on_wire
         self._now = now
-        # The user wants only what HttpCacheMiddleware has.
-        self._offline = all(crawler.settings.getbool(f"HTTPCACHE_{name}") for name in ("ENABLED", "IGNORE_MISSING"))
+        self._requests = RobotsRequests(crawler, settings)
         self._turns = FetchTurns(settings.fetch_concurrency)
-        self._body_limit = _BodyLimit(crawler, settings.body_limit)
+        self._body_limit = BodyLimit(crawler)
         self._head_limit = HeadLimit(crawler)
         # By trigger: the hosts of its last answer, named and connected to.
         self._last_hosts: WeakKeyDictionary[Request, list[str]] = WeakKeyDictionary()
@@ -113,11 +93,12 @@ class Fetcher:
         self, url: str, trigger: Request, jar: CookieJar, past_cache: bool, validators: Caching | None
     ) -> tuple[Answer, Response | None]:
         """The answer, and the response as it came; None if none did."""
-        stats, download = self._crawler.stats, RobotsTxtDownload()
+        stats, download = self._crawler.stats, RobotsTxtDownload(self._settings.body_limit)
         try:
-            request = self._request(url, trigger, past_cache, download)
-            if validators is not None and not self._offline:
-                _make_conditional(request, validators)
+            request = self._requests.make(url, trigger, download, past_cache=past_cache, validators=validators)
+            if self._has_decoding_middleware:
+                # Where REP_BODY_LIMIT cuts, the first would drop the body, and the second log a WARNING.
+                request.meta.update(download_maxsize=0, download_warnsize=0)
             if len(jar):
                 jar.add_cookie_header(request)
             with self._under_way(request), self._body_limit, self._head_limit.watching(request):
@@ -140,38 +121,15 @@ class Fetcher:
         stats.inc_value(f"robotstxt/response_status_count/{_bucket(response.status)}")
         return self._answer(response, request, trigger), download.taken() or response
 
-    async def _download(self, request: Request) -> Response:
-        download = self._crawler.engine.download_async(request)
-        if urlparse_cached(request).scheme in _HAVE_TIMEOUTS:
-            return await download
-        return await within(self._settings.fetch_timeout, download, lambda: self._is_on_wire(request))
-
     @cached_property
     def _has_decoding_middleware(self) -> bool:
         return self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None
 
-    def _request(self, url: str, trigger: Request, past_cache: bool, download: RobotsTxtDownload) -> Request:
-        meta: dict[str, Any] = {
-            **_UNTOUCHED,
-            **meta_for_services(self._crawler.settings, self._settings, trigger),
-            ROBOTS_TXT_REQUEST: download,
-            "download_timeout": self._settings.fetch_timeout,
-        }
-        if self._has_decoding_middleware:
-            # Where REP_BODY_LIMIT cuts, the first would drop the body, and the second log a WARNING.
-            meta.update(download_maxsize=0, download_warnsize=0)
-        if past_cache and not self._offline:
-            meta["dont_cache"] = True
-        if has_own_proxy(trigger):
-            meta["proxy"] = trigger.meta["proxy"]
-        if url.startswith("ftp:"):
-            meta.update({key: trigger.meta[key] for key in _COPIED_FOR_FTP if key in trigger.meta})
-        # An uncompressed body can be cut anywhere and still be read.
-        request = Request(url, NO_CALLBACK, headers={"Accept-Encoding": "identity"}, meta=meta)
-        for name in _COPIED_HEADERS:
-            if name in trigger.headers:
-                request.headers[name] = trigger.headers[name]
-        return request
+    async def _download(self, request: Request) -> Response:
+        download = self._crawler.engine.download_async(request)
+        if urlparse_cached(request).scheme in HAVE_TIMEOUTS:
+            return await download
+        return await within(self._settings.fetch_timeout, download, lambda: self._is_on_wire(request))
 
     def _private_address(self, response: Response, request: Request, trigger: Request) -> str | None:
         """The private address that a public host has led to by a name; None where nothing is wrong."""
@@ -192,7 +150,7 @@ class Fetcher:
         if "dataloss" in response.flags:
             return Answer(None, reason="the connection was lost before the end of the body")
         replayed = "cached" in response.flags  # set by HttpCacheMiddleware
-        offline = replayed and self._offline
+        offline = replayed and self._requests.offline
         return Answer(
             response.status,
             response.body[: self._settings.body_limit + 1],
@@ -203,19 +161,6 @@ class Fetcher:
             replayed=replayed,
             offline=offline,
         )
-
-
-def has_own_proxy(trigger: Request) -> bool:
-    """Whether the request names a proxy of its own, which its robots.txt is fetched through."""
-    return "proxy" in trigger.meta and "_scheme_proxy" not in trigger.meta
-
-
-def _make_conditional(request: Request, validators: Caching) -> None:
-    # HttpCacheMiddleware would store a 304 as the page.
-    request.meta["dont_cache"] = True
-    for name, validator in (("If-None-Match", validators.etag), ("If-Modified-Since", validators.last_modified)):
-        if validator is not None:
-            request.headers[name] = validator.encode("latin-1")
 
 
 def _bucket(status: int) -> str:
@@ -252,59 +197,3 @@ def url_of(base: str, reference: str | bytes) -> str | None:
         return None
     # `//a\\b` has one host before that, and another one after.
     return url if urlsplit(url).netloc == urlsplit(joined).netloc else None
-
-
-class _BodyLimit:
-    """Ends a robots.txt download that passes the limit, and keeps what came.
-
-    Listens only while one is under way: Scrapy sends `bytes_received` for each chunk of each download of the crawl.
-    """
-
-    def __init__(self, crawler: Crawler, limit: int) -> None:
-        self._signals = crawler.signals
-        self._limit = limit
-        self._under_way = 0
-        self._has_warned = False
-
-    def __enter__(self) -> None:
-        if not self._under_way:
-            self._signals.connect(self._bytes_received, signal=signals.bytes_received)
-        self._under_way += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._under_way -= 1
-        if not self._under_way:
-            self._signals.disconnect(self._bytes_received, signal=signals.bytes_received)
-
-    def warn_if_too_late(self, request: Request, response: Response) -> None:
-        """Other packages' download handlers may not send `bytes_received` while a body comes."""
-        was_unreported = (
-            response.body and not request.meta[ROBOTS_TXT_REQUEST].octets and "cached" not in response.flags
-        )
-        if was_unreported and not self._has_warned and urlparse_cached(request).scheme in _HAVE_TIMEOUTS:
-            self._has_warned = True
-            logger.warning(
-                "%s came through a download handler that does not send Scrapy's signal bytes_received, so"
-                " REP_BODY_LIMIT cuts a robots.txt only after all of it was received: one without an end can fill the"
-                " memory. This is said once a crawl",
-                printable(request.url),
-            )
-
-    def abandon(self, request: Request) -> None:
-        """Nobody waits for this request any longer: close its connection as soon as an answer comes."""
-        request.meta[ROBOTS_TXT_REQUEST].is_abandoned = True
-        # Its header fields may have come already. Never disconnected, because the crawl is closing.
-        for signal in (signals.headers_received, signals.bytes_received):
-            self._signals.connect(self._received_too_late, signal=signal)
-
-    def _received_too_late(self, request: Request) -> None:
-        received = request.meta.get(ROBOTS_TXT_REQUEST)
-        if isinstance(received, RobotsTxtDownload) and received.is_abandoned:
-            raise StopDownload(fail=True)
-
-    def _bytes_received(self, data: bytes, request: Request) -> None:
-        received = request.meta.get(ROBOTS_TXT_REQUEST)
-        if isinstance(received, RobotsTxtDownload):
-            received.octets += len(data)
-            if received.octets > self._limit:
-                raise StopDownload(fail=False)

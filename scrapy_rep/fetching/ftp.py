@@ -12,9 +12,8 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.protocol import ClientCreator, Protocol
 
-from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
+from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
-from scrapy_rep.settings import RepSettings
 
 if TYPE_CHECKING:
     from twisted.protocols.ftp import FTPClient
@@ -50,8 +49,7 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
         connected = creator.connectTCP(parts.hostname, parts.port or 21)  # type: ignore[no-untyped-call]
         client: FTPClient = await maybe_deferred_to_future(connected)
         _limit_replies(client)
-        # Not read earlier: Scrapy builds its handlers before our middleware, which reports a wrong value.
-        received = _Received(RepSettings.read(self.crawler.settings).body_limit)
+        received = _Received(meta[ROBOTS_TXT_REQUEST].limit)
         try:
             retrieved = client.retrieveFile(unquote(parts.path), received)  # type: ignore[no-untyped-call]
             await maybe_deferred_to_future(retrieved)

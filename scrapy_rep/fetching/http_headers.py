@@ -1,4 +1,4 @@
-"""Reads the header fields of a robots.txt response: caching and Retry-After (RFC 9110, RFC 9111)."""
+"""Reads what the header fields of a robots.txt response say about caching (RFC 9110, RFC 9111)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MAX_SECONDS = 2**31  # RFC 9111 1.2.2: a larger number of seconds counts as this
 
 def caching_of(headers: Headers) -> Caching:
     """What the response says about its use by caches. Never raises."""
-    directives = cache_control(_text(headers, "Cache-Control"))
+    directives = cache_control(field_text(headers, "Cache-Control"))
     return Caching(
         max_age=_max_age(directives),
-        expires=_expires(_text(headers, "Expires", first=True)),
-        date=http_date(_text(headers, "Date", first=True)),
-        age=delta_seconds(_text(headers, "Age", first=True) or "") or 0.0,
+        expires=_expires(field_text(headers, "Expires", first=True)),
+        date=http_date(field_text(headers, "Date", first=True)),
+        age=delta_seconds(field_text(headers, "Age", first=True) or "") or 0.0,
         # With field names it is about those fields only (RFC 9111 5.2.2.4), and we reuse none.
         no_cache="no-cache" in directives and directives["no-cache"] is None,
         no_store="no-store" in directives,
@@ -31,18 +31,6 @@ def caching_of(headers: Headers) -> Caching:
         etag=_validator(headers, "ETag"),
         last_modified=_validator(headers, "Last-Modified"),
     )
-
-
-def retry_after(headers: Headers, now: float) -> float:
-    """Seconds to wait from `now` (seconds since the epoch), by the Retry-After field (RFC 9110 10.2.3).
-
-    0 where there is no such field or it cannot be read; at most MAX_SECONDS.
-    """
-    value = _text(headers, "Retry-After", first=True) or ""
-    seconds, date = delta_seconds(value), http_date(value)
-    if seconds is None:
-        seconds = 0.0 if date is None else date - now
-    return min(max(seconds, 0.0), MAX_SECONDS)
 
 
 def cache_control(value: str | None) -> Mapping[str, str | None]:
@@ -85,7 +73,7 @@ def _expires(text: str | None) -> float | None:
     return None if text is None else max(0.0, http_date(text) or 0.0)
 
 
-def _text(headers: Headers, name: str, *, first: bool = False) -> str | None:
+def field_text(headers: Headers, name: str, *, first: bool = False) -> str | None:
     """A field's value: several lines joined (RFC 9110 5.3), or the first line only; None where it is missing."""
     lines = headers.getlist(name)
     if not lines:
@@ -94,5 +82,5 @@ def _text(headers: Headers, name: str, *, first: bool = False) -> str | None:
 
 
 def _validator(headers: Headers, name: str) -> str | None:
-    text = _text(headers, name, first=True)
+    text = field_text(headers, name, first=True)
     return text.strip(" \t") if text and len(text) <= MAX_VALIDATOR else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,13 +15,12 @@ from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_rep.fetching.open_files import max_open_files
-
 SLOW_AFTER_MIN, SLOW_AFTER_MAX = 0.1, 2.0  # seconds
 SLOW_FACTOR = 4.0  # times as long as answers usually take
 SMOOTHING = 1 / 8  # of the usual time by each answer; RFC 6298 2.3
 MIN_PAUSE = 0.01  # seconds between two looks for slow fetches
 MAX_SLOW = 1_000  # a bound on sockets
+SELECT_MAX = 512 if sys.platform == "win32" else 1024  # FD_SETSIZE in CPython, and in C libraries elsewhere
 SHARE_OF_FILES = 0.5  # that all fetches together may have open; the pages' downloads need the rest
 
 
@@ -100,3 +100,15 @@ class FetchTurns:
 class _Turn:
     slow_from: float
     """By a monotonic clock, in seconds."""
+
+
+def max_open_files() -> int:
+    """By the limit of the process, and by that of `select` where the reactor uses it."""
+    if sys.platform == "win32":
+        return SELECT_MAX
+    import resource  # Windows has none  # noqa: PLC0415
+
+    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = sys.maxsize if soft == resource.RLIM_INFINITY else soft
+    # Scrapy imports it only in crawls that use it.
+    return min(limit, SELECT_MAX) if "twisted.internet.selectreactor" in sys.modules else limit

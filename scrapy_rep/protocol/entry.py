@@ -11,7 +11,7 @@ from typing import Any
 
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.foreign_text import shortened
-from scrapy_rep.protocol.freshness import SILENT, Caching
+from scrapy_rep.protocol.freshness import DAY, SILENT, Caching
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.protocol.status_policy import StatusRow, result_of
 
@@ -22,7 +22,7 @@ MAX_NUMBER = 1e12  # in an entry's bytes; the year 9999 has 2.5e11 seconds since
 # Two failures belong to one outage if fewer seconds lie between them. "Undefined for a reasonably long period of time
 # (for example, 30 days)" (RFC 9309 2.3.1.4) has to be seen, not assumed: this is a third of it, so that a long outage
 # is seen several times, and a day for crawls that do not start on the minute. A weekly crawl stays within it.
-MAX_UNSEEN = 11 * 24 * 3600.0
+MAX_UNSEEN = 11 * DAY
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-MAX_LIFETIME = 24 * 3600.0  # seconds; RFC 9309 2.4: not "for more than 24 hours"
+DAY = 24 * 3600.0  # seconds
+MAX_LIFETIME = DAY  # RFC 9309 2.4: not "for more than 24 hours"
 # Seconds for which an answer is good in any case, so that the requests that waited for it still find it.
 LEAST_LIFETIME = 60.0
 LAST_TENTH = 0.1  # of the time for which an answer is fresh: in this part it is refreshed in advance

@@ -15,7 +15,6 @@ from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.robotstxt.preferences import Purposes, Usage
 from scrapy_rep.protocol.robotstxt.rules import Received, Verdict, VerdictReason
 
-DAY = 24 * 3600.0  # seconds
 BACKOFF_FIRST = 5.0  # seconds
 BACKOFF_MAX = 3600.0  # seconds
 CLOCK_SKEW = 300.0  # seconds by which clocks may differ: those of a fleet, or one before and after it was set

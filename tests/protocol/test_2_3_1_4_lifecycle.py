@@ -7,11 +7,11 @@ from asking import ORIGIN, TOKEN, parse
 
 from scrapy_rep.protocol.access_result import AccessResult, FetchEvent
 from scrapy_rep.protocol.entry import MAX_UNSEEN, Entry, StoredResponse
+from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import (
     BACKOFF_FIRST,
     BACKOFF_MAX,
     CLOCK_SKEW,
-    DAY,
     FetchResult,
     OutageLimits,
     Refetch,

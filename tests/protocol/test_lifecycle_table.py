@@ -19,11 +19,11 @@ from scrapy_rep.protocol.entry import (
     of_use_until,
     storable,
 )
+from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import (
     AFTER_FETCH,
     BACKOFF_FIRST,
     BACKOFF_MAX,
-    DAY,
     FETCH_OUTCOMES,
     POLICY_OF_STATE,
     Basis,

@@ -23,7 +23,7 @@ from scrapy_rep.extensions.output_path import output_path, partial_path
 from scrapy_rep.extensions.report.html import page
 from scrapy_rep.extensions.report.top_k import TopK
 from scrapy_rep.extensions.usage_preferences import META_KEY as USAGE_KEY
-from scrapy_rep.fetching.content_decoding import ROBOTS_TXT_REQUEST
+from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.origin import Origin

@@ -1,0 +1,71 @@
+"""REP_BODY_LIMIT: what comes of a robots.txt beyond it is left on the wire (RFC 9309 section 2.5)."""
+
+from __future__ import annotations
+
+import logging
+
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import StopDownload
+from scrapy.http import Response
+from scrapy.utils.httpobj import urlparse_cached
+
+from scrapy_rep.fetching.robots_request import HAVE_TIMEOUTS, ROBOTS_TXT_REQUEST, RobotsTxtDownload
+from scrapy_rep.text import printable
+
+logger = logging.getLogger("scrapy_rep")
+
+
+class BodyLimit:
+    """Ends a robots.txt download that passes the limit, and keeps what came.
+
+    Listens only while one is under way: Scrapy sends `bytes_received` for each chunk of each download of the crawl.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._signals = crawler.signals
+        self._under_way = 0
+        self._has_warned = False
+
+    def __enter__(self) -> None:
+        if not self._under_way:
+            self._signals.connect(self._bytes_received, signal=signals.bytes_received)
+        self._under_way += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._under_way -= 1
+        if not self._under_way:
+            self._signals.disconnect(self._bytes_received, signal=signals.bytes_received)
+
+    def warn_if_too_late(self, request: Request, response: Response) -> None:
+        """Other packages' download handlers may not send `bytes_received` while a body comes."""
+        was_unreported = (
+            response.body and not request.meta[ROBOTS_TXT_REQUEST].octets and "cached" not in response.flags
+        )
+        if was_unreported and not self._has_warned and urlparse_cached(request).scheme in HAVE_TIMEOUTS:
+            self._has_warned = True
+            logger.warning(
+                "%s came through a download handler that does not send Scrapy's signal bytes_received, so"
+                " REP_BODY_LIMIT cuts a robots.txt only after all of it was received: one without an end can fill the"
+                " memory. This is said once a crawl",
+                printable(request.url),
+            )
+
+    def abandon(self, request: Request) -> None:
+        """Nobody waits for this request any longer: close its connection as soon as an answer comes."""
+        request.meta[ROBOTS_TXT_REQUEST].is_abandoned = True
+        # Its header fields may have come already. Never disconnected, because the crawl is closing.
+        for signal in (signals.headers_received, signals.bytes_received):
+            self._signals.connect(self._received_too_late, signal=signal)
+
+    def _received_too_late(self, request: Request) -> None:
+        received = request.meta.get(ROBOTS_TXT_REQUEST)
+        if isinstance(received, RobotsTxtDownload) and received.is_abandoned:
+            raise StopDownload(fail=True)
+
+    def _bytes_received(self, data: bytes, request: Request) -> None:
+        received = request.meta.get(ROBOTS_TXT_REQUEST)
+        if isinstance(received, RobotsTxtDownload):
+            received.octets += len(data)
+            if received.octets > received.limit:
+                raise StopDownload(fail=False)

@@ -1,0 +1,100 @@
+"""A request for a robots.txt: how it is marked, and what it takes from the request that needs the robots.txt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.http.request import NO_CALLBACK
+
+from scrapy_rep.fetching.services import meta_for_services
+from scrapy_rep.protocol.freshness import Caching
+from scrapy_rep.settings import RepSettings
+
+ROBOTS_TXT_REQUEST = "rep_robots_txt"
+"""The request meta key that marks our requests for a robots.txt, with a `RobotsTxtDownload`."""
+
+# Scrapy's middlewares and extensions leave our requests alone: we decide what an answer means.
+_UNTOUCHED = {
+    "allow_offsite": True,
+    "autothrottle_dont_adjust_delay": True,
+    "dont_merge_cookies": True,
+    "dont_obey_robotstxt": True,
+    "dont_redirect": True,
+    "dont_retry": True,
+    "download_fail_on_dataloss": False,
+}
+# The download handlers of these schemes obey `download_timeout`, and send `bytes_received`.
+HAVE_TIMEOUTS = {"http", "https"}
+# A robots.txt request goes the way of the request that needs it: these are copied.
+_COPIED_HEADERS = (b"User-Agent", b"Proxy-Authorization")
+_COPIED_FOR_FTP = ("ftp_user", "ftp_password", "ftp_passive")
+
+
+class RobotsTxtDownload:
+    """How much of one response has come so far, and what came."""
+
+    __slots__ = ("is_abandoned", "limit", "octets", "response")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        """Octets of the body that are read (REP_BODY_LIMIT)."""
+        self.octets = 0
+        self.is_abandoned = False
+        self.response: Response | None = None
+        """As it came, not decoded yet. It has its request."""
+
+    def taken(self) -> Response | None:
+        """The response, which is not kept any longer: the request that it has keeps this object in its meta."""
+        response, self.response = self.response, None
+        return response
+
+
+class RobotsRequests:
+    """Makes them, by the crawl's settings."""
+
+    def __init__(self, crawler: Crawler, settings: RepSettings) -> None:
+        self._crawl = crawler.settings
+        self._settings = settings
+        self.offline = all(crawler.settings.getbool(f"HTTPCACHE_{name}") for name in ("ENABLED", "IGNORE_MISSING"))
+        """The user wants only what HttpCacheMiddleware has."""
+
+    def make(
+        self, url: str, trigger: Request, download: RobotsTxtDownload, *, past_cache: bool, validators: Caching | None
+    ) -> Request:
+        """`trigger`: the request that needs the robots.txt. `past_cache`: HttpCacheMiddleware must neither replay nor
+        store the answer. `validators`: from the stored answer, to ask whether that is still valid (RFC 9111 4.3.1);
+        `past_cache` is set then, because that middleware would store a 304 as the page."""
+        meta: dict[str, Any] = {
+            **_UNTOUCHED,
+            **meta_for_services(self._crawl, self._settings, trigger),
+            ROBOTS_TXT_REQUEST: download,
+            "download_timeout": self._settings.fetch_timeout,
+        }
+        if past_cache and not self.offline:
+            meta["dont_cache"] = True
+        if has_own_proxy(trigger):
+            meta["proxy"] = trigger.meta["proxy"]
+        if url.startswith("ftp:"):
+            meta.update({key: trigger.meta[key] for key in _COPIED_FOR_FTP if key in trigger.meta})
+        # An uncompressed body can be cut anywhere and still be read.
+        request = Request(url, NO_CALLBACK, headers={"Accept-Encoding": "identity"}, meta=meta)
+        for name in _COPIED_HEADERS:
+            if name in trigger.headers:
+                request.headers[name] = trigger.headers[name]
+        if validators is not None and not self.offline:
+            _make_conditional(request, validators)
+        return request
+
+
+def has_own_proxy(trigger: Request) -> bool:
+    """Whether the request names a proxy of its own, which its robots.txt is fetched through."""
+    return "proxy" in trigger.meta and "_scheme_proxy" not in trigger.meta
+
+
+def _make_conditional(request: Request, validators: Caching) -> None:
+    for name, validator in (("If-None-Match", validators.etag), ("If-Modified-Since", validators.last_modified)):
+        if validator is not None:
+            request.headers[name] = validator.encode("latin-1")
