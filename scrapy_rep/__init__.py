@@ -1,10 +1,10 @@
 """scrapy-rep: crawls that obey robots.txt as RFC 9309 says.
 
 The way of one request
-    `waiting.door` asks `middleware` whether the origin's robots.txt is known. If not, the request
-    waits there while `cache.resolver` starts one `cache.origin_fetch` for the origin. Then the request goes on, and
-    `middleware.process_request` asks `cache.resolver` for the origin's `RobotsPolicy` (`peek`: no fetch, no wait), asks
-    that for a verdict, and lets the request pass or raises `ForbiddenByRobots`.
+    `waiting.door` asks the `gate` whether the origin's robots.txt is known. If not, the request
+    waits there while `cache.resolver` starts one `cache.origin_fetch` for the origin. Then the request goes on to
+    `middleware.process_request`. The `gate` asks `cache.resolver` for the origin's `RobotsPolicy` (`peek`: no fetch, no
+    wait), asks that for a verdict, and lets the request pass or raises `ForbiddenByRobots`.
 
 The way of one robots.txt body
     `fetching.fetcher` makes one HTTP request, an `Answer`; `fetching.redirects` follows redirects to a `FetchResult`;
@@ -20,7 +20,7 @@ Where to add
     a category of use: a row in `protocol.robotstxt.preferences` (`VOCABULARY`);
     a status policy: a row in `protocol.status_policy` (`POLICIES`);
     a store: a subclass of `storage.Storage`, named in `storage.STORAGES` or in the setting REP_STORAGES;
-    a listener: a class in `extensions`, connected to `signals` and started in `middleware._start_extensions`;
+    a listener: a class in `extensions`, connected to `signals`, and a row in its table (`EXTENSIONS`);
     a setting: a field of `settings.RepSettings`;
     a stat: a row in `stats` (`STATS`).
 """

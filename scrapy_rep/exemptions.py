@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 
-from scrapy.crawler import Crawler
-
 from scrapy_rep.protocol.origin import Origin
 
 logger = logging.getLogger("scrapy_rep")
@@ -14,21 +12,13 @@ logger = logging.getLogger("scrapy_rep")
 class Exemptions:
     """The exempt origins; hosts, with any scheme and port; and the subdomains of `*.example.com`."""
 
-    def __init__(self, crawler: Crawler, exempt: frozenset[Origin | str]) -> None:
-        self._count = crawler.stats.inc_value
+    def __init__(self, exempt: frozenset[Origin | str]) -> None:
         self._exempt = exempt
         self._domains = tuple(item[1:] for item in exempt if isinstance(item, str) and item.startswith("*."))
 
     def holds(self, origin: Origin) -> bool:
         """Whether the origin is exempt."""
         return origin in self._exempt or origin.host in self._exempt or origin.host.endswith(self._domains)
-
-    def passes(self, origin: Origin) -> bool:
-        """The same for a request, which is counted."""
-        if not self.holds(origin):
-            return False
-        self._count("rep/exempt")
-        return True
 
     def announce(self) -> None:
         if self._exempt:

@@ -16,29 +16,29 @@ logger = logging.getLogger("scrapy_rep")
 
 
 class Refusals:
-    def __init__(self, crawler: Crawler, shadow: bool) -> None:
-        """`shadow`: a dry run, in which nothing is refused."""
+    def __init__(self, crawler: Crawler, *, is_dry_run: bool) -> None:
+        """`is_dry_run`: nothing is refused (REP_SHADOW)."""
         self._crawler = crawler
         self._stats = crawler.stats
-        self._shadow = shadow
+        self._is_dry_run = is_dry_run
         self._has_warned_of_cost = False
 
     def announce(self) -> None:
         """At the start."""
-        if self._shadow:
+        if self._is_dry_run:
             logger.warning("REP_SHADOW is on: what robots.txt forbids is counted and logged, and fetched all the same")
 
     def report(self, request: Request, verdict: Verdict) -> None:
         """The request is refused, or would be."""
         kind = verdict.reason.name.lower()
-        if self._shadow:
+        if self._is_dry_run:
             self._stats.inc_value("rep/shadow/forbidden")
             self._stats.inc_value(f"rep/shadow/{kind}")
         else:
             self._stats.inc_value("robotstxt/forbidden")
             self._stats.inc_value(f"rep/dropped/{kind}")
         logger.debug(
-            "Would be refused: %(reason)s: %(request)s" if self._shadow else "%(reason)s: %(request)s",
+            "Would be refused: %(reason)s: %(request)s" if self._is_dry_run else "%(reason)s: %(request)s",
             {"reason": explanation(verdict), "request": request},
             extra={"spider": self._crawler.spider},
         )

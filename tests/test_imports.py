@@ -11,8 +11,12 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from scrapy.settings import Settings
+from scrapy.utils.misc import load_object
 
 import scrapy_rep
+from scrapy_rep.extensions import EXTENSIONS, Extension
+from scrapy_rep.settings import RepSettings
 
 ROOT = Path(scrapy_rep.__file__).parent
 
@@ -21,7 +25,9 @@ LAYERS = (
     ("scrapy_rep",),
     ("addon", "commands", "sitemap_spider"),
     ("middleware",),
-    ("cache", "extensions", "misconfiguration", "refusals"),
+    ("extensions", "misconfiguration"),
+    ("gate",),
+    ("cache", "refusals"),
     ("fetching", "storage", "waiting"),
     ("exceptions", "exemptions", "origin_info", "robotparser"),
     ("clock", "settings", "signals", "stats", "text", "user_agent"),
@@ -78,8 +84,12 @@ PROTOCOL = [module for module in FILES if room_of(module) == "protocol"]
 
 def test_the_reading_of_imports_itself() -> None:
     assert {"addon", "protocol.robotstxt.parser", "importlib", "typing"} <= IMPORTS["scrapy_rep"]
-    assert {"scrapy", "cache.resolver", "protocol.access_result"} <= IMPORTS["middleware"]
+    assert {"scrapy", "cache.resolver", "protocol.origin"} <= IMPORTS["middleware"]
     assert {"dataclasses", "protocol.robotstxt.rules"} <= IMPORTS["protocol.robotstxt.parser"]
+
+
+def module_of(extension: Extension) -> str:
+    return extension.class_path.rpartition(".")[0]
 
 
 # Directions.
@@ -154,6 +164,28 @@ def test_the_protocol_loads_no_scrapy() -> None:
     code = f"from scrapy_rep import {', '.join(['RobotsTxt', 'Verdict', 'AccessResult'])}; {LOADED}"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert not {"scrapy", "twisted"} & set(loaded)
+
+
+START = """import sys
+from scrapy import Spider
+from scrapy.utils.test import get_crawler
+from scrapy_rep import RepMiddleware
+RepMiddleware.from_crawler(get_crawler(Spider, {"ROBOTSTXT_OBEY": True}))
+print(*sys.modules)"""
+
+
+def test_extensions_that_are_off_are_not_imported() -> None:
+    shown = subprocess.run([sys.executable, "-c", START], check=True, capture_output=True, text=True).stdout
+    rooms = {name.removeprefix("scrapy_rep.") for name in shown.split()}
+    by_default = {extension for extension in EXTENSIONS if extension.is_on(RepSettings.read(Settings()))}
+    assert {f"extensions.{module_of(extension)}" in rooms for extension in by_default} == {True}
+    assert {f"extensions.{module_of(extension)}" in rooms for extension in set(EXTENSIONS) - by_default} == {False}
+    assert {"warcio", "sqlite3", "redis"}.isdisjoint(shown.split())
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS, ids=module_of)
+def test_every_extension_is_there(extension: Extension) -> None:
+    assert isinstance(load_object(f"scrapy_rep.extensions.{extension.class_path}"), type)
 
 
 # Public names.

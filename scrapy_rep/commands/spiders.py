@@ -103,7 +103,7 @@ class Lookup:
 
     async def run(self, crawler: Crawler) -> None:
         """Raises ValueError if the project has switched the middleware off."""
-        self._middleware = RepMiddleware.of(crawler)
+        self._middleware = RepMiddleware.of(crawler).gate
         self._settings = settings = RepSettings.read(crawler.settings)
         tokens = self._middleware.user_agent.product_tokens
         purposes = self._middleware.purposes or Purposes()
@@ -200,7 +200,7 @@ class Lookup:
             return Finding(url, self._crawl, f"{exc}{cure_of(url)}")
         except (UnknownError, IgnoreRequest) as exc:
             return Finding(url, self._crawl, str(exc))
-        verdict = self._middleware.judged(request, None) if policy is None else self._verdict(policy, request.url)
+        verdict = self._middleware.judge(request, None) if policy is None else self._verdict(policy, request.url)
         hops, now = self._trace.pop(request), self._middleware.now()
         return Finding(url, self._crawl, verdict=verdict, policy=policy, hops=hops, now=now)
 
@@ -209,7 +209,7 @@ class Lookup:
 
     async def _policy(self, request: Request) -> RobotsPolicy | None:
         """None if no robots.txt applies. Raises UnknownError or IgnoreRequest if it cannot be known."""
-        policy = await self._middleware.policy(request)
+        policy = await self._middleware.wait_for_policy(request)
         origin = Origin.of(request.url)
         if policy is not None and origin is not None:
             self._policies.put(origin, policy.entry, self._middleware.now())

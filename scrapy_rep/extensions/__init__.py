@@ -1,1 +1,51 @@
-"""What listens to the signals: each file is one feature that a setting switches on, or part of the log."""
+"""What listens to the signals: each file or folder is one feature that a setting switches on, or a part of the log.
+
+A feature can be deleted with its file, its row in this table, and its rows in `settings` and `stats`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from scrapy.crawler import Crawler
+from scrapy.utils.misc import load_object
+
+from scrapy_rep.gate import Gate
+from scrapy_rep.settings import RepSettings
+
+
+class Extension(NamedTuple):
+    is_on: Callable[[RepSettings], Any]
+    class_path: str
+    """Below this folder. The class is called with crawler, settings and gate, and imported only if it is on."""
+
+
+def _always(_settings: RepSettings) -> bool:
+    return True
+
+
+# In the order in which they hear of each signal, and look at each request and response.
+EXTENSIONS = (
+    Extension(_always, "outage_log.OutageLog"),
+    Extension(_always, "crawl_log.CrawlLog"),  # its last line comes after that of the outages
+    Extension(_always, "crawl_delay.CrawlDelay"),
+    Extension(_always, "sent_user_agent.SentUserAgent"),
+    Extension(_always, "bypassed.Bypassed"),
+    Extension(lambda settings: not settings.shadow, "robotstxt_denied.RobotsTxtDenied"),
+    Extension(lambda settings: settings.drop_early and not settings.shadow, "drop_early.DropEarly"),
+    Extension(lambda settings: settings.purposes, "usage_preferences.PageUsage"),
+    Extension(lambda settings: settings.evidence, "evidence.evidence.Evidence"),
+    Extension(lambda settings: settings.refusals, "evidence.refusals_file.RefusalsFile"),
+    Extension(lambda settings: settings.archive, "evidence.archive.ArchiveWriter"),
+    Extension(lambda settings: settings.report, "report.collector.Report"),
+)
+
+
+def start_extensions(crawler: Crawler, settings: RepSettings, gate: Gate) -> list[object]:
+    """The extensions that are on. Hold the list: signals do not keep their receivers alive."""
+    return [
+        load_object(f"{__name__}.{extension.class_path}")(crawler, settings, gate)
+        for extension in EXTENSIONS
+        if extension.is_on(settings)
+    ]

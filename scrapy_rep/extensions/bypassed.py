@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable
-from typing import Literal
 from urllib.parse import urldefrag
 
 from scrapy import Request
@@ -14,32 +13,30 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
 from scrapy_rep.exceptions import explanation, refusal
-from scrapy_rep.extensions.middleware_access import MiddlewareAccess
+from scrapy_rep.gate import Gate
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
+from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 
 logger = logging.getLogger("scrapy_rep")
-
-Action = Literal["count", "drop"]
 
 
 class Bypassed:
     """Judges the URL of a response if it is not that of its request."""
 
-    def __init__(self, crawler: Crawler, action: Action, shadow: bool, middleware: MiddlewareAccess) -> None:
-        """`shadow`: a dry run, in which nothing is dropped."""
+    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._stats = crawler.stats
-        self._drops = action == "drop"
-        self._shadow = shadow
-        self._middleware = middleware
+        self._drops = settings.bypassed == "drop"
+        self._is_dry_run = settings.shadow
+        self._gate = gate
         self._has_warned = False
-        middleware.after_fetch.append(self._look)
+        gate.after_fetch.append(self._look)
 
     def _look(self, request: Request, response: Response) -> Awaitable[None] | None:
         """Raises ForbiddenByRobots for a page to drop, at once or when awaited."""
         if response.url == request.url or (target := where_it_ended(request, response)) is None:
             return None
-        policy = self._middleware.peek(target)
+        policy = self._gate.peek(target)
         if policy is None:
             return self._judge_later(target, request)
         self._judge(target, request, policy)
@@ -47,16 +44,16 @@ class Bypassed:
 
     async def _judge_later(self, target: Request, request: Request) -> None:
         try:
-            policy = await self._middleware.policy(target)
+            policy = await self._gate.wait_for_policy(target)
         except IgnoreRequest:  # the crawl closes
-            if self._drops and not self._shadow:
+            if self._drops and not self._is_dry_run:
                 raise
             return
         if policy is not None:
             self._judge(target, request, policy)
 
     def _judge(self, target: Request, request: Request, policy: RobotsPolicy) -> None:
-        verdict = policy.verdict(target.url, self._middleware.product_tokens(target))
+        verdict = policy.verdict(target.url, self._gate.product_tokens(target))
         if verdict.allowed:
             return
         self._stats.inc_value("rep/bypassed")
@@ -73,9 +70,9 @@ class Bypassed:
                 },
             )
         if self._drops:
-            self._middleware.report_forbidden(target, verdict)
+            self._gate.report_refusal(target, verdict)
             request.meta.update(target.meta)  # what listeners noted, for the errback
-            if not self._shadow:
+            if not self._is_dry_run:
                 raise refusal(verdict)
 
 

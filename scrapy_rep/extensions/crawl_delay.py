@@ -8,9 +8,10 @@ from typing import Any
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 
-from scrapy_rep.extensions.middleware_access import MiddlewareAccess
+from scrapy_rep.gate import Gate
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.scrapy_internals.request_delay import MinimumDelays
+from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_available
 from scrapy_rep.text import printable
 
@@ -18,14 +19,13 @@ logger = logging.getLogger("scrapy_rep")
 
 
 class CrawlDelay:
-    def __init__(self, crawler: Crawler, most: float, middleware: MiddlewareAccess) -> None:
-        """`most`: seconds; 0 where no delay is obeyed, which the log says once."""
+    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._crawler = crawler
-        self._most = most
-        self._middleware = middleware
+        self._most = settings.crawl_delay_max  # seconds; 0 where no delay is obeyed
+        self._gate = gate
         self._has_hinted = False
         crawler.signals.connect(self._available, signal=robots_available)
-        if most:
+        if self._most:
             # Late, so that other components that adjust delays (AutoThrottle) have done so by then.
             crawler.signals.connect(self._listen, signal=signals.engine_started)
             self._delays = MinimumDelays(crawler)
@@ -35,7 +35,7 @@ class CrawlDelay:
         self._crawler.signals.connect(self._downloaded, signal=signals.response_downloaded)
 
     def _available(self, info: OriginInfo, request: Request) -> None:
-        asked = _asked_for(info.robots, self._middleware.product_tokens(request))
+        asked = _asked_for(info.robots, self._gate.product_tokens(request))
         if not asked:
             return
         kind = "ignored" if not self._most else "capped" if asked > self._most else "obeyed"
@@ -66,8 +66,8 @@ class CrawlDelay:
 
     def _reached(self, request: Request) -> None:
         """A request is about to be queued. The delay may have to be set again: Scrapy forgets hosts without work."""
-        policy = self._middleware.peek(request)
-        asked = 0.0 if policy is None else _asked_for(policy.robots, self._middleware.product_tokens(request))
+        policy = self._gate.peek(request)
+        asked = 0.0 if policy is None else _asked_for(policy.robots, self._gate.product_tokens(request))
         self._delays.require(request, min(asked, self._most))
 
     def _downloaded(self, request: Request) -> None:

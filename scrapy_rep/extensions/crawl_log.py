@@ -9,6 +9,7 @@ from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.utils.datatypes import LocalCache
 
+from scrapy_rep.gate import Gate
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.origin import Origin
@@ -29,7 +30,7 @@ KIND_OF_REASON = {
 
 
 class CrawlLog:
-    def __init__(self, crawler: Crawler, settings: RepSettings) -> None:
+    def __init__(self, crawler: Crawler, settings: RepSettings, _gate: Gate) -> None:
         self._shadow = settings.shadow
         self._has_report = settings.report is not None
         self._seen: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)

@@ -9,8 +9,9 @@ from scrapy.crawler import Crawler
 from scrapy.utils.datatypes import LocalCache
 
 from scrapy_rep.exceptions import refusal
-from scrapy_rep.extensions.middleware_access import MiddlewareAccess
+from scrapy_rep.gate import Gate
 from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
 
 MAX_REFUSED = 100_000  # requests that are known to have been refused; about 20 MB
@@ -22,9 +23,9 @@ class DropEarly:
     Requests are dropped before Scrapy's duplicate filter sees them, so each is counted and logged only the first time.
     """
 
-    def __init__(self, crawler: Crawler, middleware: MiddlewareAccess) -> None:
+    def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
         self._count = crawler.stats.inc_value
-        self._middleware = middleware
+        self._gate = gate
         # As the duplicate filter tells requests apart.
         self._fingerprinter: Any = crawler.request_fingerprinter
         self._refused: LocalCache[bytes, None] = LocalCache(limit=MAX_REFUSED)
@@ -33,18 +34,18 @@ class DropEarly:
 
     def _scheduled(self, request: Request) -> None:
         """Raises ForbiddenByRobots, an IgnoreRequest: Scrapy does not schedule the request then."""
-        policy = self._middleware.peek(request)
+        policy = self._gate.peek(request)
         # An outage may be over before the request's turn comes.
         if policy is None or policy.access is AccessResult.UNREACHABLE:
             return
-        tokens = self._middleware.product_tokens(request)
-        if self._middleware.purposes is None and policy.allows(request.url, tokens):
+        tokens = self._gate.product_tokens(request)
+        if self._gate.purposes is None and policy.allows(request.url, tokens):
             return
-        verdict = policy.verdict(request.url, tokens, self._middleware.purposes)
+        verdict = policy.verdict(request.url, tokens, self._gate.purposes)
         if not verdict.allowed:
             if request.dont_filter or self._fingerprinter.fingerprint(request) not in self._refused:
                 self._count("rep/dropped/early")
-                self._middleware.report_forbidden(request, verdict)
+                self._gate.report_refusal(request, verdict)
             raise refusal(verdict)
 
     def _forbidden(self, request: Request) -> None:

@@ -9,7 +9,7 @@ from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.utils.datatypes import LocalCache
 
-from scrapy_rep.extensions.middleware_access import MiddlewareAccess
+from scrapy_rep.gate import Gate
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.lifecycle import OUTAGE_WORDS, Basis
@@ -28,8 +28,8 @@ IN_DRY_RUN = {**MEANWHILE, Basis.NOTHING_ALLOWED: "nothing of its origin would b
 
 
 class OutageLog:
-    def __init__(self, crawler: Crawler, settings: RepSettings, middleware: MiddlewareAccess) -> None:
-        self._now = middleware.now
+    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
+        self._now = gate.now
         self._meanwhile = IN_DRY_RUN if settings.shadow else MEANWHILE
         self._dropped = "would have been dropped" if settings.shadow else "dropped"
         self._wait = settings.unreachable_wait

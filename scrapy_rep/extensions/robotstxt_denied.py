@@ -13,7 +13,9 @@ from scrapy.utils.asyncio import call_later
 
 from scrapy_rep.exceptions import explanation
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
+from scrapy_rep.gate import Gate
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
 
 logger = logging.getLogger("scrapy_rep")
@@ -34,7 +36,7 @@ FOR_ALL = "If the site is yours or you have permission to crawl it, see REP_EXEM
 class RobotsTxtDenied:
     """Watches until the first request is let through, and costs a crawl nothing from then on."""
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(self, crawler: Crawler, _settings: RepSettings, _gate: Gate) -> None:
         self._crawler = crawler
         self._signals = crawler.signals
         self._asked = 0

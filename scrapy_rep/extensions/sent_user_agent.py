@@ -8,8 +8,9 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import call_later
 
-from scrapy_rep.extensions.middleware_access import MiddlewareAccess
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
+from scrapy_rep.gate import Gate
+from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 from scrapy_rep.user_agent import ProductTokens
 
@@ -21,9 +22,9 @@ WATCHED = 1_000  # downloads; a component that changes the User-Agent does so fr
 class SentUserAgent:
     """Looks at the first downloads of a crawl, and costs it nothing from then on."""
 
-    def __init__(self, crawler: Crawler, middleware: MiddlewareAccess) -> None:
+    def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
         self._signals = crawler.signals
-        self._middleware = middleware
+        self._gate = gate
         self._left = WATCHED
         # Not earlier, because download handlers may change the headers, too.
         self._signals.connect(self._downloaded, signal=signals.response_downloaded)
@@ -32,8 +33,8 @@ class SentUserAgent:
         if self._left <= 0 or ROBOTS_TXT_REQUEST in request.meta:
             return
         self._left -= 1
-        tokens = self._middleware.user_agent.belied_tokens(request)
-        if tokens and self._middleware.peek(request) is not None:  # None: no robots.txt applies
+        tokens = self._gate.user_agent.belied_tokens(request)
+        if tokens and self._gate.peek(request) is not None:  # None: no robots.txt applies
             self._left = 0
             self._warn(request, tokens)
         if self._left == 0:

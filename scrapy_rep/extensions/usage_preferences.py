@@ -13,9 +13,10 @@ from scrapy.http import Response
 
 from scrapy_rep.exceptions import refusal
 from scrapy_rep.extensions.bypassed import where_it_ended
-from scrapy_rep.extensions.middleware_access import MiddlewareAccess
+from scrapy_rep.gate import Gate
 from scrapy_rep.protocol.robotstxt.preferences import PREFERENCE_WORDS, USAGE_DIRECTIVES, Purposes, Usage
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
 
 META_KEY = "robots_usage"
@@ -24,16 +25,15 @@ META_KEY = "robots_usage"
 class PageUsage:
     """Puts the preferences into `response.meta["robots_usage"]`: a dict of category to bool, unknown ones left out."""
 
-    def __init__(self, crawler: Crawler, purposes: Purposes, shadow: bool, middleware: MiddlewareAccess) -> None:
-        """`shadow`: a dry run, in which nothing is refused."""
+    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._count = crawler.stats.inc_value
-        self._purposes = purposes
-        self._shadow = shadow
-        self._middleware = middleware
+        self._purposes = Purposes(settings.purposes, settings.purposes_refuse)
+        self._is_dry_run = settings.shadow
+        self._gate = gate
         # Not in the meta before the response is there: redirects and retries copy that.
         self._verdicts: WeakKeyDictionary[Request, Verdict] = WeakKeyDictionary()
-        middleware.before_fetch.append(self._before_fetch)
-        middleware.after_fetch.append(self._after_fetch)
+        gate.before_fetch.append(self._before_fetch)
+        gate.after_fetch.append(self._after_fetch)
         crawler.signals.connect(self._forbidden, signal=request_forbidden)
 
     def _before_fetch(self, request: Request, verdict: Verdict) -> None:
@@ -51,20 +51,20 @@ class PageUsage:
         if target is None and before is not None:
             self._judge(request, response, before, before)
             return None
-        policy = self._middleware.peek(target or request)
+        policy = self._gate.peek(target or request)
         if target is not None and policy is None:  # none applies, or it was past its time at once
             return self._judge_later(target, request, response, before)
-        self._judge(request, response, before, self._middleware.judged(target or request, policy))
+        self._judge(request, response, before, self._gate.judge(target or request, policy))
         return None
 
     async def _judge_later(self, target: Request, request: Request, response: Response, before: Verdict | None) -> None:
         try:
-            policy = await self._middleware.policy(target)
+            policy = await self._gate.wait_for_policy(target)
         except IgnoreRequest:  # the crawl closes
-            if self._purposes.refuse and not self._shadow:
+            if self._purposes.refuse and not self._is_dry_run:
                 raise
             return
-        self._judge(request, response, before, self._middleware.judged(target, policy))
+        self._judge(request, response, before, self._gate.judge(target, policy))
 
     def _judge(self, request: Request, response: Response, before: Verdict | None, verdict: Verdict) -> None:
         """`before`: the verdict on the request. `verdict`: that on the page, without its headers."""
@@ -74,15 +74,15 @@ class PageUsage:
         verdict = verdict.with_usage(usage, self._purposes)
         # In a dry run, the request may have been reported before it was fetched.
         if verdict.reason is VerdictReason.USAGE and (before is None or before.allowed):
-            self._middleware.report_forbidden(request, verdict)
-            if not self._shadow:
+            self._gate.report_refusal(request, verdict)
+            if not self._is_dry_run:
                 raise refusal(verdict)
         request.meta[META_KEY] = dict(usage)
         self._count_page(usage)
 
     def _forbidden(self, request: Request, verdict: Verdict) -> None:
         request.meta.pop(META_KEY, None)
-        if verdict.reason is VerdictReason.USAGE and not self._shadow:
+        if verdict.reason is VerdictReason.USAGE and not self._is_dry_run:
             self._count_page(verdict.usage or {})
 
     def _count_page(self, preferences: Mapping[str, bool]) -> None:

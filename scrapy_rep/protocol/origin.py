@@ -27,26 +27,14 @@ class Origin(NamedTuple):  # every request needs its hash, which costs a third o
     port: int | None
     """None for the scheme's default."""
 
-    @classmethod
-    def of(cls, url: str) -> Origin | None:
+    @staticmethod
+    def of(url: str) -> Origin | None:
         """The URL's origin; None if it has none: `data:`, `file:`, `s3:`, no authority, or a malformed one."""
         scheme = url.find(":")
         if url[scheme : scheme + 3] != "://":
             return None
         path = url.find("/", scheme + 3)
-        return cls._of(url[:path] if path > 0 else url)
-
-    @classmethod
-    @lru_cache(maxsize=4096)  # nearly every request of a crawl has the origin of one just before
-    def _of(cls, url: str) -> Origin | None:
-        try:
-            parts = urlsplit(url)
-            host, port = parts.hostname, parts.port
-        except ValueError:
-            return None
-        if not parts.scheme or parts.scheme in WITHOUT_ROBOTS or not (host := _canonical_host(host or "")):
-            return None
-        return cls(parts.scheme, host, None if port == DEFAULT_PORTS.get(parts.scheme) else port)
+        return parsed_origin(url[:path] if path > 0 else url)
 
     @property
     def robots_url(self) -> str:
@@ -56,6 +44,19 @@ class Origin(NamedTuple):  # every request needs its hash, which costs a third o
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}" + (f":{self.port}" if self.port is not None else "")
+
+
+@lru_cache(maxsize=4096)  # nearly every request of a crawl has the origin of the one before
+def parsed_origin(url: str) -> Origin | None:
+    """As `Origin.of`, from a URL of which only scheme and authority matter."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if not parts.scheme or parts.scheme in WITHOUT_ROBOTS or not (host := _canonical_host(host or "")):
+        return None
+    return Origin(parts.scheme, host, None if port == DEFAULT_PORTS.get(parts.scheme) else port)
 
 
 def _canonical_host(host: str) -> str:

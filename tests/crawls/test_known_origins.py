@@ -14,7 +14,7 @@ from scrapy import Request
 from scrapy.http import Response
 from web import Web
 
-from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.origin import Origin, parsed_origin
 
 PARTS = [
     "http",
@@ -39,14 +39,14 @@ URLS = st.one_of(st.text(max_size=20), st.lists(st.sampled_from(PARTS), max_size
 @settings(max_examples=1_000, deadline=None, derandomize=True)
 @given(url=URLS)
 def test_what_precedes_the_path_names_the_origin(url: str) -> None:
-    assert Origin.of(url) == Origin._of(url)
+    assert Origin.of(url) == parsed_origin(url)
 
 
 @pytest.mark.parametrize(
     "url", ["verylongscheme://h.example/a", "https://h.example?a=/b", "https://h.example#/b", "a:b://h.example/c"]
 )
 def test_wherever_the_path_begins(url: str) -> None:
-    assert Origin.of(url) == Origin._of(url)
+    assert Origin.of(url) == parsed_origin(url)
 
 
 class OneThenTheOthers(CrawlSpider):

@@ -349,8 +349,8 @@ class Looks:
     def prepare(self, crawler: Crawler) -> None:
         def begin() -> None:
             middleware = RepMiddleware.of(crawler)
-            middleware.before_fetch.append(lambda r, v: self.before.append((r.url, v.reason.value, v.allowed)))
-            middleware.after_fetch.append(lambda _, response: self.after.append(response.url))
+            middleware.gate.before_fetch.append(lambda r, v: self.before.append((r.url, v.reason.value, v.allowed)))
+            middleware.gate.after_fetch.append(lambda _, response: self.after.append(response.url))
 
         crawler.signals.connect(begin, signal=signals.spider_opened, weak=False)
 

@@ -11,7 +11,7 @@ import pytest
 from crawling import Crawl, CrawlSpider, FollowsByItself, crawl
 from installed_scrapy import DATA_LOSS
 from pytest_twisted import ensureDeferred
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from web import Site, Web, answer, redirect
@@ -84,8 +84,24 @@ async def test_without_purposes_nothing_is_evaluated(web: Web) -> None:
     assert usage(result) == {"/a": "not there"}
     assert usage_stats(result) == {}
     (warning,) = result.messages()
-    assert RepMiddleware.of(result.crawler).before_fetch == [], "so that no verdict is made for what is allowed"
+    assert RepMiddleware.of(result.crawler).gate.before_fetch == [], "so that no verdict is made for what is allowed"
     assert warning.startswith("REP_PURPOSES_REFUSE refuses nothing, because REP_PURPOSES is empty: set that to")
+
+
+@ensureDeferred
+async def test_a_page_is_refused_for_its_purpose_even_if_nobody_looks_at_allowed_requests(web: Web) -> None:
+    site = site_of(web)
+
+    def prepare(crawler: Crawler) -> None:
+        def look_at_nothing() -> None:
+            gate = RepMiddleware.of(crawler).gate
+            gate.before_fetch.clear()
+            gate.after_fetch.clear()
+
+        crawler.signals.connect(look_at_nothing, signal=signals.spider_opened, weak=False)
+
+    result = await crawl(site.url("/"), site.url("/art/1"), settings=REFUSE, prepare=prepare)
+    assert list(result.refused) == [site.url("/art/1")]
 
 
 @ensureDeferred

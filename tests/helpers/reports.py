@@ -30,8 +30,8 @@ RULES = b"user-agent: *\ndisallow: /private\ncrawl-delay: 2\n"
 parsed = lru_cache(RobotsTxt.parse)
 
 
-class Middleware:
-    """What the report asks of the middleware."""
+class Gate:
+    """What the report asks of the gate."""
 
     def __init__(self, user_agent: UserAgent, time: Time) -> None:
         self.user_agent = user_agent
@@ -49,8 +49,8 @@ class SimulatedCrawl:
         settings = {"USER_AGENT": "NewsBot/1.0", "REP_REPORT": str(path), "EXTENSIONS_BASE": {}, **settings}
         self.crawler = get_crawler(Spider, settings)
         self.crawler.spider = Spider("headlines")
-        middleware: Any = Middleware(UserAgent(self.crawler.settings, self.crawler.spider), self.time)
-        self.report = Report(self.crawler, RepSettings.read(self.crawler.settings), middleware)
+        gate: Any = Gate(UserAgent(self.crawler.settings, self.crawler.spider), self.time)
+        self.report = Report(self.crawler, RepSettings.read(self.crawler.settings), gate)
 
     def send(self, signal: object, **arguments: Any) -> None:
         for _receiver, result in self.crawler.signals.send_catch_log(signal, **arguments):

@@ -18,7 +18,7 @@ from web import Web, answer
 
 from scrapy_rep.extensions.report import collector
 from scrapy_rep.extensions.report.collector import MAX_RULE_TEXT, MAX_TEXT, Waits
-from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.origin import parsed_origin
 from scrapy_rep.storage.memory import MemoryStorage
 
 
@@ -285,7 +285,7 @@ def test_a_crawl_of_many_origins_takes_no_more_memory_than_one_of_few(
     for origins in (1_000, 2_000):
         tracemalloc.start()
         crawl = broad_crawl(tmp_path / "report.html", origins)
-        Origin._of.cache_clear()
+        parsed_origin.cache_clear()
         gc.collect()
         octets.append(tracemalloc.get_traced_memory()[0])
         tracemalloc.stop()

@@ -17,8 +17,8 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure
 
-from scrapy_rep.extensions.middleware_access import MiddlewareAccess
 from scrapy_rep.extensions.output_path import output_path
+from scrapy_rep.gate import Gate
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.origin import Origin
@@ -42,14 +42,14 @@ REASON = "robots_archive_failed"
 class ArchiveWriter:
     """Hands what the signals tell to one thread, which writes it."""
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, middleware: MiddlewareAccess) -> None:
+    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         """Raises ValueError if `warcio` is missing or no file can be created."""
         if find_spec("warcio") is None:
             raise ValueError(f"REP_ARCHIVE is {settings.archive!r}, which needs warcio: pip install warcio")
         self._crawler = crawler
         self._settings = settings
-        self._middleware = middleware
-        self._path = output_path("REP_ARCHIVE", str(settings.archive), crawler, middleware.now())
+        self._gate = gate
+        self._path = output_path("REP_ARCHIVE", str(settings.archive), crawler, gate.now())
         self._threads = Threads(1)
         self._file: WarcFile | None = None
         self._waiting: set[Deferred[None]] = set()
@@ -68,7 +68,7 @@ class ArchiveWriter:
             "format": "WARC File Format 1.1",
             "conformsTo": "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
             "description": f"robots.txt files that the spider {spider.name!r} received",
-            "product-tokens": " ".join(self._middleware.user_agent.product_tokens),
+            "product-tokens": " ".join(self._gate.user_agent.product_tokens),
             "status-policy": repr(self._crawler.settings.get(name, SETTINGS[name].default)),
             "unreachable-days": f"{settings.unreachable_days:g}",
             "body-limit": str(settings.body_limit),
@@ -82,7 +82,7 @@ class ArchiveWriter:
         self._write(0, create)
 
     def _answered(self, url: str, answer: Answer, request: Request, response: Response | None) -> None:
-        now, needed_by = self._middleware.now(), Origin.of(request.url)
+        now, needed_by = self._gate.now(), Origin.of(request.url)
         access, _words = judge(answer, self._settings.status_policy)
 
         def write() -> None:
@@ -92,7 +92,7 @@ class ArchiveWriter:
         self._write(size, write, counted="rep/archive/answers")
 
     def _known(self, origin: Origin, entry: Entry) -> None:
-        now = self._middleware.now()
+        now = self._gate.now()
         robots = entry.stored.robots if entry.stored is not None else None
         size = EACH + (robots.memory if robots is not None else 0)
         self._write(size, lambda: self._opened_file().write_entry(origin, now, entry))
@@ -142,7 +142,7 @@ class ArchiveWriter:
 
     async def _closed(self, reason: str) -> None:
         """Wait until everything is written, CLOSING seconds at most."""
-        now, lost = self._middleware.now(), self._lost
+        now, lost = self._gate.now(), self._lost
         self._write(0, lambda: self._opened_file().write_end(now, reason, lost))
         self._write(0, lambda: self._opened_file().close())
         timer = call_later(CLOSING, self._give_up)

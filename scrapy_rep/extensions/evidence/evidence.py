@@ -7,8 +7,9 @@ from typing import Any
 from scrapy import Request
 from scrapy.crawler import Crawler
 
-from scrapy_rep.extensions.middleware_access import MiddlewareAccess
+from scrapy_rep.gate import Gate
 from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
 from scrapy_rep.text import iso_time
 from scrapy_rep.user_agent import ProductTokens
@@ -19,15 +20,14 @@ META_KEY = "robots"
 class Evidence:
     """Each request gets its own. It replaces what redirects, retries and spiders copy from an earlier request."""
 
-    def __init__(self, crawler: Crawler, middleware: MiddlewareAccess) -> None:
-        self._middleware = middleware
-        middleware.before_fetch.append(self._note)
+    def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
+        self._gate = gate
+        gate.before_fetch.append(self._note)
         crawler.signals.connect(self._forbidden, signal=request_forbidden)
 
     def _note(self, request: Request, verdict: Verdict) -> None:
-        middleware = self._middleware
-        tokens = middleware.product_tokens(request)
-        request.meta[META_KEY] = evidence_of(request.url, verdict, tokens, middleware.now())
+        tokens, now = self._gate.product_tokens(request), self._gate.now()
+        request.meta[META_KEY] = evidence_of(request.url, verdict, tokens, now)
 
     def _forbidden(self, request: Request, verdict: Verdict) -> None:
         self._note(request, verdict)

@@ -12,8 +12,8 @@ from scrapy.crawler import Crawler
 from scrapy.signals import spider_closed, spider_opened
 
 from scrapy_rep.extensions.evidence.evidence import evidence_of
-from scrapy_rep.extensions.middleware_access import MiddlewareAccess
 from scrapy_rep.extensions.output_path import APPEND, output_path
+from scrapy_rep.gate import Gate
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
@@ -24,12 +24,12 @@ logger = logging.getLogger("scrapy_rep")
 class RefusalsFile:
     """Each line is one write at the file's end, so that several crawls may share a file."""
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, middleware: MiddlewareAccess) -> None:
+    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         """Raises ValueError if no file can be created."""
         self._count = crawler.stats.inc_value
-        self._middleware = middleware
+        self._gate = gate
         self._is_dry_run = settings.shadow
-        self._path = output_path("REP_REFUSALS", str(settings.refusals), crawler, middleware.now())
+        self._path = output_path("REP_REFUSALS", str(settings.refusals), crawler, gate.now())
         self._file: int | None = None
         crawler.signals.connect(self._opened, signal=spider_opened)
         crawler.signals.connect(self._forbidden, signal=request_forbidden)
@@ -42,7 +42,7 @@ class RefusalsFile:
             self._end(exc)
 
     def _forbidden(self, request: Request, verdict: Verdict) -> None:
-        tokens, now = self._middleware.product_tokens(request), self._middleware.now()
+        tokens, now = self._gate.product_tokens(request), self._gate.now()
         referrer = request.headers.get("Referer")
         values = {
             **evidence_of(request.url, verdict, tokens, now),

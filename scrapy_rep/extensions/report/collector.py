@@ -18,12 +18,12 @@ from scrapy.crawler import Crawler
 from scrapy.signals import response_received, spider_closed
 from scrapy.utils.url import strip_url
 
-from scrapy_rep.extensions.middleware_access import MiddlewareAccess
 from scrapy_rep.extensions.output_path import output_path, partial_path
 from scrapy_rep.extensions.report.html import page
 from scrapy_rep.extensions.report.top_k import TopK
 from scrapy_rep.extensions.usage_preferences import META_KEY as USAGE_KEY
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
+from scrapy_rep.gate import Gate
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.origin import Origin
@@ -130,12 +130,12 @@ class RefusedPages:
 class Report:
     """Counts what the signals tell of, and keeps the details of the origins and rules with the most to tell."""
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, middleware: MiddlewareAccess) -> None:
+    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         """Raises ValueError if the report cannot be written."""
         self._crawler = crawler
         self._settings = settings
-        self._middleware = middleware
-        self._began = middleware.now()
+        self._gate = gate
+        self._began = gate.now()
         self._path = output_path("REP_REPORT", str(settings.report), crawler, self._began)
         self._fetched = self._outages = self._open_outages = 0
         self._access: Counter[str] = Counter()
@@ -155,12 +155,12 @@ class Report:
         connect(self._spider_closed, spider_closed)
 
     def _robots_known(self, origin: Origin, info: OriginInfo, request: Request) -> None:
-        now, seen = self._middleware.now(), self._origins[origin]
+        now, seen = self._gate.now(), self._origins[origin]
         self._access[seen.access] -= 1
         seen.access, seen.answer = info.access.value, _cut(info.answer.rstrip("."))
         self._access[seen.access] += 1
         if info.robots is not None:
-            seen.crawl_delay = info.robots.crawl_delay(self._middleware.product_tokens(request)) or 0.0
+            seen.crawl_delay = info.robots.crawl_delay(self._gate.product_tokens(request)) or 0.0
         outage = seen.open_outage
         if outage is None and info.access is AccessResult.UNREACHABLE:
             self._outages += 1
@@ -230,7 +230,7 @@ class Report:
 
     def lines(self, spider: Spider, reason: str) -> Iterator[dict[str, Any]]:
         """The objects of the JSON lines (docs/report.md): `crawl`, then each `origin` and `refused`, largest first."""
-        now, origins, rules = self._middleware.now(), self._origins.largest(), self._rules.largest()
+        now, origins, rules = self._gate.now(), self._origins.largest(), self._rules.largest()
         access = +self._access
         refused = self._refused.total()
         # In a dry run the pages that would have been refused are among those fetched.
@@ -297,7 +297,7 @@ class Report:
             }
 
     def _configuration(self) -> dict[str, Any]:
-        user_agent = self._middleware.user_agent
+        user_agent = self._gate.user_agent
         settings = {name: self._crawler.settings.get(name, setting.default) for name, setting in SETTINGS.items()}
         packages = {name: version(name) for name in ("scrapy-rep", "Scrapy", "Twisted")}
         return {
