@@ -45,6 +45,17 @@ def test_scripts_print_what_stands_below_them(script: Block, web: Web, tmp_path:
     assert sorted(printed) == sorted(script.following.text.splitlines())
 
 
+def test_the_sample_that_asks_for_verdicts_survives_a_site_that_hangs(web: Web, tmp_path: Path) -> None:
+    (script,) = (block.text for block in blocks("python") if "timeout=60" in block.text)
+    for text, other in {EXAMPLE: web.robots(answer(kind="hang")).origin, "=60": "=0.1", ": False}": ": True}"}.items():
+        assert text in script
+        script = script.replace(text, other)
+    (tmp_path / "script.py").write_text(script, "utf-8")
+    log = run_python(str(tmp_path / "script.py")).stderr
+    assert log.count("No robots.txt within 60 seconds") == 2
+    assert "Spider closed (finished)" in log
+
+
 # Settings.
 
 
