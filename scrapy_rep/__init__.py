@@ -19,6 +19,7 @@ Where to add
     a directive: `protocol.robotstxt.syntax` (`Directive`) and `protocol.robotstxt.groups` (what it means);
     a category of use: a row in `protocol.robotstxt.preferences` (`VOCABULARY`);
     a status policy: a row in `protocol.status_policy` (`POLICIES`);
+    a sign of a challenge: a row in `protocol.challenges`;
     a store: a subclass of `storage.Storage`, named in `storage.STORAGES` or in the setting REP_STORAGES;
     a listener: a class in `extensions`, connected to `signals`, and a row in its table (`EXTENSIONS`);
     a setting: a field of `settings.RepSettings`;

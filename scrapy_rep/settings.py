@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import partial
@@ -20,7 +20,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT
 from scrapy_rep.protocol.robotstxt.preferences import VOCABULARY
-from scrapy_rep.protocol.status_policy import OVERRIDES, POLICIES, RFC9309, StatusRow
+from scrapy_rep.protocol.status_policy import OVERRIDES, POLICIES, RFC9309, SIGN_KEYS, StatusRow
 
 logger = logging.getLogger("scrapy_rep")
 
@@ -171,14 +171,22 @@ def _status_policy(value: Any) -> tuple[StatusRow, ...]:
     if not isinstance(value, Mapping):
         raise TypeError
     rows = [(_statuses(key), OVERRIDES[result], "REP_STATUS_POLICY") for key, result in value.items()]
-    for statuses, _result, _source in rows:
-        if statuses[0] < 400 and statuses[-1] >= 200:
-            raise _WrongPartError(f"{statuses[0]}-{statuses[-1]}: a success or a redirect cannot be overridden")
     # The narrower of two ranges that share a status decides it.
     return (*sorted(rows, key=lambda row: len(row[0])), *RFC9309)
 
 
-def _statuses(key: Any) -> range:
+def _statuses(key: Any) -> Sequence[int | str]:
+    """What a key of REP_STATUS_POLICY stands for, never empty."""
+    if key in SIGN_KEYS:
+        return (key,)
+    statuses = _range(key)
+    for first, last, what in ((200, 200, "a success"), (300, 399, "a redirect")):
+        if statuses[0] <= last and statuses[-1] >= first:
+            raise _WrongPartError(f"{statuses[0]}-{statuses[-1]}: {what} cannot be overridden")
+    return statuses
+
+
+def _range(key: Any) -> range:
     if isinstance(key, str):
         first, _, last = key.partition("-")
         key = range(int(first), int(last or first) + 1)
@@ -197,8 +205,8 @@ class RepSettings:
         "rfc9309",
         _status_policy,
         f"one of {', '.join(map(repr, POLICIES))}, or a dict of overrides such as"
-        " {403: 'restricted', range(520, 530): 'unavailable'} ('520-529' is a range too),"
-        f" each to one of {', '.join(map(repr, OVERRIDES))}",
+        " {403: 'restricted', range(520, 530): 'unavailable'} ('520-529' is a range too,"
+        f" and {' and '.join(map(repr, SIGN_KEYS))} are keys), each to one of {', '.join(map(repr, OVERRIDES))}",
     )
     storage: str = _setting(
         "memory:",

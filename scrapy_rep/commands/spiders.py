@@ -24,6 +24,7 @@ from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.status_policy import words_of
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
@@ -78,8 +79,7 @@ class Trace:
         return tuple(self._hops.pop(request, ()))
 
     def _answered(self, url: str, answer: Answer, request: Request) -> None:
-        words = f"HTTP {answer.status}" if answer.status is not None else answer.reason or "no answer"
-        self._hops[request].append(Hop(url, words, answer.location))
+        self._hops[request].append(Hop(url, words_of(answer) or "no answer", answer.location))
 
 
 class Lookup:

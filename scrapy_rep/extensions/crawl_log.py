@@ -70,8 +70,5 @@ class CrawlLog:
 
 def _why_everything_is_allowed(info: OriginInfo) -> str:
     """In words; empty if there are rules, or an outage, which has a line of its own."""
-    if info.failing_since is None and info.access is AccessResult.UNAVAILABLE:
-        return info.answer
-    robots = info.robots
-    is_markup = robots is not None and robots.octets[:1_000].lstrip().startswith(b"<")
-    return "it is a page of HTML or XML" if is_markup and robots is not None and not robots.groups else ""
+    is_unavailable = info.failing_since is None and info.access is AccessResult.UNAVAILABLE
+    return info.answer if is_unavailable else ""

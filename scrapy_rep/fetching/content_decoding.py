@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from gzip import GzipFile
 from importlib import import_module
 from io import BytesIO
@@ -14,6 +15,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
+from scrapy_rep.protocol.challenges import MAX_PAGE
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 
@@ -61,8 +63,13 @@ class RepDecodingMiddleware:
         if "Content-Encoding" not in response.headers:
             return response
         codings = b",".join(response.headers.getlist("Content-Encoding"))
-        # Only a successful response is read as rules.
-        body = decoded(response.body, codings, self.limit) if 200 <= response.status < 300 else b""
+        body = b""
+        if 200 <= response.status < 300:
+            body = decoded(response.body, codings, self.limit)
+        else:
+            # Never read as rules, but it may be a challenge.
+            with suppress(UndecodableBodyError):
+                body = decoded(response.body, codings, MAX_PAGE)
         headers = response.headers.copy()
         headers.pop("Content-Encoding", None)
         return response.replace(body=body, headers=headers)

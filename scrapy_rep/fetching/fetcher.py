@@ -26,9 +26,11 @@ from scrapy_rep.fetching.robots_request import HAVE_TIMEOUTS, RobotsRequests, Ro
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.fetching.wire_timeout import within
 from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.challenges import vendor_of_challenge
 from scrapy_rep.protocol.freshness import SILENT, Caching
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import is_private
+from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 from scrapy_rep.scrapy_internals.head_limit import HeadLimit
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
@@ -115,7 +117,8 @@ class Fetcher:
         except Exception as exc:  # noqa: BLE001 - any component of the crawl may raise anything
             if not isinstance(exc, IgnoreRequest):
                 stats.inc_value(f"robotstxt/exception_count/{type(exc)}")
-            return Answer(None, reason=_in_words(exc), dropped=isinstance(exc, IgnoreRequest)), download.taken()
+            dropped, timed_out = isinstance(exc, IgnoreRequest), isinstance(exc, (DownloadTimeoutError, TimeoutError))
+            return Answer(None, reason=_in_words(exc), timed_out=timed_out, dropped=dropped), download.taken()
         self._body_limit.warn_if_too_late(request, response)
         stats.inc_value("robotstxt/response_count")
         stats.inc_value(f"robotstxt/response_status_count/{_bucket(response.status)}")
@@ -154,6 +157,7 @@ class Fetcher:
         return Answer(
             response.status,
             response.body[: self._settings.body_limit + 1],
+            vendor_of_challenge(response.headers.getlist, response.body),
             _location(response),
             retry_after=0.0 if replayed else retry_after(response.headers, self._now()),
             caching=SILENT if offline else caching_of(response.headers),

@@ -72,6 +72,8 @@ class Hop:
     reason: str
     """The answer in words."""
     caching: Caching
+    sign: str = ""
+    """What decided instead of the status, as of `Judgement`."""
     validated: StoredResponse | None = None
     """The stored response that a 304 has confirmed."""
 
@@ -188,12 +190,12 @@ class RedirectChain:
             caching = freshened(stored.caching, answer.caching)
             return Hop(answer, AccessResult.SUCCESS, stored.reason, caching, validated=stored)
         # A 304 that nobody asked for is in the table, too.
-        access, reason = judge(answer, self._settings.status_policy)
+        access, reason, sign = judge(answer, self._settings.status_policy)
         if access is AccessResult.REDIRECT:
             wrong = why_not_followed(self._url, answer.location, private=self._settings.redirect_private)
             if wrong is not None:
                 access, reason = AccessResult.UNREACHABLE, f"{reason} {wrong}"
-        return Hop(answer, access, reason, answer.caching)
+        return Hop(answer, access, reason, answer.caching, sign)
 
     def _freshness_of(self, hop: Hop) -> HopFreshness:
         answer, caching = hop.answer, hop.caching
@@ -217,27 +219,30 @@ class RedirectChain:
         if hop.access in {AccessResult.UNREACHABLE, AccessResult.REDIRECT}:
             outcome = FetchEvent.DROPPED if answer.dropped else AccessResult.UNREACHABLE
             # It is not a redirect's status that made it unreachable.
-            status = None if answer.status in REDIRECT_STATUSES else answer.status
-            return FetchResult(outcome, None, hop.reason, status, answer.retry_after, self._failed_at)
+            status = None if answer.status in REDIRECT_STATUSES and not hop.sign else answer.status
+            return FetchResult(outcome, None, hop.reason, status, hop.sign, answer.retry_after, self._failed_at)
         if validated is not None:
             self._count("rep/revalidated")
+            sign, sha256 = validated.sign, validated.sha256
             stored = self._response(
-                hop.access, hop.reason, validated.robots, validated.status, hop.caching, sha256=validated.sha256
+                hop.access, hop.reason, validated.robots, validated.status, hop.caching, sign=sign, sha256=sha256
             )
             return FetchResult(FetchEvent.NOT_MODIFIED, stored)
         # Only a success is ever read as rules.
         is_success = hop.access is AccessResult.SUCCESS
         robots = RobotsTxt.parse(answer.body, self._settings.body_limit) if is_success else None
         digest = hashlib.sha256(answer.body).hexdigest() if is_success else ""
-        return FetchResult(
-            hop.access, self._response(hop.access, hop.reason, robots, answer.status, hop.caching, sha256=digest)
+        stored = self._response(
+            hop.access, hop.reason, robots, answer.status, hop.caching, sign=hop.sign, sha256=digest
         )
+        return FetchResult(hop.access, stored)
 
     def _result_shared(self, policy: RobotsPolicy) -> FetchResult:
         """Of another origin's policy."""
         shared = policy.entry.stored
         if shared is None or policy.basis is not Basis.STORED or policy.is_stale:
-            return FetchResult(AccessResult.UNREACHABLE, reason=policy.entry.reason, failed_at=self._failed_at)
+            reason, sign = policy.entry.reason, policy.entry.sign
+            return FetchResult(AccessResult.UNREACHABLE, reason=reason, sign=sign, failed_at=self._failed_at)
         self._redirects += shared.redirects
         if self._redirects > self._settings.max_redirects:
             return self.gave_up()
@@ -245,8 +250,9 @@ class RedirectChain:
         self._freshness.append(
             HopFreshness(shared.received_at, shared.fresh_until, shared.forbids_stale, shared.forbids_store)
         )
+        sign, sha256 = shared.sign, shared.sha256
         stored = self._response(
-            shared.access, shared.reason, shared.robots, shared.status, shared.caching, sha256=shared.sha256
+            shared.access, shared.reason, shared.robots, shared.status, shared.caching, sign=sign, sha256=sha256
         )
         return FetchResult(shared.access, stored)
 
@@ -266,6 +272,7 @@ class RedirectChain:
         status: int | None = None,
         caching: Caching | None = None,
         *,
+        sign: str = "",
         sha256: str = "",
     ) -> StoredResponse:
         """The answer, with the strictest freshness of all hops."""
@@ -281,6 +288,7 @@ class RedirectChain:
             received_at=received_at,
             fresh_until=until,
             status=status,
+            sign=sign,
             url=self._url,
             redirects=self._redirects,
             caching=caching if caching is not None else Caching(),

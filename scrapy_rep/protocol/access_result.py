@@ -19,7 +19,7 @@ class AccessResult(Enum):
     UNAVAILABLE = "unavailable"
     """2.3.1.3: everything is allowed."""
     RESTRICTED = "restricted"
-    """Nothing is allowed, for as long as rules would be used. Only by a policy for 401 and 403, never by RFC 9309."""
+    """Nothing is allowed, for as long as rules would be used. Only by a status policy, never by RFC 9309."""
     UNREACHABLE = "unreachable"
     """2.3.1.4: nothing is allowed, and robots.txt is fetched again after a backoff."""
 
@@ -50,10 +50,14 @@ class Answer:
     status: int | None
     body: bytes = b""
     """Of a success, up to one octet more than the limit. Of anything else nobody reads it."""
+    challenge: str = ""
+    """The vendor whose challenge it is (`challenges.VENDORS`); empty if it is none."""
     location: str | None = None
     """Where a redirect leads, absolute; None if its Location is missing or malformed."""
     reason: str = ""
     """Why there is no status, for people."""
+    timed_out: bool = False
+    """There is no status because REP_FETCH_TIMEOUT was over."""
     dropped: bool = False
     """Another component of the crawl refused the request, and would refuse it again soon."""
     retry_after: float = 0.0
@@ -69,7 +73,7 @@ class Answer:
 
 def is_worth_a_retry(answer: Answer, access: AccessResult) -> bool:
     """Whether the same request may well succeed a moment later: after no answer, or a server error (2.3.1.4) that does
-    not say when."""
-    if access is not AccessResult.UNREACHABLE or answer.dropped or answer.retry_after:
+    not say when and is no challenge. A host that hangs would only cost as much time again."""
+    if access is not AccessResult.UNREACHABLE or answer.dropped or answer.retry_after or answer.challenge:
         return False
-    return answer.status is None or answer.status in range(500, 600)
+    return not answer.timed_out if answer.status is None else answer.status in range(500, 600)

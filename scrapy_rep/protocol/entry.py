@@ -13,7 +13,7 @@ from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.freshness import DAY, SILENT, Caching
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
-from scrapy_rep.protocol.status_policy import StatusRow, result_of
+from scrapy_rep.protocol.status_policy import SIGNS, StatusRow, result_of
 
 VERSION = b"\x02"  # the first byte of an entry's bytes; any other is a miss
 MAX_HEADER = 65_536  # bytes before the rules; what goes into them is bounded where it is read
@@ -53,6 +53,8 @@ class StoredResponse:
     sha256: str = ""
     """In hexadecimal, of the body that the rules were read from, as it was received (decoded, up to one byte more than
     the limit); empty without rules, or if another version of scrapy-rep has stored them."""
+    sign: str = ""
+    """What decided instead of the status, as of `Judgement`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,9 @@ class Outage:
     ask_again_at: float
     """Seconds since the epoch, of the next fetch."""
     status: int | None = None
-    """The HTTP status, if that is what made robots.txt unreachable."""
+    """The HTTP status of the last failure, if there was an answer and it was no redirect."""
+    sign: str = ""
+    """What decided instead of the status, as of `Judgement`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,12 @@ class Entry:
     def access(self) -> AccessResult:
         """How the last fetch ended."""
         return self.stored.access if self.stored is not None and self.outage is None else AccessResult.UNREACHABLE
+
+    @property
+    def sign(self) -> str:
+        """What decided about the last answer instead of its status, as of `Judgement`."""
+        last = self.outage or self.stored
+        return last.sign if last is not None else ""
 
     @property
     def reason(self) -> str:
@@ -188,6 +198,8 @@ def _checked(kind: type[StoredResponse | Outage | Caching], values: dict[str, An
         values["reason"] = shortened(values["reason"])
     if len(values.get("sha256", "")) not in (0, 64):
         raise ValueError("sha256")
+    if values.get("sign", "") not in SIGNS:
+        raise ValueError("sign")
     return values
 
 
@@ -224,6 +236,6 @@ def is_judged_by(entry: Entry, rows: Iterable[StatusRow]) -> bool:
     """Whether a status policy judges the entry's answers as they were judged: crawls with others may share a store."""
     rows = tuple(rows)
     stored, outage = entry.stored, entry.outage
-    judged = [(stored.status, stored.access)] if stored is not None else []
-    judged += [(outage.status, AccessResult.UNREACHABLE)] if outage is not None else []
-    return all(status is None or result_of(status, rows) is result for status, result in judged)
+    judged = [(stored.status, stored.sign, stored.access)] if stored is not None else []
+    judged += [(outage.status, outage.sign, AccessResult.UNREACHABLE)] if outage is not None else []
+    return all(result_of(status, rows, sign) is result for status, sign, result in judged if status or sign)

@@ -282,7 +282,9 @@ class FetchResult:
     reason: str = ""
     """Why there is none, in words: `HTTP 503`."""
     status: int | None = None
-    """The answer's, if its status is what made robots.txt unreachable."""
+    """The answer's; None if there was none, or a redirect that was not followed."""
+    sign: str = ""
+    """What made robots.txt unreachable instead of the status, as of `Judgement`."""
     retry_after: float = 0.0
     """Seconds from now that the server asks us to wait; at most an hour of them count."""
     failed_at: float | None = None
@@ -313,7 +315,9 @@ def after_fetch(entry: Entry | None, robots_url: str, result: FetchResult, now: 
         # Requests that wait get a last try before they are dropped.
         wait = since + limits.budget - now
     not_before = BACKOFF_MAX if update is CacheUpdate.LONG_OUTAGE else min(result.retry_after, BACKOFF_MAX)
-    outage = Outage(since, failures, shortened(result.reason), now, now + max(wait, not_before), result.status)
+    outage = Outage(
+        since, failures, shortened(result.reason), now, now + max(wait, not_before), result.status, result.sign
+    )
     return Entry(robots_url, entry.stored if entry is not None else None, outage)
 
 

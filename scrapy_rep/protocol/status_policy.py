@@ -1,21 +1,36 @@
-"""Which HTTP status leads to which access result (RFC 9309 section 2.3.1): one table a policy."""
+"""What an answer means (RFC 9309 section 2.3.1), by its HTTP status and what else it shows: one table a policy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.challenges import MAX_PAGE, VENDORS
 from scrapy_rep.protocol.foreign_text import shortened
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 
 REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
-StatusRow = tuple[Iterable[int], AccessResult, str]
+# In a row, these stand for answers that mean something else than their status.
+CHALLENGE = "challenge"
+"""An answer that `challenges` recognises, whatever its status."""
+MARKUP = "markup"
+"""A success whose body is a page of markup without records."""
+SIGN_KEYS = (CHALLENGE, MARKUP)
+
+StatusRow = tuple[Collection[int | str], AccessResult, str]
 
 # Each row with its source; the first row with a status decides about it.
 RFC9309: tuple[StatusRow, ...] = (
+    ((CHALLENGE,), AccessResult.UNREACHABLE, "RFC 9309 2.3.1.4: the site's robots.txt is not known"),
+    ((202,), AccessResult.UNREACHABLE, "RFC 9110 15.3.3: accepted is not answered"),
+    ((MARKUP,), AccessResult.UNAVAILABLE, "RFC 9309 2.2: it has no rules, as if it was not there (2.3.1.3)"),
     (range(200, 300), AccessResult.SUCCESS, "RFC 9309 2.3.1.1"),
     (REDIRECT_STATUSES, AccessResult.REDIRECT, "RFC 9309 2.3.1.2; RFC 9110 15.4"),
     ((407,), AccessResult.UNREACHABLE, "RFC 9110 15.5.8: the proxy's answer, not the server's"),
+    # Departs from 2.3.1.3, which permits everything ("MAY access"): the server says later, not never.
+    ((429,), AccessResult.UNREACHABLE, "RFC 6585 4; Google's crawlers take it for a server error"),
     (range(400, 500), AccessResult.UNAVAILABLE, "RFC 9309 2.3.1.3"),
     (range(500, 600), AccessResult.UNREACHABLE, "RFC 9309 2.3.1.4"),
 )
@@ -23,7 +38,7 @@ OTHER_STATUS = AccessResult.UNREACHABLE  # RFC 9309 2.3.1.4: undefined, so compl
 
 CAUTIOUS: tuple[StatusRow, ...] = (
     ((401, 403), AccessResult.RESTRICTED, "the 1996 draft 3.1: access restricted, regard the site as off limits"),
-    ((429,), AccessResult.UNREACHABLE, "Google's crawlers: a server that is overloaded"),
+    ((402, 451), AccessResult.RESTRICTED, "RFC 9110 15.5.3, RFC 7725: access takes a payment, or is denied by law"),
     *RFC9309,
 )
 
@@ -35,13 +50,54 @@ OVERRIDES = {
 }
 
 
-def result_of(status: int, rows: Iterable[StatusRow]) -> AccessResult:
-    """The access result of a status, by a policy's rows. Total: a status in no row is unreachable."""
-    return next((result for statuses, result, _source in rows if status in statuses), OTHER_STATUS)
+SIGNS = frozenset({"", MARKUP, *VENDORS})
+"""What a `Judgement.sign` can be."""
 
 
-def judge(answer: Answer, rows: Iterable[StatusRow]) -> tuple[AccessResult, str]:
-    """What an answer means, and the answer in words, cut to MAX_TEXT characters."""
+class Judgement(NamedTuple):
+    """What an answer means."""
+
+    access: AccessResult
+    words: str
+    """The answer in words, cut to MAX_TEXT characters: `HTTP 404`."""
+    sign: str = ""
+    """What decided instead of the status: the vendor of a challenge, or MARKUP; empty if the status did."""
+
+
+def judge(answer: Answer, rows: Iterable[StatusRow]) -> Judgement:
+    """What the answer means by a policy's rows."""
+    words, sign = words_of(answer), answer.challenge
     if answer.status is None:
-        return AccessResult.UNREACHABLE, shortened(answer.reason)
-    return result_of(answer.status, rows), f"HTTP {answer.status}"
+        return Judgement(AccessResult.UNREACHABLE, words)
+    access = result_of(answer.status, rows, sign)
+    if access is AccessResult.SUCCESS and not sign and _is_page(answer.body):
+        words, sign = f"{words}, a page of HTML", MARKUP
+        access = result_of(answer.status, rows, sign)
+    return Judgement(access, words, sign)
+
+
+def _is_page(body: bytes) -> bool:
+    # Most files need no look at their records.
+    return b"<" in body[:MAX_PAGE] and RobotsTxt.parse(body, len(body)).is_markup_without_records
+
+
+def result_of(status: int | None, rows: Iterable[StatusRow], sign: str = "") -> AccessResult:
+    """The access result by a policy's rows; `sign` as of a Judgement. Total: what is in no row is unreachable."""
+    return next((result for result, _source in _deciding(status, sign, rows)), OTHER_STATUS)
+
+
+def source_of(status: int | None, rows: Iterable[StatusRow], sign: str = "") -> str:
+    """Where that access result is specified; empty if no row says so."""
+    return next((source for _result, source in _deciding(status, sign, rows)), "")
+
+
+def _deciding(status: int | None, sign: str, rows: Iterable[StatusRow]) -> Iterator[tuple[AccessResult, str]]:
+    key = MARKUP if sign == MARKUP else CHALLENGE if sign else status
+    return ((result, source) for keys, result, source in rows if key in keys)
+
+
+def words_of(answer: Answer) -> str:
+    """The answer in words, cut to MAX_TEXT characters: `HTTP 403, a challenge by Cloudflare`."""
+    if answer.status is None:
+        return shortened(answer.reason)
+    return f"HTTP {answer.status}" + (f", a challenge by {answer.challenge}" if answer.challenge else "")

@@ -39,10 +39,12 @@ async def outcome(site: Site, **more: Any) -> tuple[Crawl, AccessResult]:
         *(pytest.param(s, AccessResult.SUCCESS, id=f"2.3.1.1-{s}") for s in (200, 203, 299)),
         *(
             pytest.param(s, AccessResult.UNAVAILABLE, id=f"2.3.1.3-{s}")
-            for s in (400, 401, 403, 404, 410, 429, 451, 499)
+            for s in (400, 401, 402, 403, 404, 410, 451, 499)
         ),
         *(pytest.param(s, AccessResult.UNREACHABLE, id=f"2.3.1.4-{s}") for s in (500, 502, 503, 504, 599)),
         pytest.param(407, AccessResult.UNREACHABLE, id="2.3.1.4-407-of-the-proxy"),
+        pytest.param(202, AccessResult.UNREACHABLE, id="RFC9110-15.3.3-accepted"),
+        pytest.param(429, AccessResult.UNREACHABLE, id="RFC6585-4-too-many-requests"),
         *(pytest.param(s, AccessResult.UNREACHABLE, id=f"2.3.1.4-other-{s}") for s in (300, 304, 305, 306, 600, 999)),
     ],
 )
@@ -294,6 +296,67 @@ class RaisesForRobotsTxt:
             raise ZeroDivisionError
 
 
+# What means something else than its status.
+
+ANUBIS = f'<!doctype html><html><head><script id="anubis_challenge">{{}}</script></head>\n{RULES}</html>'
+CHALLENGES = {
+    "Cloudflare": answer(RULES, status=403, headers={"CF-Mitigated": "challenge"}),
+    "AWS WAF": answer(status=405, headers={"x-amzn-waf-action": "captcha"}),
+    "Vercel": answer(RULES, status=429, headers={"X-Vercel-Mitigated": "challenge"}),
+    "Anubis": answer(ANUBIS),
+}
+
+
+@pytest.mark.parametrize("vendor", CHALLENGES)
+@ensureDeferred
+async def test_a_challenge_is_unreachable(web: Web, vendor: str) -> None:
+    site = web.robots(CHALLENGES[vendor])
+    result, access = await outcome(site, settings={"REP_FETCH_RETRIES": 3})
+    assert access is AccessResult.UNREACHABLE
+    assert len(site.robots_requests) == 1
+    causes = {error.cause for error in result.refused.values()}
+    assert causes == {f"HTTP {CHALLENGES[vendor]['status']}, a challenge by {vendor}"}
+
+
+@pytest.mark.parametrize("status", [200, 202, 403, 503])
+@pytest.mark.parametrize("coding", ["", "gzip"])
+@ensureDeferred
+async def test_a_challenge_that_its_page_shows_whatever_the_status(web: Web, status: int, coding: str) -> None:
+    body = gzip.compress(ANUBIS.encode()) if coding else ANUBIS.encode()
+    site = web.robots(answer(body, status=status, headers={"Content-Encoding": coding} if coding else {}))
+    result, access = await outcome(site)
+    assert access is AccessResult.UNREACHABLE
+    assert {error.cause for error in result.refused.values()} == {f"HTTP {status}, a challenge by Anubis"}
+
+
+@ensureDeferred
+async def test_an_error_page_that_cannot_be_decoded_is_its_status(web: Web) -> None:
+    site = web.robots(answer(ANUBIS, status=404, headers={"Content-Encoding": "gzip"}))
+    _, access = await outcome(site)
+    assert access is AccessResult.UNAVAILABLE
+
+
+@ensureDeferred
+async def test_a_challenge_behind_a_redirect_is_unreachable(web: Web) -> None:
+    elsewhere = web.robots(CHALLENGES["Cloudflare"])
+    _, access = await outcome(web.robots(redirect(elsewhere.robots_url)))
+    assert access is AccessResult.UNREACHABLE
+
+
+@pytest.mark.parametrize("name", ["Content-Type", "X"])
+@ensureDeferred
+async def test_a_page_of_html_is_no_robots_txt(web: Web, name: str) -> None:
+    site = web.robots(answer("<!DOCTYPE html>\n<title>Welcome</title>", headers={name: "text/html"}))
+    _, access = await outcome(site)
+    assert access is AccessResult.UNAVAILABLE
+
+
+@ensureDeferred
+async def test_rules_in_a_page_of_html_are_read(web: Web) -> None:
+    _, access = await outcome(web.robots(answer(f"<pre>\n{RULES}</pre>", headers={"Content-Type": "text/html"})))
+    assert access is AccessResult.SUCCESS
+
+
 # Policies.
 
 
@@ -301,7 +364,9 @@ class RaisesForRobotsTxt:
     ("status", "access"),
     [
         (401, AccessResult.RESTRICTED),
+        (402, AccessResult.RESTRICTED),
         (403, AccessResult.RESTRICTED),
+        (451, AccessResult.RESTRICTED),
         (404, AccessResult.UNAVAILABLE),
         (429, AccessResult.UNREACHABLE),
         (503, AccessResult.UNREACHABLE),
@@ -316,9 +381,18 @@ async def test_the_cautious_policy(web: Web, status: int, access: AccessResult) 
 @ensureDeferred
 async def test_overrides_by_status_and_range(web: Web) -> None:
     policy = {range(400, 500): "restricted", 404: "unavailable", "500-599": "unavailable"}
-    expected = {403: "restricted", 404: "unavailable", 503: "unavailable", 407: "restricted"}
+    expected = {403: "restricted", 404: "unavailable", 503: "unavailable", 407: "restricted", 429: "restricted"}
     for status, access in expected.items():
         _, found = await outcome(web.robots(answer(status=status)), settings={"REP_STATUS_POLICY": policy})
+        assert found.value == access
+
+
+@ensureDeferred
+async def test_overrides_of_challenges_of_markup_and_of_202(web: Web) -> None:
+    settings = {"REP_STATUS_POLICY": {"challenge": "unavailable", "markup": "unreachable", 202: "restricted"}}
+    routes = {"unavailable": CHALLENGES["AWS WAF"], "unreachable": answer("<p>"), "restricted": answer(status=202)}
+    for access, route in routes.items():
+        _, found = await outcome(web.robots(route), settings=settings)
         assert found.value == access
 
 
@@ -340,6 +414,15 @@ async def test_what_would_not_change_is_not_asked_again(web: Web, status: int) -
     site = web.robots(answer(status=status))
     settings = {"REP_FETCH_RETRIES": 3, "REP_STATUS_POLICY": "cautious"}
     await outcome(site, settings=settings, robots=with_clock(Time()))
+    assert len(site.robots_requests) == 1
+
+
+@ensureDeferred
+async def test_a_host_that_hangs_is_not_asked_again(web: Web) -> None:
+    site = web.robots(answer(kind="hang"))
+    settings = {"REP_FETCH_RETRIES": 3, "REP_FETCH_TIMEOUT": 0.3}
+    _, access = await outcome(site, settings=settings, robots=with_clock(Time()))
+    assert access is AccessResult.UNREACHABLE
     assert len(site.robots_requests) == 1
 
 

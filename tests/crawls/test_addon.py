@@ -161,6 +161,9 @@ WRONG: dict[str, list[Any]] = {
         {301: "unreachable"},
         {range(199, 201): "restricted"},
         {"399-400": "unavailable"},
+        {"202-302": "unavailable"},
+        {"captcha": "unavailable"},
+        {"challenge": "success"},
         {"100-999": "unavailable"},
         {"4xx": "unavailable"},
         {range(0): "unavailable"},
@@ -267,6 +270,8 @@ def test_every_setting_is_checked() -> None:
     [
         ("REP_STATUS_POLICY", '{"401": "restricted", "520-529": "unavailable"}'),
         ("REP_STATUS_POLICY", {range(500, 600): "unavailable"}),
+        ("REP_STATUS_POLICY", '{"challenge": "unavailable", "markup": "unreachable", "429": "unavailable"}'),
+        ("REP_STATUS_POLICY", {202: "unavailable", range(203, 300): "restricted"}),
         ("REP_MEMORY_ORIGINS", "1"),
         ("REP_FETCH_TIMEOUT", "0.5"),
         ("REP_BODY_LIMIT", 512_000.0),
@@ -298,7 +303,11 @@ async def test_values_as_the_command_line_gives_them(name: str, value: Any) -> N
         ("REP_PURPOSES", ["search", "ai-train"], "('ai-train' is no category of use; did you mean 'train-ai'?)"),
         ("REP_PURPOSES", "Search", "('Search' is no category of use; did you mean 'search'?)"),
         ("REP_PURPOSES", ["nonsense"], "('nonsense' is no category of use); set it to a list of some of 'train-ai', "),
-        ("REP_STATUS_POLICY", {404: "restricted", "200-299": "unavailable"}, "(200-299: a success or a redirect"),
+        (
+            "REP_STATUS_POLICY",
+            {404: "restricted", "200-299": "unavailable"},
+            "(200-299: a success cannot be over",
+        ),
     ],
 )
 @ensureDeferred

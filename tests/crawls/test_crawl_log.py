@@ -53,7 +53,7 @@ async def test_a_crawl_with_a_report_names_the_command_alone(web: Web, tmp_path:
         (redirect("/robots.txt", status=302), "more than 5 redirects in a row"),
         (
             answer("\n<!DOCTYPE html><html><p>Welcome: here</p>", headers={"Content-Type": "text/html"}),
-            "it is a page of HTML",
+            "HTTP 200, a page of HTML",
         ),
         (answer(f"<!-- made by hand -->\n{RULES}"), None),
         (answer(RULES), None),

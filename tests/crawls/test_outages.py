@@ -85,7 +85,16 @@ async def test_the_log_says_what_waits_and_what_was_lost(web: Web) -> None:
     assert "so nothing of its origin is fetched" in in_vain.messages(logger="scrapy_rep")[0], "at once"
 
 
-@pytest.mark.parametrize("down", [answer(kind="reset"), answer(kind="garbage"), answer(status=500)])
+CHALLENGED = answer(RULES, status=403, headers={"cf-mitigated": "challenge"})
+
+
+@pytest.mark.parametrize(
+    "down",
+    [
+        *(answer(kind="reset"), answer(kind="garbage"), answer(status=500)),
+        *(answer(RULES, status=202), answer(status=429), CHALLENGED),
+    ],
+)
 @ensureDeferred
 async def test_whatever_the_outage_is(web: Web, down: Route) -> None:
     result, _ = await outage(web.robots([down, answer(RULES)]))

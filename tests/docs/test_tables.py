@@ -18,7 +18,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response, TextResponse
 from scrapy.utils.httpobj import urlparse_cached
-from web import Web
+from web import Web, answer
 
 import scrapy_rep
 from scrapy_rep import RobotsTxt, Verdict, signals
@@ -95,6 +95,21 @@ async def test_the_cautious_policy() -> None:
     found = await answered(said, REP_STATUS_POLICY="cautious")
     assert {status: access for status, (access, _) in found.items()} == said
     assert [cells[2] for cells in table("cautious") if cells[2] not in CODE] == []
+
+
+@ensureDeferred
+async def test_each_sign_of_a_challenge_is_one(web: Web) -> None:
+    for vendor, sign in table("challenges"):
+        first, *others = names(sign)
+        field, is_header, value = first.partition(": ")
+        answers = (
+            [answer(status=403, headers={field: each}) for each in (value, *others)]
+            if is_header
+            else [answer(f"<html><script {first}>{{}}</script></html>", status=403)]
+        )
+        for each in answers:
+            result = await crawl(web.robots(each).url("/"))
+            assert [error.cause for error in result.refused.values()] == [f"HTTP 403, a challenge by {vendor}"]
 
 
 def test_the_reasons_and_their_words() -> None:

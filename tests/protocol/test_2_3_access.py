@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from scrapy_rep.protocol.access_result import AccessResult, Answer, is_worth_a_retry
+from scrapy_rep.protocol.challenges import BY_HEADER, BY_PAGE, MAX_PAGE, VENDORS, vendor_of_challenge
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS, is_private, why_not_followed
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
-from scrapy_rep.protocol.status_policy import CAUTIOUS, OVERRIDES, POLICIES, RFC9309, judge, result_of
+from scrapy_rep.protocol.status_policy import (
+    CAUTIOUS,
+    CHALLENGE,
+    MARKUP,
+    OVERRIDES,
+    POLICIES,
+    RFC9309,
+    SIGNS,
+    StatusRow,
+    judge,
+    result_of,
+    source_of,
+)
 
 SUCCESS, REDIRECT, UNAVAILABLE = AccessResult.SUCCESS, AccessResult.REDIRECT, AccessResult.UNAVAILABLE
 RESTRICTED, UNREACHABLE = AccessResult.RESTRICTED, AccessResult.UNREACHABLE
@@ -153,13 +168,15 @@ def rfc9309(status: int) -> AccessResult:
     """What the standard says, a sentence a line; where it says nothing, robots.txt is undefined."""
     if status == 407:  # RFC 9110 15.5.8: the proxy's answer, so the server's is not known
         return UNREACHABLE
+    if status in {202, 429}:  # RFC 9110 15.3.3: not answered yet; RFC 6585 4: the server says later
+        return UNREACHABLE
     if status in {301, 302, 303, 307, 308}:
         return REDIRECT
     return {2: SUCCESS, 4: UNAVAILABLE}.get(status // 100, UNREACHABLE)
 
 
 def cautious(status: int) -> AccessResult:
-    return {401: RESTRICTED, 403: RESTRICTED, 429: UNREACHABLE}.get(status, rfc9309(status))
+    return RESTRICTED if status in {401, 402, 403, 451} else rfc9309(status)
 
 
 @pytest.mark.parametrize("status", range(100, 1000))
@@ -177,6 +194,7 @@ def test_what_is_no_status_is_unreachable(status: int) -> None:
     ("status", "standard", "careful"),
     [
         pytest.param(200, SUCCESS, SUCCESS, id="2.3.1.1-ok"),
+        pytest.param(202, UNREACHABLE, UNREACHABLE, id="RFC9110-15.3.3-accepted"),
         pytest.param(204, SUCCESS, SUCCESS, id="2.3.1.1-no-content"),
         pytest.param(300, UNREACHABLE, UNREACHABLE, id="2.3.1.4-multiple-choices"),
         pytest.param(301, REDIRECT, REDIRECT, id="2.3.1.2-moved-permanently"),
@@ -184,11 +202,13 @@ def test_what_is_no_status_is_unreachable(status: int) -> None:
         pytest.param(304, UNREACHABLE, UNREACHABLE, id="2.3.1.4-not-modified-unasked"),
         pytest.param(308, REDIRECT, REDIRECT, id="2.3.1.2-permanent-redirect"),
         pytest.param(401, UNAVAILABLE, RESTRICTED, id="2.3.1.3-unauthorized"),
+        pytest.param(402, UNAVAILABLE, RESTRICTED, id="2.3.1.3-payment-required"),
         pytest.param(403, UNAVAILABLE, RESTRICTED, id="2.3.1.3-forbidden"),
         pytest.param(404, UNAVAILABLE, UNAVAILABLE, id="2.3.1.3-not-found"),
         pytest.param(407, UNREACHABLE, UNREACHABLE, id="RFC9110-15.5.8-proxy-authentication-required"),
         pytest.param(410, UNAVAILABLE, UNAVAILABLE, id="2.3.1.3-gone"),
-        pytest.param(429, UNAVAILABLE, UNREACHABLE, id="2.3.1.3-too-many-requests"),
+        pytest.param(429, UNREACHABLE, UNREACHABLE, id="RFC6585-4-too-many-requests"),
+        pytest.param(451, UNAVAILABLE, RESTRICTED, id="2.3.1.3-unavailable-for-legal-reasons"),
         pytest.param(500, UNREACHABLE, UNREACHABLE, id="2.3.1.4-internal-server-error"),
         pytest.param(503, UNREACHABLE, UNREACHABLE, id="2.3.1.4-service-unavailable"),
         pytest.param(100, UNREACHABLE, UNREACHABLE, id="2.3.1.4-informational"),
@@ -228,11 +248,97 @@ def test_no_override_makes_a_success_or_a_redirect() -> None:
     ],
 )
 def test_what_an_answer_means(answer: Answer, access: AccessResult, words: str) -> None:
-    assert judge(answer, RFC9309) == (access, words)
+    assert judge(answer, RFC9309) == (access, words, "")
 
 
 def test_an_answer_is_judged_by_the_policy() -> None:
-    assert judge(Answer(403), CAUTIOUS) == (RESTRICTED, "HTTP 403")
+    assert judge(Answer(403), CAUTIOUS) == (RESTRICTED, "HTTP 403", "")
+
+
+# What means something else than its status.
+
+
+@pytest.mark.parametrize("status", [200, 202, 302, 403, 404, 405, 429, 503, 999])
+@pytest.mark.parametrize("rows", [RFC9309, CAUTIOUS], ids=["rfc9309", "cautious"])
+def test_a_challenge_is_unreachable_whatever_its_status(status: int, rows: tuple[StatusRow, ...]) -> None:
+    answer = Answer(status, b"user-agent: *\n", "Cloudflare", location="http://h/r" if status == 302 else None)
+    assert judge(answer, rows) == (UNREACHABLE, f"HTTP {status}, a challenge by Cloudflare", "Cloudflare")
+
+
+PAGE = b"<!DOCTYPE html>\n<html><title>Welcome: here</title>\n<p>Disallow: /x</p></html>"
+
+
+@pytest.mark.parametrize(
+    ("body", "access"),
+    [
+        pytest.param(PAGE, UNAVAILABLE, id="a-page"),
+        pytest.param(b"\xef\xbb\xbf\r\n\t " + PAGE, UNAVAILABLE, id="after-a-mark-and-white-space"),
+        pytest.param(f"\ufeff{PAGE.decode()}".encode("utf-16-le"), UNAVAILABLE, id="in-utf-16"),
+        pytest.param(b'<?xml version="1.0"?><a/>', UNAVAILABLE, id="xml"),
+        pytest.param(PAGE + b" " * 600_000, UNAVAILABLE, id="beyond-the-limit"),
+        pytest.param(b"<pre>\nUser-agent: *\nDisallow: /x\n</pre>", SUCCESS, id="with-a-group"),
+        pytest.param(b"<pre>\nSitemap: https://h/s.xml\n</pre>", SUCCESS, id="with-a-sitemap"),
+        pytest.param(b"# <html>\n", SUCCESS, id="no-page"),
+        pytest.param(b"", SUCCESS, id="an-empty-file"),
+        pytest.param(b"Welcome", SUCCESS, id="text-without-records"),
+    ],
+)
+def test_a_page_of_markup_without_records_is_no_robots_txt(body: bytes, access: AccessResult) -> None:
+    words, sign = ("HTTP 200", "") if access is SUCCESS else ("HTTP 200, a page of HTML", MARKUP)
+    assert judge(Answer(200, body), RFC9309) == (access, words, sign)
+
+
+@pytest.mark.parametrize("status", [202, 301, 404, 503])
+def test_a_page_of_markup_counts_where_it_would_be_read(status: int) -> None:
+    assert judge(Answer(status, PAGE), RFC9309) == (result_of(status, RFC9309), f"HTTP {status}", "")
+
+
+def test_a_policy_of_ones_own_has_rows_for_them() -> None:
+    rows: tuple[StatusRow, ...]
+    rows = (((MARKUP,), UNREACHABLE, "here"), ((CHALLENGE,), RESTRICTED, "there"), ((200,), UNAVAILABLE, ""), *RFC9309)
+    assert result_of(200, rows, MARKUP) is UNREACHABLE
+    assert judge(Answer(403, challenge="Vercel"), rows).access is RESTRICTED
+    assert [source_of(200, rows, sign) for sign in (MARKUP, "Vercel", "")] == ["here", "there", ""]
+    assert source_of(999, rows) == ""
+
+
+def lines(*fields: tuple[str, str]) -> Callable[[str], list[bytes]]:
+    """The lines of a header field, as of Scrapy's `Headers.getlist`."""
+    return lambda name: [value.encode() for field, value in fields if field.lower() == name]
+
+
+ANUBIS = b'<!doctype html><html><head><script id="anubis_challenge" type="application/json">{}</script></head></html>'
+
+
+@pytest.mark.parametrize(
+    ("fields", "body", "vendor"),
+    [
+        pytest.param([("CF-Mitigated", "challenge")], b"", "Cloudflare", id="cloudflare"),
+        pytest.param([("x-amzn-waf-action", "challenge")], b"", "AWS WAF", id="aws-waf"),
+        pytest.param([("x-amzn-waf-action", "captcha")], b"", "AWS WAF", id="aws-waf-captcha"),
+        pytest.param([("X-Vercel-Mitigated", "challenge")], b"", "Vercel", id="vercel"),
+        pytest.param([], ANUBIS, "Anubis", id="anubis"),
+        pytest.param([], b"\xef\xbb\xbf\n " + ANUBIS, "Anubis", id="anubis-after-a-mark"),
+        pytest.param([("cf-mitigated", " Challenge ")], b"", "Cloudflare", id="in-capitals-and-with-white-space"),
+        pytest.param([("cf-mitigated", "x"), ("cf-mitigated", "challenge")], b"", "Cloudflare", id="two-lines"),
+        pytest.param([("cf-mitigated", "challenge, challenge")], b"", "Cloudflare", id="lines-that-a-proxy-joined"),
+        pytest.param([("cf-mitigated", "challenged")], b"", "", id="a-longer-word"),
+        pytest.param([("cf-mitigated", "")], b"", "", id="an-empty-field"),
+        pytest.param([("x-amzn-waf-action", "count")], b"", "", id="another-action-of-aws-waf"),
+        pytest.param([("x-vercel-mitigated", "deny")], b"", "", id="what-vercel-denies"),
+        pytest.param([("cf-ray", "1"), ("server", "cloudflare")], b"<html>", "", id="cloudflare-without-a-challenge"),
+        pytest.param([], b"# " + ANUBIS, "", id="no-markup"),
+        pytest.param([], b"<!--" + b"x" * MAX_PAGE + b"-->" + ANUBIS, "", id="far-into-the-page"),
+    ],
+)
+def test_what_shows_a_challenge(fields: list[tuple[str, str]], body: bytes, vendor: str) -> None:
+    assert vendor_of_challenge(lines(*fields), body) == vendor
+
+
+def test_every_row_of_challenges_has_its_source() -> None:
+    assert len(set(VENDORS)) == len(VENDORS)
+    assert all(row[-1] for row in (*BY_HEADER, *BY_PAGE))
+    assert {"", MARKUP, *VENDORS} == SIGNS
 
 
 def test_five_consecutive_redirects_are_followed() -> None:
@@ -366,6 +472,11 @@ def test_which_hosts_are_private(host: str, private: bool) -> None:
         pytest.param(Answer(None), True, id="2.3.1.4-no-answer"),
         pytest.param(Answer(500), True, id="2.3.1.4-first-server-error"),
         pytest.param(Answer(599), True, id="2.3.1.4-last-server-error"),
+        pytest.param(Answer(None, timed_out=True), False, id="2.3.1.4-timed-out"),
+        pytest.param(Answer(503, retry_after=1.0), False, id="RFC9110-10.2.3-says-when"),
+        pytest.param(Answer(503, challenge="Cloudflare"), False, id="a-challenge"),
+        pytest.param(Answer(202), False, id="RFC9110-15.3.3-accepted"),
+        pytest.param(Answer(429), False, id="RFC6585-4-too-many-requests"),
         pytest.param(Answer(None, dropped=True), False, id="2.3.1.4-dropped"),
         pytest.param(Answer(503, dropped=True), False, id="2.3.1.4-dropped-with-a-status"),
         pytest.param(Answer(407), False, id="RFC9110-15.5.8-the-proxys"),
@@ -378,8 +489,7 @@ def test_which_hosts_are_private(host: str, private: bool) -> None:
     ],
 )
 def test_which_answers_are_worth_a_retry(answer: Answer, again: bool) -> None:
-    access, _words = judge(answer, RFC9309)
-    assert is_worth_a_retry(answer, access) is again
+    assert is_worth_a_retry(answer, judge(answer, RFC9309).access) is again
 
 
 def test_a_server_error_that_a_policy_accepts_is_not_asked_again() -> None:

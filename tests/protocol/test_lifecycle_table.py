@@ -15,6 +15,8 @@ from scrapy_rep.protocol.entry import (
     Outage,
     StoredResponse,
     asked_at,
+    decoded,
+    encoded,
     is_judged_by,
     of_use_until,
     storable,
@@ -36,7 +38,7 @@ from scrapy_rep.protocol.lifecycle import (
     policy_at,
     state_of,
 )
-from scrapy_rep.protocol.status_policy import CAUTIOUS, RFC9309
+from scrapy_rep.protocol.status_policy import CAUTIOUS, CHALLENGE, MARKUP, RFC9309, SIGNS
 
 ROBOTS_URL = f"{ORIGIN}/robots.txt"
 NOW = 1_700_000_000.0
@@ -291,9 +293,40 @@ def test_another_policys_judgement_is_not_taken_over() -> None:
     restricted = Entry(ROBOTS_URL, StoredResponse(AccessResult.RESTRICTED, "HTTP 403", None, NOW, NOW + DAY, 403))
     assert is_judged_by(restricted, CAUTIOUS)
     assert not is_judged_by(restricted, RFC9309)
-    overloaded = Entry(ROBOTS_URL, None, Outage(NOW, 1, "HTTP 429", NOW, NOW + 5, 429))
-    assert is_judged_by(overloaded, CAUTIOUS)
-    assert not is_judged_by(overloaded, RFC9309)
+    denied = Entry(ROBOTS_URL, None, Outage(NOW, 1, "HTTP 403", NOW, NOW + 5, 403))
+    assert not is_judged_by(denied, RFC9309)
+    assert is_judged_by(denied, (((403,), AccessResult.UNREACHABLE, "REP_STATUS_POLICY"), *RFC9309))
     assert is_judged_by(
         Entry(ROBOTS_URL, StoredResponse(AccessResult.UNAVAILABLE, "redirects", None, NOW, NOW + DAY)), RFC9309
     )
+
+
+CHALLENGED = Entry(ROBOTS_URL, None, Outage(NOW, 1, "HTTP 403, a challenge by Vercel", NOW, NOW + 5, 403, "Vercel"))
+PAGE = Entry(ROBOTS_URL, replace(copy(AccessResult.UNAVAILABLE), status=200, sign=MARKUP))
+
+
+@pytest.mark.parametrize(
+    ("entry", "key"), [pytest.param(CHALLENGED, CHALLENGE, id="challenge"), pytest.param(PAGE, MARKUP, id="markup")]
+)
+def test_what_decided_instead_of_the_status_is_judged_by_its_own_row(entry: Entry, key: str) -> None:
+    assert is_judged_by(entry, RFC9309)
+    assert is_judged_by(entry, CAUTIOUS)
+    assert not is_judged_by(entry, (((key,), AccessResult.RESTRICTED, "REP_STATUS_POLICY"), *RFC9309))
+    # Its status alone would be judged otherwise.
+    plain = replace(
+        entry,
+        stored=replace(entry.stored, sign="") if entry.stored is not None else None,
+        outage=replace(entry.outage, sign="") if entry.outage is not None else None,
+    )
+    assert not is_judged_by(plain, RFC9309)
+
+
+@pytest.mark.parametrize("entry", [CHALLENGED, PAGE], ids=["challenge", "markup"])
+def test_what_decided_instead_of_the_status_is_kept(entry: Entry) -> None:
+    assert decoded(encoded(entry), ROBOTS_URL) == entry
+    assert entry.sign in SIGNS - {""}
+
+
+def test_a_sign_that_nobody_knows_is_a_miss() -> None:
+    octets = encoded(Entry(ROBOTS_URL, None, replace(JUST_NOW, sign="x" * 1_000)))
+    assert decoded(octets, ROBOTS_URL) is None

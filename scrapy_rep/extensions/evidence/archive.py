@@ -83,7 +83,7 @@ class ArchiveWriter:
 
     def _answered(self, url: str, answer: Answer, request: Request, response: Response | None) -> None:
         now, needed_by = self._gate.now(), Origin.of(request.url)
-        access, _words = judge(answer, self._settings.status_policy)
+        access = judge(answer, self._settings.status_policy).access
 
         def write() -> None:
             self._opened_file().write_answer(url, now, needed_by, access=access, answer=answer, response=response)

@@ -29,6 +29,7 @@ from scrapy_rep.extensions.output_path import APPEND
 from scrapy_rep.protocol.access_result import AccessResult, Answer, FetchEvent
 from scrapy_rep.protocol.entry import Entry, plain_values
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.status_policy import words_of
 from scrapy_rep.text import iso_time
 
 Fields = dict[str, str]
@@ -89,7 +90,7 @@ class WarcFile:
         values = {
             "type": "answer",
             "needed_by": None if needed_by is None else str(needed_by),
-            "answer": answer.reason if answer.status is None else f"HTTP {answer.status}",
+            "answer": words_of(answer),
             "access": FetchEvent.NOT_MODIFIED.value if is_confirmed else access.value,
             "sha256": digest,
             "replayed": answer.replayed,
