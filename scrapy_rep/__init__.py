@@ -16,7 +16,7 @@ Who may touch the internals of Scrapy and Twisted
     The modules in `scrapy_internals`, and no other.
 
 Where to add
-    a directive: `protocol.robotstxt.syntax` (`Directive`) and `protocol.robotstxt.groups` (what it means);
+    a directive: `protocol.robotstxt.syntax` (`Directive`) and `protocol.robotstxt.groups` (`VALUE_FAULTS`);
     a category of use: a row in `protocol.robotstxt.preferences` (`VOCABULARY`);
     a status policy: a row in `protocol.status_policy` (`POLICIES`);
     a sign of a challenge: a row in `protocol.challenges`;

@@ -46,11 +46,12 @@ def test_nothing_but_a_user_agent_line_ends_a_group(line: str) -> None:
     assert [[rule.pattern for rule in group.rules] for group in robots.groups] == [["/x", "/y"]]
 
 
-def test_a_group_holds_tokens_rules_and_delay() -> None:
-    (group,) = parse("User-Agent: A\nuser-agent: b\nDisallow: /x\nAllow: /x/y\nCrawl-delay: 2\n").groups
+def test_a_group_holds_tokens_and_rules_and_has_a_delay() -> None:
+    robots = parse("User-Agent: A\nuser-agent: b\nDisallow: /x\nAllow: /x/y\nCrawl-delay: 2\n")
+    (group,) = robots.groups
     assert group.product_tokens == ("a", "b")
     assert [(rule.line, rule.allow, rule.octets) for rule in group.rules] == [(3, False, b"/x"), (4, True, b"/x/y")]
-    assert group.crawl_delays == {"a": 2.0, "b": 2.0}
+    assert [robots.crawl_delay(token) for token in ("a", "b", "c")] == [2.0, 2.0, None]
 
 
 def test_a_token_is_listed_once_a_group() -> None:

@@ -61,7 +61,7 @@ def test_a_missing_colon_in_every_record() -> None:
     (group,) = robots.groups
     assert group.product_tokens == ("*",)
     assert [rule.octets for rule in group.rules] == [b"/a", b"/b:c"]
-    assert (group.crawl_delays, robots.sitemaps) == ({"*": 3.0}, ("https://www.example.com/s.xml",))
+    assert (robots.crawl_delay("*"), robots.sitemaps) == (3.0, ("https://www.example.com/s.xml",))
 
 
 def test_sitemaps_belong_to_no_group() -> None:
@@ -169,7 +169,6 @@ def test_a_crawl_delay_is_a_finite_number_not_negative(value: str, seconds: floa
 def test_a_crawl_delay_belongs_to_the_user_agent_lines_above_it(text: str, delays: dict[str, float]) -> None:
     robots = parse(text)
     (group,) = robots.groups
-    assert group.crawl_delays == delays
     for token in group.product_tokens:
         assert robots.crawl_delay(token) == delays.get(token)
         assert not robots.allows("/x", token), "the run of user-agent lines goes on for the rules"

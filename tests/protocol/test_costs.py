@@ -17,6 +17,7 @@ from generated import bodies_and_questions
 from scrapy_rep.protocol.robotstxt import effective_rules, longest_match, longest_match_linear
 from scrapy_rep.protocol.robotstxt.longest_match_linear import MAX_TARGET
 from scrapy_rep.protocol.robotstxt.parser import MAX_READY_COPIES, RobotsTxt
+from scrapy_rep.protocol.robotstxt.preferences import MAX_READ
 from scrapy_rep.protocol.robotstxt.rules import VerdictReason
 
 LIMIT = 512_000
@@ -77,6 +78,41 @@ def test_many_tokens_and_many_delays_are_read_in_linear_time() -> None:
     small, large = file(2_000), file(16_000)
     assert lines_run(lambda: large.groups) <= 8 * 1.1 * lines_run(lambda: small.groups)
     assert large.crawl_delay("a7") == 1.0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(lambda n: "Content-Usage:", id="empty"),
+        pytest.param(lambda n: f"Content-Usage:{'#' * 80}", id="comments"),
+        pytest.param(lambda n: "Content-Signal: search=no", id="signals"),
+        pytest.param(lambda n: "Content-Usage: a=(1 1 1 1 1 1 1 1 1 1)", id="lists"),
+        pytest.param(lambda n: f"Content-Usage: {'a=b, ' * 1_000}c=d", id="long-dictionaries"),
+        pytest.param(lambda n: f"Content-Usage: /{n} train-ai=n", id="paths"),
+        pytest.param(lambda n: f"Content-Usage: /*{n}*b train-ai=n", id="starred-paths"),
+        pytest.param(lambda n: "user-agent: *\nContent-Usage: search=n", id="groups"),
+        pytest.param(lambda n: "user-agent: other\nContent-Usage: search=n", id="groups-of-others"),
+    ],
+)
+def test_a_file_of_statements_costs_no_more_than_reading_few_of_them(line: Callable[[int], str]) -> None:
+    robots, rules = parse(group(line)), parse(group(lambda n: f"allow:/{n}"))
+    for each in (robots, rules):
+        each.allows(f"{ORIGIN}/a", TOKEN)
+    first = lines_run(lambda: robots.usage(f"{ORIGIN}/a", TOKEN))
+    assert first <= 20 * MAX_READ
+    assert lines_run(lambda: robots.usage(f"{ORIGIN}/b", TOKEN)) <= MAX_READ
+    assert robots.memory <= 2 * rules.memory
+
+
+def test_statements_for_many_crawlers_take_bounded_memory() -> None:
+    tokens = [f"a{n}" for n in range(40)]
+    robots = parse("\n".join(f"User-agent: {token}" for token in tokens) + "\nContent-Usage:" * 1_000)
+    sizes = []
+    for token in tokens:
+        assert robots.usage("/", token).statements
+        sizes.append(robots.memory)
+    assert max(sizes) < 2 * sizes[2]
+    assert len(robots.usage("/", tokens[0]).statements) == 1_000
 
 
 # Patterns and URLs that are made for each other.

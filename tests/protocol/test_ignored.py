@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from asking import parse
 
+from scrapy_rep.protocol.robotstxt.groups import VALUE_FAULTS
 from scrapy_rep.protocol.robotstxt.parser import Ignored, RobotsTxt
+from scrapy_rep.protocol.robotstxt.syntax import Directive
 
 
 @pytest.mark.parametrize(
@@ -69,6 +71,10 @@ def test_a_rule_in_no_group(line: str, reason: str) -> None:
 )
 def test_a_line_that_is_read_is_not_reported(line: str) -> None:
     assert parse(f"User-agent: *\n{line}\n").ignored == ()
+
+
+def test_each_directive_says_which_values_it_does_not_read() -> None:
+    assert set(VALUE_FAULTS) == {directive.key for directive in Directive}
 
 
 def test_all_are_reported_in_their_order() -> None:

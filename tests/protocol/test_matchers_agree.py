@@ -83,8 +83,7 @@ def test_a_verdict_and_the_reported_groups_are_of_the_same_records(body: bytes, 
     assert verdict.product_token == expected
     key = (expected or "").lower()
     mine = [group.rules for group in robots.groups if key in group.product_tokens]
-    delays = [group.crawl_delays[key] for group in robots.groups if key in group.crawl_delays]
-    assert robots.crawl_delay(tokens) == max(delays, default=None)
+    assert robots.crawl_delay(tokens) == plain.delay_of_groups(plain.groups_of(robots.octets), tokens)
     # A file that holds these rules alone gives the same verdict about the place of each of them.
     rules = list(chain.from_iterable(mine))
     alone = b"user-agent: *\n" + b"".join(

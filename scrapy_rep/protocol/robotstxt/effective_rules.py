@@ -2,94 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections.abc import Sequence
 from itertools import accumulate, repeat
 
-from scrapy_rep.protocol.robotstxt.groups import seconds_of
 from scrapy_rep.protocol.robotstxt.longest_match import LongestMatch
 from scrapy_rep.protocol.robotstxt.longest_match_linear import MAX_COMPARED, matching_places
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_normal, patterns, spellings
-from scrapy_rep.protocol.robotstxt.product_tokens import EVERYONE
 from scrapy_rep.protocol.robotstxt.rules import Rule, most_specific
-from scrapy_rep.protocol.robotstxt.syntax import (
-    RECORDS,
-    RULE_ALLOWS,
-    RULE_LINE,
-    RULE_OR_DELAY_LINE,
-    RULE_VALUE,
-    WHITE_SPACE,
-    Directive,
-    searchable,
-    without_comments,
-)
-
-# Looked up once: an enum member's hash costs as much as a search.
-_USER_AGENT = RECORDS[Directive.USER_AGENT]
-_CRAWL_DELAY = RECORDS[Directive.CRAWL_DELAY]
+from scrapy_rep.protocol.robotstxt.segments import Segments, find_records
+from scrapy_rep.protocol.robotstxt.syntax import RULE_ALLOWS, RULE_VALUE, WHITE_SPACE, without_comments
 
 _WHITE_SPACE = WHITE_SPACE.encode()
-
-# So many in a row are worth a pass of their own; few files have them.
-_MANY_LINE_ENDS = "\n" * 32
-_BLANK_LINES = re.compile(_MANY_LINE_ENDS + "\n*")
-# Between segments, for the rest of a user-agent line.
-_COMMENT_LINE = "\n#"
 
 # Bytes of memory (measured: tests/protocol/test_costs.py).
 _FIXED_MEMORY = 600
 _MEMORY_OF_RULE = 70
-
-
-class Segments:
-    """A file's lines, cut at its user-agent lines: each segment follows one of them, up to the next."""
-
-    __slots__ = ("texts", "tokens")
-
-    def __init__(self, octets: bytes) -> None:
-        text = searchable(octets)
-        if _MANY_LINE_ENDS in text:  # each costs as much as a record
-            text = _BLANK_LINES.sub("\n", text)
-        parts = _USER_AGENT.split(text)
-        self.tokens = [token.lower() for token in parts[1::2]]
-        """In lower case; empty for a line that names nobody."""
-        self.texts = parts[2::2]
-
-    def obeyed_token(self, product_tokens: Sequence[str]) -> str | None:
-        """The first of the tokens, as given, that any group names; else `*`; None if there is no group for it."""
-        for token in (*product_tokens, EVERYONE):
-            if token.lower() in self.tokens:
-                return token
-        return None
-
-    def of(self, product_token: str | None, records: re.Pattern[str] = RULE_LINE) -> tuple[int, ...]:
-        """The indices of the segments that have such records for the token; the last one may have none.
-
-        Records are for the user-agent lines above them, up to the records before (2.1).
-        """
-        if product_token is None:
-            return ()
-        own: list[int] = []
-        key = product_token.lower()
-        is_named = False
-        last = len(self.tokens) - 1
-        for at, token in enumerate(self.tokens):
-            is_named = is_named or token == key
-            if is_named and (at == last or records.search(self.texts[at])):
-                own.append(at)
-                is_named = False
-        return tuple(own)
-
-    def crawl_delay(self, product_token: str | None) -> float | None:
-        """Seconds between requests: the largest that the token's groups ask for; None if they ask for none."""
-        own = self.joined(self.of(product_token, RULE_OR_DELAY_LINE))
-        values = set(without_comments("\n".join(_CRAWL_DELAY.findall(own))).split("\n"))
-        return max([seconds for value in values if (seconds := seconds_of(value)) is not None], default=None)
-
-    def joined(self, own: Sequence[int]) -> str:
-        """The lines of these segments."""
-        return _COMMENT_LINE.join([self.texts[at] for at in own])
 
 
 class EffectiveRules:
@@ -193,18 +121,8 @@ class _Places:
     __slots__ = ("_lines", "_starts")
 
     def __init__(self, octets: bytes, own: Sequence[int]) -> None:
-        text = searchable(octets)
-        user_agents = list(_USER_AGENT.finditer(text))
-        ends = [record.start() for record in user_agents[1:]] + [len(text)]
-        # The octets begin one place later in the text.
-        self._starts = array(
-            "I",
-            [
-                record.start(1) - 1
-                for at in own
-                for record in RULE_VALUE.finditer(text, user_agents[at].end(), ends[at])
-            ],
-        )
+        # The text has one LF before the octets.
+        self._starts = array("I", [record.start(1) - 1 for record in find_records(octets, own, RULE_VALUE)])
         line_ends = map(octets.count, repeat(b"\n"), [0, *self._starts], self._starts)
         self._lines = array("I", accumulate(line_ends))
 

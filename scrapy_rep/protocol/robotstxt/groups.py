@@ -1,14 +1,21 @@
-"""What a robots.txt says, line by line: its records, its groups, and what is ignored (RFC 9309 2.1, 2.2 and 2.2.4)."""
+"""What a robots.txt says, line by line: its records, its groups, and what is ignored (RFC 9309 2.1, 2.2 and 2.2.4).
+
+For people, and for who reads other directives; a verdict needs none of this.
+"""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, repeat
 
 from scrapy_rep.protocol.foreign_text import text_of
+from scrapy_rep.protocol.robotstxt.crawl_delay import seconds_of
+from scrapy_rep.protocol.robotstxt.preferences import MAX_READ, USAGE_DIRECTIVES, preferences_of
 from scrapy_rep.protocol.robotstxt.rules import Rule
+from scrapy_rep.protocol.robotstxt.segments import Segments
 from scrapy_rep.protocol.robotstxt.syntax import (
     PATTERN_STARTS,
     RECORDS,
@@ -17,14 +24,12 @@ from scrapy_rep.protocol.robotstxt.syntax import (
     Directive,
     searchable,
 )
+from scrapy_rep.protocol.robotstxt.usage import lines_of_statements, path_and_rest
 
-# Each has one group.
+# Each directive has one group in it, in their order.
 _RECORD = re.compile("|".join(expression.pattern for expression in RECORDS.values()), re.ASCII)
 _DIRECTIVES = tuple(RECORDS)
-_USER_AGENT, _ALLOW, _DISALLOW, _CRAWL_DELAY, _SITEMAP, *_USAGE = (directive.key for directive in Directive)
-_KNOWN = {directive.key for directive in Directive}
-
-_SECONDS = re.compile(r"\+?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_RULE_KEYS = {Directive.ALLOW.key, Directive.DISALLOW.key}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +64,14 @@ class Group:
     no user-agent line names a product token."""
     rules: tuple[Rule, ...]
     """In their order; without empty rules and those that can match nothing."""
-    crawl_delays: Mapping[str, float]
-    """Seconds between requests by product token, finite and not negative; a token without a delay is not in it. A delay
-    belongs to the user-agent lines above it, up to the delay before it."""
 
 
-# What is told of each line that is ignored: its number and the reason.
-Report = Callable[[int, str], None]
-
-
-def unreported(_line: int, _reason: str) -> None:
-    return None
-
-
-def read_records(octets: bytes, report: Report = unreported) -> Iterator[Record]:
-    """All lines with a key and a value, in their order."""
-    group, had_rule = -1, True
+def read_lines(octets: bytes) -> Iterator[Record | int]:
+    """Each line with a key and a value as a record, of each other one that is not empty its number; in their order."""
+    group_of_each_segment = chain.from_iterable(
+        repeat(number, last - first + 1) for number, (first, last) in enumerate(Segments(octets).runs())
+    )
+    group: int | None = None
     for number, text in enumerate(searchable(octets)[1:].split("\n"), start=1):
         line = text.partition("#")[0].strip(WHITE_SPACE)
         if not line:
@@ -86,32 +83,53 @@ def read_records(octets: bytes, report: Report = unreported) -> Iterator[Record]
             key, _, value = line.partition(":")
             key, value = text_of(key.rstrip(WHITE_SPACE).encode("latin-1")).lower(), value.lstrip(WHITE_SPACE)
         else:
-            report(number, "no colon")
+            yield number
             continue
-        if key == _USER_AGENT and had_rule:
-            group, had_rule = group + 1, False
-        # An empty rule, and one that can match nothing, ends the run of user-agent lines as well.
-        had_rule = had_rule or key in {_ALLOW, _DISALLOW}
-        yield Record(number, None if group < 0 or key == _SITEMAP else group, key, value.encode("latin-1"))
+        if key == Directive.USER_AGENT.key:
+            group = next(group_of_each_segment)
+        yield Record(number, None if key == Directive.SITEMAP.key else group, key, value.encode("latin-1"))
 
 
-def read_groups(octets: bytes, report: Report = unreported) -> tuple[Group, ...]:
-    """All groups, in their order."""
-    groups: list[_GroupReader] = []
-    for record in read_records(octets, report):
+def read_records(octets: bytes) -> Iterator[Record]:
+    """All lines with a key and a value, in their order."""
+    return (line for line in read_lines(octets) if isinstance(line, Record))
+
+
+def read_groups(records: Iterable[Record]) -> tuple[Group, ...]:
+    """The groups that these records make, in their order."""
+    groups: list[tuple[dict[str, None], list[Rule]]] = []
+    for record in records:
+        if record.group is None:
+            continue
         if record.group == len(groups):
-            groups.append(_GroupReader())
-        if record.key == _SITEMAP:
-            reason = "" if record.octets else "no address"
-        elif record.key not in _KNOWN:
-            reason = "unknown key"
-        elif record.group is None:
-            reason = f"{record.key} before the first user-agent line"
-        else:
-            reason = groups[-1].read(record)
-        if reason:
-            report(record.line, reason)
-    return tuple(group.read_group() for group in groups)
+            groups.append(({}, []))
+        tokens, rules = groups[-1]
+        if record.key == Directive.USER_AGENT.key and (token := token_of(record.octets)):
+            tokens[token] = None
+        elif record.key in _RULE_KEYS and record.octets.startswith(PATTERN_STARTS):
+            rules.append(Rule(record.line, record.key == Directive.ALLOW.key, record.octets))
+    return tuple(Group(tuple(tokens), tuple(rules)) for tokens, rules in groups)
+
+
+def read_ignored(octets: bytes) -> Iterator[tuple[int, str]]:
+    """The number of each line that is ignored, and why, in their order."""
+    statements = {line for line, _ in lines_of_statements(searchable(octets))}
+    for line in read_lines(octets):
+        if isinstance(line, int):
+            yield line, "no colon"
+        elif reason := _why_ignored(line, is_within_bound=line.line in statements):
+            yield line.line, reason
+
+
+def _why_ignored(record: Record, *, is_within_bound: bool) -> str:
+    """Empty if it is not; `is_within_bound`: a statement that is read."""
+    if record.key not in VALUE_FAULTS:
+        return "unknown key"
+    if record.group is None and record.key != Directive.SITEMAP.key:
+        return f"{record.key} before the first user-agent line"
+    if record.key in USAGE_DIRECTIVES and not is_within_bound:
+        return f"beyond {MAX_READ} bytes of such lines"
+    return VALUE_FAULTS[record.key](record.octets)
 
 
 def token_of(octets: bytes) -> str:
@@ -119,60 +137,23 @@ def token_of(octets: bytes) -> str:
     return TOKEN.match(octets.decode("latin-1"))[0].lower()  # type: ignore[index]  # it matches anything
 
 
-def seconds_of(delay: str) -> float | None:
-    """The value of a Crawl-delay in seconds; None if it is no finite number, or negative."""
-    seconds = float(delay) if _SECONDS.fullmatch(delay) else math.inf
-    return seconds if math.isfinite(seconds) else None
+def _pattern_fault(octets: bytes) -> str:
+    return "begins with neither / nor *" if octets and not octets.startswith(PATTERN_STARTS) else ""
 
 
-@dataclass(slots=True)
-class _GroupReader:
-    tokens: dict[str, None] = field(default_factory=dict)
-    rules: list[Rule] = field(default_factory=list)
-    delays: dict[str, float] = field(default_factory=dict)
-    # The tokens that the next delay belongs to, and the largest delay that they have so far.
-    delayed: list[str] = field(default_factory=list)
-    delay: float | None = None
-    had_delay: bool = False
+def _statement_fault(directive: str, octets: bytes) -> str:
+    _, stated = path_and_rest(octets)
+    return "no preferences that can be read" if preferences_of(directive, stated) is None else ""
 
-    def read(self, record: Record) -> str:
-        """The reason why the record is ignored; empty if it is not."""
-        value = record.octets.decode("latin-1")
-        if record.key == _USER_AGENT:
-            return self._user_agent(token_of(record.octets))
-        if record.key == _CRAWL_DELAY:
-            return self._crawl_delay(value)
-        if record.key in _USAGE:  # read elsewhere
-            return ""
-        if value.startswith(PATTERN_STARTS):
-            self.rules.append(Rule(record.line, record.key == _ALLOW, record.octets))
-        elif value:
-            return "begins with neither / nor *"
-        return ""
 
-    def _user_agent(self, token: str) -> str:
-        if self.had_delay:
-            self._assign_delay()
-        if not token:
-            return "names no product token"
-        self.tokens[token] = None
-        self.delayed.append(token)
-        return ""
-
-    def _crawl_delay(self, value: str) -> str:
-        self.had_delay = True
-        seconds = seconds_of(value)
-        if seconds is None:
-            return "no finite number of seconds"
-        self.delay = seconds if self.delay is None else max(self.delay, seconds)
-        return ""
-
-    def _assign_delay(self) -> None:
-        if self.delay is not None:
-            for token in self.delayed:
-                self.delays[token] = max(self.delay, self.delays.get(token, self.delay))
-        self.delayed, self.delay, self.had_delay = [], None, False
-
-    def read_group(self) -> Group:
-        self._assign_delay()
-        return Group(tuple(self.tokens), tuple(self.rules), self.delays)
+# What is wrong with a value, by directive; empty if it can be read.
+VALUE_FAULTS: Mapping[str, Callable[[bytes], str]] = {
+    Directive.USER_AGENT.key: lambda octets: "" if token_of(octets) else "names no product token",
+    Directive.ALLOW.key: _pattern_fault,
+    Directive.DISALLOW.key: _pattern_fault,
+    Directive.CRAWL_DELAY.key: lambda octets: (
+        "no finite number of seconds" if seconds_of(octets.decode("latin-1")) is None else ""
+    ),
+    Directive.SITEMAP.key: lambda octets: "" if octets else "no address",
+    **{key: partial(_statement_fault, key) for key in USAGE_DIRECTIVES},
+}

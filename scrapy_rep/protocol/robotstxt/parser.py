@@ -10,16 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from scrapy_rep.protocol.foreign_text import shortened, text_of
-from scrapy_rep.protocol.robotstxt.effective_rules import EffectiveRules, Segments
-from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_records
+from scrapy_rep.protocol.robotstxt.crawl_delay import crawl_delay_of
+from scrapy_rep.protocol.robotstxt.effective_rules import EffectiveRules
+from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_ignored, read_records
 from scrapy_rep.protocol.robotstxt.longest_match_linear import TooCostlyError
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt, spellings
 from scrapy_rep.protocol.robotstxt.preferences import Usage
 from scrapy_rep.protocol.robotstxt.product_tokens import in_order_of_preference, is_product_token
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.protocol.robotstxt.segments import Segments
 from scrapy_rep.protocol.robotstxt.syntax import (
     RECORDS,
-    USAGE_LINE,
     WHITE_SPACE,
     Directive,
     has_record,
@@ -27,22 +28,21 @@ from scrapy_rep.protocol.robotstxt.syntax import (
     searchable,
     without_comments,
 )
-from scrapy_rep.protocol.robotstxt.usage import UsagePreferences, read_statements
+from scrapy_rep.protocol.robotstxt.usage import EffectiveStatements, read_statements
 
 PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"
 
 # What is kept for crawlers that have asked: a crawl has one product token, or a few that its requests name.
 MAX_READY = 64  # crawlers
 MAX_READY_COPIES = 4  # times the file's octets, of lines that they obey; groups that share none come to one
+MAX_READY_STATEMENTS = 2_000  # beside those of the crawler that asked last
 
 # Bytes of memory, beside the octets and the rules (measured: tests/protocol/test_costs.py).
 _FIXED_MEMORY = 420
 _MEMORY_OF_CRAWLER = 150
-_MEMORY_OF_STATEMENT = 800
+_MEMORY_OF_STATEMENT = 500
 
 NOT_READ = -1.0  # seconds; no delay is negative
-
-ProductTokens = str | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,13 @@ class Ignored:
 
 @dataclass(slots=True)
 class _Crawler:
-    """What is kept for one that has asked."""
+    """What is kept for a crawler that has asked."""
 
     token: str | None
     """The token that is obeyed, as given or `*`; None if no group applies."""
     rules: EffectiveRules
     delay: float | None = NOT_READ
-    preferences: UsagePreferences | None = None
+    statements: EffectiveStatements | None = None
     """None if they were not read yet."""
 
 
@@ -91,7 +91,7 @@ class RobotsTxt:
     """What was read of the body, within the limit: without a byte order mark, UTF-16 as UTF-8, each line end LF."""
     truncated: bool = False
     """The body went on beyond the limit."""
-    _ready: dict[ProductTokens, _Crawler] = field(init=False, compare=False, default_factory=dict)
+    _ready: dict[str | tuple[str, ...], _Crawler] = field(init=False, compare=False, default_factory=dict)
 
     @classmethod
     def parse(cls, body: bytes, limit: int = PARSING_LIMIT) -> RobotsTxt:
@@ -130,20 +130,20 @@ class RobotsTxt:
         """
         crawler = self._crawler(product_token)
         if crawler.delay == NOT_READ:
-            crawler.delay = Segments(self.octets).crawl_delay(crawler.token)
+            crawler.delay = crawl_delay_of(crawler.token, Segments(self.octets))
         return crawler.delay
 
     def usage(self, url: str, product_token: str | Sequence[str]) -> Usage:
         """What the page may be used for: by category whether that is allowed, from the crawler's Content-Usage and
         Content-Signal lines. Empty if the page may not be fetched, or nothing is said. Raises ValueError."""
         crawler = self._crawler(product_token)
-        if crawler.preferences is None:
-            has_any = crawler.token is not None and USAGE_LINE.search(searchable(self.octets))
-            crawler.preferences = UsagePreferences(read_statements(self.octets, crawler.token) if has_any else ())
-        if not crawler.preferences:  # as of most files
+        if crawler.statements is None:
+            crawler.statements = EffectiveStatements(read_statements(self.octets, crawler.token))
+            self._bound_statements(crawler)
+        if not crawler.statements:  # as of most files
             spellings(url)  # raises ValueError
             return Usage()
-        return crawler.preferences.usage(url) if self.allows(url, product_token) else Usage()
+        return crawler.statements.usage(url) if self.allows(url, product_token) else Usage()
 
     @property
     def is_markup_without_records(self) -> bool:
@@ -154,7 +154,7 @@ class RobotsTxt:
     @property
     def groups(self) -> tuple[Group, ...]:
         """All groups, in their order. Read again at each call, as are the records, sitemaps and ignored lines."""
-        return read_groups(self.octets)
+        return read_groups(read_records(self.octets))
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -172,15 +172,10 @@ class RobotsTxt:
     def ignored(self) -> tuple[Ignored, ...]:
         """Every line that was not read, with the reason."""
         lines = self.octets.split(b"\n")
-        ignored: list[Ignored] = []
-
-        def report(line: int, reason: str) -> None:
-            ignored.append(Ignored(line, shortened(text_of(lines[line - 1].strip(WHITE_SPACE.encode()))), reason))
-
-        read_groups(self.octets, report)
-        if USAGE_LINE.search(searchable(self.octets)):
-            list(read_statements(self.octets, None, report))
-            ignored.sort(key=lambda line: line.line)
+        ignored = [
+            Ignored(line, shortened(text_of(lines[line - 1].strip(WHITE_SPACE.encode()))), reason)
+            for line, reason in read_ignored(self.octets)
+        ]
         if self.truncated:
             ignored.append(Ignored(len(lines), "", "beyond the limit, like all that follows"))
         return tuple(ignored)
@@ -189,7 +184,7 @@ class RobotsTxt:
     def memory(self) -> int:
         """Bytes of memory that it takes, estimated; grows as more crawlers ask, within MAX_READY_COPIES."""
         rules = {crawler.rules for crawler in self._ready.values()}
-        statements = sum(len(crawler.preferences or ()) for crawler in self._ready.values())
+        statements = sum(len(crawler.statements or ()) for crawler in self._ready.values())
         rest = _FIXED_MEMORY + _MEMORY_OF_CRAWLER * len(self._ready) + _MEMORY_OF_STATEMENT * statements
         return len(self.octets) + sum(one.memory for one in rules) + rest
 
@@ -205,7 +200,13 @@ class RobotsTxt:
         key = product_token if isinstance(product_token, str) else tuple(product_token)
         return self._ready.get(key) or self._prepare(key)
 
-    def _prepare(self, key: ProductTokens) -> _Crawler:
+    def _bound_statements(self, latest: _Crawler) -> None:
+        others = [crawler for crawler in self._ready.values() if crawler.statements and crawler is not latest]
+        if sum(len(crawler.statements or ()) for crawler in others) > MAX_READY_STATEMENTS:
+            for crawler in others:
+                crawler.statements = None
+
+    def _prepare(self, key: str | tuple[str, ...]) -> _Crawler:
         tokens = in_order_of_preference(key)
         for token in tokens:
             if not is_product_token(token):

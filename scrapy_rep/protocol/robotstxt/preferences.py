@@ -15,7 +15,7 @@ from scrapy_rep.protocol.robotstxt.syntax import Directive
 CONTENT_USAGE, CONTENT_SIGNAL = Directive.CONTENT_USAGE.key, Directive.CONTENT_SIGNAL.key
 USAGE_DIRECTIVES = (CONTENT_USAGE, CONTENT_SIGNAL)  # of robots.txt, and names of headers
 
-MAX_READ = 65_536  # octets of statements in a file or an answer; a dictionary takes a hundred times as long as a rule
+MAX_READ = 16_384  # octets of statements in a file or an answer; a dictionary takes a hundred times as long as a rule
 
 ATTACH_DRAFT = "draft-ietf-aipref-attach of 2026-08-19"
 

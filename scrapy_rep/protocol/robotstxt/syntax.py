@@ -101,12 +101,16 @@ RECORDS = {
     for directive in Directive
 }
 RULE_LINE = _record(_key(Directive.ALLOW, Directive.DISALLOW), "")
-USAGE_LINE = _record(_key(Directive.CONTENT_USAGE, Directive.CONTENT_SIGNAL), "")
 RULE_OR_DELAY_LINE = _record(_key(Directive.ALLOW, Directive.DISALLOW, Directive.CRAWL_DELAY), "")
+RULE_OR_USAGE_LINE = _record(
+    _key(Directive.ALLOW, Directive.DISALLOW, Directive.CONTENT_USAGE, Directive.CONTENT_SIGNAL), ""
+)
+# A statement's directive is in one of its first two groups, and its value in the third.
+USAGE_RECORD = _record(f"(?:({_key(Directive.CONTENT_USAGE)})|({_key(Directive.CONTENT_SIGNAL)}))", _VALUE)
 # Rules that can match (2.2, path-pattern; 5.1): the first finds their values; the second their keys, empty for a
 # disallow. Both find the same lines in the same order, so a rule has the same place in both.
-PATTERN_STARTS = ("/", "*")
-_PATTERN_START = f"[{''.join(PATTERN_STARTS)}]"
+PATTERN_STARTS = (b"/", b"*")
+_PATTERN_START = "[/*]"
 RULE_VALUE = _record(_key(Directive.ALLOW, Directive.DISALLOW), rf"({_PATTERN_START}.*)")
 RULE_ALLOWS = _record(f"(?:({_key(Directive.ALLOW)})|{_key(Directive.DISALLOW)})", _PATTERN_START)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 
 from scrapy_rep.protocol.foreign_text import shortened, text_of
-from scrapy_rep.protocol.robotstxt.groups import Record, Report, read_records, token_of, unreported
 from scrapy_rep.protocol.robotstxt.longest_match_linear import MAX_COMPARED, TooCostlyError, matching_places
 from scrapy_rep.protocol.robotstxt.patterns import patterns, spellings
 from scrapy_rep.protocol.robotstxt.preferences import (
@@ -17,40 +18,41 @@ from scrapy_rep.protocol.robotstxt.preferences import (
     preferences_of,
     stricter,
 )
-from scrapy_rep.protocol.robotstxt.syntax import Directive
+from scrapy_rep.protocol.robotstxt.segments import Segments, starts_of_segments
+from scrapy_rep.protocol.robotstxt.syntax import RULE_OR_USAGE_LINE, USAGE_RECORD, WHITE_SPACE, searchable
 
 
-def read_statements(octets: bytes, product_token: str | None, report: Report = unreported) -> Iterator[Statement]:
-    """The statements for that product token, in their order; for None those for all tokens.
+def read_statements(octets: bytes, product_token: str | None) -> Iterator[Statement]:
+    """The statements for that product token, in their order; none for None.
 
     A statement is for the user-agent lines above it, up to the statement or rule before them.
     """
-    is_mine = is_ended = product_token is None
-    left = MAX_READ
-    for record in read_records(octets):
-        if record.key == Directive.USER_AGENT.key:
-            is_named = product_token is None or token_of(record.octets) == product_token.lower()
-            is_mine, is_ended = is_named or (is_mine and not is_ended), False
-        elif record.key in {Directive.ALLOW.key, Directive.DISALLOW.key}:
-            is_ended = True
-        elif record.key in {CONTENT_USAGE, CONTENT_SIGNAL} and record.group is not None:
-            is_ended = True
-            left -= len(record.octets)
-            if left < 0:
-                report(record.line, f"beyond {MAX_READ} bytes of such lines")
-            elif is_mine:
-                yield _statement(record, report)
+    text = searchable(octets)
+    if not USAGE_RECORD.search(text):  # as in most files
+        return
+    starts = starts_of_segments(text)
+    own = set(Segments(octets).of(product_token, RULE_OR_USAGE_LINE))
+    for line, record in lines_of_statements(text):
+        if bisect(starts, record.start()) - 1 in own:
+            directive = CONTENT_USAGE if record[1] else CONTENT_SIGNAL
+            value = record[3].partition("#")[0].rstrip(WHITE_SPACE).encode("latin-1")
+            path, stated = path_and_rest(value)
+            yield Statement(line, directive, path, shortened(text_of(stated)), preferences_of(directive, stated) or {})
 
 
-def _statement(record: Record, report: Report) -> Statement:
-    path, value = _path_and_rest(record.octets)
-    preferences = preferences_of(record.key, value)
-    if preferences is None:
-        report(record.line, "no preferences that can be read")
-    return Statement(record.line, record.key, path, shortened(text_of(value)), preferences or {})
+def lines_of_statements(text: str) -> Iterator[tuple[int, re.Match[str]]]:
+    """The lines with statements, of whatever group, up to MAX_READ octets of them: each with its number."""
+    line, counted_to, left = 0, 0, MAX_READ
+    for record in USAGE_RECORD.finditer(text):
+        left -= len(record[0])
+        if left < 0:
+            return
+        line += text.count("\n", counted_to, record.start() + 1)
+        counted_to = record.start() + 1
+        yield line, record
 
 
-def _path_and_rest(value: bytes) -> tuple[bytes, bytes]:
+def path_and_rest(value: bytes) -> tuple[bytes, bytes]:
     """A path begins with `/` and ends before the first white space; empty if there is none."""
     if not value.startswith(b"/"):
         return b"", value
@@ -58,8 +60,8 @@ def _path_and_rest(value: bytes) -> tuple[bytes, bytes]:
     return path, value[len(path) :].strip(b" \t")
 
 
-class UsagePreferences:
-    """One crawler's statements, ready to match."""
+class EffectiveStatements:
+    """The statements that a crawler obeys, ready to match."""
 
     def __init__(self, statements: Iterable[Statement]) -> None:
         self._statements = statements = tuple(statements)
