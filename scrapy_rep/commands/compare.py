@@ -9,7 +9,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 
 from scrapy_rep.commands.findings import Compared, Finding
-from scrapy_rep.commands.spiders import Lookup
+from scrapy_rep.commands.lookup import Lookup
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.protocol.robotstxt.syntax import Directive
@@ -31,23 +31,23 @@ class ComparingLookup(Lookup):
         self._builtin = BuiltinMiddleware.from_crawler(crawler)
         await super().run(crawler)
 
-    def _known(self, url: str) -> None:  # noqa: ARG002 - what the other says is not known at once
+    def _known(self, request: Request) -> None:  # noqa: ARG002 - what the built-in answers is not known at once
         return None
 
-    async def _looked_up(self, url: str) -> Finding:
-        finding = await super()._looked_up(url)
+    async def _look_up(self, url: str, request: Request) -> Finding:
+        finding = await super()._look_up(url, request)
         if finding.verdict is None:
             return finding
-        if _has_no_host(url):
+        if _is_data(url):
             return replace(finding, compared=Compared(True))
         if finding.verdict.reason is VerdictReason.UNREACHABLE and not finding.verdict.answer.startswith("HTTP "):
             # Scrapy's own would retry for minutes, with the same result.
             return replace(finding, compared=Compared(True, "" if finding.allowed else NO_ANSWER))
-        answer = await self._builtin.answer(Request(url))
+        answer = await self._builtin.answer(request)
         return compared(finding, lambda _url: answer)
 
 
-def _has_no_host(url: str) -> bool:
+def _is_data(url: str) -> bool:
     """Its robots.txt would be `data:///robots.txt`. There is none, so Scrapy's own allows everything."""
     return url.lower().startswith("data:")
 
@@ -57,7 +57,7 @@ def compared(finding: Finding, ask_builtin: Callable[[str], BuiltinAnswer]) -> F
     verdict = finding.verdict
     if verdict is None:
         return finding
-    if _has_no_host(finding.url):
+    if _is_data(finding.url):
         return replace(finding, compared=Compared(True))
     builtin = ask_builtin(finding.url)
     if verdict.allowed is builtin.allowed:

@@ -4,16 +4,14 @@ change."""
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from scrapy_rep.commands.findings import Crawl, Finding
+from scrapy_rep.commands.findings import CannotTellError, Crawl, Finding, judged
 from scrapy_rep.commands.output import ALL_ALLOWED, COULD_NOT_TELL, SOME_REFUSED, Output
-from scrapy_rep.commands.spiders import StoredLookup, UnknownError
-from scrapy_rep.commands.urls import Urls
+from scrapy_rep.commands.stored_lookup import StoredLookup
+from scrapy_rep.commands.urls import Urls, body_of
 from scrapy_rep.protocol.foreign_text import MAX_RULE
 from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.origin import Origin
@@ -24,26 +22,21 @@ from scrapy_rep.protocol.robotstxt.usage import read_statements
 from scrapy_rep.text import printable
 
 Line = Rule | Statement
-Judge = Callable[[str], Verdict]
-"""Raises ValueError for what is no URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two."""
+    """A or B: one of the two robots.txt files that are compared."""
 
-    judge: Judge
+    judge: Callable[[str], Verdict]
+    """Raises ValueError for what is no URL."""
     robots: RobotsTxt | None
     """None if the site has no robots.txt, or it is unreachable."""
 
     @classmethod
     def of_file(cls, name: str, crawl: Crawl, body_limit: int) -> Side:
         """Raises ValueError if it cannot be read."""
-        try:
-            body = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        except OSError as exc:
-            raise ValueError(f"--diff: {exc}") from None
-        robots = RobotsTxt.parse(body, body_limit)
+        robots = RobotsTxt.parse(body_of("--diff", name), body_limit)
         return cls(lambda url: crawl.verdict(robots, url), robots)
 
     def crawl_delay(self, crawl: Crawl) -> float | None:
@@ -51,7 +44,7 @@ class Side:
         return self.robots.crawl_delay(crawl.tokens) if self.robots is not None else None
 
     def lines(self) -> dict[Line, str]:
-        """Those that are for the crawler, each with the token of its group."""
+        """The rules and statements that are for the crawler, each with the token of its group."""
         if self.robots is None:
             return {}
         token = self.judge("/").product_token
@@ -130,17 +123,13 @@ def write_diff(sides: tuple[Side, Side], crawl: Crawl, urls: Urls, output: DiffO
     for sign, line, token in _changes(before.lines(), after.lines()):
         output.write_line(sign, line, token)
     output.write_crawl_delays(before.crawl_delay(crawl), after.crawl_delay(crawl))
-    for some in urls:
-        for url in some:
-            output.write_both(_judged(url, crawl, before.judge), _judged(url, crawl, after.judge))
-        output.flush()
-        if output.is_closed:
-            break
-    output.finish()
+    output.for_each(
+        urls, lambda url: output.write_both(judged(url, crawl, before.judge), judged(url, crawl, after.judge))
+    )
 
 
 def _changes(before: dict[Line, str], after: dict[Line, str]) -> Iterator[tuple[str, Line, str]]:
-    """`-` or `+`, a rule or statement, the token of its group. One that is on another line is the same."""
+    """`-` or `+`, a rule or statement, the token of its group. A rule that has only moved is the same."""
     for sign, ours, others in (("-", before, after), ("+", after, before)):
         left = Counter(map(_without_number, others))
         for line, token in ours.items():
@@ -155,13 +144,6 @@ def _without_number(line: Line) -> tuple[object, ...]:
     if isinstance(line, Rule):
         return line.allow, line.octets
     return line.directive, line.octets, line.text
-
-
-def _judged(url: str, crawl: Crawl, judge: Judge) -> Finding:
-    try:
-        return Finding(url, crawl, verdict=judge(url))
-    except ValueError as exc:
-        return Finding(url, crawl, str(exc))
 
 
 class StoredDiff(StoredLookup):
@@ -185,9 +167,9 @@ class StoredDiff(StoredLookup):
             raise ValueError(f"--diff: {name!r} is no origin; write it as in https://example.com")
         try:
             entry = await self._entry(origin)
-        except UnknownError as exc:
+        except CannotTellError as exc:
             raise ValueError(f"--diff: {exc}") from None
         # Also if its lifetime is over: it is still what the file is to be compared with.
-        at = entry.stored.received_at if entry.stored is not None else self._middleware.now()
+        at = entry.stored.received_at if entry.stored is not None else self._gate.now()
         policy = policy_at(entry, at, self._settings.unreachable_for)
         return Side(lambda url: self._verdict(policy, url), policy.robots)

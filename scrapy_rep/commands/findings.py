@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from scrapy_rep.commands.listing import listing
+from scrapy_rep.commands.urls import check_host, is_without_robots
 from scrapy_rep.origin_info import OriginInfo, origin_info
 from scrapy_rep.protocol.access_result import ACCESS_WORDS, AccessResult
 from scrapy_rep.protocol.foreign_text import MAX_RULE
@@ -25,6 +26,10 @@ SMALL = 4_096  # bytes of a robots.txt
 _STATUS = re.compile(r"HTTP (\d+)")
 NO_ROBOTS_TXT_APPLIES = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)
 GREEN, RED, YELLOW, BOLD = "32", "31", "33", "1"
+
+
+class CannotTellError(Exception):
+    """There is no verdict for a URL. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +54,8 @@ class Crawl:
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
-    """One request for a robots.txt."""
+class RobotsTxtRequest:
+    """One request for a robots.txt, and what it brought."""
 
     url: str
     answer: str
@@ -84,8 +89,8 @@ class Finding:
     verdict: Verdict | None = None
     policy: RobotsPolicy | None = None
     """The policy of the URL's origin; None if no robots.txt applies or is known."""
-    hops: tuple[Hop, ...] = ()
-    """The requests that were made for this URL."""
+    requests: tuple[RobotsTxtRequest, ...] = ()
+    """The requests for robots.txt that were made for this URL, in their order."""
     now: float = 0.0
     """Seconds since the epoch."""
     compared: Compared | None = None
@@ -152,6 +157,17 @@ class Finding:
         return rows[0] if rows else ""
 
 
+def judged(url: str, crawl: Crawl, judge: Callable[[str], Verdict]) -> Finding:
+    """The URL, or a path alone, by a robots.txt that is there. `judge` may raise ValueError."""
+    if is_without_robots(url):
+        return Finding(url, crawl, verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
+    try:
+        check_host(url)
+        return Finding(url, crawl, verdict=judge(url))
+    except ValueError as exc:
+        return Finding(url, crawl, str(exc))
+
+
 def why(verdict: Verdict) -> str:
     """Why it allows or refuses, with the rule or the source."""
     group, deciding = f"group of {verdict.product_token!r}", verdict.decided_by
@@ -162,18 +178,14 @@ def why(verdict: Verdict) -> str:
 
 
 def _said(robots: RobotsTxt | None) -> dict[str, Any]:
-    is_small = robots is None or len(robots.octets) < SMALL
-    return (_said_by_small if is_small else _said_by_large)(robots)
-
-
-def _read(robots: RobotsTxt | None) -> dict[str, Any]:
+    """What the file says to all crawlers."""
     if robots is None:
         return {"sitemaps": [], "ignored": []}
     return {"sitemaps": list(robots.sitemaps), "ignored": [asdict(ignored) for ignored in robots.ignored]}
 
 
-# It is the same for all URLs of an origin, and takes longer than the rest. That of a large file may be large.
-_said_by_small, _said_by_large = lru_cache(maxsize=10_000)(_read), lru_cache(maxsize=64)(_read)
+# It is the same for all URLs of an origin, and takes longer than the rest of the JSON. What a large file says is large.
+_said_by_small, _said_by_large = lru_cache(maxsize=10_000)(_said), lru_cache(maxsize=64)(_said)
 
 
 def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
@@ -192,7 +204,7 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "group": verdict.product_token if verdict is not None else None,
         "product_tokens": list(finding.crawl.tokens),
         "robots_url": info.robots_url if info is not None else None,
-        "hops": [asdict(hop) for hop in finding.hops],
+        "hops": [asdict(request) for request in finding.requests],
         "answer": info.answer if info is not None else None,
         "access": info.access.value if info is not None else None,
         "source": finding.meaning(info)[1] if info is not None else None,
@@ -200,7 +212,7 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "good_for": round(max(info.fetch_again_at - finding.now, 0.0), 3) if info is not None else None,
         "crawl_delay": finding.crawl_delay,
         "usage": [_usage_as_json(finding.usage, category) for category in finding.usage],
-        **_said(robots),
+        **(_said_by_small if robots is None or len(robots.octets) < SMALL else _said_by_large)(robots),
         "error": finding.error or None,
         **({"scrapy": asdict(finding.compared)} if finding.compared is not None else {}),
         **({"forgotten": finding.forgotten} if finding.forgotten is not None else {}),
@@ -215,20 +227,13 @@ def _usage_as_json(usage: Usage, category: str) -> dict[str, Any]:
     return {"category": category, "allowed": usage[category], "line": line, "directive": directive}
 
 
-def as_line(finding: Finding, why_of: Callable[[Verdict], str]) -> str:
-    """One line: the answer, the URL and the reason, with a tab between them. `why_of`: as `why_in_line`."""
-    verdict = finding.verdict
-    told = why_of(verdict) if verdict is not None else finding.why
+def as_line(finding: Finding) -> str:
+    """One line: the answer, the URL and the reason, with a tab between them."""
+    verdict, told = finding.verdict, finding.why
+    if verdict is not None and verdict.access is not AccessResult.SUCCESS and verdict.answer:
+        told = f"{told}: {printable(verdict.answer)}"
     compared = f"\tScrapy's own: {finding.compared.words}" if finding.compared is not None else ""
     return f"{finding.word}{finding.when and f' {finding.when}'}\t{printable(finding.url, None)}\t{told}{compared}"
-
-
-def why_in_line(verdict: Verdict) -> str:
-    """Why it allows or refuses, and what robots.txt answered if that decided."""
-    told = why(verdict)
-    if verdict.access is not AccessResult.SUCCESS and verdict.answer:
-        told = f"{told}: {printable(verdict.answer)}"
-    return told
 
 
 def as_text(finding: Finding, *, colour: bool = False, show: str | None = None) -> str:
@@ -273,10 +278,10 @@ def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
 
 def _origin_rows(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]]:
     yield "robots.txt", printable(info.robots_url)
-    for hop in finding.hops:
-        if hop.location is not None:
-            yield "", f"{printable(hop.answer)} -> {printable(hop.location)}"
-    if not finding.hops and info.url not in {"", info.robots_url}:
+    for request in finding.requests:
+        if request.location is not None:
+            yield "", f"{printable(request.answer)} -> {printable(request.location)}"
+    if not finding.requests and info.url not in {"", info.robots_url}:
         yield "", f"-> {printable(info.url)}"
     words, source = finding.meaning(info)
     yield "answer", f"{printable(info.answer)}: {info.access.value}, {words} ({source})"

@@ -7,32 +7,32 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
-from scrapy_rep.commands.findings import Finding, as_json, as_line, as_text, why_in_line
-from scrapy_rep.protocol.robotstxt.rules import Verdict
-from scrapy_rep.text import counted
+from scrapy_rep.commands.findings import Finding, as_json, as_line, as_text
+from scrapy_rep.text import counted, printable
 
 ALL_ALLOWED, SOME_REFUSED, COULD_NOT_TELL = 0, 1, 3  # exit statuses; 2 is wrong usage, for every command
-MAX_WHYS = 1_000  # reasons in words that are kept
-COUNTED_WORDS = ("allowed", "refused", "unreachable", "can't tell", "forgotten", "not stored", "not as Scrapy's own")
+
+T = TypeVar("T")
 
 
 class Output:
-    counted_words: tuple[str, ...] = COUNTED_WORDS
-    """In the order of the summary."""
+    counted_words: tuple[str, ...] = ("allowed", "refused", "can't tell", "forgotten", "not stored")
+    """In the order of the summary. Each URL has one of these words."""
 
     def __init__(self, *, as_objects: bool = False, show: str | None = None, is_list: bool = False) -> None:
         """`as_objects`: in JSON. `show`: as of `as_text`. `is_list`: there may be many URLs, so each has one line, and
-        standard error has a summary, and the progress if it is a terminal."""
+        standard error has a summary at the end, and before, if it is a terminal."""
         self._as_objects = as_objects
         self._show = show
         self._is_list = is_list
         self._colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-        self._shows_progress = is_list and sys.stderr.isatty()
+        self._shows_progress = sys.stderr.isatty()
         self._began = time.monotonic()
         self._texts: list[str] = []
-        self._written = self._seen = 0
-        self._whys: dict[tuple[object, ...], str] = {}
+        self._written = self._seen = self._undecided = self._not_as_builtin = 0
         self._counts: Counter[str] = Counter()
         self.is_complete = False
         """Every URL was answered. It stays False if the crawl does not start, or ends early."""
@@ -45,7 +45,7 @@ class Output:
     @property
     def exit_status(self) -> int:
         is_over = self.is_complete or self.is_closed
-        if not is_over or self._counts["unreachable"] or self._counts["can't tell"]:
+        if not is_over or self._undecided or self._counts["can't tell"]:
             return COULD_NOT_TELL
         return SOME_REFUSED if self._counts["refused"] else ALL_ALLOWED
 
@@ -55,7 +55,7 @@ class Output:
         if self._as_objects:
             text = json.dumps(as_json(finding, show=self._show is not None))
         elif self._is_list:
-            text = as_line(finding, self._why)
+            text = as_line(finding)
         else:
             text = ("\n" if self._written else "") + as_text(finding, colour=self._colour, show=self._show)
         self._written += 1
@@ -66,23 +66,18 @@ class Output:
         self._seen += 1
         if not finding.is_listed:
             self._counts[finding.word] += 1
-            if finding.is_undecided:
-                self._counts["unreachable"] += 1
-            if finding.compared is not None and finding.compared.why:
-                self._counts["not as Scrapy's own"] += 1
+            self._undecided += finding.is_undecided
+            self._not_as_builtin += finding.compared is not None and bool(finding.compared.why)
 
-    def _why(self, verdict: Verdict) -> str:
-        """As `why_in_line`, faster."""
-        if verdict.decided_by is not None:
-            return why_in_line(verdict)
-        # Most URLs of a list have one of a few reasons.
-        key = verdict.reason, verdict.allowed, verdict.product_token, verdict.answer
-        words = self._whys.get(key)
-        if words is None:
-            if len(self._whys) >= MAX_WHYS:
-                self._whys.clear()
-            words = self._whys[key] = why_in_line(verdict)
-        return words
+    def for_each(self, lists: Iterable[Iterable[T]], write: Callable[[T], None]) -> None:
+        """Write all, list by list, until the reader has had enough; then finish."""
+        for values in lists:
+            for value in values:
+                write(value)
+            self.flush()
+            if self.is_closed:
+                break
+        self.finish()
 
     def flush(self) -> None:
         """Raises ValueError if standard output cannot be written, such as on a full disk."""
@@ -96,7 +91,13 @@ class Output:
                 self._close()
                 raise ValueError(f"standard output: {exc}") from None
         self._texts.clear()
-        self._show_progress(self._summary())
+        if self._is_list:
+            self._show_progress(self._summary())
+
+    def show_waiting(self, origin: str, seconds: float) -> None:
+        """On a terminal, until the next `flush`: the answers wait for this origin's robots.txt."""
+        waiting = f"waiting for the robots.txt of {printable(origin)}, {seconds:.0f} s"
+        self._show_progress(f"{self._summary()}; {waiting}" if self._is_list else waiting)
 
     def _close(self) -> None:
         self.is_closed = True
@@ -119,6 +120,11 @@ class Output:
             print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
 
     def _summary(self) -> str:
-        counts = ", ".join(f"{self._counts[word]:,} {word}" for word in self.counted_words if self._counts[word])
-        speed = self._seen / max(time.monotonic() - self._began, 1e-3)
-        return f"{counted(self._seen, 'URL')}: {counts or 'nothing to answer'}; {speed:,.0f} a second"
+        words = {word: f"{self._counts[word]:,} {word}" for word in self.counted_words if self._counts[word]}
+        if self._undecided:
+            words["refused"] += f" ({self._undecided:,} of them because robots.txt is unreachable)"
+        parts = [", ".join(words.values()) or "nothing to answer"]
+        if self._not_as_builtin:
+            parts.append(f"{self._not_as_builtin:,} not as Scrapy's own")
+        parts.append(f"{self._seen / max(time.monotonic() - self._began, 1e-3):,.0f} a second")
+        return f"{counted(self._seen, 'URL')}: {'; '.join(parts)}"

@@ -6,24 +6,23 @@ import gzip
 import json
 import zlib
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from scrapy_rep.commands.archived import Archive, Known, UnknownError
-from scrapy_rep.commands.findings import Crawl, Finding
+from scrapy_rep.commands.archive_reader import ArchiveReader, Known
+from scrapy_rep.commands.findings import CannotTellError, Crawl, Finding
 from scrapy_rep.commands.output import Output
-from scrapy_rep.commands.urls import Urls
+from scrapy_rep.commands.urls import Urls, is_without_robots, unreadable
 from scrapy_rep.extensions.evidence.evidence import META_KEY, evidence_of
 from scrapy_rep.protocol.foreign_text import shortened
-from scrapy_rep.protocol.origin import WITHOUT_ROBOTS
+from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.text import seconds_of_time
 
 # What evidence says of the decision, and the archive must say, too.
 COMPARED = ("sha256", "received_at", "allowed", "reason", "rule", "line", "group", "access")
-NOT_JUDGED = (VerdictReason.EXEMPT.value, VerdictReason.NOT_SUBJECT.value)
 
 
 class RecheckOutput(Output):
@@ -61,8 +60,10 @@ def items_of(path: str) -> Iterator[Item]:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield _item(line, f"line {number}")
-    except (OSError, EOFError, zlib.error) as exc:
-        raise ValueError(f"--recheck: {path}: {exc}") from None
+    except OSError as exc:
+        raise unreadable("--recheck", path, exc) from None
+    except (EOFError, zlib.error) as exc:
+        raise ValueError(f"--recheck {path}: {exc}") from None
 
 
 def _item(line: bytes, name: str) -> Item:
@@ -80,10 +81,10 @@ def _item(line: bytes, name: str) -> Item:
     return Item(url, at, evidence) if isinstance(url, str) else Item(name, error="it has neither 'robots' nor 'url'")
 
 
-class Judge:
+class ArchiveJudge:
     """Verdicts by an archive."""
 
-    def __init__(self, archive: Archive, crawl: Crawl) -> None:
+    def __init__(self, archive: ArchiveReader, crawl: Crawl) -> None:
         """The tokens and purposes of `crawl` decide; if it has none, those of the item, or of the crawl that wrote the
         archive."""
         self._archive = archive
@@ -92,12 +93,12 @@ class Judge:
 
     def finding(self, url: str, at: float | None) -> Finding:
         """The URL at that moment; None for the end of the archive."""
-        if _is_without_robots(url):
-            return Finding(url, self._crawl, verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
+        if is_without_robots(url):
+            return self._not_subject(url)
         try:
             known = self._archive.known(url, at)
             return self._found(url, known, known.at if at is None else at, self._tokens or known.file.tokens)
-        except (UnknownError, ValueError) as exc:
+        except (CannotTellError, ValueError) as exc:
             return Finding(url, self._crawl, str(exc))
 
     def checked(self, item: Item) -> Finding:
@@ -105,15 +106,15 @@ class Judge:
         evidence, at = item.evidence, item.at
         if item.error or at is None:
             return Finding(item.url, self._crawl, item.error or "the item has no 'time', and no 'robots'")
-        if evidence.get("reason") in NOT_JUDGED:
-            return Finding(item.url, self._crawl, verdict=Verdict(True, VerdictReason(evidence["reason"])))
-        if _is_without_robots(item.url):
-            return Finding(item.url, self._crawl, verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
+        if evidence.get("reason") == VerdictReason.EXEMPT.value:  # which the archive cannot refute
+            return Finding(item.url, self._crawl, verdict=Verdict(True, VerdictReason.EXEMPT))
+        if is_without_robots(item.url) or is_robots_txt(item.url):
+            return self._not_subject(item.url)
         try:
             known = self._archive.known(item.url, at, evidence)
             tokens = self._tokens or tuple(evidence.get("product_tokens") or known.file.tokens)
             found = self._found(item.url, known, at, tokens)
-        except (UnknownError, ValueError, TypeError) as exc:
+        except (CannotTellError, ValueError, TypeError) as exc:
             return Finding(item.url, self._crawl, str(exc))
         # The archive does not have the headers of pages.
         is_by_header = evidence.get("reason") == VerdictReason.USAGE.value
@@ -125,6 +126,9 @@ class Judge:
                     return replace(found, error=shortened(error), verdict=None)
         return found
 
+    def _not_subject(self, url: str) -> Finding:
+        return Finding(url, self._crawl, verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
+
     def _found(self, url: str, known: Known, at: float, tokens: tuple[str, ...]) -> Finding:
         policy = self._archive.policy(url, known, at)
         purposes = self._crawl.purposes if self._crawl.purposes.categories else known.file.purposes
@@ -132,28 +136,17 @@ class Judge:
         return Finding(url, crawl, verdict=policy.verdict(url, tokens, purposes), policy=policy, now=at)
 
 
-def _is_without_robots(url: str) -> bool:
-    return url.partition(":")[0] in WITHOUT_ROBOTS
-
-
 def judged_again(opts: Namespace, urls: Urls, output: Output, crawl: Crawl) -> int:
     """The exit status for the URLs, or for the items of `--recheck`. Raises ValueError for what cannot be read."""
-    judge = Judge(Archive(opts.archive), crawl)
-    if opts.recheck is not None:
-        found: Iterable[list[Finding]] = ([judge.checked(item)] for item in items_of(opts.recheck))
-        output = RecheckOutput("then", as_objects=opts.json)
-    else:
-        found = ([judge.finding(url, opts.at) for url in some] for some in urls)
-    for some in found:
-        for finding in some:
-            output.write(finding)
-        output.flush()
-        if output.is_closed:
-            break
-    output.finish()
+    judge = ArchiveJudge(ArchiveReader(opts.archive), crawl)
+    if opts.recheck is None:
+        output.for_each(urls, lambda url: output.write(judge.finding(url, opts.at)))
+        return output.exit_status
+    output = RecheckOutput("then", as_objects=opts.json)
+    output.for_each(([item] for item in items_of(opts.recheck)), lambda item: output.write(judge.checked(item)))
     return output.exit_status
 
 
-def fetched(path: str) -> list[str]:
+def urls_of(path: str) -> list[str]:
     """The URLs of a feed's items, each once. Raises ValueError if it cannot be read."""
     return list(dict.fromkeys(item.url for item in items_of(path) if not item.error))

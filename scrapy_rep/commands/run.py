@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import logging
-import sys
 import traceback
 from argparse import Namespace
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from scrapy import Spider
@@ -19,15 +16,14 @@ from twisted.python.failure import Failure
 
 from scrapy_rep.commands.compare import ComparingLookup, compared
 from scrapy_rep.commands.diff import DiffOutput, Side, StoredDiff, is_stored, write_diff
-from scrapy_rep.commands.findings import Crawl, Finding
+from scrapy_rep.commands.findings import Crawl, Finding, judged
+from scrapy_rep.commands.lookup import CommandSpider, Lookup, command_spider
 from scrapy_rep.commands.output import Output
-from scrapy_rep.commands.rechecking import RecheckOutput, fetched, judged_again
-from scrapy_rep.commands.spiders import CommandSpider, Forgetting, Lookup, StoredLookup, command_spider
-from scrapy_rep.commands.urls import Urls
-from scrapy_rep.protocol.origin import WITHOUT_ROBOTS
+from scrapy_rep.commands.rechecking import RecheckOutput, judged_again, urls_of
+from scrapy_rep.commands.stored_lookup import Forgetting, StoredLookup
+from scrapy_rep.commands.urls import Urls, body_of
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
-from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinParser
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.user_agent import UserAgent
@@ -68,26 +64,23 @@ def prepare(settings: BaseSettings, opts: Namespace) -> None:
 def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any) -> int:
     """The exit status. `process`: the crawler process; None if neither a crawl nor a spider is needed.
 
-    Raises ValueError for a wrong setting, a spider that is not there and a list of URLs that cannot be read.
+    Raises ValueError for a wrong setting, a spider that is not there, and a file that cannot be read.
     """
     model = _model(process, opts.spider)
     crawl_settings = settings.copy()
     if model is not None:
         model.update_settings(crawl_settings)
     not_obeyed = _not_obeyed(crawl_settings)
-    try:
-        urls = Urls(given, opts.input)
-    except OSError as exc:
-        raise ValueError(f"--input: {exc}") from None
+    urls = Urls(given, opts.input)
     kind_of_output = Output if opts.diff is None else DiffOutput
     output = kind_of_output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None or opts.all)
-    then = _run_by_archive(opts, urls, output, crawl_settings, model) if opts.archive else 0
+    then = judged_again(opts, urls, output, _crawl_by_archive(opts, crawl_settings, model)) if opts.archive else 0
     if opts.now:
-        urls, output = Urls(fetched(opts.recheck)), RecheckOutput("now", as_objects=opts.json)
+        urls, output = Urls(urls_of(opts.recheck)), RecheckOutput("now", as_objects=opts.json)
     elif opts.archive:
         return then
     if is_offline(opts):
-        _run_by_files(opts, urls, output, _crawl_of(crawl_settings, model, not_obeyed), crawl_settings)
+        _judge_by_files(opts, urls, output, _crawl_by_file(crawl_settings, model, not_obeyed), crawl_settings)
     else:
         # Also if `-s` says otherwise: without it there is no middleware to ask.
         settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
@@ -95,18 +88,22 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
     return max(then, output.exit_status)
 
 
-def _run_by_archive(
-    opts: Namespace, urls: Urls, output: Output, settings: BaseSettings, model: type[Spider] | None
-) -> int:
-    """The exit status of `--archive`."""
+def is_offline(opts: Namespace) -> bool:
+    """Whether files alone decide."""
+    if opts.archive or opts.now:
+        return not opts.now
+    return opts.file is not None or (opts.diff is not None and not any(map(is_stored, opts.diff)))
+
+
+def _crawl_by_archive(opts: Namespace, settings: BaseSettings, model: type[Spider] | None) -> Crawl:
+    """The tokens and purposes that were asked for. Without them, those of the archive's crawl decide."""
     tokens = UserAgent(settings, command_spider(model)()).product_tokens if model else tuple(opts.agent)
     rep = RepSettings.read(settings)
     purposes = Purposes(rep.purposes, refuse=True) if opts.purpose else Purposes()
-    return judged_again(opts, urls, output, Crawl(tokens, rep.status_policy, purposes=purposes))
+    return Crawl(tokens, rep.status_policy, purposes=purposes)
 
 
-def _crawl_of(settings: BaseSettings, model: type[Spider] | None, not_obeyed: str) -> Crawl:
-    """The crawl that files are judged for."""
+def _crawl_by_file(settings: BaseSettings, model: type[Spider] | None, not_obeyed: str) -> Crawl:
     rep = RepSettings.read(settings)
     tokens = UserAgent(settings, command_spider(model)()).product_tokens
     return Crawl(
@@ -114,14 +111,23 @@ def _crawl_of(settings: BaseSettings, model: type[Spider] | None, not_obeyed: st
     )
 
 
-def _run_by_files(opts: Namespace, urls: Urls, output: Output, crawl: Crawl, settings: BaseSettings) -> None:
+def _judge_by_files(opts: Namespace, urls: Urls, output: Output, crawl: Crawl, settings: BaseSettings) -> None:
     """`--file` and `--diff`, if no crawl is needed."""
     body_limit = RepSettings.read(settings).body_limit
     if isinstance(output, DiffOutput):
         before, after = (Side.of_file(name, crawl, body_limit) for name in opts.diff)
         write_diff((before, after), crawl, urls, output)
-    else:
-        _answer(urls, output, _judge(opts, crawl, body_limit, settings))
+        return
+    body = body_of("--file", opts.file)
+    robots = RobotsTxt.parse(body, body_limit)
+    crawl = replace(crawl, file=robots, file_name="standard input" if opts.file == "-" else opts.file)
+    builtin = BuiltinParser(settings, body) if opts.compare else None
+
+    def found(url: str) -> Finding:
+        finding = judged(url, crawl, lambda url: crawl.verdict(robots, url))
+        return finding if builtin is None else compared(finding, builtin.answer)
+
+    output.for_each(urls, lambda url: output.write(found(url)))
 
 
 def _lookup(opts: Namespace, urls: Urls, output: Output, not_obeyed: str) -> Lookup:
@@ -131,13 +137,6 @@ def _lookup(opts: Namespace, urls: Urls, output: Output, not_obeyed: str) -> Loo
     fetching = ComparingLookup if opts.compare else Lookup
     kind = StoredLookup if opts.cached else Forgetting if opts.forget else fetching
     return kind(urls, output, not_obeyed)
-
-
-def is_offline(opts: Namespace) -> bool:
-    """Whether files alone decide."""
-    if opts.archive or opts.now:
-        return not opts.now
-    return opts.file is not None or (opts.diff is not None and not any(map(is_stored, opts.diff)))
 
 
 def _model(process: Any, name: str | None) -> type[Spider] | None:
@@ -197,39 +196,3 @@ def _failure(crawling: Any) -> BaseException | None:
 def _is_ours(error: BaseException) -> bool:
     *_, (frame, _line) = traceback.walk_tb(error.__traceback__)
     return str(frame.f_globals.get("__name__")).startswith("scrapy_rep.")
-
-
-def _judge(opts: Namespace, crawl: Crawl, body_limit: int, settings: BaseSettings) -> Callable[[str], Finding]:
-    """What answers for a URL by the robots.txt of `--file`, without a crawl."""
-    from_stdin = opts.file == "-"
-    try:
-        body = sys.stdin.buffer.read() if from_stdin else Path(opts.file).read_bytes()
-    except OSError as exc:
-        error = str(exc)
-        return lambda url: Finding(url, crawl, error)
-    robots = RobotsTxt.parse(body, body_limit)
-    crawl = replace(crawl, file=robots, file_name="standard input" if from_stdin else opts.file)
-    if not opts.compare:
-        return lambda url: _judged(url, crawl, robots)
-    builtin = BuiltinParser(settings, body)
-    return lambda url: compared(_judged(url, crawl, robots), builtin.answer)
-
-
-def _answer(urls: Urls, output: Output, judge: Callable[[str], Finding]) -> None:
-    for some in urls:
-        for url in some:
-            output.write(judge(url))
-        output.flush()
-        if output.is_closed:
-            break
-    output.finish()
-
-
-def _judged(url: str, crawl: Crawl, robots: RobotsTxt) -> Finding:
-    if url.partition(":")[0] in WITHOUT_ROBOTS:
-        return Finding(url, crawl, verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
-    try:
-        verdict = crawl.verdict(robots, url)
-        return Finding(url, crawl, verdict=verdict)
-    except ValueError as exc:
-        return Finding(url, crawl, str(exc))

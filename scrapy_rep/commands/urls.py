@@ -1,10 +1,17 @@
-"""The URLs that the command is asked about: its arguments, or lines of a file or of standard input, as they come."""
+"""What the command reads: the URLs that it is asked about, as they come, and files."""
 
 from __future__ import annotations
 
+import re
 import select
+import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+from scrapy_rep.protocol.origin import WITHOUT_ROBOTS, Origin
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_LIKE_A_HOST = re.compile(r"[^/:]+(?::[0-9]+)?(?:/|$)")
 CHUNK = 65_536  # bytes
 MAX_LINE = 1_048_576  # bytes
 
@@ -13,14 +20,17 @@ class Urls:
     """Iterated over, it gives lists of URLs; from a pipe, each list as soon as its lines are there."""
 
     def __init__(self, given: Sequence[str], file: str | None = None) -> None:
-        """`file`: the name of a file with a URL on each line, to be used instead; `-` for standard input.
+        """`file`: a file with a URL on each line, to be read instead of `given`; `-` for standard input.
 
-        Raises OSError if it cannot be opened.
+        Raises ValueError if it cannot be opened.
         """
         self.given = list(given)
         self.file = file
         if file is not None:
-            self._stream = open(0 if file == "-" else file, "rb", buffering=0, closefd=file != "-")  # noqa: SIM115
+            try:
+                self._stream = open(0 if file == "-" else file, "rb", buffering=0, closefd=file != "-")  # noqa: SIM115
+            except OSError as exc:
+                raise unreadable("--input", file, exc) from None
 
     def is_ready(self) -> bool:
         """Whether the next list is there without a wait."""
@@ -49,3 +59,34 @@ class Urls:
 def _urls_in(lines: bytes) -> list[str]:
     # As Python decodes arguments; what is not UTF-8 is told about in the answer.
     return [url for line in lines.decode("utf-8", "surrogateescape").split("\n") if (url := line.strip())]
+
+
+def body_of(option: str, file: str) -> bytes:
+    """The robots.txt that an option names, `-` for standard input. Raises ValueError if it cannot be read."""
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as exc:
+        raise unreadable(option, file, exc) from None
+
+
+def unreadable(option: str, file: str, error: OSError) -> ValueError:
+    """The error that ends the command."""
+    return ValueError(f"{option} {file}: {error.strerror or error}")
+
+
+def is_without_robots(url: str) -> bool:
+    """Whether its scheme has no robots.txt, as `data:` has none."""
+    return url.partition(":")[0].lower() in WITHOUT_ROBOTS
+
+
+def check_host(url: str) -> None:
+    """Raises ValueError for a URL without a valid host, such as `http://`."""
+    if _SCHEME.match(url) and Origin.of(url) is None and not is_without_robots(url):
+        raise ValueError(f"{url!r} has no valid host")
+
+
+def cure_of(url: str) -> str:
+    """What to give instead of what is no URL, to follow the error; empty if nobody could guess."""
+    if url.startswith("/"):
+        return "; give a whole URL; with --file a path is enough"
+    return "" if not _LIKE_A_HOST.match(url) else f"; did you mean https://{url}?"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Ended, assert_wrong_usage
+from command import NO_PROXY, Ended, assert_wrong_usage
 from web import Web, answer, redirect
 
 from scrapy_rep.protocol.entry import decoded, encoded
@@ -58,7 +59,7 @@ def test_exit_status_1_where_some_are_refused(web: Web, tmp_path: Path) -> None:
     assert (done.status, done.stderr) == (1, "")
 
 
-@pytest.mark.parametrize("wrong", ["example.com/a", "nothing", "{down}/", "http://[x/"])
+@pytest.mark.parametrize("wrong", ["example.com/a", "nothing", "{down}/", "http://[x/", "http://", "https:///a"])
 def test_exit_status_3_where_it_could_not_be_told(web: Web, tmp_path: Path, wrong: str) -> None:
     site, down = web.robots(RULES), web.robots(answer(status=503))
     done = Ended(*QUICK, site.url("/private/a"), wrong.format(down=down.origin), cwd=tmp_path)
@@ -79,6 +80,10 @@ def test_exit_status_3_where_it_could_not_be_told(web: Web, tmp_path: Path, wron
         (
             ["--agent", "News Bot"],
             "--agent 'News Bot' is not a product token; give the crawler's name alone, as in --agent News",
+        ),
+        (
+            ["--agent", "http://example.com/bot"],
+            "--agent 'http://example.com/bot' is a URL and not a crawler's name; give the crawler's name alone, as in",
         ),
         (
             ["--agent", "Mozilla/5.0 (compatible; NewsBot/1.0)"],
@@ -110,13 +115,17 @@ def test_what_else_keeps_a_crawl_from_starting_is_no_wrong_usage(project: Path) 
         ("", "give a URL, or '-' to read URLs from standard input"),
         ("--forget", "give a URL, or '-' to read URLs from standard input"),
         ("--no-such-option https://example.com/", "unknown options: --no-such-option"),
-        ("--cached --forget /", "--file, --cached and --forget exclude each other"),
+        ("--cached --forget /", "--cached and --forget exclude each other"),
         ("- https://example.com/", "give URLs or '-', not both"),
         ("--input urls https://example.com/", "give URLs or --input, not both"),
-        ("--input missing", "--input: [Errno 2] No such file or directory: 'missing'"),
-        ("--file - -", "standard input cannot be both the URLs and the robots.txt"),
-        ("--show -", "--show and a list of URLs exclude each other"),
-        ("--all https://example.com/", "--all needs no URLs"),
+        ("--input missing", "--input missing: No such file or directory"),
+        ("--file missing /a", "--file missing: No such file or directory"),
+        ("--file missing --input missing", "--input missing: No such file or directory"),
+        ("--file - -", "standard input can be only one of the URLs and the robots.txt files"),
+        ("--show -", "--show and --input exclude each other"),
+        ("--show=some /a", "argument --show: it takes no value such as 'some'"),
+        ("--json=yes /a", "argument --json: it takes no value such as 'yes'"),
+        ("--forget --all https://example.com/", "--all needs no URLs"),
         ("--all --cached", "--all needs --forget"),
     ],
 )
@@ -282,6 +291,37 @@ def test_outside_of_a_project_there_is_no_spider(tmp_path: Path) -> None:
     assert_wrong_usage(done, "there is no spider 'named' here; there are none")
 
 
+# While it waits.
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no pseudo-terminals")
+@pytest.mark.parametrize("from_stdin", [False, True], ids=["argument", "list"])
+def test_on_a_terminal_it_says_what_it_waits_for(web: Web, tmp_path: Path, from_stdin: bool) -> None:
+    import pty  # noqa: PLC0415 - as above
+
+    fast, site = web.robots(RULES), web.robots(answer(RULES, kind="hold"))
+    urls = [fast.url("/"), site.url("/private/a")]
+    command = [sys.executable, "-m", "scrapy", "robots", *QUICK, *(["-"] if from_stdin else urls)]
+    terminal, stderr = pty.openpty()
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=os.environ | NO_PROXY
+    )
+    os.close(stderr)
+    with process, open(terminal, "rb", buffering=0) as shown:
+        assert process.stdin is not None
+        process.stdin.write("\n".join(urls).encode())
+        process.stdin.close()
+        told = b""
+        while b"waiting for the robots.txt of " not in told:
+            told += shown.read(1024)
+        web.release(site)
+        assert process.stdout is not None
+        stdout = process.stdout.read().decode()
+    assert f"waiting for the robots.txt of {site.origin}, " in told.decode()
+    assert ("1 URL: 1 allowed; " in told.decode()) is from_stdin
+    assert ("refused" in stdout, process.returncode) == (True, 1)
+
+
 # Whether a crawl obeys it.
 
 NOT_OBEYED = "ROBOTSTXT_OBEY is False, so a crawl fetches it anyway"
@@ -335,16 +375,33 @@ def test_offline(offline: Path) -> None:
     assert "answer" not in done.stdout
 
 
+@pytest.mark.parametrize("url", ["http://", "https:///private/a", "http://[x/private/a"])
+def test_a_url_without_a_host_is_told_of(offline: Path, url: str) -> None:
+    done = Ended("--file", "robots.txt", url, cwd=offline)
+    assert (done.status, done.row("can't tell")) == (3, f"{url!r} has no valid host")
+
+
+def test_a_list_and_its_summary(web: Web, tmp_path: Path) -> None:
+    site, down = web.robots(RULES), web.robots(answer(status=503))
+    urls = [site.url("/"), site.url("/private/a"), site.url("/private/b"), down.url("/"), "http://", down.url("/b")]
+    done = Ended(*QUICK, "-", cwd=tmp_path, stdin="\n".join(urls).encode())
+    assert done.status == 3
+    assert [line.split("\t")[:2] for line in done.stdout.splitlines()] == [
+        ["allowed", urls[0]],
+        ["refused", urls[1]],
+        ["refused", urls[2]],
+        ["refused", urls[3]],
+        ["can't tell", "http://"],
+        ["refused", urls[5]],
+    ]
+    told = "6 URLs: 1 allowed, 4 refused (2 of them because robots.txt is unreachable), 1 can't tell; "
+    assert done.stderr.startswith(told)
+
+
 def test_standard_input(tmp_path: Path) -> None:
     done = Ended("--file", "-", "--json", "/private/a", cwd=tmp_path, stdin=RULES.encode())
     (found,) = done.objects
     assert (found["line"], done.status) == (3, 1)
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    done = Ended("--file", "missing.txt", "/a", cwd=tmp_path)
-    assert done.status == 3
-    assert "missing.txt" in done.row("can't tell")
 
 
 # --show

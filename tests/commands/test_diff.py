@@ -125,12 +125,12 @@ def test_what_is_stored_and_a_file(web: Web, files: Path, route: Any, url: str, 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ("--diff before.txt missing.txt", "--diff: [Errno 2] No such file or directory: 'missing.txt'"),
+        ("--diff before.txt missing.txt", "--diff missing.txt: No such file or directory"),
         ("--diff before.txt https://example.com", "--diff: REP_STORAGE (memory:) can't be looked into"),
         ("--diff before.txt https://", "--diff: 'https://' is no origin; write it as in https://example.com"),
-        ("--diff - -", "standard input can be only one of the URLs and the two robots.txt"),
-        ("--diff before.txt - -", "standard input can be only one of the URLs and the two robots.txt"),
-        ("--diff before.txt after.txt --show", "--diff excludes --file, --cached, --forget, --compare and --show"),
+        ("--diff - -", "standard input can be only one of the URLs and the robots.txt files"),
+        ("--diff before.txt - -", "standard input can be only one of the URLs and the robots.txt files"),
+        ("--diff before.txt after.txt --show", "--show and --diff exclude each other"),
         ("--diff before.txt", "argument --diff: expected 2 arguments"),
     ],
 )

@@ -22,9 +22,9 @@ from scrapy import Request
 from scrapy.http import Response
 from web import RULES, Site, Web, answer, redirect
 
-from scrapy_rep.commands.archived import Archive
+from scrapy_rep.commands.archive_reader import ArchiveReader
 from scrapy_rep.commands.findings import Crawl as Asked
-from scrapy_rep.commands.rechecking import Judge, items_of
+from scrapy_rep.commands.rechecking import ArchiveJudge, items_of
 from scrapy_rep.text import iso_time
 
 DAY = 24 * 3600.0
@@ -66,7 +66,7 @@ def rechecked(folder: Path, items: list[dict[str, Any]] | None = None) -> list[s
     """What is not as the archive says, in words: `refused URL why`."""
     if items is not None:
         (folder / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
-    judge = Judge(Archive([str(folder / "*.warc.gz")]), Asked())
+    judge = ArchiveJudge(ArchiveReader([str(folder / "*.warc.gz")]), Asked())
     found = [judge.checked(item) for item in items_of(str(folder / "items.jsonl"))]
     return [f"{finding.word} {finding.url} {finding.why}" for finding in found if not finding.allowed]
 
@@ -231,7 +231,7 @@ async def test_the_log_of_refusals_can_be_judged_again(web: Web, tmp_path: Path,
     site, down = web.robots(RULES), web.robots(answer(status=503))
     urls = [site.url("/private"), down.url("/")]
     await kept(tmp_path, *urls, REP_REFUSALS=tmp_path / name)
-    judge = Judge(Archive([str(tmp_path / "*.warc.gz")]), Asked())
+    judge = ArchiveJudge(ArchiveReader([str(tmp_path / "*.warc.gz")]), Asked())
     found = [judge.checked(item) for item in items_of(str(tmp_path / name))]
     assert sorted((finding.url, finding.allowed) for finding in found) == sorted((url, False) for url in urls)
 
@@ -337,20 +337,23 @@ async def test_what_the_command_prints(web: Web, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("--at now http://example.com", "--at 'now' is no time; give one such as 2026-05-17T09:30:00Z"),
+        (
+            "--archive x.warc.gz --at now http://example.com",
+            "--at 'now' is no time; give one such as 2026-05-17T09:30:00Z",
+        ),
         ("--at 2026-01-01 http://example.com", "--at needs --archive"),
         ("--archive x.warc.gz", "give a URL"),
-        ("--archive x.warc.gz --cached http://example.com", "--archive and --recheck exclude --file, --cached"),
-        ("--recheck items.jsonl --now --forget", "--archive and --recheck exclude --file, --cached, --forget"),
-        ("--recheck items.jsonl --now --file notes.txt", "--archive and --recheck exclude --file"),
-        ("--recheck items.jsonl --now --diff a b", "--archive and --recheck exclude --file"),
-        ("--recheck items.jsonl --now --compare", "--archive and --recheck exclude --file"),
+        ("--archive x.warc.gz --cached http://example.com", "--cached and --archive exclude each other"),
+        ("--recheck items.jsonl --now --forget", "--forget and --recheck exclude each other"),
+        ("--recheck items.jsonl --now --file notes.txt", "--file and --recheck exclude each other"),
+        ("--recheck items.jsonl --now --diff a b", "--diff and --recheck exclude each other"),
+        ("--recheck items.jsonl --now --compare", "--compare and --recheck exclude each other"),
         ("--archive x.warc.gz http://example.com", "there is no file x.warc.gz"),
         ("--archive notes.warc.gz http://example.com", "notes.warc.gz cannot be read"),
         ("--recheck items.jsonl", "--recheck needs --archive, --now or both"),
         ("--recheck items.jsonl --now http://example.com", "give URLs or --recheck, not both"),
-        ("--recheck items.jsonl --now", "items.jsonl: [Errno 2] No such file"),
-        ("--archive x.warc.gz --recheck i --at 2026-01-01", "leave out --at"),
+        ("--recheck items.jsonl --now", "--recheck items.jsonl: No such file or directory"),
+        ("--archive x.warc.gz --recheck i --at 2026-01-01", "--at and --recheck exclude each other"),
         ("--now http://example.com", "--now needs --recheck"),
     ],
 )
@@ -380,6 +383,18 @@ async def test_items_to_which_no_robots_txt_applies(web: Web, tmp_path: Path) ->
 
 
 @ensureDeferred
+async def test_an_item_that_its_own_url_refutes_is_judged(web: Web, tmp_path: Path) -> None:
+    site = web.robots(RULES)
+    result = await kept(tmp_path, site.url("/"))
+    robots = {**result.ends[0]["robots"], "reason": "not subject"}
+    items = [{"robots": {**robots, "url": site.url(path)}} for path in ("/private", "/a", "/robots.txt")]
+    assert rechecked(tmp_path, items) == [
+        f"refused {site.url('/private')} by line 2, Disallow: /private (group of '*')",
+        f"can't tell {site.url('/a')} the item says reason 'not subject', the archive 'no rule'",
+    ]
+
+
+@ensureDeferred
 async def test_an_item_may_have_other_robots(web: Web, tmp_path: Path) -> None:
     site = web.robots("User-agent: *\nDisallow: /private")
     result = await kept(tmp_path, site.url("/"))
@@ -404,4 +419,4 @@ def test_a_damaged_feed_is_told_of(tmp_path: Path) -> None:
     octets[40:80] = bytes(octet ^ 0xFF for octet in octets[40:80])
     (tmp_path / "items.jsonl.gz").write_bytes(octets)
     status, lines = asked(tmp_path, "--now", "--recheck", "items.jsonl.gz")
-    assert (status, "--recheck: items.jsonl.gz: " in lines[-1]) == (2, True)
+    assert (status, "--recheck items.jsonl.gz: " in lines[-1]) == (2, True)

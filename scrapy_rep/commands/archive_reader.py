@@ -14,6 +14,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from scrapy_rep.commands.findings import CannotTellError
 from scrapy_rep.fetching.content_decoding import UndecodableBodyError, decoded
 from scrapy_rep.protocol.entry import Entry, entry_of
 from scrapy_rep.protocol.freshness import DAY
@@ -32,10 +33,6 @@ MAX_PARSED = 64 * 2**20  # bytes of memory
 EACH_PARSED = 2_000  # bytes of an entry, beside its rules
 MAX_BODY = 64 * 2**20  # bytes of a robots.txt, even if the archive asks for more
 MAX_VALUES = 2**20  # bytes of a metadata record; ours are smaller
-
-
-class UnknownError(Exception):
-    """The archive cannot tell. The message says why."""
 
 
 @dataclass(slots=True)
@@ -78,7 +75,7 @@ class Known:
         return iso_time(stored["received_at"]) if stored is not None else None
 
 
-class Archive:
+class ArchiveReader:
     """All files together: each is read once, and rules are read again when they are needed."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
@@ -97,25 +94,25 @@ class Archive:
             known.sort(key=lambda one: one.at)
 
     def known(self, url: str, at: float | None, evidence: dict[str, Any] | None = None) -> Known:
-        """What was known of the URL's origin at that moment; None for the end of the archive. Raises UnknownError.
+        """What was known of the URL's origin at that moment; None for the end of the archive. Raises CannotTellError.
 
         `evidence`: of an item. If several crawls wrote the archive, it tells by which robots.txt the item was judged.
         """
         origin = Origin.of(url)
         known = self._known.get(str(origin), [])
         if not known:
-            raise UnknownError(f"the archive has nothing of {origin}" if origin else "the URL has no origin")
+            raise CannotTellError(f"the archive has nothing of {origin}" if origin else "the URL has no origin")
         before = known if at is None else known[: bisect_right(known, at, key=lambda one: one.at)]
         if not before:
-            raise UnknownError(f"the archive has nothing of {origin} before {iso_time(known[0].at)}")
+            raise CannotTellError(f"the archive has nothing of {origin} before {iso_time(known[0].at)}")
         wanted = evidence and (evidence.get("received_at"), evidence.get("sha256"))
         return next((one for one in reversed(before) if (one.received_at, one.sha256) == wanted), before[-1])
 
     def policy(self, url: str, known: Known, at: float) -> RobotsPolicy:
-        """What that meant at the moment, by the crawl's own functions. Raises UnknownError."""
+        """What that meant at the moment, by the crawl's own functions. Raises CannotTellError."""
         policy = policy_at(self._entry(url, known), at, known.file.unreachable_for)
         if policy.refetch is Refetch.FIRST:
-            raise UnknownError(
+            raise CannotTellError(
                 f"what the archive has was past its time at {iso_time(at)}; a crawl would have asked again"
             )
         return policy
@@ -126,7 +123,7 @@ class Archive:
             octets = self._octets(known) if known.has_rules else b""
             entry = entry_of(known.values, octets, Origin.of(url).robots_url)  # type: ignore[union-attr] # it is known
             if entry is None:
-                raise UnknownError(f"{known.file.name} is damaged, or another version of scrapy-rep has written it")
+                raise CannotTellError(f"{known.file.name} is damaged, or another version of scrapy-rep has written it")
             self._parsed[known] = entry
             self._parsed_size += _size(entry)
             while self._parsed_size > MAX_PARSED and len(self._parsed) > 1:
@@ -135,10 +132,10 @@ class Archive:
         return entry
 
     def _octets(self, known: Known) -> bytes:
-        """What was read of the body, as `RobotsTxt.octets`. Raises UnknownError unless it is what was received."""
+        """What was read of the body, as `RobotsTxt.octets`. Raises CannotTellError unless it is what was received."""
         offset = known.file.offsets.get(known.body) if known.body is not None else None
         if offset is None:
-            raise UnknownError(f"{known.file.name} does not have the body of this robots.txt")
+            raise CannotTellError(f"{known.file.name} does not have the body of this robots.txt")
         limit = known.file.body_limit
         record, octets = _record(known.file.name, offset, limit)
         if record.rec_type == "conversion":
@@ -148,9 +145,9 @@ class Archive:
         try:
             body = decoded(octets, codings.encode("latin-1", "replace"), limit)
         except UndecodableBodyError as exc:
-            raise UnknownError(f"{known.file.name}: {exc}") from None
+            raise CannotTellError(f"{known.file.name}: {exc}") from None
         if sha256(body).hexdigest() != known.sha256:
-            raise UnknownError(f"{known.file.name} is damaged: the body of this robots.txt is not what was received")
+            raise CannotTellError(f"{known.file.name} is damaged: the body of this robots.txt is not what was received")
         return RobotsTxt.parse(body, limit).octets
 
     def _read(self, file: _File) -> None:
@@ -191,7 +188,7 @@ def _set_up(file: _File, record: ArcWarcRecord) -> None:
 
 
 def _record(name: str, offset: int, limit: int) -> tuple[ArcWarcRecord, bytes]:
-    """The record that begins there, and its content. Raises UnknownError."""
+    """The record that begins there, and its content. Raises CannotTellError."""
     from warcio.archiveiterator import ArchiveIterator  # noqa: PLC0415 - not all have warcio
 
     try:
@@ -200,7 +197,7 @@ def _record(name: str, offset: int, limit: int) -> tuple[ArcWarcRecord, bytes]:
             record = next(ArchiveIterator(stream))
             return record, record.raw_stream.read(2 * limit)  # UTF-16 may have grown by half as UTF-8
     except _damages() as exc:
-        raise UnknownError(f"{name} is damaged: {printable(str(exc))}") from None
+        raise CannotTellError(f"{name} is damaged: {printable(str(exc))}") from None
 
 
 def _damages() -> tuple[type[Exception], ...]:

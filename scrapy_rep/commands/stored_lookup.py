@@ -1,0 +1,130 @@
+"""Looks robots.txt up in what REP_STORAGE has (`--cached`), and removes it there (`--forget`)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+
+from scrapy_rep.cache.memory import memory_and_store
+from scrapy_rep.commands.findings import CannotTellError, Finding
+from scrapy_rep.commands.lookup import LookedUp, Lookup, looked_up
+from scrapy_rep.commands.urls import cure_of
+from scrapy_rep.protocol.entry import Entry, decoded, is_judged_by
+from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, policy_at
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.settings import RepSettings
+from scrapy_rep.storage import Storage, stored
+from scrapy_rep.storage.base import without_password
+
+T = TypeVar("T")
+
+
+class StoredLookup(Lookup):
+    """Answers by what REP_STORAGE has. Without URLs, lists what it has."""
+
+    max_waiting = 0  # a store is asked for one origin after the other
+    _failure = ""
+    """Why the store cannot be used."""
+
+    async def run(self, crawler: Crawler) -> None:
+        settings = RepSettings.read(crawler.settings)
+        self._where = without_password(settings.storage)
+        self._memory, self._storage = memory_and_store(crawler, settings)
+        if self._storage is None:
+            self._failure = "nothing is kept there between crawls; set it to 'sqlite:robots.db', for example"
+        try:
+            await super().run(crawler)
+        finally:
+            if self._storage is not None:
+                await self._storage.close()
+
+    async def answer_all(self) -> None:
+        if self._urls.given or self._urls.file is not None:
+            return await super().answer_all()
+        try:
+            await self._stored(self._list)
+        except CannotTellError as exc:
+            self._output.write(Finding(self._where, self._crawl, str(exc)))
+        return self._output.finish(if_empty=f"nothing is stored in {self._where}")
+
+    async def _list(self, storage: Storage) -> None:
+        async for found in stored(storage):
+            self._output.write(self._listed(found.origin, found.entry))
+            self._output.flush()
+
+    def _listed(self, origin: str, entry: Entry | None) -> Finding:
+        """What is stored of the origin, and whether its front page is allowed."""
+        if entry is None:
+            error = "another version of scrapy-rep has stored it, or it is damaged"
+            return Finding(origin, self._crawl, error, is_listed=True)
+        now = self._gate.now()
+        policy = self._policy_at(entry, now)
+        error = self._why_unusable(origin, policy)
+        verdict = None if error else self._verdict(policy, origin)
+        return Finding(origin, self._crawl, error, verdict=verdict, policy=policy, now=now, is_listed=True)
+
+    def _known(self, request: Request) -> RobotsPolicy | None:
+        origin = self._gate.applicable_origin(request)
+        policy = None if origin is None else self._memory.policy(origin, self._gate.now())
+        return None if policy is None or policy.refetch is Refetch.FIRST else policy
+
+    async def _policy(self, request: Request) -> RobotsPolicy | None:
+        origin = self._gate.applicable_origin(request)
+        if origin is None:
+            return None
+        entry = await self._entry(origin)
+        now = self._gate.now()
+        if error := self._why_unusable(str(origin), self._policy_at(entry, now)):
+            raise CannotTellError(error)
+        return self._memory.put(origin, entry, now)
+
+    async def _entry(self, origin: Origin) -> Entry:
+        """What is stored of the origin. Raises CannotTellError."""
+        octets = await self._stored(lambda storage: storage.get(str(origin)))
+        entry = None if octets is None else decoded(octets, origin.robots_url, self._settings.body_limit)
+        if entry is None:
+            raise CannotTellError(f"nothing is stored of {origin}")
+        return entry
+
+    def _policy_at(self, entry: Entry, now: float) -> RobotsPolicy:
+        return policy_at(entry, now, self._settings.unreachable_for)
+
+    def _why_unusable(self, origin: str, policy: RobotsPolicy) -> str:
+        """Why a crawl would not decide by what is stored; empty if it would."""
+        if not is_judged_by(policy.entry, self._settings.status_policy):
+            return f"what is stored of {origin} was judged by another REP_STATUS_POLICY"
+        if policy.refetch is Refetch.FIRST:
+            return f"what is stored of {origin} is past its time: a crawl would fetch it again"
+        return ""
+
+    async def _stored(self, ask: Callable[[Storage], Awaitable[T]]) -> T:
+        """What the store says. Raises CannotTellError if it cannot be used; after a failure it is asked no more."""
+        if self._storage is not None and not self._failure:
+            try:
+                return await ask(self._storage)
+            except Exception as exc:  # noqa: BLE001 - each storage's library has errors of its own
+                self._failure = str(exc) or repr(exc)
+        raise CannotTellError(f"REP_STORAGE ({self._where}) can't be looked into: {self._failure}")
+
+
+class Forgetting(StoredLookup):
+    """Removes what is stored of the URLs' origins; without URLs, of all origins."""
+
+    def _begun(self, url: str) -> Finding | LookedUp:
+        origin = Origin.of(url)
+        if origin is None:
+            return Finding(url, error=f"{url!r} has no origin{cure_of(url)}")
+        return looked_up(origin, self._forget(url, origin))
+
+    async def _forget(self, url: str, origin: Origin) -> Finding:
+        try:
+            return Finding(url, forgotten=await self._stored(lambda storage: storage.forget(str(origin))))
+        except CannotTellError as exc:
+            return Finding(url, error=str(exc))
+
+    async def _list(self, storage: Storage) -> None:
+        for origin in await storage.origins():
+            self._output.write(Finding(origin, forgotten=await storage.forget(origin)))
