@@ -156,7 +156,7 @@ def test_the_limits() -> None:
         ("spiders", "for the first ten outages", "WARNED_ORIGINS = 10"),
         ("storage", "over after ten seconds", "LEASE_SECONDS = 10"),
         ("storage", "within five seconds", "DEADLINE = 5"),
-        ("usage", "At most 65,536 bytes of such lines", "MAX_READ = 65_536"),
+        ("usage", "At most 16,384 bytes of such lines", "MAX_READ = 16_384"),
     ],
 )
 def test_numbers_in_words(page: str, words: str, code: str) -> None:
