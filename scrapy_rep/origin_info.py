@@ -1,12 +1,36 @@
-"""What is known of one origin's robots.txt, as plain values: for signal handlers, the command and the report."""
+"""What is known of one origin's robots.txt, as plain values: for signal handlers, log, command and report."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum
 
-from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.lifecycle import Basis, RobotsPolicy
+from scrapy_rep.protocol.access_result import ACCESS_WORDS, AccessResult
+from scrapy_rep.protocol.challenges import VENDORS
+from scrapy_rep.protocol.lifecycle import OUTAGE_WORDS, Basis, RobotsPolicy
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.status_policy import MARKUP, StatusRow, source_of
+
+
+class OriginKind(Enum):
+    """What an origin's robots.txt comes to, in words that follow a number of origins."""
+
+    WITH_RULES = "with rules"
+    """Rules are obeyed; in an outage, those from before."""
+    WITHOUT_RULES = "without rules"
+    """Everything is allowed."""
+    RESTRICTED = "restricted"
+    """Nothing is allowed, by REP_STATUS_POLICY."""
+    CHALLENGED = "challenged"
+    """Unreachable, because the site answers with a challenge."""
+    UNREACHABLE = "unreachable"
+    """For any other reason."""
+
+
+NO_GROUPS = "a file without rules"
+REDIRECTS = "too many redirects"
+_STAT_OF_CAUSE = {NO_GROUPS: "rep/no_rules/empty", REDIRECTS: "rep/no_rules/redirects"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +55,56 @@ class OriginInfo:
     """None where there is no outage."""
     url: str
     """Where the redirects led; empty where that is not known."""
+    status: int | None = None
+    """The HTTP status of the answer; None if there was none, or redirects decided."""
+    sign: str = ""
+    """What decided instead of the status: the vendor of a challenge, or `markup`; empty if the status did."""
+
+    @property
+    def kind(self) -> OriginKind:
+        """What robots.txt comes to now."""
+        if self.robots is not None:
+            return OriginKind.WITH_RULES if self.robots.has_groups else OriginKind.WITHOUT_RULES
+        if self.failing_since is None and self.access is AccessResult.UNAVAILABLE:
+            return OriginKind.WITHOUT_RULES
+        if self.access is AccessResult.RESTRICTED:
+            return OriginKind.RESTRICTED
+        return OriginKind.CHALLENGED if self.sign in VENDORS else OriginKind.UNREACHABLE
+
+    @property
+    def cause(self) -> str:
+        """Why there are no rules, in words that many origins share: `HTTP 404`, `a page of HTML`, `Cloudflare`. Empty
+        if there are rules, or robots.txt is unreachable."""
+        kind = self.kind
+        if kind is OriginKind.WITH_RULES or kind is OriginKind.UNREACHABLE:
+            return ""
+        if self.sign:
+            return "a page of HTML" if self.sign == MARKUP else self.sign
+        if self.robots is not None:
+            return NO_GROUPS
+        return REDIRECTS if self.status is None else f"HTTP {self.status}"
+
+    @property
+    def stat(self) -> str:
+        """The stat that counts the origin; empty if none does."""
+        if self.sign in VENDORS:
+            return f"rep/challenge/{self.sign}"
+        if self.kind is not OriginKind.WITHOUT_RULES:
+            return ""
+        return "rep/no_rules/markup" if self.sign == MARKUP else _STAT_OF_CAUSE.get(self.cause, "rep/no_rules/status")
+
+    def meaning(self, rows: Iterable[StatusRow]) -> tuple[str, str]:
+        """What the crawl does, in words, and where that is specified. `rows`: of the crawl's status policy."""
+        row_source = source_of(self.status, rows, self.sign)
+        if self.failing_since is not None:
+            words, source = OUTAGE_WORDS[self.basis]
+            return words, (row_source if self.basis is Basis.NOTHING_ALLOWED else "") or source
+        words, source = ACCESS_WORDS[self.access]
+        if self.cause == NO_GROUPS:
+            words = "it has no rules, so everything is allowed"
+        if self.cause == REDIRECTS:
+            source = ACCESS_WORDS[AccessResult.REDIRECT][1]
+        return words, row_source or source
 
 
 def origin_info(policy: RobotsPolicy) -> OriginInfo:
@@ -48,4 +122,6 @@ def origin_info(policy: RobotsPolicy) -> OriginInfo:
         outage.ask_again_at if outage is not None else fresh_until,
         outage.since if outage is not None else None,
         stored.url if stored is not None else "",
+        entry.status,
+        entry.sign,
     )

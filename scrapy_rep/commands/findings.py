@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -11,9 +10,9 @@ from typing import Any
 from scrapy_rep.commands.listing import listing
 from scrapy_rep.commands.urls import check_host, is_without_robots
 from scrapy_rep.origin_info import OriginInfo, origin_info
-from scrapy_rep.protocol.access_result import ACCESS_WORDS, AccessResult
+from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.foreign_text import MAX_RULE
-from scrapy_rep.protocol.lifecycle import OUTAGE_WORDS, Basis, RobotsPolicy
+from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.robotstxt.parser import Ignored, RobotsTxt
 from scrapy_rep.protocol.robotstxt.preferences import PREFERENCE_WORDS, Purposes, Statement, Usage
 from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict, VerdictReason
@@ -23,7 +22,6 @@ from scrapy_rep.text import printable
 MAX_NAMED = 10  # sitemaps or ignored lines in the text; the JSON has all
 LABEL = 13  # columns
 SMALL = 4_096  # bytes of a robots.txt
-_STATUS = re.compile(r"HTTP (\d+)")
 NO_ROBOTS_TXT_APPLIES = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)
 GREEN, RED, YELLOW, BOLD = "32", "31", "33", "1"
 
@@ -142,19 +140,7 @@ class Finding:
 
     def meaning(self, info: OriginInfo) -> tuple[str, str]:
         """What robots.txt's answer means in words, and where that is specified."""
-        if info.failing_since is not None:
-            words, source = OUTAGE_WORDS[info.basis]
-            return words, (self._row_source(info) if info.basis is Basis.NOTHING_ALLOWED else "") or source
-        words, source = ACCESS_WORDS[info.access]
-        if info.access is AccessResult.UNAVAILABLE and not _STATUS.fullmatch(info.answer):  # too many redirects
-            source = ACCESS_WORDS[AccessResult.REDIRECT][1]
-        return words, self._row_source(info) or source
-
-    def _row_source(self, info: OriginInfo) -> str:
-        """The source of the answer's row in the status policy; empty if no row decided."""
-        status = _STATUS.fullmatch(info.answer)
-        rows = [source for statuses, _, source in self.crawl.status_policy if status and int(status[1]) in statuses]
-        return rows[0] if rows else ""
+        return info.meaning(self.crawl.status_policy)
 
 
 def judged(url: str, crawl: Crawl, judge: Callable[[str], Verdict]) -> Finding:

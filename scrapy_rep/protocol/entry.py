@@ -92,6 +92,12 @@ class Entry:
         return self.stored.access if self.stored is not None and self.outage is None else AccessResult.UNREACHABLE
 
     @property
+    def status(self) -> int | None:
+        """The last answer's HTTP status; None if there was none, or redirects decided."""
+        last = self.outage or self.stored
+        return last.status if last is not None else None
+
+    @property
     def sign(self) -> str:
         """What decided about the last answer instead of its status, as of `Judgement`."""
         last = self.outage or self.stored

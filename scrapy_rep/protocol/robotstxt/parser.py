@@ -146,6 +146,11 @@ class RobotsTxt:
         return crawler.statements.usage(url) if self.allows(url, product_token) else Usage()
 
     @property
+    def has_groups(self) -> bool:
+        """Whether any line is a user-agent line; without one it has no rules."""
+        return RECORDS[Directive.USER_AGENT].search(searchable(self.octets)) is not None
+
+    @property
     def is_markup_without_records(self) -> bool:
         """Whether this is a page of HTML or XML instead of a robots.txt: it begins with `<`, and no line of it is a
         user-agent line, a sitemap or a rule."""

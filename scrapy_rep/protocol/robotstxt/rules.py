@@ -59,8 +59,8 @@ class ReasonWords(NamedTuple):
 REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
     VerdictReason.RULE: ReasonWords("a rule allows it", "a rule forbids it", "RFC 9309 2.2.2"),
     VerdictReason.NO_RULE: ReasonWords("no rule matches it", "", "RFC 9309 2.2.2"),
-    VerdictReason.NO_GROUP: ReasonWords("no group is for this crawler, and none is for '*'", "", "RFC 9309 2.2.1"),
-    VerdictReason.UNAVAILABLE: ReasonWords("there is no robots.txt", "", "RFC 9309 2.3.1.3"),
+    VerdictReason.NO_GROUP: ReasonWords("robots.txt has no rules for this crawler", "", "RFC 9309 2.2.1"),
+    VerdictReason.UNAVAILABLE: ReasonWords("robots.txt is unavailable", "", "RFC 9309 2.3.1.3"),
     VerdictReason.RESTRICTED: ReasonWords("", "access to robots.txt is restricted", "REP_STATUS_POLICY"),
     VerdictReason.UNREACHABLE: ReasonWords(
         "robots.txt has been unreachable for a long time", "robots.txt is unreachable", "RFC 9309 2.3.1.4"

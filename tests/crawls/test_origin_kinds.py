@@ -1,0 +1,103 @@
+"""What each origin comes to, in the words that log, stats, command and report share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from crawling import Time, crawl, in_turn, with_clock
+from pytest_twisted import ensureDeferred
+from scrapy.crawler import Crawler
+from web import RULES, Route, Web, answer, redirect
+
+from scrapy_rep import signals
+from scrapy_rep.origin_info import OriginInfo, OriginKind
+from scrapy_rep.protocol.status_policy import CAUTIOUS, RFC9309
+
+WITH_RULES, WITHOUT_RULES, RESTRICTED = OriginKind.WITH_RULES, OriginKind.WITHOUT_RULES, OriginKind.RESTRICTED
+CHALLENGED, UNREACHABLE = OriginKind.CHALLENGED, OriginKind.UNREACHABLE
+ALL_ALLOWED, NOTHING = "everything is allowed", "nothing of its origin is fetched"
+CHALLENGE = answer(status=403, headers={"cf-mitigated": "challenge"})
+PAGE = answer("<html>Welcome</html>")
+
+
+async def informed(route: Route | list[Route], web: Web, *steps: float, **settings: Any) -> list[OriginInfo]:
+    """What handlers of `robots_available` are told of the origin, in a crawl of pages after these seconds."""
+    told: list[OriginInfo] = []
+
+    def available(info: OriginInfo) -> None:
+        told.append(info)
+
+    def prepare(crawler: Crawler) -> None:
+        crawler.signals.connect(available, signal=signals.robots_available)
+
+    time = Time()
+    robots, spider = with_clock(time), in_turn(time, *steps)
+    await crawl(web.robots(route).url("/"), settings=settings, prepare=prepare, robots=robots, spider=spider)
+    return told
+
+
+OBEYED = (WITH_RULES, "", "", ("its rules are obeyed", "RFC 9309 2.3.1.1"))
+EMPTY = (
+    *(WITHOUT_RULES, "a file without rules", "rep/no_rules/empty"),
+    ("it has no rules, so everything is allowed", "RFC 9309 2.3.1.1"),
+)
+MARKUP = (
+    *(WITHOUT_RULES, "a page of HTML", "rep/no_rules/markup"),
+    (ALL_ALLOWED, "RFC 9309 2.2: it has no rules, as if it was not there (2.3.1.3)"),
+)
+LOOP = (WITHOUT_RULES, "too many redirects", "rep/no_rules/redirects", (ALL_ALLOWED, "RFC 9309 2.3.1.2"))
+BY_CLOUDFLARE = (
+    *(CHALLENGED, "Cloudflare", "rep/challenge/Cloudflare"),
+    (NOTHING, "RFC 9309 2.3.1.4: the site's robots.txt is not known"),
+)
+
+
+def unavailable(status: int) -> tuple[Any, ...]:
+    return WITHOUT_RULES, f"HTTP {status}", "rep/no_rules/status", (ALL_ALLOWED, "RFC 9309 2.3.1.3")
+
+
+def unreachable(source: str = "RFC 9309 2.3.1.4") -> tuple[Any, ...]:
+    return UNREACHABLE, "", "", (NOTHING, source)
+
+
+@pytest.mark.parametrize(
+    ("route", "expected"),
+    [
+        (answer(RULES), OBEYED),
+        (answer("User-agent: *\nDisallow:\n"), OBEYED),
+        *((answer(text), EMPTY) for text in ("", "# soon", "Sitemap: https://a.example/s.xml", "Disallow: /")),
+        *((answer(RULES, status), unavailable(status)) for status in (401, 403, 404)),
+        (PAGE, MARKUP),
+        (redirect("/robots.txt"), LOOP),
+        (CHALLENGE, BY_CLOUDFLARE),
+        (answer(status=202), unreachable("RFC 9110 15.3.3: accepted is not answered")),
+        (answer(status=503), unreachable()),
+        (answer(kind="reset"), unreachable()),
+    ],
+)
+@ensureDeferred
+async def test_what_an_origin_comes_to(web: Web, route: Route, expected: tuple[Any, ...]) -> None:
+    (info,) = await informed(route, web)
+    assert (info.kind, info.cause, info.stat, info.meaning(RFC9309)) == expected
+
+
+@ensureDeferred
+async def test_an_origin_that_a_policy_restricts(web: Web) -> None:
+    (info,) = await informed(answer(status=403), web, REP_STATUS_POLICY="cautious")
+    assert (info.kind, info.cause, info.stat) == (RESTRICTED, "HTTP 403", "")
+    assert info.meaning(CAUTIOUS) == ("nothing is allowed", CAUTIOUS[0][2])
+
+
+@ensureDeferred
+async def test_a_challenge_that_a_policy_takes_for_permission_is_still_one(web: Web) -> None:
+    (info,) = await informed(CHALLENGE, web, REP_STATUS_POLICY={"challenge": "unavailable"})
+    assert (info.kind, info.cause, info.stat) == (WITHOUT_RULES, "Cloudflare", "rep/challenge/Cloudflare")
+
+
+@ensureDeferred
+async def test_an_origin_whose_rules_are_obeyed_during_a_challenge(web: Web) -> None:
+    before, after = await informed([answer(RULES), CHALLENGE], web, 90_000.0)
+    assert (before.kind, before.stat) == (WITH_RULES, "")
+    assert (after.kind, after.cause, after.stat) == (WITH_RULES, "", "rep/challenge/Cloudflare")
+    assert after.meaning(RFC9309) == ("its last known rules are still obeyed", "RFC 9309 2.4")
