@@ -180,7 +180,7 @@ def test_extensions_that_are_off_are_not_imported() -> None:
     by_default = {extension for extension in EXTENSIONS if extension.is_on(RepSettings.read(Settings()))}
     assert {f"extensions.{module_of(extension)}" in rooms for extension in by_default} == {True}
     assert {f"extensions.{module_of(extension)}" in rooms for extension in set(EXTENSIONS) - by_default} == {False}
-    assert {"warcio", "sqlite3", "redis"}.isdisjoint(shown.split())
+    assert {"http_sf", "redis", "sqlite3", "warcio"}.isdisjoint(shown.split())
 
 
 @pytest.mark.parametrize("extension", EXTENSIONS, ids=module_of)

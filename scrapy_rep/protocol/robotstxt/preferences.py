@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
-import http_sf
-
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened, text_of
 from scrapy_rep.protocol.robotstxt.syntax import Directive
 
@@ -156,6 +154,8 @@ def statement_of_header(directive: str, values: Sequence[bytes]) -> Statement | 
 
 def _dictionary(value: bytes) -> dict[str, bool] | None:
     """A dictionary of RFC 9651; of its members those that are the tokens `y` and `n`."""
+    import http_sf  # noqa: PLC0415 - most crawls read no structured field
+
     try:
         members = cast("dict[str, tuple[object, object]]", http_sf.parse(value, tltype="dictionary"))
     except http_sf.StructuredFieldError:
