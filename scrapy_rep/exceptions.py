@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from scrapy.exceptions import IgnoreRequest
 
 from scrapy_rep.protocol.access_result import AccessResult
@@ -38,17 +40,35 @@ def refusal(verdict: Verdict) -> ForbiddenByRobots:
 
 def explanation(verdict: Verdict) -> str:
     """Why the verdict refuses, in one line: `Forbidden by robots.txt (URL, line 2, group of '*': Disallow: /x)`."""
-    where = printable(verdict.robots_url or "robots.txt")
-    if (stated := verdict.statement) is not None:
-        begin, text = f"Forbidden for the purpose {verdict.purpose!r} by", printable(str(stated), MAX_RULE)
-        if stated.line is None:
-            return f"{begin} the header of the response ({text})"
-        return f"{begin} robots.txt ({where}, line {stated.line}, group of {verdict.product_token!r}: {text})"
-    if verdict.rule is not None:
-        rule, token = printable(str(verdict.rule), MAX_RULE), verdict.product_token
-        return f"Forbidden by robots.txt ({where}, line {verdict.rule.line}, group of {token!r}: {rule})"
-    if verdict.access is AccessResult.UNREACHABLE:
-        return f"Forbidden while robots.txt is unreachable ({where}: {printable(verdict.answer)})"
-    if verdict.reason is VerdictReason.TOO_COSTLY:
-        return f"Forbidden because {verdict.words} ({where})"
-    return f"Forbidden by REP_STATUS_POLICY ({where}: {printable(verdict.answer)})"
+    return EXPLANATIONS[verdict.reason].format(
+        by=_place_of_line(verdict),
+        purpose=verdict.purpose,
+        url=_url(verdict),
+        answer=printable(verdict.answer),
+        words=verdict.words,
+    )
+
+
+EXPLANATIONS: Mapping[VerdictReason, str] = {
+    VerdictReason.RULE: "Forbidden by {by}",
+    VerdictReason.USAGE: "Forbidden for the purpose {purpose!r} by {by}",
+    VerdictReason.RESTRICTED: "Forbidden by REP_STATUS_POLICY ({url}: {answer})",
+    VerdictReason.UNREACHABLE: "Forbidden while robots.txt is unreachable ({url}: {answer})",
+    VerdictReason.TOO_COSTLY: "Forbidden because {words} ({url})",
+}
+"""For each reason that refuses."""
+
+
+def _place_of_line(verdict: Verdict) -> str:
+    """Where the rule or statement that decided is, and what it says; empty if neither decided."""
+    decided_by = verdict.decided_by
+    if decided_by is None:
+        return ""
+    text = printable(str(decided_by), MAX_RULE)
+    if decided_by.line is None:
+        return f"the header of the response ({text})"
+    return f"robots.txt ({_url(verdict)}, line {decided_by.line}, group of {verdict.product_token!r}: {text})"
+
+
+def _url(verdict: Verdict) -> str:
+    return printable(verdict.robots_url or "robots.txt")

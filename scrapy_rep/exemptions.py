@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-
+from scrapy_rep.log import Logger
 from scrapy_rep.protocol.origin import Origin
-
-logger = logging.getLogger("scrapy_rep")
 
 
 class Exemptions:
@@ -20,7 +17,7 @@ class Exemptions:
         """Whether the origin is exempt."""
         return origin in self._exempt or origin.host in self._exempt or origin.host.endswith(self._domains)
 
-    def announce(self) -> None:
+    def announce(self, log: Logger) -> None:
         if self._exempt:
             names = ", ".join(sorted(map(str, self._exempt)))
-            logger.info("REP_EXEMPT: robots.txt is neither fetched nor obeyed for %s", names)
+            log.info("REP_EXEMPT: robots.txt is neither fetched nor obeyed for %s", names)

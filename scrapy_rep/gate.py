@@ -14,6 +14,7 @@ from scrapy_rep.cache.resolver import Resolver
 from scrapy_rep.exceptions import refusal
 from scrapy_rep.exemptions import Exemptions
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
+from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
@@ -59,6 +60,7 @@ class Gate:
         self.after_fetch = []
         self.decided_at_once = 0
         self._crawler = crawler
+        self._log = logger_of(crawler)
         self._stats = crawler.stats
         self._is_dry_run = settings.shadow
         self._resolver = resolver
@@ -68,8 +70,8 @@ class Gate:
     def open(self, spider: Spider) -> None:
         """The spider is opened: its attributes count, and the log says who is named and what is exempt."""
         self.user_agent = UserAgent(self._crawler.settings, spider)
-        self.user_agent.announce()
-        self._exemptions.announce()
+        self.user_agent.announce(self._log)
+        self._exemptions.announce(self._log)
         self._refusals.announce()
 
     # The request goes on, or is refused.

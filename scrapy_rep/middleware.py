@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import nullcontext
@@ -22,6 +21,7 @@ from scrapy_rep.clock import Clock
 from scrapy_rep.extensions import start_extensions
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.gate import Gate
+from scrapy_rep.log import logger_of
 from scrapy_rep.misconfiguration import warn_of_misconfiguration
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import Verdict
@@ -35,10 +35,11 @@ from scrapy_rep.waiting.door import SchedulerDoor
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-logger = logging.getLogger("scrapy_rep")
-
 T = TypeVar("T")
 Look: TypeAlias = Callable[[Request, Response], Awaitable[None] | None]
+
+
+FILES = ("REP_ARCHIVE", "REP_REFUSALS", "REP_REPORT")  # settings that name a file to write
 
 
 class RepMiddleware:
@@ -51,9 +52,11 @@ class RepMiddleware:
     def __init__(self, crawler: Crawler) -> None:
         """Raises NotConfigured where ROBOTSTXT_OBEY is False, and ValueError for a wrong setting."""
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
-            raise NotConfigured("ROBOTSTXT_OBEY is False, so robots.txt is not obeyed")
+            files = [name for name in FILES if crawler.settings.get(name)]
+            also = f", and {' and '.join(files)} write{'' if files[1:] else 's'} nothing" if files else ""
+            raise NotConfigured(f"ROBOTSTXT_OBEY is False, so robots.txt is not obeyed{also}")
         settings = RepSettings.read(crawler.settings)
-        warn_of_unknown_names(crawler.settings)
+        warn_of_unknown_names(crawler.settings, logger_of(crawler))
         self._crawler = crawler
         self._downloads = UncountedDownloads(crawler)
         self._resolver = resolver_of(crawler, settings, self._downloads, Clock(self.clock, self.monotonic, self.sleep))
@@ -81,6 +84,10 @@ class RepMiddleware:
             raise ValueError(
                 f"{cls.__name__} cannot be built ({exc}); mend that, or set ROBOTSTXT_OBEY to False"
             ) from exc
+        except ValueError as exc:
+            # Scrapy logs it as the last line of a long traceback.
+            logger_of(crawler).critical("The crawl does not start: %s", exc)
+            raise
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
         """None where the request may go on, an awaitable where it has to wait for robots.txt here.

@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-import logging
-
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import default_settings
 from scrapy.utils.misc import load_object
 
 from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
+from scrapy_rep.log import logger_of
 from scrapy_rep.robotparser import RepRobotParser
-
-logger = logging.getLogger("scrapy_rep")
 
 
 def warn_of_misconfiguration(crawler: Crawler) -> None:
     """What else in the settings keeps robots.txt from being obeyed as this package says."""
+    log = logger_of(crawler)
     builtin = crawler.get_downloader_middleware(RobotsTxtMiddleware)
     if builtin is not None:
         path = f"{type(builtin).__module__}.{type(builtin).__qualname__}"
-        logger.warning(
+        log.warning(
             "%s obeys robots.txt beside scrapy-rep, by rules of its own: switch it off with"
             " ADDONS = {'scrapy_rep.Addon': 500}, or with DOWNLOADER_MIDDLEWARES = {'%s': None}",
             path,
             path,
         )
     if crawler.settings.getbool("REP_PURPOSES_REFUSE") and not crawler.settings.get("REP_PURPOSES"):
-        logger.warning(
+        log.warning(
             "REP_PURPOSES_REFUSE refuses nothing, because REP_PURPOSES is empty: set that to what the crawl gathers"
             " pages for, such as ['train-ai']"
         )
     parser = crawler.settings["ROBOTSTXT_PARSER"]
     if load_object(parser) not in {load_object(default_settings.ROBOTSTXT_PARSER), RepRobotParser}:
-        logger.warning("ROBOTSTXT_PARSER (%s) is not used: scrapy-rep parses robots.txt itself; remove it", parser)
+        log.warning("ROBOTSTXT_PARSER (%s) is not used: scrapy-rep parses robots.txt itself; remove it", parser)
     if crawler.get_downloader_middleware(RepDecodingMiddleware) is None:
-        logger.warning(
+        log.warning(
             "A compressed robots.txt is decoded by Scrapy, without REP_BODY_LIMIT: add"
             " 'scrapy_rep.RepDecodingMiddleware': 595 to DOWNLOADER_MIDDLEWARES, or use ADDONS"
         )

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import logging
-
 from scrapy import Request
 from scrapy.crawler import Crawler
 
 from scrapy_rep.exceptions import explanation
+from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.signals import request_forbidden
 from scrapy_rep.text import printable
-
-logger = logging.getLogger("scrapy_rep")
 
 
 class Refusals:
     def __init__(self, crawler: Crawler, *, is_dry_run: bool) -> None:
         """`is_dry_run`: nothing is refused (REP_SHADOW)."""
         self._crawler = crawler
+        self._log = logger_of(crawler)
         self._stats = crawler.stats
         self._is_dry_run = is_dry_run
         self._has_warned_of_cost = False
@@ -26,7 +24,9 @@ class Refusals:
     def announce(self) -> None:
         """At the start."""
         if self._is_dry_run:
-            logger.warning("REP_SHADOW is on: what robots.txt forbids is counted and logged, and fetched all the same")
+            self._log.warning(
+                "Dry run (REP_SHADOW): what robots.txt forbids is counted and logged, and fetched all the same"
+            )
 
     def report(self, request: Request, verdict: Verdict) -> None:
         """The request is refused, or would be."""
@@ -37,14 +37,13 @@ class Refusals:
         else:
             self._stats.inc_value("robotstxt/forbidden")
             self._stats.inc_value(f"rep/dropped/{kind}")
-        logger.debug(
+        self._log.debug(
             "Would be refused: %(reason)s: %(request)s" if self._is_dry_run else "%(reason)s: %(request)s",
             {"reason": explanation(verdict), "request": request},
-            extra={"spider": self._crawler.spider},
         )
         if verdict.reason is VerdictReason.TOO_COSTLY and not self._has_warned_of_cost:
             self._has_warned_of_cost = True
-            logger.warning(
+            self._log.warning(
                 "%s has rules that take too long to compare with some URLs, so these are refused. This is said once a"
                 " crawl; see the stat rep/dropped/too_costly",
                 printable(verdict.robots_url or ""),

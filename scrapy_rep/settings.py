@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,14 +14,13 @@ from urllib.parse import urlsplit
 
 from scrapy.settings import BaseSettings, default_settings
 
+from scrapy_rep.log import Logger
 from scrapy_rep.protocol.freshness import DAY, MAX_LIFETIME
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT
 from scrapy_rep.protocol.robotstxt.preferences import VOCABULARY
 from scrapy_rep.protocol.status_policy import OVERRIDES, POLICIES, RFC9309, SIGN_KEYS, StatusRow
-
-logger = logging.getLogger("scrapy_rep")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +93,17 @@ def _classes(value: Any) -> Mapping[str, Any]:
     return dict(value)
 
 
-def _exempt(value: Any) -> frozenset[Origin | str]:
+def _listed(value: Any) -> list[Any]:
+    """The items of a list, or of text as the command line gives it: in JSON, or with commas between them."""
     if isinstance(value, str):
         value = json.loads(value) if value.startswith("[") else value.split(",")
     if not isinstance(value, Iterable) or isinstance(value, Mapping):
         raise TypeError
-    return frozenset(_exempt_item(item.strip() if isinstance(item, str) else item) for item in value if item != "")
+    return [item.strip() if isinstance(item, str) else item for item in value if item != ""]
+
+
+def _exempt(value: Any) -> frozenset[Origin | str]:
+    return frozenset(map(_exempt_item, _listed(value)))
 
 
 def _exempt_item(text: Any) -> Origin | str:
@@ -120,22 +123,18 @@ def _exempt_item(text: Any) -> Origin | str:
 
 
 def _purposes(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):
-        value = json.loads(value) if value.startswith("[") else value.split(",")
-    if not isinstance(value, Iterable) or isinstance(value, Mapping):
-        raise TypeError
-    return tuple(dict.fromkeys(_category(item) for item in value if item != ""))
+    return tuple(dict.fromkeys(map(_category, _listed(value))))
 
 
 def _category(name: Any) -> str:
     if not isinstance(name, str):
         raise _WrongPartError(f"{name!r} is no text")
     names = {category.name for category in VOCABULARY}
-    if name.strip() in names:
-        return name.strip()
+    if name in names:
+        return name
     # A Content-Signal says `ai-train` for `train-ai`.
     spellings = {text: one.name for one in VOCABULARY for text in (one.name, *one.spellings.values())}
-    near = get_close_matches(name.strip().lower(), spellings, n=1)
+    near = get_close_matches(name.lower(), spellings, n=1)
     meant = f"; did you mean {spellings[near[0]]!r}?" if near else ""
     raise _WrongPartError(f"{name!r} is no category of use{meant}")
 
@@ -292,11 +291,11 @@ def _checked(settings: BaseSettings, name: str) -> Any:
         raise ValueError(f"{name} is {value!r}{wrong_part}; set it to {setting.cure}") from None
 
 
-def warn_of_unknown_names(settings: BaseSettings) -> None:
+def warn_of_unknown_names(settings: BaseSettings, log: Logger) -> None:
     """Log a WARNING for each REP_ setting that does not exist."""
     for name in settings:
         if isinstance(name, str) and name.startswith("REP_") and name not in SETTINGS:
             scrapys = name.replace("REP_", "ROBOTSTXT_", 1)
             near = [scrapys] if hasattr(default_settings, scrapys) else get_close_matches(name, SETTINGS, n=1)
             cure = f"; did you mean {near[0]}?" if near else f"; the settings are {', '.join(SETTINGS)}"
-            logger.warning("%s is no setting of scrapy-rep and has no effect%s", name, cure)
+            log.warning("%s is no setting of scrapy-rep and has no effect%s", name, cure)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 from itertools import islice
@@ -16,6 +15,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import DeferredList
 
 from scrapy_rep.fetching.fetcher import url_of
+from scrapy_rep.log import Logger, logger_of
 from scrapy_rep.middleware import RepMiddleware
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import why_not_followed
@@ -28,8 +28,6 @@ from scrapy_rep.text import counted, printable
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-logger = logging.getLogger("scrapy_rep")
 
 AT_ONCE = 10  # sitemaps that are requested together; more follow when the scheduler has no other requests
 
@@ -48,6 +46,10 @@ class RobotsSitemapSpider(SitemapResponses):
         self._sitemaps: deque[Iterator[Request]] = deque()
         self._has_sitemaps = False
 
+    @property
+    def _log(self) -> Logger:
+        return logger_of(self.crawler)
+
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
@@ -64,9 +66,9 @@ class RobotsSitemapSpider(SitemapResponses):
         if not self.sitemap_urls and not self._has_sitemaps:
             name = type(self).__name__
             if pages:
-                logger.warning("%s: no robots.txt of %s names a sitemap", name, counted(len(pages), "origin"))
+                self._log.warning("%s: no robots.txt of %s names a sitemap", name, counted(len(pages), "origin"))
             else:
-                logger.warning("%s has nowhere to begin: set start_urls, allowed_domains or sitemap_urls", name)
+                self._log.warning("%s has nowhere to begin: set start_urls, allowed_domains or sitemap_urls", name)
         async for item_or_request in super().start():
             yield item_or_request
 
@@ -86,7 +88,7 @@ class RobotsSitemapSpider(SitemapResponses):
         origin = Origin.of(response.url)
         sitemaps = RobotsTxt.parse(response.body).sitemaps
         if not sitemaps:
-            logger.warning("%s: %s names no sitemap", type(self).__name__, printable(response.url))
+            self._log.warning("%s: %s names no sitemap", type(self).__name__, printable(response.url))
         elif origin is not None:
             self._add(origin, sitemaps)
         return ()
@@ -95,7 +97,7 @@ class RobotsSitemapSpider(SitemapResponses):
         settings = RepSettings.read(self.settings)
         most = settings.sitemaps_max
         if len(written) > most:
-            logger.info(
+            self._log.info(
                 "%s names %s; the first %s are crawled (REP_SITEMAPS_MAX)",
                 origin.robots_url,
                 counted(len(written), "sitemap"),
@@ -112,7 +114,9 @@ class RobotsSitemapSpider(SitemapResponses):
             wrong = "nowhere" if not url or not Origin.of(url) else None
             wrong = wrong or why_not_followed(origin.robots_url, url, private=private)
             if url is None or wrong is not None:
-                logger.debug("%s: a sitemap is skipped, which leads %s: %s", origin.robots_url, wrong, printable(text))
+                self._log.debug(
+                    "%s: a sitemap is skipped, which leads %s: %s", origin.robots_url, wrong, printable(text)
+                )
                 continue
             self._has_sitemaps = True
             yield Request(url, self._parse_sitemap)

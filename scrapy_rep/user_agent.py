@@ -14,6 +14,7 @@ from scrapy.http import Headers
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.python import to_unicode, without_none_values
 
+from scrapy_rep.log import Logger
 from scrapy_rep.protocol.robotstxt.product_tokens import EVERYONE, IDENTIFIER, is_product_token, product_token
 
 logger = logging.getLogger("scrapy_rep")
@@ -68,10 +69,10 @@ class UserAgent:
             agrees = sent in self._own or tokens_of_header(sent) == self.product_tokens
         return () if agrees else self.product_tokens or (EVERYONE,)
 
-    def announce(self) -> None:
+    def announce(self, log: Logger) -> None:
         """Log the product token at INFO, and a WARNING where site owners could not know it."""
         names = " or ".join(map(repr, self.product_tokens))
-        logger.info(
+        log.info(
             "robots.txt product token: %s (from %s)%s",
             names or "none, so only the groups of '*' apply",
             self.source,
@@ -79,7 +80,7 @@ class UserAgent:
         )
         sent = (self._sent or b"").decode("utf-8", "replace")
         if not names and not self._configured:
-            logger.warning(
+            log.warning(
                 "The User-Agent %r (from %s) names no crawler, so only the groups of '*' apply;"
                 " set USER_AGENT to one that names yours, or ROBOTSTXT_USER_AGENT to its product token",
                 sent,
@@ -87,7 +88,7 @@ class UserAgent:
             )
         for token in self.product_tokens:
             if token != EVERYONE and token.lower() not in sent.lower():
-                logger.warning(
+                log.warning(
                     "The User-Agent sent, %r (from %s), does not contain the product token %r (from %s), so that site"
                     " owners cannot know it (RFC 9309 2.2.1); set USER_AGENT to one that contains it, or"
                     " ROBOTSTXT_USER_AGENT to a product token of the User-Agent",

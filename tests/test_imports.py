@@ -32,7 +32,7 @@ LAYERS = (
     ("exceptions", "exemptions", "origin_info", "robotparser"),
     ("clock", "settings", "signals", "stats", "text", "user_agent"),
     ("scrapy_internals",),
-    ("protocol",),
+    ("log", "protocol"),
 )
 ROW = {room: row for row, rooms in enumerate(LAYERS) for room in rooms}
 # Values in, values out: that takes no clock and no I/O.

@@ -3,7 +3,6 @@ only the response tells where they led."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable
 from urllib.parse import urldefrag
 
@@ -14,11 +13,10 @@ from scrapy.http import Response
 
 from scrapy_rep.exceptions import explanation, refusal
 from scrapy_rep.gate import Gate
+from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
-
-logger = logging.getLogger("scrapy_rep")
 
 
 class Bypassed:
@@ -26,6 +24,7 @@ class Bypassed:
 
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._stats = crawler.stats
+        self._log = logger_of(crawler)
         self._drops = settings.bypassed == "drop"
         self._is_dry_run = settings.shadow
         self._gate = gate
@@ -59,7 +58,7 @@ class Bypassed:
         self._stats.inc_value("rep/bypassed")
         if not self._has_warned:
             self._has_warned = True
-            logger.warning(
+            self._log.warning(
                 "The download handler, or a service behind it, followed %(url)s to %(target)s. %(reason)s. This is said"
                 " once a crawl; see the stat rep/bypassed. %(cure)s",
                 {

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 
 from scrapy_rep.gate import Gate
+from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.scrapy_internals.request_delay import MinimumDelays
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_available
 from scrapy_rep.text import printable
 
-logger = logging.getLogger("scrapy_rep")
+CURE = "; set REP_CRAWL_DELAY_MAX to the most seconds that you would wait"
 
 
 class CrawlDelay:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._crawler = crawler
+        self._log = logger_of(crawler)
         self._most = settings.crawl_delay_max  # seconds; 0 where no delay is obeyed
         self._gate = gate
-        self._has_hinted = False
+        self._told: set[str] = set()
         crawler.signals.connect(self._available, signal=robots_available)
         if self._most:
             # Late, so that other components that adjust delays (AutoThrottle) have done so by then.
@@ -40,23 +41,19 @@ class CrawlDelay:
             return
         kind = "ignored" if not self._most else "capped" if asked > self._most else "obeyed"
         self._crawler.stats.inc_value(f"rep/crawl_delay/{kind}")
-        if kind != "obeyed":
-            self._hint(info, asked)
-
-    def _hint(self, info: OriginInfo, asked: float) -> None:
-        if self._has_hinted or self._spacing() >= asked:
-            return
-        self._has_hinted = True
-        logger.info(
-            "%(url)s asks for a Crawl-delay of %(asked)g s, which is %(made)s (REP_CRAWL_DELAY_MAX = %(most)g);"
-            " set REP_CRAWL_DELAY_MAX to the most seconds that you would wait. This is said once a crawl",
-            {
-                "url": printable(info.robots_url),
-                "asked": asked,
-                "made": "capped" if self._most else "not obeyed",
-                "most": self._most,
-            },
-        )
+        if kind not in self._told and self._spacing() < asked:
+            self._told.add(kind)
+            self._log.info(
+                "%(url)s asks for a Crawl-delay of %(asked)g s, which is %(kind)s"
+                " (REP_CRAWL_DELAY_MAX = %(most)g)%(cure)s. This is said once a crawl",
+                {
+                    "url": printable(info.robots_url),
+                    "asked": asked,
+                    "kind": "not obeyed" if kind == "ignored" else kind,
+                    "most": self._most,
+                    "cure": "" if kind == "obeyed" else CURE,
+                },
+            )
 
     def _spacing(self) -> float:
         """Seconds between requests to one host by the user's own settings, at least."""

@@ -24,7 +24,9 @@ def output_path(setting: str, pattern: str, crawler: Crawler, began: float) -> P
             " %(time)s for the start of the crawl and %% for a single %"
         )
     time = datetime.fromtimestamp(began, timezone.utc).strftime("%Y-%m-%dT%H-%M-%S")
-    path = Path(pattern % {"name": getattr(crawler.spider, "name", ""), "time": time}).absolute()
+    # A spider named `../../x` stays in the directory.
+    name = re.sub(r"^\.+|[/\\:\0]", "_", str(getattr(crawler.spider, "name", "")))
+    path = Path(pattern % {"name": name, "time": time}).absolute()
     try:
         if path.is_dir():
             raise IsADirectoryError("it is a directory")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from scrapy import Request, signals
@@ -14,11 +13,10 @@ from scrapy.utils.asyncio import call_later
 from scrapy_rep.exceptions import explanation
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.gate import Gate
+from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
-
-logger = logging.getLogger("scrapy_rep")
 
 REASON = "robotstxt_denied"
 JOB_STATE = (
@@ -38,6 +36,7 @@ class RobotsTxtDenied:
 
     def __init__(self, crawler: Crawler, _settings: RepSettings, _gate: Gate) -> None:
         self._crawler = crawler
+        self._log = logger_of(crawler)
         self._signals = crawler.signals
         self._asked = 0
         self._refused = 0
@@ -101,7 +100,7 @@ class RobotsTxtDenied:
     def _closed(self, reason: str) -> None:
         if reason == REASON:
             advice = [ADVICE[reason] for reason in self._first if reason in ADVICE]
-            logger.warning(
+            self._log.warning(
                 "Nothing was crawled, because every start request (%(refused)d) was refused; the first: %(why)s."
                 " `scrapy robots URL` explains it. %(advice)s",
                 {

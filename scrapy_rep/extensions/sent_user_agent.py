@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import call_later
 
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.gate import Gate
+from scrapy_rep.log import logger_of
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 from scrapy_rep.user_agent import ProductTokens
-
-logger = logging.getLogger("scrapy_rep")
 
 WATCHED = 1_000  # downloads; a component that changes the User-Agent does so from the start of the crawl
 
@@ -24,6 +21,7 @@ class SentUserAgent:
 
     def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
         self._signals = crawler.signals
+        self._log = logger_of(crawler)
         self._gate = gate
         self._left = WATCHED
         # Not earlier, because download handlers may change the headers, too.
@@ -43,7 +41,7 @@ class SentUserAgent:
 
     def _warn(self, request: Request, tokens: ProductTokens) -> None:
         sent = (request.headers.get(b"User-Agent") or b"").decode("latin-1")
-        logger.warning(
+        self._log.warning(
             "A request went out with the User-Agent %(sent)r, but was judged by the rules for %(tokens)s: a middleware"
             " or a download handler sends another User-Agent than the settings say. Let it send one that contains the"
             " product token, or set ROBOTSTXT_USER_AGENT to the token that it sends. This is said once a crawl:"

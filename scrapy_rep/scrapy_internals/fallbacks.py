@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 
 from scrapy.crawler import Crawler
 
-logger = logging.getLogger("scrapy_rep")
+from scrapy_rep.log import logger_of
 
 COSTS: Mapping[str, str] = {
     "Downloader.needs_backout": "Requests for a robots.txt count against CONCURRENT_REQUESTS, so dead origins slow the"
@@ -29,4 +28,4 @@ def tell_without(crawler: Crawler, part: str) -> None:
     told = _told.setdefault(crawler, set())
     if part not in told:
         told.add(part)
-        logger.warning("%s: Scrapy's %s is missing in this crawl, or has been replaced", COSTS[part], part)
+        logger_of(crawler).warning("%s: Scrapy's %s is missing in this crawl, or has been replaced", COSTS[part], part)

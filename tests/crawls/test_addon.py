@@ -65,6 +65,14 @@ async def test_obeying_may_be_switched_off(web: Web, where: str) -> None:
 
 
 @ensureDeferred
+async def test_the_warning_names_the_files_that_are_not_written(web: Web, tmp_path: Path) -> None:
+    files = {"REP_ARCHIVE": tmp_path / "x.warc.gz", "REP_REPORT": tmp_path / "x.html"}
+    result = await crawl(web.robots(NOTHING).url("/"), settings={"ROBOTSTXT_OBEY": False, **files})
+    (warning,) = result.messages()
+    assert warning.endswith("robots.txt is not obeyed, and REP_ARCHIVE and REP_REPORT write nothing")
+
+
+@ensureDeferred
 async def test_nothing_else_switches_it_off(web: Web) -> None:
     class Own(RepMiddleware):
         def __init__(self, crawler: Crawler) -> None:
@@ -237,7 +245,8 @@ async def test_a_wrong_value_stops_the_start_and_names_the_cure(
     assert repr(value) in str(error.value)
     assert "; set it to " in str(error.value)
     assert "None" not in str(error.value).partition("; ")[2]
-    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+    (line,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert line.getMessage() == f"The crawl does not start: {error.value}", "Scrapy buries the error in a traceback"
 
 
 def test_without_docstrings_the_errors_are_the_same() -> None:

@@ -65,7 +65,8 @@ async def test_no_gap_is_shorter(web: Web, jitter: bool, throttle: dict[str, Any
     assert len(gaps(site)) == 6
     assert min(gaps(site)) >= DELAY
     assert result.stats["rep/crawl_delay/obeyed"] == 1
-    assert hints(result) == []
+    (line,) = hints(result)
+    assert "which is obeyed" in line
 
 
 class Far(HTTP11DownloadHandler):
@@ -101,6 +102,17 @@ async def test_it_is_not_obeyed_unless_asked_to_and_said_once(web: Web) -> None:
     assert result.stats["rep/crawl_delay/ignored"] == 2
     (hint,) = hints(result)
     assert "asks for a Crawl-delay of 100 s, which is not obeyed" in hint
+
+
+@ensureDeferred
+async def test_that_it_is_obeyed_is_said_once(web: Web) -> None:
+    sites = [web.robots(robots(DELAY)) for _ in range(2)]
+    result = await crawl(*(site.url("/") for site in sites), settings=OBEYED)
+    assert result.stats["rep/crawl_delay/obeyed"] == 2
+    (line,) = hints(result)
+    assert line.endswith(
+        "asks for a Crawl-delay of 0.2 s, which is obeyed (REP_CRAWL_DELAY_MAX = 60). This is said once a crawl"
+    )
 
 
 @ensureDeferred

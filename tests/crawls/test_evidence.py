@@ -226,6 +226,22 @@ def test_a_full_disk_ends_the_log_but_not_the_crawl(web: Web, tmp_path: Path) ->
     assert all(json.loads(line)["reason"] == "rule" for line in whole)
 
 
+NAMES = {"../../x": "__.._x", r"..\x": "__x", "/etc/x": "_etc_x", "..": "_", "x": "x"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@ensureDeferred
+async def test_no_spiders_name_leaves_the_directory(web: Web, tmp_path: Path, name: str) -> None:
+    settings = {"REP_REFUSALS": tmp_path / "a" / "b" / "c" / "%(name)s.jsonl"}
+    spider = type("Named", (CrawlSpider,), {"name": name})
+    await crawl(web.robots(RULES).url("/private"), settings=settings, spider=spider)
+    assert files_in(tmp_path) == [f"a/b/c/{NAMES[name]}.jsonl"]
+
+
+def files_in(folder: Path) -> list[str]:
+    return [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+
+
 @ensureDeferred
 async def test_a_path_where_no_log_can_be(web: Web) -> None:
     for path in ("refused.txt", "s3://bucket/x.jsonl"):

@@ -44,7 +44,7 @@ async def test_shadow_mode_says_what_would_be_refused_and_why(web: Web) -> None:
     why = f"Forbidden by robots.txt ({site.robots_url}, line 2, group of '*': Disallow: /private)"
     assert f"Would be refused: {why}: <GET {site.url('/private')}>" in result.messages(logging.DEBUG, "scrapy_rep")
     (warning,) = result.messages()
-    assert warning.startswith("REP_SHADOW is on")
+    assert warning.startswith("Dry run (REP_SHADOW): what robots.txt forbids")
     summary = result.messages(logging.INFO, "scrapy_rep")[-1]
     assert "1 request would have been refused (REP_SHADOW), 1 by rules; " in summary
     assert result.stats["finish_reason"] == "finished", "nothing was denied"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from crawling import Crawl, CrawlSpider, Releases, SlotByOrigin, crawl
 from installed_scrapy import CAN
+from pydispatch.dispatcher import getAllReceivers, liveReceivers
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.core.downloader import Downloader, Slot
@@ -61,31 +61,28 @@ class Inside:
         assert self.crawler.engine is not None
         return self.crawler.engine.downloader
 
-    def is_left_clean(self, total: int) -> bool:
-        listening = [
+    @property
+    def left_over(self) -> list[Any]:
+        """What is still in the downloader, and receivers of ours that still hear of each download."""
+        slots = self.downloader.slots.values()
+        receivers = [
             receiver
             for signal in (signals.bytes_received, signals.request_left_downloader, signals.request_scheduled)
-            for receiver, _ in self.crawler.signals.send_catch_log(signal, request=Request("data:,"), data=b"")
+            for receiver in liveReceivers(getAllReceivers(self.crawler.signals.sender, signal))
         ]
-        return (
-            self.downloader.total_concurrency == total
-            and not self.downloader.active
-            and not any(slot.active or slot.queue or slot.transferring for slot in self.downloader.slots.values())
-            and not any("scrapy_rep" in receiver.__module__ for receiver in listening)
-        )
+        return [
+            *self.downloader.active,
+            *chain.from_iterable((*slot.active, *slot.queue, *slot.transferring) for slot in slots),
+            *(receiver for receiver in receivers if "scrapy_rep" in receiver.__module__),
+        ]
 
 
-async def crawl_past(
-    dead: list[Site], healthy: list[Site], urls: list[str], *, requests: Iterable[Request] = (), **more: Any
-) -> Crawl:
-    """A crawl whose dead origins come back once the healthy ones are done, and not before."""
+async def crawl_past(dead: list[Site], healthy: list[Site], urls: list[str], **more: Any) -> Crawl:
+    """A crawl whose dead origins come back once the healthy ones are done, and not before. Then it notes "no stall"."""
     pages = sum(url.startswith(site.origin + "/") for site in healthy for url in urls)
     settings = {**LONG, **more.pop("settings", {})}
-    result = await crawl(*(requests or urls), spider=Releases, dead=dead, healthy=pages, settings=settings, **more)
-    assert result.ends == ["no stall"], "healthy pages waited for the dead origins"
-    assert len(result.pages) == len(urls)
-    assert result.tracebacks == []
-    return result
+    requests = more.pop("requests", urls)
+    return await crawl(*requests, spider=Releases, dead=dead, healthy=pages, settings=settings, **more)
 
 
 # No place is taken.
@@ -104,9 +101,10 @@ async def test_dead_origins_do_not_stall_healthy_ones(web: Web, queue: str, orde
     }[order]
     inside = Inside()
     settings = {"SCHEDULER_PRIORITY_QUEUE": queue, "CONCURRENT_REQUESTS": 8}
-    await crawl_past(dead, healthy, urls, settings=settings, prepare=inside.prepare)
+    result = await crawl_past(dead, healthy, urls, settings=settings, prepare=inside.prepare)
+    assert (result.ends, len(result.pages), result.tracebacks) == (["no stall"], len(urls), [])
     assert inside.idle == 1, "at the end, and never while anything waited"
-    assert inside.is_left_clean(8)
+    assert (inside.left_over, inside.downloader.total_concurrency) == ([], 8)
 
 
 @pytest.mark.parametrize("concurrency", [1, 16, *([0] if CAN["take a CONCURRENT_REQUESTS of 0 for no limit"] else [])])
@@ -117,9 +115,10 @@ async def test_with_every_concurrency(web: Web, queue: str, concurrency: int) ->
     urls = [site.url(f"/{n}") for n in range(8) for site in dead + healthy]
     inside = Inside()
     settings = {"SCHEDULER_PRIORITY_QUEUE": queue, "CONCURRENT_REQUESTS": concurrency}
-    await crawl_past(dead, healthy, urls, settings=settings, prepare=inside.prepare)
+    result = await crawl_past(dead, healthy, urls, settings=settings, prepare=inside.prepare)
+    assert (result.ends, len(result.pages), result.tracebacks) == (["no stall"], len(urls), [])
     assert inside.idle == 1
-    assert inside.is_left_clean(concurrency)
+    assert (inside.left_over, inside.downloader.total_concurrency) == ([], concurrency)
     if concurrency:
         assert inside.most_running <= concurrency
 
@@ -152,7 +151,7 @@ async def test_media_pipelines_do_not_stall_others(web: Web, concurrency: int, m
     result = await crawl(site.url("/0"), spider=Downloads, prepare=inside.prepare, settings=settings)
     assert ends == ["page"] * 19 + ["media"]
     assert result.tracebacks == []
-    assert inside.is_left_clean(concurrency)
+    assert (inside.left_over, inside.downloader.total_concurrency) == ([], concurrency)
 
 
 @ensureDeferred
@@ -181,8 +180,9 @@ async def test_beyond_the_most_that_may_wait_requests_go_back_to_the_queue(
     settings = {"SCHEDULER_PRIORITY_QUEUE": queue, "REP_WAITING_MAX": most, "CONCURRENT_REQUESTS": total}
     settings["JOBDIR"] = str(tmp_path)
     result = await crawl_past([dead], healthy, urls, requests=requests, settings=settings, prepare=inside.prepare)
+    assert (result.ends, len(result.pages), result.tracebacks) == (["no stall"], len(urls), [])
     assert dead.targets[0] == "/robots.txt"
-    assert inside.is_left_clean(total)
+    assert (inside.left_over, inside.downloader.total_concurrency) == ([], total)
     as_they_were = {request.url: (request.dont_filter, request.priority) for request in requests}
     for url, page in result.pages.items():
         assert page.request is not None
@@ -232,7 +232,7 @@ async def test_those_who_waited_never_overfill_the_downloader(web: Web, per_doma
     # Not per_domain: with asyncio, Scrapy 2.19 itself lets a slot's whole queue go once one of it may.
     assert most_at_once(site.requests[1:]) <= 6
     assert [url for url in inside.reached if url != site.robots_url] == urls, "in their order"
-    assert inside.is_left_clean(6)
+    assert (inside.left_over, inside.downloader.total_concurrency) == ([], 6)
 
 
 @ensureDeferred
@@ -248,7 +248,7 @@ async def test_waiters_of_many_origins_never_overfill_the_downloader(web: Web) -
     for url in inside.reached:
         by_site[url.rpartition("/")[0]].append(url)
     assert all(reached[1:] == [u for u in urls if u.startswith(f"{site}/")] for site, reached in by_site.items())
-    assert inside.is_left_clean(5)
+    assert (inside.left_over, inside.downloader.total_concurrency) == ([], 5)
 
 
 class DropsLater:

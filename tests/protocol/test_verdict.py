@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 from asking import ORIGIN, TOKEN, parse
 
+from scrapy_rep.exceptions import EXPLANATIONS
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.robotstxt import parser, rules
 from scrapy_rep.protocol.robotstxt.parser import MAX_READY, RobotsTxt
@@ -146,6 +147,10 @@ def test_every_reason_has_its_words_and_its_source() -> None:
         for allowed in (True, False):
             verdict = Verdict(allowed, reason)
             assert (verdict.words, verdict.source) == (words.allowed if allowed else words.refused, words.source)
+
+
+def test_every_reason_to_refuse_has_its_explanation() -> None:
+    assert set(EXPLANATIONS) == {reason for reason, words in REASON_WORDS.items() if words.refused}
 
 
 def test_values_are_frozen() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -19,6 +18,7 @@ from twisted.python.failure import Failure
 
 from scrapy_rep.extensions.output_path import output_path
 from scrapy_rep.gate import Gate
+from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.origin import Origin
@@ -30,8 +30,6 @@ from scrapy_rep.text import printable
 
 if TYPE_CHECKING:
     from scrapy_rep.extensions.evidence.warc_file import WarcFile
-
-logger = logging.getLogger("scrapy_rep")
 
 EACH = 2_000  # bytes of memory for each record that waits, without its body
 MAX_QUEUED = 64 * 2**20  # bytes that wait to be written
@@ -47,6 +45,7 @@ class ArchiveWriter:
         if find_spec("warcio") is None:
             raise ValueError(f"REP_ARCHIVE is {settings.archive!r}, which needs warcio: pip install warcio")
         self._crawler = crawler
+        self._log = logger_of(crawler)
         self._settings = settings
         self._gate = gate
         self._path = output_path("REP_ARCHIVE", str(settings.archive), crawler, gate.now())
@@ -127,7 +126,7 @@ class ArchiveWriter:
         if self._lost > 1:
             return
         required = self._settings.archive_required
-        logger.error(
+        self._log.error(
             "The archive of robots.txt files (REP_ARCHIVE, %(path)s) is not complete: %(reason)s. %(meanwhile)s;"
             " the stat rep/archive/lost counts what is missing",
             {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import logging
 import os
 
 from scrapy import Request
@@ -14,11 +13,10 @@ from scrapy.signals import spider_closed, spider_opened
 from scrapy_rep.extensions.evidence.evidence import evidence_of
 from scrapy_rep.extensions.output_path import APPEND, output_path
 from scrapy_rep.gate import Gate
+from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
-
-logger = logging.getLogger("scrapy_rep")
 
 
 class RefusalsFile:
@@ -27,6 +25,7 @@ class RefusalsFile:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         """Raises ValueError if no file can be created."""
         self._count = crawler.stats.inc_value
+        self._log = logger_of(crawler)
         self._gate = gate
         self._is_dry_run = settings.shadow
         self._path = output_path("REP_REFUSALS", str(settings.refusals), crawler, gate.now())
@@ -66,7 +65,7 @@ class RefusalsFile:
         self._count("rep/refusals/lost")
 
     def _end(self, error: OSError | str) -> None:
-        logger.error(
+        self._log.error(
             "REP_REFUSALS: %s cannot be written (%s). The crawl goes on; the stat rep/refusals/lost counts the refused"
             " requests that are not in the file",
             self._path,
