@@ -22,6 +22,15 @@ async def crawled(site: Site, robots: dict[str, Any], path: str = "/", **setting
     return await crawl(site.url(path), robots=robots, settings=settings)
 
 
+@EACH
+@ensureDeferred
+async def test_requests_that_wait_for_the_same_robots_txt(web: Web, robots: dict[str, Any], is_ours: bool) -> None:
+    """Eight pages that wait for the same robots.txt, which forbids them all."""
+    site = web.robots(RULES)
+    result = await crawl(*(site.url(f"/{page}") for page in range(8)), robots=robots)
+    assert len(result.pages) == (0 if is_ours else 6)
+
+
 @pytest.mark.parametrize(
     "response",
     [answer(status=503), answer(kind="hang"), answer(RULES, kind="cut")],
