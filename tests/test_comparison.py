@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from scrapy.http import Response, TextResponse
 from web import Route, Site, Web, answer, redirect
 
 from scrapy_rep import RobotsTxt
+from scrapy_rep.scrapy_internals.compat import sleep
 
 EACH = pytest.mark.parametrize(("robots", "is_ours"), [(BUILTIN, False), (ADDON, True)], ids=["built-in", "ours"])
 RULES = "user-agent: *\ndisallow: /\n"
@@ -22,12 +24,28 @@ async def crawled(site: Site, robots: dict[str, Any], path: str = "/", **setting
     return await crawl(site.url(path), robots=robots, settings=settings)
 
 
+class AnsweredWhenAllWait(CrawlSpider):
+    """The robots.txt is held until every request waits for it."""
+
+    site: Site
+
+    async def start(self) -> AsyncIterator[Request]:
+        async for request in super().start():
+            yield request
+        while self.crawler.stats.get_value("scheduler/dequeued") != len(self.requests):
+            await sleep(0.01)
+        for _ in range(100):  # from the scheduler to the middleware
+            await sleep(0)
+        self.site.web.release(self.site)
+
+
 @EACH
 @ensureDeferred
 async def test_requests_that_wait_for_the_same_robots_txt(web: Web, robots: dict[str, Any], is_ours: bool) -> None:
     """Eight pages that wait for the same robots.txt, which forbids them all."""
-    site = web.robots(RULES)
-    result = await crawl(*(site.url(f"/{page}") for page in range(8)), robots=robots)
+    site = web.robots(answer(RULES, kind="hold"))
+    urls = [site.url(f"/{page}") for page in range(8)]
+    result = await crawl(*urls, robots=robots, spider=AnsweredWhenAllWait, site=site)
     assert len(result.pages) == (0 if is_ours else 6)
 
 
