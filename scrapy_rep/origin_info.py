@@ -85,6 +85,11 @@ class OriginInfo:
         return REDIRECTS if self.status is None else f"HTTP {self.status}"
 
     @property
+    def answer_and_cause(self) -> str:
+        """The answer in words, with the cause if that is not a part of it: `HTTP 200, a file without rules`."""
+        return f"{self.answer}, {self.cause}" if self.cause == NO_GROUPS else self.answer
+
+    @property
     def stat(self) -> str:
         """The stat that counts the origin; empty if none does."""
         if self.sign in VENDORS:

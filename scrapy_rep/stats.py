@@ -1,6 +1,7 @@
 """Every stat of this package and what it counts; the table in the docs is held against this one.
 
-`N` stands for a status, `TYPE` for an exception's type, `PURPOSE` for a category of use. Names that begin with
+`N` stands for a status, `TYPE` for an exception's type, `PURPOSE` for a category of use, `VENDOR` for a vendor of
+challenges. Names that begin with
 `robotstxt/` are Scrapy's own, where the meaning is the same.
 """
 
@@ -18,6 +19,11 @@ STATS: Mapping[str, str] = {
     "rep/access/unavailable": "fetches after which everything was allowed",
     "rep/access/restricted": "fetches after which nothing was allowed by `REP_STATUS_POLICY`",
     "rep/access/unreachable": "fetches that found robots.txt unreachable",
+    "rep/no_rules/status": "origins where everything is allowed by the status of robots.txt, such as 404",
+    "rep/no_rules/markup": "origins where robots.txt is a page of HTML",
+    "rep/no_rules/empty": "origins whose robots.txt has no rules",
+    "rep/no_rules/redirects": "origins whose robots.txt redirects too often",
+    "rep/challenge/VENDOR": "origins whose robots.txt is a challenge",
     "rep/dropped/rule": "requests that were dropped by a rule",
     "rep/dropped/restricted": "requests that were dropped by `REP_STATUS_POLICY`",
     "rep/dropped/unreachable": "requests that were dropped because robots.txt was unreachable",

@@ -1,74 +1,109 @@
-"""What the log says of the crawl: one DEBUG line for each origin without rules, one INFO line at the end."""
+"""What log and stats say of the crawl's origins: a DEBUG line for each without rules, one INFO line at the end."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Iterator
 
 from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.utils.datatypes import LocalCache
 
 from scrapy_rep.gate import Gate
-from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.origin_info import OriginInfo, OriginKind
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.signals import request_forbidden, robots_available
+from scrapy_rep.signals import request_forbidden, request_waited, robots_available, robots_fetched
 from scrapy_rep.text import counted, printable
 
 logger = logging.getLogger("scrapy_rep")
 
-# What refused a request, in the words of the last line. All other reasons are policies of the settings.
-RULES, OUTAGES, POLICY = KINDS = "rules", "outages", "policy"
-KIND_OF_REASON = {
-    VerdictReason.RULE: RULES,
-    VerdictReason.TOO_COSTLY: RULES,
-    VerdictReason.UNREACHABLE: OUTAGES,
+# What refused a request, in the words of the last line.
+REFUSED_BY = {
+    VerdictReason.RULE: "rules",
+    VerdictReason.TOO_COSTLY: "rules",
+    VerdictReason.UNREACHABLE: "outages",
+    VerdictReason.RESTRICTED: "REP_STATUS_POLICY",
+    VerdictReason.USAGE: "REP_PURPOSES_REFUSE",
 }
+MAX_CAUSES = 5  # that the last line names
 
 
 class CrawlLog:
     def __init__(self, crawler: Crawler, settings: RepSettings, _gate: Gate) -> None:
+        self._stats = crawler.stats
         self._shadow = settings.shadow
         self._has_report = settings.report is not None
-        self._seen: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
-        self._origins = 0
+        self._known: LocalCache[Origin, tuple[OriginKind, str, str]] = LocalCache(limit=settings.memory_origins)
+        # By kind and cause; each origin counts as what it came to last.
+        self._origins: Counter[tuple[OriginKind, str]] = Counter()
         self._refused: Counter[str] = Counter()
-        crawler.signals.connect(self._known, signal=robots_available)
-        crawler.signals.connect(self._forbidden, signal=request_forbidden)
-        crawler.signals.connect(self._closed, signal=signals.spider_closed)
+        self._waited = 0
+        connect = crawler.signals.connect
+        connect(self._robots_known, signal=robots_fetched)  # also where requests still wait for another fetch
+        connect(self._robots_known, signal=robots_available)
+        connect(self._request_waited, signal=request_waited)
+        connect(self._request_forbidden, signal=request_forbidden)
+        connect(self._closed, signal=signals.spider_closed)
 
-    def _known(self, origin: Origin, info: OriginInfo) -> None:
-        if origin in self._seen:
+    def _robots_known(self, origin: Origin, info: OriginInfo) -> None:
+        before, kind, cause, stat = self._known.get(origin), info.kind, info.cause, info.stat
+        if before == (kind, cause, stat):
             return
-        self._seen[origin] = None
-        self._origins += 1
-        if logger.isEnabledFor(logging.DEBUG) and (why := _why_everything_is_allowed(info)):
+        self._known[origin] = kind, cause, stat
+        if before is not None:
+            self._origins[before[:2]] -= 1
+            self._count(before[2], -1)
+        self._origins[kind, cause] += 1
+        self._count(stat, 1)
+        if kind is OriginKind.WITHOUT_RULES:
             logger.debug(
                 "robots.txt has no rules, so everything is allowed: %(url)s: %(why)s",
-                {"url": printable(info.robots_url), "why": printable(why)},
+                {"url": printable(info.robots_url), "why": printable(info.answer_and_cause)},
             )
 
-    def _forbidden(self, verdict: Verdict) -> None:
-        self._refused[KIND_OF_REASON.get(verdict.reason, POLICY)] += 1
+    def _count(self, stat: str, origins: int) -> None:
+        if stat:
+            self._stats.inc_value(stat, origins)
+
+    def _request_waited(self) -> None:
+        self._waited += 1
+
+    def _request_forbidden(self, verdict: Verdict) -> None:
+        self._refused[REFUSED_BY[verdict.reason]] += 1
 
     def _closed(self) -> None:
-        kinds = ", ".join(f"{self._refused[kind]:,} by {kind}" for kind in KINDS if self._refused[kind])
+        refused = "would have been refused (REP_SHADOW)" if self._shadow else "refused"
+        reasons = [f"{self._refused[by]:,} by {by}" for by in dict.fromkeys(REFUSED_BY.values()) if self._refused[by]]
         where = "run `scrapy robots URL`" if self._has_report else "run `scrapy robots URL` or set REP_REPORT"
+        still_waiting = self._stats.get_value("rep/waited", 0) - self._waited
+        parts = [
+            ", ".join(self._kinds()),
+            ", ".join([f"{counted(self._refused.total(), 'request')} {refused}", *reasons]),
+            f"{counted(still_waiting, 'request')} still waited for robots.txt when the crawl stopped"
+            if still_waiting > 0
+            else "",
+            f"to see why, {where}" if reasons else "",
+        ]
         logger.info(
-            "robots.txt of %(origins)s: %(requests)s %(refused)s%(kinds)s",
-            {
-                "origins": counted(self._origins, "origin"),
-                "requests": counted(self._refused.total(), "request"),
-                "refused": "would have been refused (REP_SHADOW)" if self._shadow else "refused",
-                "kinds": f", {kinds}; to see why, {where}" if kinds else "",
-            },
+            "robots.txt of %(origins)s: %(parts)s",
+            {"origins": counted(self._origins.total(), "origin"), "parts": "; ".join(filter(None, parts))},
         )
 
+    def _kinds(self) -> Iterator[str]:
+        """`6 without rules (4 x HTTP 404, 2 x a page of HTML)`, for each kind that there is."""
+        for kind in OriginKind:
+            causes = Counter({cause: number for (of, cause), number in self._origins.items() if of is kind})
+            if causes.total():
+                yield f"{causes.total():,} {kind.value}{_causes_in_words(+causes)}"
 
-def _why_everything_is_allowed(info: OriginInfo) -> str:
-    """In words; empty if there are rules, or an outage, which has a line of its own."""
-    is_unavailable = info.failing_since is None and info.access is AccessResult.UNAVAILABLE
-    return info.answer if is_unavailable else ""
+
+def _causes_in_words(causes: Counter[str]) -> str:
+    """In brackets, the most common first; empty if there are none to name."""
+    named = sorted(((cause, number) for cause, number in causes.items() if cause), key=lambda one: (-one[1], one[0]))
+    words = [f"{number:,} x {cause}" for cause, number in named[:MAX_CAUSES]]
+    if len(named) > MAX_CAUSES:
+        words.append(f"{sum(number for _, number in named[MAX_CAUSES:]):,} x others")
+    return f" ({', '.join(words)})" if words else ""

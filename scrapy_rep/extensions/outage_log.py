@@ -1,5 +1,5 @@
 """What the log says of outages: a WARNING for each of the first ones and an INFO line when it is over, DEBUG for the
-others, and a WARNING at the end if requests were lost."""
+others, a WARNING that explains challenges, and a WARNING at the end if requests were lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scrapy.crawler import Crawler
 from scrapy.utils.datatypes import LocalCache
 
 from scrapy_rep.gate import Gate
-from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.origin_info import OriginInfo, OriginKind
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.lifecycle import OUTAGE_WORDS, Basis
 from scrapy_rep.protocol.origin import Origin
@@ -37,6 +37,7 @@ class OutageLog:
         """Whether a WARNING told of its outage; None if that is over."""
         self._outages = self._origins = 0
         self._refused = 0
+        self._has_explained_challenges = False
         for signal in (robots_fetched, robots_available):
             crawler.signals.connect(self._known, signal=signal)
         crawler.signals.connect(self._forbidden, signal=request_forbidden)
@@ -52,7 +53,10 @@ class OutageLog:
             self._outages += 1
             self._origins += origin not in self._told
             self._told[origin] = is_warning = self._outages <= WARNED_ORIGINS
-            self._tell(info, info.failing_since + self._wait, is_warning)
+            self._tell(info, is_warning)
+        if info.kind is OriginKind.CHALLENGED and not self._has_explained_challenges:
+            self._has_explained_challenges = True
+            self._explain_challenges(info)
 
     def _tell_it_is_back(self, info: OriginInfo, was_warning: bool) -> None:
         logger.log(
@@ -61,17 +65,30 @@ class OutageLog:
             {"url": printable(info.robots_url), "answer": printable(info.answer)},
         )
 
-    def _tell(self, info: OriginInfo, wait_until: float, is_warning: bool) -> None:
+    def _tell(self, info: OriginInfo, is_warning: bool) -> None:
         meanwhile = self._meanwhile[info.basis]
-        if info.basis is Basis.NOTHING_ALLOWED and self._wait and info.fetch_again_at <= wait_until:
-            seconds = max(wait_until - self._now(), 0.0)
-            # A fetch that is under way by then is still waited for.
-            wait = f"{seconds:.0f} s and one last fetch (REP_UNREACHABLE_WAIT)"
-            meanwhile = f"its requests wait for it, at most {wait}; then {meanwhile}"
+        if info.basis is Basis.NOTHING_ALLOWED and self._wait and info.failing_since is not None:
+            wait_until = info.failing_since + self._wait
+            if info.fetch_again_at <= wait_until:
+                # A fetch that is under way by then is still waited for.
+                wait = f"{self._wait:g} s and one last fetch (REP_UNREACHABLE_WAIT)"
+                meanwhile = f"its requests wait for it, at most {wait}; then {meanwhile}"
+            elif info.status is not None and self._now() < wait_until:
+                # Within the budget, nothing else defers the next fetch after an answer.
+                seconds = info.fetch_again_at - self._now()
+                meanwhile += f"; its Retry-After ({seconds:,.0f} s) is beyond REP_UNREACHABLE_WAIT ({self._wait:g} s)"
         logger.log(
             logging.WARNING if is_warning else logging.DEBUG,
             "robots.txt is unreachable, so %(meanwhile)s: %(url)s: %(reason)s",
             {"meanwhile": meanwhile, "url": printable(info.robots_url), "reason": printable(info.answer)},
+        )
+
+    def _explain_challenges(self, info: OriginInfo) -> None:
+        logger.warning(
+            "A challenge by %(vendor)s is a page that asks a browser to prove itself, instead of a robots.txt, so"
+            " %(meanwhile)s: %(url)s. Ask the site to let your crawler in, sign its requests (Web Bot Auth), or wait."
+            " This is said once a crawl; the stats rep/challenge/ count such origins",
+            {"vendor": info.sign, "meanwhile": self._meanwhile[info.basis], "url": printable(info.robots_url)},
         )
 
     def _forbidden(self, verdict: Verdict) -> None:

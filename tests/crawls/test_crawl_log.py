@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import Crawl, crawl
+from crawling import Crawl, CrawlSpider, Time, close_spider, crawl, in_turn, with_clock
 from pytest_twisted import ensureDeferred
+from scrapy import Request
 from web import RULES, Route, Web, answer, redirect
+
+from scrapy_rep.scrapy_internals.compat import sleep
 
 END = "robots.txt of "
 NO_RULES = "robots.txt has no rules, so everything is allowed: "
@@ -27,16 +31,95 @@ async def test_one_line_at_the_end_says_what_was_refused_and_where_to_look(web: 
     urls = [site.url("/"), site.url("/private/a"), site.url("/private/b"), down.url("/"), closed.url("/")]
     result = await crawl(*urls, settings={"REP_STATUS_POLICY": "cautious"})
     assert last_line(result) == (
-        "robots.txt of 3 origins: 4 requests refused, 2 by rules, 1 by outages, 1 by policy;"
-        " to see why, run `scrapy robots URL` or set REP_REPORT"
+        "robots.txt of 3 origins: 1 with rules, 1 restricted (1 x HTTP 403), 1 unreachable; 4 requests refused,"
+        " 2 by rules, 1 by outages, 1 by REP_STATUS_POLICY; to see why, run `scrapy robots URL` or set REP_REPORT"
     )
 
 
 @ensureDeferred
 async def test_where_nothing_is_refused_there_is_nothing_to_look_for(web: Web) -> None:
     site = web.robots(RULES)
-    assert last_line(await crawl(site.url("/"), site.url("/b"))) == "robots.txt of 1 origin: 0 requests refused"
+    nothing = await crawl(site.url("/"), site.url("/b"))
+    assert last_line(nothing) == "robots.txt of 1 origin: 1 with rules; 0 requests refused"
     assert last_line(await crawl()) == "robots.txt of 0 origins: 0 requests refused"
+
+
+CHALLENGE = answer(status=403, headers={"cf-mitigated": "challenge"})
+PAGE = answer("<!DOCTYPE html><p>Welcome</p>")
+
+
+@ensureDeferred
+async def test_the_last_line_and_the_stats_account_for_each_origin(web: Web) -> None:
+    answers = [answer(RULES)] * 2 + [answer(status=404)] * 4 + [PAGE] * 2 + [answer("")]
+    answers += [redirect("/robots.txt"), CHALLENGE, answer(status=405, headers={"x-amzn-waf-action": "captcha"})]
+    answers += [answer(status=503), answer(status=429)]
+    sites = [web.robots(each) for each in answers]
+    # Two pages of each: an origin counts once.
+    result = await crawl(*(site.url(path) for site in sites for path in ("/a", "/b")))
+    assert last_line(result).startswith(
+        "robots.txt of 14 origins: 2 with rules, 8 without rules (4 x HTTP 404, 2 x a page of HTML,"
+        " 1 x a file without rules, 1 x too many redirects), 2 challenged (1 x AWS WAF, 1 x Cloudflare), 2 unreachable;"
+        " 8 requests refused, 8 by outages; to see why, "
+    )
+    told = {stat: n for stat, n in result.stats.items() if stat.startswith(("rep/no_rules/", "rep/challenge/"))}
+    no_rules = {"status": 4, "markup": 2, "empty": 1, "redirects": 1}
+    challenges = {"rep/challenge/Cloudflare": 1, "rep/challenge/AWS WAF": 1}
+    assert told == {**{f"rep/no_rules/{cause}": n for cause, n in no_rules.items()}, **challenges}
+
+
+@ensureDeferred
+async def test_only_the_most_common_causes_are_named(web: Web) -> None:
+    sites = [web.robots(answer(status=status)) for status in (404, 404, *range(410, 417))]
+    line = last_line(await crawl(*(site.url("/") for site in sites)))
+    assert "9 without rules (2 x HTTP 404, 1 x HTTP 410, " in line
+    assert ", 3 x others); 0 requests refused" in line
+
+
+@ensureDeferred
+async def test_an_origin_counts_as_what_it_came_to_last(web: Web) -> None:
+    site, time = web.robots([CHALLENGE, answer(status=404), PAGE]), Time()
+    settings = {"REP_UNREACHABLE_WAIT": 30}
+    spider = in_turn(time, 90_000.0)
+    result = await crawl(site.url("/"), settings=settings, robots=with_clock(time), spider=spider)
+    assert last_line(result).startswith("robots.txt of 1 origin: 1 without rules (1 x a page of HTML); 0 requests")
+    causes = {"rep/challenge/Cloudflare": 0, "rep/no_rules/status": 0, "rep/no_rules/markup": 1}
+    assert {stat: result.stats[stat] for stat in causes} == causes
+
+
+@ensureDeferred
+async def test_requests_that_still_wait_when_the_crawl_stops_are_counted(web: Web) -> None:
+    down, hangs = web.robots(answer(status=503)), web.robots(answer(kind="hang"))
+
+    class Stops(CrawlSpider):
+        async def start(self) -> AsyncIterator[Request]:
+            async for request in super().start():
+                yield request
+            while not self.crawler.stats.get_value("rep/access/unreachable"):
+                await sleep(0.005)
+            close_spider(self, "enough")
+
+    urls = [site.url(path) for site in (down, hangs) for path in ("/a", "/b", "/c")]
+    result = await crawl(*urls, spider=Stops, settings={"REP_UNREACHABLE_WAIT": 600})
+    assert last_line(result) == (
+        "robots.txt of 1 origin: 1 unreachable; 0 requests refused;"
+        " 6 requests still waited for robots.txt when the crawl stopped"
+    )
+
+
+@ensureDeferred
+async def test_the_first_challenge_is_explained(web: Web) -> None:
+    sites = [web.robots(CHALLENGE) for _ in range(2)]
+    result = await crawl(*(site.url("/") for site in sites))
+    (explained,) = (m for m in result.messages(logger="scrapy_rep") if m.startswith("A challenge by "))
+    assert explained.startswith(
+        "A challenge by Cloudflare is a page that asks a browser to prove itself, instead of a robots.txt, so nothing"
+        " of its origin is fetched (RFC 9309 2.3.1.4): http://127.0.0.1:"
+    )
+    assert "/robots.txt. Ask the site to let your crawler in, sign its requests (Web Bot Auth), or wait." in explained
+    dry = await crawl(sites[0].url("/"), settings={"REP_SHADOW": True})
+    assert any("nothing of its origin would be fetched" in m for m in dry.messages() if m.startswith("A challenge"))
+    accepted = await crawl(sites[0].url("/"), settings={"REP_STATUS_POLICY": {"challenge": "unavailable"}})
+    assert accepted.messages(logger="scrapy_rep") == []
 
 
 @ensureDeferred
@@ -57,7 +140,7 @@ async def test_a_crawl_with_a_report_names_the_command_alone(web: Web, tmp_path:
         ),
         (answer(f"<!-- made by hand -->\n{RULES}"), None),
         (answer(RULES), None),
-        (answer(""), None),
+        (answer(""), "HTTP 200, a file without rules"),
         (answer(status=503), None),
     ],
     ids=["404", "403", "loop", "html", "rules-in-html", "rules", "empty", "outage"],

@@ -78,11 +78,21 @@ async def test_the_log_says_what_waits_and_what_was_lost(web: Web) -> None:
     *_, back, summary = brief.messages(logging.INFO, "scrapy_rep")
     assert back.startswith("robots.txt is reachable again: http://127.0.0.1:")
     assert back.endswith("/robots.txt: HTTP 200")
-    assert summary.startswith("robots.txt of 1 origin: 1 request refused, 1 by rules; ")
+    assert summary.startswith("robots.txt of 1 origin: 1 with rules; 1 request refused, 1 by rules; ")
     long, _ = await outage(web.robots(DOWN))
     assert long.messages(logger="scrapy_rep")[-1].endswith("at 1 origin, and 2 requests dropped for it")
-    in_vain, _ = await outage(web.robots(answer(status=503, headers={"Retry-After": "3600"})))
-    assert "so nothing of its origin is fetched" in in_vain.messages(logger="scrapy_rep")[0], "at once"
+    in_vain, _ = await outage(web.robots(answer(status=429, headers={"Retry-After": "1800"})))
+    assert in_vain.messages(logger="scrapy_rep")[0].startswith(
+        "robots.txt is unreachable, so nothing of its origin is fetched (RFC 9309 2.3.1.4); its Retry-After (1,800 s)"
+        " is beyond REP_UNREACHABLE_WAIT (30 s): "
+    ), "at once"
+
+
+@ensureDeferred
+async def test_the_log_names_the_wait_as_it_is_set(web: Web) -> None:
+    # The retry, a second later, is part of it.
+    result, _ = await outage(web.robots(DOWN), settings={"REP_FETCH_RETRIES": 1})
+    assert "at most 30 s and one last fetch (REP_UNREACHABLE_WAIT); " in result.messages(logger="scrapy_rep")[0]
 
 
 CHALLENGED = answer(RULES, status=403, headers={"cf-mitigated": "challenge"})

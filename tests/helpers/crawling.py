@@ -26,7 +26,7 @@ BUILTIN = {"ROBOTSTXT_OBEY": True}
 # No test asks for a robots.txt twice, or waits for one to come back, unless it is about that.
 QUIET = {"REP_FETCH_RETRIES": 0, "REP_UNREACHABLE_WAIT": 0, "TELNETCONSOLE_ENABLED": False, "RETRY_ENABLED": False}
 # What is filled in: a status, an exception's type, a category of use.
-LISTED = re.compile("|".join(re.sub(r"N$|TYPE$|PURPOSE", r"[^/]+", re.escape(stat)) for stat in STATS))
+LISTED = re.compile("|".join(re.sub(r"N$|TYPE$|PURPOSE|VENDOR", r"[^/]+", re.escape(stat)) for stat in STATS))
 DENIED = "Nothing was crawled, because every start request"
 
 
