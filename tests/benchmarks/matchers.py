@@ -53,7 +53,7 @@ def later_verdict(name: str, body: bytes, url: str) -> Callable[[], bool]:
     """Answering what has been asked for before."""
     parse, allows = MATCHERS[name]
     robots = parse(body)
-    for other in (f"{url}/other", url):  # ours puts rules in order when asked about a second URL
+    for other in (f"{url}/other", url):  # ours makes an index of the rules when asked about a second URL
         allows(robots, other)
     return lambda: allows(robots, url)
 

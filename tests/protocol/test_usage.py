@@ -12,7 +12,7 @@ from asking import ORIGIN, TOKEN, parse
 from counting import lines_run
 from generated import bodies_and_questions
 
-from scrapy_rep.protocol.robotstxt.longest_match_linear import MAX_TARGET
+from scrapy_rep.protocol.robotstxt.comparison_cost import MAX_TARGET
 from scrapy_rep.protocol.robotstxt.parser import Ignored
 from scrapy_rep.protocol.robotstxt.preferences import (
     MAX_READ,

@@ -1,157 +1,71 @@
-"""Which of many rules is the most specific match, by an index: for every question after the first (RFC 9309 2.2.2)."""
+"""The longest match: which of a crawler's rules decides about a URL (RFC 9309 section 2.2.2).
+
+Many origins are asked about one URL and never again, so the first question is answered by trying each pattern, which
+needs no preparation. The second question makes an index of the patterns, which answers that one and all later ones.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from itertools import chain
+from collections.abc import Sequence
 
-from scrapy_rep.protocol.robotstxt.longest_match_linear import GRAM, REQUIRED, affordable, check_length, grams_of
-from scrapy_rep.protocol.robotstxt.patterns import matches
-from scrapy_rep.protocol.robotstxt.rules import most_specific
+from scrapy_rep.protocol.robotstxt.match_by_index import MatchIndex
+from scrapy_rep.protocol.robotstxt.match_by_trying import matching_places
+from scrapy_rep.protocol.robotstxt.patterns import is_normal, most_specific, patterns
+from scrapy_rep.protocol.robotstxt.syntax import RULE_ALLOWS, RULE_VALUE, without_comments
 
-# Up to these many it is faster to try each (measured: tests/benchmarks/speed.py, sizes).
-FEW_PREFIXES = 32
-FEW_OTHERS = 100
+_MEMORY_OF_RULE = 70  # bytes (measured: tests/protocol/test_costs.py)
 
 
 class LongestMatch:
-    """One crawler's patterns, sorted, to find the one that decides about a URL.
+    """The rules in some lines, each known by its place among them."""
 
-    Patterns are known by their places; of duplicates one is left (2.2.2: MAY be deduplicated).
-    """
+    __slots__ = ("_any_starred", "_first", "_index", "_lines", "_octets", "_patterns", "_which_allow")
 
-    __slots__ = ("_by_prefix", "_deciding", "_others", "_prefixes", "_tree", "memory")
+    def __init__(self, lines: str) -> None:
+        values: list[str] = RULE_VALUE.findall(lines)
+        joined = "\n".join(values)
+        if not is_normal(joined):
+            joined = patterns(without_comments(joined))
+            values = joined.split("\n")
+        self._patterns = values
+        self._any_starred = "*" in joined
+        self._octets = len(joined)
+        # Worked out only once a rule matches, which is seldom.
+        self._lines = lines
+        self._which_allow: bytes | None = None
+        # The first question, its answer, and what answers all others.
+        self._first: tuple[Sequence[str], int | None] | None = None
+        self._index: MatchIndex | None = None
 
-    def __init__(self, patterns: Sequence[str], allow: Sequence[int], never_costly: int) -> None:
-        """`allow`: for each of the patterns whether it allows. `never_costly`: octets of a spelling that is compared
-        with all of them without counting."""
-        self._deciding = partial(most_specific, patterns=patterns, allow=allow)
-        # Of duplicates, the first that allows stays, else the first: it is written last.
-        in_reverse = sorted(range(len(patterns) - 1, -1, -1), key=allow.__getitem__)
-        place_of = {patterns[place]: place for place in in_reverse}
-        # Most are prefixes of URLs; so are those whose only `*` is at the end.
-        prefixes: dict[str, int] = {}
-        others: dict[str, int] = {}
-        for pattern, place in place_of.items():
-            prefix = pattern.rstrip("*$") if pattern.endswith(("*", "$")) else pattern
-            if "*" in prefix or pattern.startswith("$", len(prefix)):
-                others[pattern] = place
-            else:
-                prefixes[prefix] = self._deciding([place, prefixes[prefix]]) if prefix in prefixes else place
-        is_tree = len(prefixes) > FEW_PREFIXES
-        self._tree = _Tree(prefixes, patterns, self._deciding) if is_tree else None
-        self._by_prefix = {} if is_tree else prefixes
-        self._prefixes = tuple(self._by_prefix)
-        self._others = _Others(others, never_costly) if others else None
-        self.memory = 60 * len(prefixes) + 230 * len(others)
-        """Bytes that it takes beside the patterns, about (measured: tests/protocol/test_costs.py)."""
+    @property
+    def memory(self) -> int:
+        """Bytes that it takes, about."""
+        index = self._index.memory if self._index is not None else 0
+        return self._octets + len(self._lines) + _MEMORY_OF_RULE * len(self._patterns) + index
 
-    def most_specific(self, spelling: str) -> int | None:
-        """The place of the pattern that decides about one of a URL's `spellings`; None if none matches.
+    def most_specific(self, compared: Sequence[str]) -> int | None:
+        """The place of the rule that decides about a URL with these `spellings`; None if none matches.
 
         Raises TooCostlyError.
         """
-        if self._tree is not None:
-            place = self._tree.most_specific(spelling)
-        else:
-            place = self._most_specific_prefix(spelling) if spelling.startswith(self._prefixes) else None
-        if self._others is not None and (matching := self._others.matching(spelling)):
-            return self._deciding(matching if place is None else [place, *matching])
-        return place
+        index = self._index
+        if index is None:
+            if self._first is None:
+                found = matching_places(self._patterns, compared, self._octets, any_starred=self._any_starred)
+                self._first = compared, self._deciding(found)
+            if self._first[0] == compared:  # also when a refusal is explained
+                return self._first[1]
+            self._index = index = MatchIndex(self._patterns, self.which_allow())
+        if len(compared) == 1:
+            return index.most_specific(compared[0])
+        return self._deciding([place for each in compared if (place := index.most_specific(each)) is not None])
 
-    def _most_specific_prefix(self, spelling: str) -> int:
-        return self._deciding([place for prefix, place in self._by_prefix.items() if spelling.startswith(prefix)])
+    def which_allow(self) -> bytes:
+        """For each rule whether it allows, 1 or 0."""
+        if self._which_allow is None:
+            self._which_allow = bytes(map(bool, RULE_ALLOWS.findall(self._lines)))
+            self._lines = ""
+        return self._which_allow
 
-
-class _Tree:
-    """Sorted prefixes, each with a link to the longest other one that it begins with."""
-
-    __slots__ = ("_most_specific", "_prefixes", "_shorter")
-
-    def __init__(
-        self, place_of: Mapping[str, int], patterns: Sequence[str], deciding: Callable[[Sequence[int]], int]
-    ) -> None:
-        self._prefixes = ordered = sorted(place_of)
-        links: list[int] = []
-        most_specific: list[int] = []
-        for at, prefix in enumerate(ordered):
-            shorter = at - 1
-            while shorter >= 0 and not prefix.startswith(ordered[shorter]):
-                shorter = links[shorter]
-            links.append(shorter)
-            place = place_of[prefix]
-            # The pattern of a shorter prefix may be longer than this one, by `*` at its end.
-            if shorter >= 0 and len(patterns[most_specific[shorter]]) >= len(patterns[place]):
-                place = deciding([place, most_specific[shorter]])
-            most_specific.append(place)
-        self._shorter = links
-        # Among the prefix's own pattern and those of all prefixes that it begins with.
-        self._most_specific = most_specific
-
-    def most_specific(self, spelling: str) -> int | None:
-        # All prefixes that the spelling begins with are linked from its predecessor, one to the next.
-        at = bisect_right(self._prefixes, spelling) - 1
-        while at >= 0 and not spelling.startswith(self._prefixes[at]):
-            at = self._shorter[at]
-        return self._most_specific[at] if at >= 0 else None
-
-
-class _Others:
-    """Patterns that are more than a prefix, each tried only where a text stands that it requires."""
-
-    __slots__ = ("_anywhere", "_at_end", "_endings", "_index", "_never_costly", "_place_of")
-
-    def __init__(self, place_of: Mapping[str, int], never_costly: int) -> None:
-        self._place_of = place_of
-        self._never_costly = never_costly
-        self._index = _Index(place_of) if len(place_of) > FEW_OTHERS else None
-        at_end: dict[str, str] = {}
-        anywhere: dict[str, str] = {}
-        for pattern in place_of if self._index is None else ():
-            text = pattern.rstrip("*$")
-            last = text.rpartition("*")[2]
-            # The last text that it requires tells rules of one kind apart, unless it is short.
-            if len(last) < GRAM:
-                anywhere[pattern] = max(text.split("*"), key=len)
-            else:
-                (at_end if pattern.startswith("$", len(text)) else anywhere)[pattern] = last
-        self._anywhere = tuple(anywhere.items())
-        self._at_end = tuple(at_end.items())
-        self._endings = tuple(at_end.values())
-
-    def matching(self, spelling: str) -> list[int]:
-        """The places of those that match. Raises TooCostlyError."""
-        may_be_costly = len(spelling) > self._never_costly
-        if may_be_costly:
-            check_length(spelling, self._place_of)
-        if self._index is not None:
-            candidates = self._index.candidates(spelling)
-        else:
-            candidates = [pattern for pattern, text in self._anywhere if text in spelling]
-            if spelling.endswith(self._endings):
-                candidates += [pattern for pattern, text in self._at_end if spelling.endswith(text)]
-        if may_be_costly:
-            candidates = affordable(candidates, spelling)
-        return [self._place_of[pattern] for pattern in candidates if matches(pattern, spelling)] if candidates else []
-
-
-class _Index:
-    """Many patterns, each listed under the gram that it requires and that the fewest others require."""
-
-    __slots__ = ("_by_gram", "_sizes")
-
-    def __init__(self, patterns: Iterable[str]) -> None:
-        required = {pattern: REQUIRED.findall(pattern) for pattern in patterns}
-        common = Counter(chain.from_iterable(required.values()))
-        self._by_gram: dict[str, list[str]] = {}
-        for pattern, grams in required.items():
-            rarest = min(grams, key=lambda gram: (common[gram], -len(gram)), default="")
-            self._by_gram.setdefault(rarest, []).append(pattern)
-        self._sizes = sorted(set(map(len, self._by_gram)))
-
-    def candidates(self, spelling: str) -> list[str]:
-        grams = self._by_gram.keys() & grams_of(f"{spelling}$", self._sizes)
-        return [pattern for gram in grams for pattern in self._by_gram[gram]]
+    def _deciding(self, found: Sequence[int]) -> int | None:
+        return most_specific(found, self._patterns, self.which_allow()) if found else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
@@ -143,11 +143,3 @@ class Verdict:
         if purpose is None:
             return replace(self, usage=usage)
         return replace(self, allowed=False, reason=VerdictReason.USAGE, rule=None, usage=usage, purpose=purpose)
-
-
-def most_specific(places: Sequence[int], patterns: Sequence[str], allow: Sequence[int]) -> int:
-    """The place of the pattern that decides, of those that match: that of the most octets, `*` and `$` counted; of
-    equals the first that allows, else the first (2.2.2)."""
-    most = max([len(patterns[place]) for place in places])
-    longest = [place for place in places if len(patterns[place]) == most]
-    return min([place for place in longest if allow[place]] or longest)
