@@ -38,25 +38,25 @@ def refusal(verdict: Verdict) -> ForbiddenByRobots:
     return (RobotsUnreachable if is_unreachable else ForbiddenByRobots)(verdict)
 
 
-def explanation(verdict: Verdict) -> str:
-    """Why the verdict refuses, in one line: `Forbidden by robots.txt (URL, line 2, group of '*': Disallow: /x)`."""
-    return EXPLANATIONS[verdict.reason].format(
-        by=_place_of_line(verdict),
-        purpose=verdict.purpose,
-        url=_url(verdict),
-        answer=printable(verdict.answer),
-        words=verdict.words,
-    )
-
-
 EXPLANATIONS: Mapping[VerdictReason, str] = {
-    VerdictReason.RULE: "Forbidden by {by}",
-    VerdictReason.USAGE: "Forbidden for the purpose {purpose!r} by {by}",
+    VerdictReason.RULE: "Forbidden by {place}",
+    VerdictReason.USAGE: "Forbidden for the purpose {purpose!r} by {place}",
     VerdictReason.RESTRICTED: "Forbidden by REP_STATUS_POLICY ({url}: {answer})",
     VerdictReason.UNREACHABLE: "Forbidden while robots.txt is unreachable ({url}: {answer})",
     VerdictReason.TOO_COSTLY: "Forbidden because {words} ({url})",
 }
 """For each reason that refuses."""
+
+
+def explanation(verdict: Verdict) -> str:
+    """Why the verdict refuses, in one line: `Forbidden by robots.txt (URL, line 2, group of '*': Disallow: /x)`."""
+    return EXPLANATIONS[verdict.reason].format(
+        place=_place_of_line(verdict),
+        purpose=verdict.purpose,
+        url=_url(verdict),
+        answer=printable(verdict.answer),
+        words=verdict.words,
+    )
 
 
 def _place_of_line(verdict: Verdict) -> str:

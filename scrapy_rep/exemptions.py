@@ -7,7 +7,7 @@ from scrapy_rep.protocol.origin import Origin
 
 
 class Exemptions:
-    """The exempt origins; hosts, with any scheme and port; and the subdomains of `*.example.com`."""
+    """Origins; hosts, with any scheme and port; and subdomains of hosts (`*.example.com`)."""
 
     def __init__(self, exempt: frozenset[Origin | str]) -> None:
         self._exempt = exempt

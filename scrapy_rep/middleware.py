@@ -129,7 +129,7 @@ class RepMiddleware:
             with self._downloads.uncounted(request) if self._door.never_saw(request) else nullcontext():
                 policy = await maybe_deferred_to_future(self._resolver.resolve(origin, request))
         except CrawlClosingError:
-            # Its origin was known when it passed the door, and has been forgotten since.
+            # The origin was known when the request passed the door, and has been forgotten since.
             again = ", and it is back in the queue" if self._door.take_back(request) else ""
             raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}") from None
         seconds = self.monotonic() - began
@@ -172,7 +172,7 @@ class RepMiddleware:
         warn_of_misconfiguration(self._crawler)
 
     async def _spider_closed(self) -> None:
-        # Another middleware may have dropped some of those that were released.
+        # Another middleware may have dropped some of the released requests.
         hits = self.gate.decided_at_once - self._released_number
         if hits > 0:
             # As one stat at the end, because a stat for each request costs as much as all the rest.

@@ -13,7 +13,7 @@ from scrapy_rep.robotparser import RepRobotParser
 
 
 def warn_of_misconfiguration(crawler: Crawler) -> None:
-    """What else in the settings keeps robots.txt from being obeyed as this package says."""
+    """Log a WARNING for each of them."""
     log = logger_of(crawler)
     builtin = crawler.get_downloader_middleware(RobotsTxtMiddleware)
     if builtin is not None:

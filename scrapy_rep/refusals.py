@@ -13,6 +13,8 @@ from scrapy_rep.text import printable
 
 
 class Refusals:
+    """Of one crawl."""
+
     def __init__(self, crawler: Crawler, *, is_dry_run: bool) -> None:
         """`is_dry_run`: nothing is refused (REP_SHADOW)."""
         self._crawler = crawler
@@ -22,14 +24,14 @@ class Refusals:
         self._has_warned_of_cost = False
 
     def announce(self) -> None:
-        """At the start."""
+        """Log at the start if this is a dry run."""
         if self._is_dry_run:
             self._log.warning(
                 "Dry run (REP_SHADOW): what robots.txt forbids is counted and logged, and fetched all the same"
             )
 
     def report(self, request: Request, verdict: Verdict) -> None:
-        """The request is refused, or would be."""
+        """The request is refused, or would be if this were no dry run."""
         kind = verdict.reason.name.lower()
         if self._is_dry_run:
             self._stats.inc_value("rep/shadow/forbidden")

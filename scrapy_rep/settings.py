@@ -256,10 +256,10 @@ class RepSettings:
     report: str | None = _path(".jsonl", ".html")
     """A path. `%(name)s` and `%(time)s` in it stand for the spider's name and the time of its start."""
     archive: str | None = _path(".warc.gz")
-    """As above. The file's name gets a part that no other has."""
+    """A path, as of `report`. A unique part is added to the file's name."""
     archive_required: bool = _switch()
     refusals: str | None = _path(".jsonl", ".jsonl.gz")
-    """As above."""
+    """A path, as of `report`."""
     evidence: bool = _switch()
 
     @property

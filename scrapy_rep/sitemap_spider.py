@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -42,9 +43,13 @@ class RobotsSitemapSpider(SitemapResponses):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Of each origin, those that are not requested yet.
+        # The sitemaps of each origin that are not requested yet.
         self._sitemaps: deque[Iterator[Request]] = deque()
         self._has_sitemaps = False
+
+    @cached_property
+    def _rep_settings(self) -> RepSettings:
+        return RepSettings.read(self.settings)
 
     @property
     def _log(self) -> Logger:
@@ -60,7 +65,7 @@ class RobotsSitemapSpider(SitemapResponses):
         """Yields what SitemapSpider does, for `sitemap_urls`, once the first origins have named their sitemaps."""
         middleware = RepMiddleware.of(self.crawler)
         pages = self.first_pages()
-        # Failures are logged elsewhere, and do not keep the others from going on.
+        # If one fails, that is logged elsewhere, and the others go on.
         verdicts = [deferred_from_coro(middleware.verdict(url)) for url in pages]
         await maybe_deferred_to_future(DeferredList(verdicts, consumeErrors=True))
         if not self.sitemap_urls and not self._has_sitemaps:
@@ -84,7 +89,7 @@ class RobotsSitemapSpider(SitemapResponses):
             self._add(origin, robotparser.sitemaps)
 
     def parse_robots_txt(self, response: Response) -> Iterable[Request]:
-        """One in `sitemap_urls`, or one that somebody has named as a sitemap."""
+        """Of a robots.txt in `sitemap_urls`, or in a list of sitemaps."""
         origin = Origin.of(response.url)
         sitemaps = RobotsTxt.parse(response.body).sitemaps
         if not sitemaps:
@@ -94,8 +99,7 @@ class RobotsSitemapSpider(SitemapResponses):
         return ()
 
     def _add(self, origin: Origin, written: tuple[str, ...]) -> None:
-        settings = RepSettings.read(self.settings)
-        most = settings.sitemaps_max
+        most = self._rep_settings.sitemaps_max
         if len(written) > most:
             self._log.info(
                 "%s names %s; the first %s are crawled (REP_SITEMAPS_MAX)",
@@ -103,7 +107,7 @@ class RobotsSitemapSpider(SitemapResponses):
                 counted(len(written), "sitemap"),
                 f"{most:,}",
             )
-        self._sitemaps.append(self._requests(origin, written[:most], settings.redirect_private))
+        self._sitemaps.append(self._requests(origin, written[:most], self._rep_settings.redirect_private))
         self.crawler.signals.connect(self._request_sitemaps, signal=signals.scheduler_empty)
         self.crawler.signals.connect(self._stay_open, signal=signals.spider_idle)
         self._request_sitemaps()
@@ -122,7 +126,7 @@ class RobotsSitemapSpider(SitemapResponses):
             yield Request(url, self._parse_sitemap)
 
     def _request_sitemaps(self) -> None:
-        """Request some more."""
+        """Request the next sitemaps, of the origin whose turn it is."""
         while self._sitemaps:
             requests = self._sitemaps.popleft()
             some = list(islice(requests, AT_ONCE))

@@ -40,12 +40,13 @@ class UserAgent:
             tokens_of_header(self._sent),
             f"the User-Agent of {self._sent_by}",
         )
+        # Headers of requests that were judged by their own User-Agent.
         self._own: set[bytes | None] = set()
 
     def tokens(self, request: Request, *, decides: bool = True) -> ProductTokens:
         """The tokens that apply to this request. Raises ValueError for a wrong value in its meta.
 
-        `decides`: the request is decided by them now, before other middlewares and download handlers have it.
+        `decides`: the request is judged by these tokens now, and `unsent_tokens` may ask about it later.
         """
         meta = request.meta.get(META_KEY)
         if meta is not None:
@@ -57,9 +58,9 @@ class UserAgent:
             return tokens_of_header(own)
         return self.product_tokens
 
-    def belied_tokens(self, request: Request) -> ProductTokens:
-        """The tokens that have decided about a request, if the User-Agent that it was sent with is not theirs; else
-        none."""
+    def unsent_tokens(self, request: Request) -> ProductTokens:
+        """The tokens by which the request was judged, if the User-Agent that was sent with it names none of them; else
+        empty."""
         sent = request.headers.get(b"User-Agent")
         if sent == self._sent or META_KEY in request.meta or EVERYONE in self.product_tokens:
             return ()
@@ -145,8 +146,8 @@ def tokens_of_value(value: Any, source: str) -> ProductTokens:
 
 
 def _listed(value: str) -> Any:
-    """The string, or the list that it is in JSON, which the command line needs; None if the JSON is broken."""
-    if not value.startswith("["):  # no token does
+    """One token, or a list in JSON, as the command line gives it; None if the JSON is broken."""
+    if not value.startswith("["):  # no token begins so
         return (value,)
     try:
         return json.loads(value)

@@ -20,7 +20,7 @@ from scrapy_rep.text import printable
 
 
 class Bypassed:
-    """Judges the URL of a response if it is not that of its request."""
+    """Judges the URL of a response if it differs from the URL of the request."""
 
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._stats = crawler.stats
@@ -70,16 +70,16 @@ class Bypassed:
             )
         if self._drops:
             self._gate.report_refusal(target, verdict)
-            request.meta.update(target.meta)  # what listeners noted, for the errback
+            request.meta.update(target.meta)  # what listeners noted about the target (evidence), for the errback
             if not self._is_dry_run:
                 raise refusal(verdict)
 
 
 def where_it_ended(request: Request, response: Response) -> Request | None:
-    """A request for the URL of the response; None if this request has the same URL, or it is no HTTP URL."""
+    """A request for the URL of the response; None if the request has the same URL, or if the URL is not HTTP's."""
     if not response.url.startswith(("http://", "https://")) or urldefrag(response.url)[0] == urldefrag(request.url)[0]:
         return None
     try:
         return request.replace(url=response.url)
-    except ValueError:  # it is no URL
+    except ValueError:  # the handler's URL is malformed
         return None

@@ -18,9 +18,9 @@ MAX_REFUSED = 100_000  # requests that are known to have been refused; about 20 
 
 
 class DropEarly:
-    """Scrapy calls no errback for a request that is dropped when it is scheduled.
+    """Drops a forbidden request when it is scheduled. Scrapy calls no errback for it.
 
-    Requests are dropped before Scrapy's duplicate filter sees them, so each is counted and logged only the first time.
+    Scrapy's duplicate filter does not see these requests, so each is counted and logged only the first time.
     """
 
     def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
@@ -39,8 +39,6 @@ class DropEarly:
         if policy is None or policy.access is AccessResult.UNREACHABLE:
             return
         tokens = self._gate.product_tokens(request)
-        if self._gate.purposes is None and policy.allows(request.url, tokens):
-            return
         verdict = policy.verdict(request.url, tokens, self._gate.purposes)
         if not verdict.allowed:
             if request.dont_filter or self._fingerprinter.fingerprint(request) not in self._refused:

@@ -19,9 +19,8 @@ from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
 
 REASON = "robotstxt_denied"
-JOB_STATE = (
-    "scrapy_rep: a request was let through"  # a key of `spider.state`, which a job that is resumed has from before
-)
+# A key of `spider.state`, which Scrapy keeps for a job that is resumed.
+JOB_STATE = "scrapy_rep: a request was let through"
 
 ADVICE = {
     VerdictReason.RULE: "If it is meant for another crawler, see ROBOTSTXT_USER_AGENT",
@@ -46,7 +45,7 @@ class RobotsTxtDenied:
             (signals.request_scheduled, self._scheduled),
             (signals.request_dropped, self._dropped),
             (signals.request_reached_downloader, self._let_through),
-            (signals.response_received, self._let_through),  # from a cache, which is before the downloader
+            (signals.response_received, self._let_through),  # a page from a cache does not reach the downloader
             (signals.spider_error, self._failed),
             (signals.spider_idle, self._idle),
             (request_forbidden, self._forbidden),
@@ -64,7 +63,7 @@ class RobotsTxtDenied:
         self._asked += bool(request.meta.get("is_start_request"))
 
     def _dropped(self, request: Request) -> None:
-        """It repeats another request, which is counted already."""
+        """By the duplicate filter: the request repeats one that is counted already."""
         self._asked -= bool(request.meta.get("is_start_request"))
 
     def _let_through(self, request: Request) -> None:
@@ -73,14 +72,14 @@ class RobotsTxtDenied:
             self._watch_no_longer()
 
     def _failed(self, response: Response | None) -> None:
-        """Where the spider's `start` has failed, that is the close reason, and Scrapy gives it."""
+        """If the spider's `start` fails, Scrapy gives that as the close reason."""
         if response is None:
             self._watch_no_longer()
 
     def _watch_no_longer(self) -> None:
         if not self._is_over:
             self._is_over = True
-            # A receiver that disconnects while a signal is sent makes its dispatcher skip another one.
+            # A receiver that disconnects while a signal is sent makes the dispatcher skip the next receiver.
             call_later(0, self._disconnect)
 
     def _disconnect(self) -> None:

@@ -31,12 +31,12 @@ class SentUserAgent:
         if self._left <= 0 or ROBOTS_TXT_REQUEST in request.meta:
             return
         self._left -= 1
-        tokens = self._gate.user_agent.belied_tokens(request)
+        tokens = self._gate.user_agent.unsent_tokens(request)
         if tokens and self._gate.peek(request) is not None:  # None: no robots.txt applies
             self._left = 0
             self._warn(request, tokens)
         if self._left == 0:
-            # A receiver that disconnects while a signal is sent makes its dispatcher skip another one.
+            # A receiver that disconnects while a signal is sent makes the dispatcher skip the next receiver.
             call_later(0, self._signals.disconnect, self._downloaded, signals.response_downloaded)
 
     def _warn(self, request: Request, tokens: ProductTokens) -> None:

@@ -30,20 +30,20 @@ class PageUsage:
         self._purposes = Purposes(settings.purposes, settings.purposes_refuse)
         self._is_dry_run = settings.shadow
         self._gate = gate
-        # Not in the meta before the response is there: redirects and retries copy that.
+        # Not in the request's meta until the response is there: redirects and retries copy the meta.
         self._verdicts: WeakKeyDictionary[Request, Verdict] = WeakKeyDictionary()
         gate.before_fetch.append(self._before_fetch)
         gate.after_fetch.append(self._after_fetch)
         crawler.signals.connect(self._forbidden, signal=request_forbidden)
 
     def _before_fetch(self, request: Request, verdict: Verdict) -> None:
-        request.meta.pop(META_KEY, None)  # of the response that the spider copied it from
+        request.meta.pop(META_KEY, None)  # another page's, if the spider copied that page's meta
         self._verdicts[request] = verdict
 
     def _after_fetch(self, request: Request, response: Response) -> Awaitable[None] | None:
         """Raises ForbiddenByRobots for a page to drop, at once or when awaited.
 
-        If a handler follows redirects by itself, the page is another one than was asked for.
+        If a handler follows redirects by itself, the page is not the one that was asked for.
         """
         # None if another middleware had a response before this package saw the request.
         before = self._verdicts.pop(request, None)
@@ -52,7 +52,7 @@ class PageUsage:
             self._judge(request, response, before, before)
             return None
         policy = self._gate.peek(target or request)
-        if target is not None and policy is None:  # none applies, or it was past its time at once
+        if target is not None and policy is None:  # its robots.txt is not known yet, or none applies
             return self._judge_later(target, request, response, before)
         self._judge(request, response, before, self._gate.judge(target or request, policy))
         return None
@@ -67,7 +67,7 @@ class PageUsage:
         self._judge(request, response, before, self._gate.judge(target, policy))
 
     def _judge(self, request: Request, response: Response, before: Verdict | None, verdict: Verdict) -> None:
-        """`before`: the verdict on the request. `verdict`: that on the page, without its headers."""
+        """`before`: the verdict on the request. `verdict`: on the page's URL, without its headers."""
         usage = verdict.usage or Usage()
         for directive in USAGE_DIRECTIVES:
             usage = usage.with_header(directive, response.headers.getlist(directive))

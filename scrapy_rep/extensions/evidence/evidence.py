@@ -18,7 +18,7 @@ META_KEY = "robots"
 
 
 class Evidence:
-    """Each request gets its own. It replaces what redirects, retries and spiders copy from an earlier request."""
+    """Each request gets its own evidence, in place of what redirects, retries and spiders copied."""
 
     def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
         self._gate = gate
@@ -34,7 +34,7 @@ class Evidence:
 
 
 def evidence_of(url: str, verdict: Verdict, product_tokens: ProductTokens, now: float) -> dict[str, Any]:
-    """What the verdict was by, in plain values: `docs/evidence.md` has the keys. `now`: seconds since the epoch."""
+    """What decided, in plain values; `docs/evidence.md` explains the keys. `now`: seconds since the epoch."""
     received, rule = verdict.received, verdict.decided_by
     return {
         "url": url,

@@ -80,7 +80,7 @@ class RefusalsFile:
 
 
 def _take_back(file: int, written: int) -> None:
-    """Part of a line would make the next crawl's line unreadable, and in a `.gz` file all that follows."""
+    """Remove half a line: it would make the next line unreadable, and in a `.gz` file everything behind it."""
     end = os.lseek(file, 0, os.SEEK_CUR)
     if os.fstat(file).st_size == end:  # else another crawl has written since
         os.ftruncate(file, end - written)
