@@ -65,8 +65,10 @@ class RepMiddleware:
             crawler,
             settings.waiting_max,
             origin_to_await=self.gate.origin_to_await,
+            has_room=self._resolver.has_room,
             fetch=self._resolver.resolve,
             on_released=self._on_released,
+            clock=self.monotonic,
         )
         self._released_number = 0
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)

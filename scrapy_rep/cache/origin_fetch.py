@@ -50,6 +50,8 @@ class FetchTools:
     fetch: Fetch
     slow_fetches: Callable[[], int]
     """How many are slow on the wire."""
+    on_room: Callable[[], None]
+    """There may be room for one more fetch."""
     memory: Memory
     shared_store: SharedStore | None
     """None where nothing is kept beyond the crawl."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.utils.datatypes import LocalCache
@@ -18,7 +20,7 @@ from scrapy_rep.fetching.robots_request import has_own_proxy
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
-from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError
+from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, look_for_requests
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
 
@@ -101,9 +103,11 @@ class Resolver:
 
     def _count_pausing(self, change: int) -> None:
         self._pausing += change
+        self._tools.on_room()
 
     def _forget(self, fetch: OriginFetch) -> None:
         del self._fetches[fetch.origin]
+        self._tools.on_room()
 
     async def _resolve_redirect(self, fetch: OriginFetch, other: Origin) -> RobotsPolicy | Elsewhere:
         """A redirect leads to another origin's robots.txt: that origin's policy, or what to do instead."""
@@ -136,10 +140,13 @@ def resolver_of(crawler: Crawler, settings: RepSettings, downloads: UncountedDow
     """By the crawl's settings. Raises ValueError for a wrong REP_STORAGE."""
     count = crawler.stats.inc_value
     memory, store = memory_and_store(crawler, settings)
-    fetcher = Fetcher(crawler, settings, under_way=downloads.fetch, is_on_wire=downloads.is_on_wire, now=clock.now)
+    on_room = partial(look_for_requests, crawler)
+    fetcher = Fetcher(
+        crawler, settings, under_way=downloads.fetch, is_on_wire=downloads.is_on_wire, on_slow=on_room, now=clock.now
+    )
     shared_store = None if store is None else SharedStore(CircuitBreaker(store, count, clock.monotonic), settings)
     parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
     tools = FetchTools(
-        settings, fetcher.fetch, fetcher.slow, memory, shared_store, clock, count, crawler.signals, parsed
+        settings, fetcher.fetch, fetcher.slow, on_room, memory, shared_store, clock, count, crawler.signals, parsed
     )
     return Resolver(tools)

@@ -47,17 +47,19 @@ class Fetcher:
         *,
         under_way: Callable[[Request], AbstractContextManager[None]],
         is_on_wire: Callable[[Request], bool],
+        on_slow: Callable[[], None],
         now: Callable[[], float],
     ) -> None:
         """`under_way` is entered for the time of each request. `is_on_wire` tells whether a download handler works on
-        the request. `now` gives seconds since the epoch."""
+        the request. `on_slow` is called when one has been under way for long. `now` gives seconds since the
+        epoch."""
         self._crawler = crawler
         self._settings = settings
         self._under_way = under_way
         self._is_on_wire = is_on_wire
         self._now = now
         self._requests = RobotsRequests(crawler, settings)
-        self._turns = FetchTurns(settings.fetch_concurrency)
+        self._turns = FetchTurns(settings.fetch_concurrency, on_slow)
         self._body_limit = BodyLimit(crawler)
         self._head_limit = HeadLimit(crawler)
         # By trigger: the hosts of its last answer, named and connected to.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -31,8 +31,9 @@ class FetchTurns:
     that never answer.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, on_slow: Callable[[], None] = lambda: None) -> None:
         self._free = limit
+        self._on_slow = on_slow
         self.slow = 0
         """Fetches under way that are slow."""
         self._max_slow = min(MAX_SLOW, max(int(SHARE_OF_FILES * max_open_files()) - limit, 0))
@@ -84,6 +85,7 @@ class FetchTurns:
                 self.slow += 1
                 self._counted.remove(turn)
                 self._give()
+                self._on_slow()
         if self._counted:
             self._look_by(min(turn.slow_from for turn in self._counted))
 

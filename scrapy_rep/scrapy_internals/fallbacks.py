@@ -14,6 +14,8 @@ COSTS: Mapping[str, str] = {
     " crawl down",
     "Downloader.slots": "REP_CRAWL_DELAY_MAX has no effect",
     "Downloader._process_queue": "When the crawl stops, pages of an origin may wait for a robots.txt that nobody needs",
+    "DownloaderAwarePriorityQueue._downloader_interface": "Requests to origins whose robots.txt does not come may come"
+    " out of the queue before others",
     "ExecutionEngine._slot.close": "When the crawl stops, it waits for the robots.txt requests that are under way",
     "ExecutionEngine._slot.nextcall": "Requests that waited for a robots.txt go on up to five seconds late",
     "HTTP11DownloadHandler._pool": "The response headers of a robots.txt may be of any size",

@@ -1,18 +1,50 @@
-"""The queues inside Scrapy's scheduler."""
+"""The queues inside Scrapy's own scheduler: one in memory, and with a JOBDIR one on disk."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from scrapy import Request
 from scrapy.core.scheduler import Scheduler
+from scrapy.crawler import Crawler
+
+
+def is_scrapys(scheduler: Any) -> bool:
+    """Whether it hands out the requests of these queues. A class derived from Scrapy's may get them from anywhere."""
+    return getattr(type(scheduler), "next_request", None) is Scheduler.next_request and hasattr(scheduler, "mqs")
+
+
+def has_queue_on_disk(scheduler: Any) -> bool:
+    return is_scrapys(scheduler) and getattr(scheduler, "dqs", None) is not None
 
 
 def is_next_from_memory(scheduler: Any) -> bool:
-    """Whether the next request comes from Scrapy's queue in memory, which its scheduler empties before that on disk.
+    """Whether the next request comes from the queue in memory, which is emptied before that on disk."""
+    return is_scrapys(scheduler) and (not has_queue_on_disk(scheduler) or len(scheduler.mqs) > 0)
 
-    A class derived from the scheduler may get its requests from anywhere.
-    """
-    if getattr(type(scheduler), "next_request", None) is not Scheduler.next_request:
+
+def is_next_on_disk(scheduler: Any, is_wanted: Callable[[Request], bool]) -> bool:
+    """Whether the next request of the queue on disk, which stays there, is wanted. False if the queue cannot tell."""
+    try:
+        request: Request | None = scheduler.dqs.peek()
+    except (AttributeError, NotImplementedError):
         return False
-    memory_queue = getattr(scheduler, "mqs", None)
-    return memory_queue is not None and (getattr(scheduler, "dqs", None) is None or len(memory_queue) > 0)
+    except Exception:  # noqa: BLE001 - KeyError: Scrapy 2.19 looks for a priority that it has emptied, until it takes the
+        return True  # next one; others: the request cannot be read, which Scrapy says when it takes it
+    return request is not None and is_wanted(request)
+
+
+def put_back(crawler: Crawler, scheduler: Any, request: Request) -> None:
+    """Put a request that came from the scheduler into its queue again, as `enqueue_request` does for a new one.
+
+    The duplicate filter, which has seen the request, is not asked.
+    """
+    where = "disk" if has_queue_on_disk(scheduler) else "memory"
+    try:
+        (scheduler.dqs if where == "disk" else scheduler.mqs).push(request)
+    except ValueError:  # it cannot be written
+        where = "memory"
+        scheduler.mqs.push(request)
+    crawler.stats.inc_value(f"scheduler/enqueued/{where}")
+    crawler.stats.inc_value("scheduler/enqueued")

@@ -1,50 +1,38 @@
 """Where requests wait for a robots.txt: at the scheduler's door, where the engine asks for the next request.
 
-A request that waits here has passed no downloader middleware and takes no place in the downloader. When its origin's
-robots.txt is known, the first request that waits for it goes on. The others go back to the queue, which hands them out
-like all other requests, in the order that the crawl's queue has.
+A request that waits here has passed no downloader middleware and takes no place in the downloader. It stays here until
+its origin's robots.txt is known and the engine takes it, or until the crawl closes: then it goes back to its queue.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import chain
-from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakSet
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.utils.asyncio import call_later
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.scrapy_internals import scheduler_queues
+from scrapy_rep.scrapy_internals.download_places import DownloadPlaces
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, look_for_requests, scheduler_of
-from scrapy_rep.scrapy_internals.scheduler_queues import is_next_from_memory
-from scrapy_rep.waiting.kept_in_redis import WaitingInRedis, waiting_in_redis
+from scrapy_rep.waiting.keeper import KILLED_LOSES, Keeper
 
 logger = logging.getLogger("scrapy_rep")
 
-# Requests that are taken from the queue in one turn of the event loop, while all of them have to wait.
-MAX_AT_ONCE = 100
-MAX_ORIGINS = 10_000  # that requests wait for; about 10 KiB each
-MAX_LOOKED_AT_AGAIN = 30  # requests without a place here
-LOOK_AGAIN_AFTER = 0.05  # seconds
-# Meta key of a request that went back to the queue: how often that was for want of a place, its priority, its
-# dont_filter.
+MAX_SECONDS = 0.005  # for one call of the engine's, while all requests that the queue hands out have to wait
+MAX_READY = 100  # origins with requests that may go on, before no more are taken out of the queue
+# Meta key of a request that goes back to a scheduler that is not Scrapy's own: `dont_filter` was False.
 PUT_BACK = "rep_put_back"
-BEHIND_ALL = 2**31  # a priority lower by this much comes after all that users set
 # Seconds that a queue may take to fail. After that it is not asked to take back the others: each may take as long.
 MAX_FAILING = 5.0
-
-
-class _Waiting(NamedTuple):
-    request: Request
-    since: float
-    """Seconds of a monotonic clock."""
 
 
 class SchedulerDoor:
@@ -56,33 +44,45 @@ class SchedulerDoor:
         max_waiting: int,
         *,
         origin_to_await: Callable[[Request], Origin | None],
+        has_room: Callable[[], bool],
         fetch: Callable[[Origin, Request], Deferred[Any]],
         on_released: Callable[[Request, float], None],
+        clock: Callable[[], float],
     ) -> None:
-        """`max_waiting`: how many may wait beyond each origin's first; no limit for those from a queue in memory.
-        `origin_to_await`: the origin whose robots.txt a request has to wait for. `fetch` fetches that, and fails only
-        if the crawl closes first. `on_released` gets each request that has waited, and for how many seconds.
+        """`max_waiting`: how many may be here beyond each origin's first; no limit for those from a queue in memory.
+        `origin_to_await`: the origin whose robots.txt a request has to wait for. `has_room`: whether a fetch for one
+        more origin would begin soon. `fetch` fetches a robots.txt, and fails only if the crawl closes first.
+        `on_released` gets each request that goes on, and the seconds for which it waited. `clock`: monotonic.
         """
         self._crawler = crawler
         self._max_waiting = max_waiting
         self._origin_to_await = origin_to_await
+        self._has_room = has_room
         self._fetch = fetch
         self._on_released = on_released
-        self._waiting: dict[Origin, list[_Waiting]] = {}
-        self._waiting_number = 0
-        # Requests that have waited and go before the queue: each origin's first, and what the queue did not take back.
-        self._ahead: deque[Request] = deque()
+        self._clock = clock
+        # Requests with the time since when they wait; ready ones, by origin, with the seconds for which they waited.
+        self._waiting: dict[Origin, list[tuple[Request, float]]] = {}
+        self._ready: deque[deque[tuple[Request, float]]] = deque()
+        self._number = 0
+        self._left_over: deque[Request] = deque()  # of the same job, killed
+        self._is_turn_of_queue = False
         self._handed_out: WeakSet[Request] = WeakSet()
         self._is_open = False
         self._is_queue_working = False
-        self._will_look_again = False
-        self._kept_in_redis: WaitingInRedis | None = None
+        self._keeper: Keeper | None = None
 
     def open(self) -> None:
         """From now on requests wait here, unless none may or the scheduler cannot be wrapped."""
         if not self._max_waiting:
             return
         scheduler: Any = scheduler_of(self._crawler)
+        if _is_of(scheduler, "apify.scrapy.scheduler", "ApifyScheduler"):
+            logger.warning(
+                "REP_WAITING_MAX counts as 0 with Apify's scheduler, which takes requests that are not in the"
+                " downloader for done: requests that wait for a robots.txt count against CONCURRENT_REQUESTS"
+            )
+            return
         try:
             self._next_of_queue = scheduler.next_request
             self._queue_has_pending = scheduler.has_pending_requests
@@ -98,8 +98,13 @@ class SchedulerDoor:
                 " methods cannot be replaced (%s)",
                 exc,
             )
-        else:
-            self._kept_in_redis = waiting_in_redis(self._crawler, scheduler)
+            return
+        self._places = DownloadPlaces(self._crawler, scheduler)
+        self._keeper = _keeper(self._crawler, scheduler)
+        if self._keeper is not None:
+            self._left_over.extend(self._keeper.left_over())
+        if self._left_over:
+            logger.info("Requests that waited for a robots.txt when this job was killed: %d", len(self._left_over))
 
     def never_saw(self, request: Request) -> bool:
         """Whether the request came to the downloader by another way, so that no limit of the engine's is about it."""
@@ -107,161 +112,187 @@ class SchedulerDoor:
 
     def take_back(self, request: Request) -> bool:
         """The crawl closes: whether a request that was handed out is in the queue again."""
-        if not self._is_open or request not in self._handed_out:
-            return False
-        is_queued = self._put_back(request, 0)
-        _restore(request)
-        return is_queued
+        return self._is_open and request in self._handed_out and bool(self._put_back([request]))
 
     # The scheduler's methods.
 
     def _next_request(self) -> Request | None:
-        """The next request that need not wait. Those before it begin to wait."""
-        looked_at_again = 0
-        for _ in range(MAX_AT_ONCE):
-            is_ahead = bool(self._ahead)
-            is_from_memory = is_ahead or is_next_from_memory(self._scheduler)
-            request = self._taken_from_those_ahead() if is_ahead else self._taken_from_queue()
-            if request is None:
-                return None
-            times_without_place = _restore(request)
-            origin = self._origin_to_await(request)
-            if origin is None:
-                self._handed_out.add(request)
-                return request
-            if is_from_memory or self._has_place(origin) or not self._put_back(request, times_without_place + 1):
-                self._wait(origin, request)
-            elif times_without_place:
-                # They come last of all, so the queue has nothing else now. They are tried a few at a time.
-                looked_at_again += 1
-                if self._will_look_again or looked_at_again == MAX_LOOKED_AT_AGAIN:
-                    self._look_again_later()
-                    return None
-        look_for_requests(self._crawler)
-        return None
+        """The next request that need not wait: from the queue and from here by turns, so that neither waits for the
+        other to be empty."""
+        is_turn_of_queue = self._is_turn_of_queue and len(self._ready) < MAX_READY
+        self._is_turn_of_queue = not is_turn_of_queue
+        ways = (self._from_queue, self._from_here) if is_turn_of_queue else (self._from_here, self._from_queue)
+        request = ways[0]() or ways[1]()
+        if request is not None:
+            self._forget(request)
+            self._handed_out.add(request)
+        return request
 
     def _has_pending_requests(self) -> bool:
         # A scheduler that asks itself, as scrapy-frontera's does, means its own queue.
-        waits_here = not self._is_queue_working and bool(self._waiting or self._ahead)
+        waits_here = not self._is_queue_working and self._number + len(self._left_over) > 0
         return waits_here or bool(self._queue_has_pending())
 
     def _close(self, reason: str) -> Any:
         """What waits goes back first: what the scheduler keeps beyond the crawl, it keeps of these, too."""
-        waiting, self._waiting = chain.from_iterable(self._waiting.values()), {}
-        requests = [*self._ahead, *_in_order(waiting)]
-        left_over = set(self._put_all_back(requests))
-        put_back = [request for request in requests if request not in left_over]
-        if self._kept_in_redis is not None:
-            self._kept_in_redis.forget(put_back)
-            self._kept_in_redis.close()
+        waiting = [request for request, _ in chain(*self._ready, *self._waiting.values())]
+        for request in self._put_back(_in_order([*self._left_over, *waiting])):
+            self._forget(request)
+        if self._keeper is not None:
+            self._keeper.close()
         return self._close_queue(reason)
 
-    # Between the queue and the engine.
+    # What the engine gets.
+
+    def _from_queue(self) -> Request | None:
+        """The queue's next request that need not wait. Those before it begin to."""
+        until = self._clock() + MAX_SECONDS
+        while self._may_take():
+            is_from_memory = not self._left_over and scheduler_queues.is_next_from_memory(self._scheduler)
+            request = self._taken_from_queue()
+            if request is None:
+                return None
+            origin = self._origin_to_await(request)
+            if origin is None:
+                return request
+            self._number += 1
+            self._crawler.stats.inc_value("rep/waited")
+            if self._keeper is not None and not is_from_memory:
+                self._keeper.keep(request)
+            self._wait(origin, request)
+            if self._clock() >= until:
+                look_for_requests(self._crawler)
+                return None
+        return None
+
+    def _may_take(self) -> bool:
+        """Whether a request of the queue's could be of use: it could go on, or begin a fetch."""
+        if not self._has_room():
+            return False
+        number_of_firsts = len(self._waiting) + len(self._ready)
+        if self._number - number_of_firsts < self._max_waiting or scheduler_queues.is_next_from_memory(self._scheduler):
+            return True
+        # Requests to an origin that does not answer hold up no others in a queue that can be looked into.
+        return scheduler_queues.is_next_on_disk(
+            self._scheduler, lambda request: self._origin_to_await(request) not in self._waiting
+        )
 
     def _taken_from_queue(self) -> Request | None:
+        if self._left_over:
+            return self._left_over.popleft()
         self._is_queue_working = True
         try:
             request: Request | None = self._next_of_queue()
         finally:
             self._is_queue_working = False
+        if request is not None and request.meta.pop(PUT_BACK, False):
+            request.dont_filter = False
         return request
 
-    def _taken_from_those_ahead(self) -> Request:
-        request = self._ahead.popleft()
-        if self._kept_in_redis is not None:
-            self._kept_in_redis.forget([request])
-        return request
+    def _from_here(self) -> Request | None:
+        """The next request that has waited and for which there is a place: one of each origin by turns."""
+        until = self._clock() + MAX_SECONDS
+        for _ in range(len(self._ready)):
+            of_origin = self._ready.popleft()
+            request, seconds = of_origin[0]
+            has_place = self._places.has_place(request, self._handed_out)
+            if has_place:
+                of_origin.popleft()
+            if of_origin:
+                self._ready.append(of_origin)
+            if has_place:
+                self._number -= 1
+                self._on_released(request, seconds)
+                return request
+            if self._clock() >= until:
+                look_for_requests(self._crawler)
+                break
+        return None
 
-    def _has_place(self, origin: Origin) -> bool:
-        """Every origin's first request has one. Beyond that an origin may hold no more places than are still free, so
-        that alone it fills at most half of them."""
-        others = self._waiting.get(origin)
-        if others is None:
-            return len(self._waiting) < MAX_ORIGINS
-        return len(others) <= self._max_waiting - (self._waiting_number - len(self._waiting))
+    # Waiting.
 
     def _wait(self, origin: Origin, request: Request) -> None:
-        self._waiting_number += 1
-        self._crawler.stats.inc_value("rep/waited")
-        if self._kept_in_redis is not None:
-            self._kept_in_redis.keep(request)
-        waiting = _Waiting(request, monotonic())
-        others = self._waiting.get(origin)
-        if others is not None:
-            others.append(waiting)
-            return
-        self._waiting[origin] = [waiting]
-        self._fetch(origin, request).addCallbacks(self._release, self._failed, (origin,), errbackArgs=(origin,))
+        self._places.begin_to_wait(request)
+        is_first = origin not in self._waiting
+        self._waiting.setdefault(origin, []).append((request, self._clock()))
+        if is_first:
+            self._fetch(origin, request).addCallbacks(self._release, self._failed, (origin,), errbackArgs=(origin,))
 
     def _release(self, _result: object, origin: Origin) -> None:
-        released = self._waiting.pop(origin, [])
-        self._waiting_number -= len(released)
-        now = monotonic()
+        now = self._clock()
+        released = [(request, now - since) for request, since in self._waiting.pop(origin, [])]
+        for request, _ in released:
+            self._places.end_to_wait(request)
         if released:
-            # It was at the front of the queue already, and to take it from a long queue again would take time.
-            first = max(released, key=lambda waiting: waiting.request.priority)
-            others = _in_order(waiting for waiting in released if waiting is not first)
-            left_over = self._put_all_back(others)
-            self._ahead += [first.request, *left_over]
-            if self._kept_in_redis is not None:
-                self._kept_in_redis.forget(set(others).difference(left_over))
+            self._ready.append(deque(sorted(released, key=lambda ready: -ready[0].priority)))
         look_for_requests(self._crawler)
-        for waiting in released:
-            self._on_released(waiting.request, now - waiting.since)
 
     def _failed(self, failure: Failure, origin: Origin) -> None:
         # The crawl closes, and `_close` puts the requests back.
         if not isinstance(failure.value, CrawlClosingError):
             logger.error("Internal error while waiting for %s", origin.robots_url, exc_info=failure.value)
 
-    def _put_all_back(self, requests: list[Request]) -> list[Request]:
-        """Those that the queue did not take back."""
-        left_over, seconds_failing = [], 0.0
+    def _forget(self, request: Request) -> None:
+        if self._keeper is not None:
+            self._keeper.forget(request)
+
+    # The crawl closes.
+
+    def _put_back(self, requests: list[Request]) -> list[Request]:
+        """Those that the queue took back."""
+        put_back, seconds_failing, error = [], 0.0, None
         for request in requests:
-            began = monotonic()
-            if seconds_failing > MAX_FAILING:
-                left_over.append(request)
-            elif not self._put_back(request, 0):
-                left_over.append(request)
-                seconds_failing += monotonic() - began
-        return left_over
+            began = self._clock()
+            try:
+                if seconds_failing <= MAX_FAILING and self._is_taken_back(request):
+                    put_back.append(request)
+                    continue
+            except Exception as exc:  # noqa: BLE001 - of any scheduler
+                error = error or exc
+            seconds_failing += self._clock() - began
+        if len(put_back) < len(requests):
+            logger.error(
+                "The scheduler has not taken back %d of %d requests that waited for a robots.txt; its first error: %r",
+                len(requests) - len(put_back),
+                len(requests),
+                error,
+            )
+        return put_back
 
-    def _put_back(self, request: Request, times_without_place: int) -> bool:
-        """Whether the queue took it back; behind all others if there was no place for it, with a priority that is
-        lower each time."""
-        request.meta[PUT_BACK] = [times_without_place, request.priority, request.dont_filter]
-        request.priority -= times_without_place * BEHIND_ALL
-        request.dont_filter = True  # the duplicate filter has seen it
-        try:
-            is_queued = bool(self._enqueue(request))
-        except Exception:
-            logger.exception("The scheduler failed to take back %s, which waits for robots.txt", request)
-            is_queued = False
-        if not is_queued:
-            _restore(request)
-        return is_queued
-
-    def _look_again_later(self) -> None:
-        def look() -> None:
-            self._will_look_again = False
-            look_for_requests(self._crawler)
-
-        if not self._will_look_again:
-            self._will_look_again = True
-            call_later(LOOK_AGAIN_AFTER, look)
+    def _is_taken_back(self, request: Request) -> bool:
+        if scheduler_queues.is_scrapys(self._scheduler):
+            scheduler_queues.put_back(self._crawler, self._scheduler, request)
+            return True
+        if not request.dont_filter:
+            request.dont_filter = request.meta[PUT_BACK] = True  # the duplicate filter has seen it
+        # Some schedulers return None.
+        return self._enqueue(request) is not False
 
 
-def _in_order(waiting: Iterable[_Waiting]) -> list[Request]:
+def _in_order(requests: list[Request]) -> list[Request]:
     """The order in which to put them back, so that they come out as they did before: Scrapy's queue for start requests
     is first in, first out, its queue for all others last in, first out."""
-    requests = [each.request for each in waiting]
     starts = [request for request in requests if request.meta.get("is_start_request")]
     return starts + [request for request in reversed(requests) if not request.meta.get("is_start_request")]
 
 
-def _restore(request: Request) -> int:
-    """How often there was no place for it; it is as it was before."""
-    if PUT_BACK not in request.meta:
-        return 0
-    times_without_place, request.priority, request.dont_filter = request.meta.pop(PUT_BACK)
-    return int(times_without_place)
+def _keeper(crawler: Crawler, scheduler: Any) -> Keeper | None:
+    """None where requests are lost with the process in any case, or nothing is known of the queue."""
+    try:
+        if _is_of(scheduler, "scrapy_redis.scheduler", "Scheduler"):
+            from scrapy_rep.waiting.kept_in_redis import KeptInRedis  # noqa: PLC0415 - few crawls need it
+
+            return KeptInRedis(crawler, scheduler)
+        if scheduler_queues.has_queue_on_disk(scheduler):
+            from scrapy_rep.waiting.kept_in_jobdir import KeptInJobdir  # noqa: PLC0415 - it imports sqlite3
+
+            return KeptInJobdir(crawler)
+    except Exception as exc:  # noqa: BLE001 - a queue class of the user's own, or a file that cannot be made
+        logger.warning(KILLED_LOSES, exc)
+    return None
+
+
+def _is_of(scheduler: Any, module: str, name: str) -> bool:
+    """Whether it is of this class. The module is not imported: a crawl that uses it has done so."""
+    # Not `isinstance`, by which Scrapy takes any class with a scheduler's methods for one of its own.
+    return getattr(sys.modules.get(module), name, None) in type(scheduler).__mro__

@@ -81,6 +81,7 @@ async def fetched(url: str, *, cancel_after: float | None = None, **settings: An
                 self.crawler,
                 RepSettings.read(self.crawler.settings),
                 under_way=under_way,
+                on_slow=lambda: None,
                 is_on_wire=lambda _request: True,
                 now=lambda: 0.0,
             )

@@ -155,7 +155,7 @@ async def test_media_pipelines_do_not_stall_others(web: Web, concurrency: int, m
 
 
 @ensureDeferred
-async def test_one_request_goes_on_at_once_and_the_others_by_way_of_the_queue(web: Web) -> None:
+async def test_requests_that_waited_go_on_by_priority_and_through_no_queue_again(web: Web) -> None:
     site = web.robots(answer(RULES, delay=0.2))
     requests = [Request(site.url(f"/{number}"), priority=int(number == 2)) for number in range(5)]
     inside = Inside()
@@ -163,13 +163,21 @@ async def test_one_request_goes_on_at_once_and_the_others_by_way_of_the_queue(we
     assert len(result.pages) == 5
     assert inside.reached[:2] == [site.robots_url, requests[2].url], "the one with the highest priority is the first"
     assert result.stats["rep/waited"] == 5
-    assert result.stats["scheduler/enqueued"] == 5 + 4
+    assert result.stats["scheduler/enqueued"] == 5
 
 
-@pytest.mark.parametrize("most", [0, 5])
-@pytest.mark.parametrize("queue", QUEUES)
+@pytest.mark.parametrize(
+    ("queue", "most"),
+    [
+        pytest.param(QUEUES[0], 0, id="aware-0"),
+        pytest.param(QUEUES[0], 5, id="aware-5"),
+        pytest.param(QUEUES[1], 0, id="strict-0"),
+        # It hands out the dead origin's requests first, whatever comes of them.
+        pytest.param(QUEUES[1], 30, id="strict-30"),
+    ],
+)
 @ensureDeferred
-async def test_beyond_the_most_that_may_wait_requests_go_back_to_the_queue(
+async def test_however_few_may_wait_a_dead_origin_holds_up_no_others(
     web: Web, tmp_path: Path, queue: str, most: int
 ) -> None:
     dead, healthy = web.robots(DEAD), [web.robots(RULES) for _ in range(3)]

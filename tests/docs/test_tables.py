@@ -148,7 +148,6 @@ def test_the_limits() -> None:
         ("evidence", "At most 64 MiB", "MAX_QUEUED = 64 * 2**20"),
         ("evidence", "`robots_archive_failed`", 'REASON = "robots_archive_failed"'),
         ("limits", "256 KiB", "MAX_OCTETS = 256 * 1024"),
-        ("limits", "the first one of each of 10,000 origins", "MAX_ORIGINS = 10_000"),
         ("limits", "1,000 slow ones", "MAX_SLOW = 1_000"),
         ("settings", "at the latest after two seconds", "SLOW_AFTER_MIN, SLOW_AFTER_MAX = 0.1, 2"),
         ("settings", "four times as\nlong as usual", "SLOW_FACTOR = 4"),

@@ -17,6 +17,7 @@ from scrapy.core.downloader.handlers import DownloadHandlers
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.core.engine import ExecutionEngine
 from scrapy.core.scheduler import Scheduler
+from scrapy.pqueues import DownloaderAwarePriorityQueue
 from scrapy.utils.asyncio import call_later
 from web import RULES, Web, answer
 
@@ -46,6 +47,11 @@ HIDDEN: list[tuple[type, str, list[str]]] = [
     (Scheduler, "next_request", [NO_DOOR]),
     (Scheduler, "mqs", []),
     (Scheduler, "dqs", []),
+    (
+        DownloaderAwarePriorityQueue,
+        "_downloader_interface",
+        [COSTS["DownloaderAwarePriorityQueue._downloader_interface"]],
+    ),
     (DownloadHandlers, "_get_handler", [COSTS["HTTP11DownloadHandler._pool"]]),
     (HTTP11DownloadHandler, "_pool", [COSTS["HTTP11DownloadHandler._pool"]]),
 ]

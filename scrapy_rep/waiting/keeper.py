@@ -1,0 +1,45 @@
+"""Where requests that wait for a robots.txt are kept, so that they are not lost if the process is killed."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from scrapy import Request
+
+logger = logging.getLogger("scrapy_rep")
+
+KILLED_LOSES = "If this crawler is killed, requests that wait for a robots.txt are lost: %s"
+
+
+class Keeper(ABC):
+    """Holds a copy of each request that has left its queue and waits. If it fails, nothing but this safety is lost."""
+
+    _has_warned = False
+
+    @abstractmethod
+    def keep(self, request: Request) -> None:
+        """The request waits from now on, or does so again."""
+
+    @abstractmethod
+    def forget(self, request: Request) -> None:
+        """The request has gone on, or is back in its queue. It need not be one that is kept."""
+
+    @abstractmethod
+    def left_over(self) -> list[Request]:
+        """Those of a crawl that was killed, which this crawl has to take over. They count as kept."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """The crawl ends. What is still kept has to be found later."""
+
+    @contextmanager
+    def _failing_softly(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as exc:  # noqa: BLE001 - of a database, or of what writes a request
+            if not self._has_warned:
+                self._has_warned = True
+                logger.warning(KILLED_LOSES, exc)
