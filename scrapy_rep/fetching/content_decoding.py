@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -36,6 +37,15 @@ brotli = _first_of("brotli", "brotlicffi")
 
 CHUNK = 65_536  # octets
 MAX_CODINGS = 3  # each takes another pass over the body; nobody needs more
+GZIP_MAGIC = b"\x1f\x8b\x08"  # RFC 1952 2.3.1, with the only compression method that there is
+# In IANA's registry of content codings (RFC 9110 16.6.1), without those that are always decoded here. Any other name is
+# none of a coding, but a charset for example.
+_REGISTERED = frozenset(
+    [b"aes128gcm", b"br", b"compress", b"dcb", b"dcz", b"exi", b"pack200-gzip", b"x-compress", b"zstd"]
+)
+# No text has these octets; compressed data has them all over.
+_CONTROL = re.compile(rb"[\x01-\x08\x0e-\x1f]")
+MAX_LOOKED_AT = 256  # octets
 
 
 class UndecodableBodyError(Exception):
@@ -60,7 +70,7 @@ class RepDecodingMiddleware:
             return response
         response.request = request
         request.meta[ROBOTS_TXT_REQUEST].response = response
-        if "Content-Encoding" not in response.headers:
+        if "Content-Encoding" not in response.headers and not response.body.startswith(GZIP_MAGIC):
             return response
         codings = b",".join(response.headers.getlist("Content-Encoding"))
         body = b""
@@ -78,16 +88,19 @@ class RepDecodingMiddleware:
 def decoded(body: bytes, content_encoding: bytes, limit: int) -> bytes:
     """The decoded body, at most `limit` + 1 octets; of a truncated body, what could be decoded.
 
-    `content_encoding` is the header's value (RFC 9110 8.4). Raises UndecodableBodyError if nothing could be decoded.
+    `content_encoding` is the header's value (RFC 9110 8.4). A name that is no coding's is skipped if what it should
+    have coded may be text; gzip is decoded even if nothing names it. Raises UndecodableBodyError if nothing could be
+    decoded.
     """
     codings = [coding for text in content_encoding.lower().split(b",") if (coding := text.strip(b" \t")) != b""]
     if len(codings) > MAX_CODINGS:
         raise UndecodableBodyError(f"{len(codings)} content codings on top of each other")
     for coding in reversed(codings):
-        if coding not in _DECODERS:
+        if coding in _DECODERS:
+            body = _first(_DECODERS[coding](body), limit + 1) if body else body
+        elif coding in _REGISTERED or (_CONTROL.search(body, 0, MAX_LOOKED_AT) and not body.startswith(GZIP_MAGIC)):
             raise UndecodableBodyError(f"unknown content coding {printable(coding.decode('latin-1'))!r}")
-        body = _first(_DECODERS[coding](body), limit + 1) if body else body
-    return body[: limit + 1]
+    return _first(_gunzip(body), limit + 1) if body.startswith(GZIP_MAGIC) else body[: limit + 1]
 
 
 def _first(chunks: Iterator[bytes], octets: int) -> bytes:

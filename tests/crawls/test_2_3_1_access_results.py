@@ -218,7 +218,7 @@ async def test_http_and_https_of_one_host_have_rules_of_their_own(web: Web) -> N
         pytest.param(answer(kind="garbage"), id="no-http"),
         pytest.param(answer(RULES, kind="cut"), id="cut-off"),
         pytest.param(answer(RULES, headers={"Content-Encoding": "gzip"}), id="undecodable-gzip"),
-        pytest.param(answer(RULES, headers={"Content-Encoding": "secret"}), id="undecodable-coding"),
+        pytest.param(answer(RULES, headers={"Content-Encoding": "compress"}), id="undecodable-coding"),
         pytest.param(answer(b"", headers={"Content-Encoding": "gzip," * 9}), id="undecodable-too-many-codings"),
     ],
 )
@@ -459,6 +459,21 @@ async def test_a_compressed_body_is_decoded_up_to_the_limit(web: Web, coding: st
     result, access = await outcome(site)
     assert access is AccessResult.SUCCESS
     assert result.stats.get("httpcompression/response_bytes", 0) == 0, "not decoded by Scrapy, unbounded"
+
+
+@pytest.mark.parametrize(
+    ("body", "coding"),
+    [
+        pytest.param(gzip.compress(RULES.encode()), None, id="gzip-unnamed"),
+        pytest.param(RULES.encode(), "utf-8", id="utf-8"),
+        pytest.param(RULES.encode(), "none", id="none"),
+    ],
+)
+@ensureDeferred
+async def test_rules_under_a_wrong_content_encoding_are_read(web: Web, body: bytes, coding: str | None) -> None:
+    site = web.robots(answer(body, headers={"Content-Encoding": coding} if coding else {}))
+    _, access = await outcome(site)
+    assert access is AccessResult.SUCCESS
 
 
 @ensureDeferred

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import os
 import subprocess
 import sys
@@ -72,10 +74,38 @@ def test_garbage_is_undecodable(coding: bytes) -> None:
         decoded(b"\xff\x00user-agent: *", coding, LIMIT)
 
 
-@pytest.mark.parametrize("coding", [b"secret", b"gzip, secret", b"gzip, gzip, gzip, gzip"])
+@pytest.mark.parametrize("coding", [b"exi", b"gzip, compress", b"compress, secret", b"gzip, gzip, gzip, gzip"])
 def test_what_no_coding_of_ours_reads_is_undecodable(coding: bytes) -> None:
     with pytest.raises(UndecodableBodyError):
         decoded(gzip.compress(TEXT), coding, LIMIT)
+
+
+@pytest.mark.parametrize("compress", [bz2.compress, lzma.compress])
+def test_what_an_unknown_coding_has_coded_is_undecodable(compress: Callable[[bytes], bytes]) -> None:
+    with pytest.raises(UndecodableBodyError, match="unknown content coding 'secret'"):
+        decoded(compress(TEXT), b"secret", LIMIT)
+
+
+@pytest.mark.parametrize("coding", [b"utf-8", b"UTF-8", b"none", b"binary", b"iso-8859-1, identity"])
+@pytest.mark.parametrize(
+    "body", [TEXT, b"", b"\xef\xbb\xbf" + TEXT, "dis\u00e9".encode("latin-1"), TEXT.decode().encode("utf-16")]
+)
+def test_what_was_never_coded_is_read_as_it_is(coding: bytes, body: bytes) -> None:
+    assert decoded(body, coding, LIMIT) == body
+
+
+def test_a_coding_below_an_unknown_one_is_undone() -> None:
+    assert decoded(gzip.compress(TEXT), b"gzip, utf-8", LIMIT) == TEXT
+
+
+@pytest.mark.parametrize("coding", [b"", b"identity", b"utf-8", b"deflate"])
+def test_gzip_that_nothing_names_is_decoded_up_to_the_limit(coding: bytes) -> None:
+    encode = zlib.compress if coding == b"deflate" else bytes
+    assert decoded(encode(gzip.compress(TEXT)), coding, LIMIT) == TEXT
+    bomb = gzip.compress(TEXT + b"#" * 5_000_000)
+    assert decoded(encode(bomb), coding, LIMIT) == (TEXT + b"#" * LIMIT)[: LIMIT + 1]
+    with pytest.raises(UndecodableBodyError):
+        decoded(encode(b"\x1f\x8b\x08 no gzip"), coding, LIMIT)
 
 
 def test_codings_upon_another_are_undone_from_the_last() -> None:

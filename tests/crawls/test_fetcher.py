@@ -109,7 +109,7 @@ async def fetched(url: str, *, cancel_after: float | None = None, **settings: An
         pytest.param(answer(RULES), id="200"),
         pytest.param(answer(status=503), id="503"),
         pytest.param(redirect("/elsewhere"), id="301"),
-        pytest.param(answer(RULES, headers={"Content-Encoding": "secret"}), id="undecodable"),
+        pytest.param(answer(RULES, headers={"Content-Encoding": "compress"}), id="undecodable"),
         pytest.param(answer(RULES * 100_000), id="past-the-limit"),
         pytest.param(answer(kind="reset"), id="reset"),
         pytest.param(answer(kind="garbage"), id="garbage"),
