@@ -31,6 +31,7 @@ from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, call_whe
 from scrapy_rep.settings import RepSettings, warn_of_unknown_names
 from scrapy_rep.signals import request_waited
 from scrapy_rep.waiting.door import SchedulerDoor
+from scrapy_rep.waiting.waiting_log import Wait, WaitingLog
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -70,6 +71,8 @@ class RepMiddleware:
             on_released=self._on_released,
             clock=self.monotonic,
         )
+        self._waiting_here: dict[Request, Wait] = {}
+        self._waiting_log = WaitingLog(crawler, self._waits, self.monotonic)
         self._released_number = 0
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
@@ -124,9 +127,13 @@ class RepMiddleware:
         self._released_number += 1
         self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
 
+    def _waits(self) -> list[Wait]:
+        return [*self._door.waits(), *self._waiting_here.values()]
+
     async def _wait_here(self, origin: Origin, request: Request) -> None:
         self._crawler.stats.inc_value("rep/waited")
         began = self.monotonic()
+        self._waiting_here[request] = Wait(origin, began)
         try:
             with self._downloads.uncounted(request) if self._door.never_saw(request) else nullcontext():
                 policy = await maybe_deferred_to_future(self._resolver.resolve(origin, request))
@@ -134,6 +141,8 @@ class RepMiddleware:
             # The origin was known when the request passed the door, and has been forgotten since.
             again = ", and it is back in the queue" if self._door.take_back(request) else ""
             raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}") from None
+        finally:
+            del self._waiting_here[request]
         seconds = self.monotonic() - began
         self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
         self.gate.decide(request, policy)

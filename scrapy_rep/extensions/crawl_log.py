@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Iterator
 
@@ -11,14 +10,13 @@ from scrapy.crawler import Crawler
 from scrapy.utils.datatypes import LocalCache
 
 from scrapy_rep.gate import Gate
+from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo, OriginKind
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden, request_waited, robots_available, robots_fetched
 from scrapy_rep.text import counted, printable
-
-logger = logging.getLogger("scrapy_rep")
 
 # What refused a request, in the words of the last line.
 REFUSED_BY = {
@@ -33,6 +31,7 @@ MAX_CAUSES = 5  # that the last line names
 
 class CrawlLog:
     def __init__(self, crawler: Crawler, settings: RepSettings, _gate: Gate) -> None:
+        self._log = logger_of(crawler)
         self._stats = crawler.stats
         self._shadow = settings.shadow
         self._has_report = settings.report is not None
@@ -59,7 +58,7 @@ class CrawlLog:
         self._origins[kind, cause] += 1
         self._count(stat, 1)
         if kind is OriginKind.WITHOUT_RULES:
-            logger.debug(
+            self._log.debug(
                 "robots.txt has no rules, so everything is allowed: %(url)s: %(why)s",
                 {"url": printable(info.robots_url), "why": printable(info.answer_and_cause)},
             )
@@ -87,7 +86,7 @@ class CrawlLog:
             else "",
             f"to see why, {where}" if reasons else "",
         ]
-        logger.info(
+        self._log.info(
             "robots.txt of %(origins)s: %(parts)s",
             {"origins": counted(self._origins.total(), "origin"), "parts": "; ".join(filter(None, parts))},
         )

@@ -10,6 +10,7 @@ from scrapy.crawler import Crawler
 from scrapy.utils.datatypes import LocalCache
 
 from scrapy_rep.gate import Gate
+from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo, OriginKind
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.lifecycle import OUTAGE_WORDS, Basis
@@ -19,8 +20,6 @@ from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden, robots_available, robots_fetched
 from scrapy_rep.text import counted, printable
 
-logger = logging.getLogger("scrapy_rep")
-
 WARNED_ORIGINS = 10
 
 MEANWHILE = {basis: f"{words} ({source})" for basis, (words, source) in OUTAGE_WORDS.items()}
@@ -29,6 +28,7 @@ IN_DRY_RUN = {**MEANWHILE, Basis.NOTHING_ALLOWED: "nothing of its origin would b
 
 class OutageLog:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
+        self._log = logger_of(crawler)
         self._now = gate.now
         self._meanwhile = IN_DRY_RUN if settings.shadow else MEANWHILE
         self._dropped = "would have been dropped" if settings.shadow else "dropped"
@@ -59,7 +59,7 @@ class OutageLog:
             self._explain_challenges(info)
 
     def _tell_it_is_back(self, info: OriginInfo, was_warning: bool) -> None:
-        logger.log(
+        self._log.log(
             logging.INFO if was_warning else logging.DEBUG,
             "robots.txt is reachable again: %(url)s: %(answer)s",
             {"url": printable(info.robots_url), "answer": printable(info.answer)},
@@ -77,14 +77,14 @@ class OutageLog:
                 # Within the budget, nothing else defers the next fetch after an answer.
                 seconds = info.fetch_again_at - self._now()
                 meanwhile += f"; its Retry-After ({seconds:,.0f} s) is beyond REP_UNREACHABLE_WAIT ({self._wait:g} s)"
-        logger.log(
+        self._log.log(
             logging.WARNING if is_warning else logging.DEBUG,
             "robots.txt is unreachable, so %(meanwhile)s: %(url)s: %(reason)s",
             {"meanwhile": meanwhile, "url": printable(info.robots_url), "reason": printable(info.answer)},
         )
 
     def _explain_challenges(self, info: OriginInfo) -> None:
-        logger.warning(
+        self._log.warning(
             "A challenge by %(vendor)s is a page that asks a browser to prove itself, instead of a robots.txt, so"
             " %(meanwhile)s: %(url)s. Ask the site to let your crawler in, sign its requests (Web Bot Auth), or wait."
             " This is said once a crawl; the stats rep/challenge/ count such origins",
@@ -98,7 +98,7 @@ class OutageLog:
         if not self._refused:
             return
         rest = f"; the first {WARNED_ORIGINS} outages were warned of, the rest are logged at DEBUG"
-        logger.warning(
+        self._log.warning(
             "robots.txt was unreachable at %(origins)s, and %(requests)s %(dropped)s for it%(rest)s",
             {
                 "origins": counted(self._origins, "origin"),

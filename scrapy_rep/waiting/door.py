@@ -24,6 +24,7 @@ from scrapy_rep.scrapy_internals import scheduler_queues
 from scrapy_rep.scrapy_internals.download_places import DownloadPlaces
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, look_for_requests, scheduler_of
 from scrapy_rep.waiting.keeper import KILLED_LOSES, Keeper
+from scrapy_rep.waiting.waiting_log import Wait
 
 logger = logging.getLogger("scrapy_rep")
 
@@ -113,6 +114,10 @@ class SchedulerDoor:
     def take_back(self, request: Request) -> bool:
         """The crawl closes: whether a request that was handed out is in the queue again."""
         return self._is_open and request in self._handed_out and bool(self._put_back([request]))
+
+    def waits(self) -> list[Wait]:
+        """Those of the requests that wait here at this moment."""
+        return [Wait(origin, since) for origin, waiting in self._waiting.items() for _, since in waiting]
 
     # The scheduler's methods.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import platform
 from bisect import bisect_left
 from collections import Counter
@@ -24,6 +23,7 @@ from scrapy_rep.extensions.report.top_k import TopK
 from scrapy_rep.extensions.usage_preferences import META_KEY as USAGE_KEY
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.gate import Gate
+from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.origin import Origin
@@ -32,8 +32,6 @@ from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.settings import SETTINGS, RepSettings
 from scrapy_rep.signals import request_forbidden, request_waited, robots_available, robots_fetched
 from scrapy_rep.storage.base import without_password
-
-logger = logging.getLogger("scrapy_rep")
 
 # What the report lists. Up to twice as many origins and rules are in memory.
 MAX_ORIGINS = 5_000
@@ -133,6 +131,7 @@ class Report:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         """Raises ValueError if the report cannot be written."""
         self._crawler = crawler
+        self._log = logger_of(crawler)
         self._settings = settings
         self._gate = gate
         self._began = gate.now()
@@ -224,9 +223,9 @@ class Report:
             partial.replace(self._path)
         except OSError as exc:
             partial.unlink(missing_ok=True)
-            logger.error("REP_REPORT: %s could not be written: %s", self._path, exc)  # noqa: TRY400 - it says all
+            self._log.error("REP_REPORT: %s could not be written: %s", self._path, exc)
         else:
-            logger.info("REP_REPORT: written to %s", self._path)
+            self._log.info("REP_REPORT: written to %s", self._path)
 
     def lines(self, spider: Spider, reason: str) -> Iterator[dict[str, Any]]:
         """The objects of the JSON lines (docs/report.md): `crawl`, then each `origin` and `refused`, largest first."""

@@ -1,0 +1,69 @@
+"""The log says every 15 seconds what waits for a robots.txt."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from crawling import CrawlSpider, Time, crawl
+from pytest_twisted import ensureDeferred
+from scrapy import Request, Spider
+from scrapy.utils.test import get_crawler
+from web import RULES, Web, answer
+
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.waiting import waiting_log
+from scrapy_rep.waiting.waiting_log import Wait, WaitingLog
+
+A, B = Origin("https", "a.example", None), Origin("https", "b.example", 8443)
+
+
+@pytest.mark.parametrize(
+    ("waits", "line"),
+    [
+        ([], []),
+        (
+            [(A, 0.0)],
+            ["1 request waits for the robots.txt of 1 origin, the longest for 40 s (https://a.example/robots.txt)"],
+        ),
+        (
+            [(A, 30.0), (B, 1.0), (A, 35.0)],
+            [
+                "3 requests wait for the robots.txt of 2 origins, the longest for 39 s (https://b.example:8443/robots.txt)"
+            ],
+        ),
+    ],
+)
+def test_the_line(waits: list[tuple[Origin, float]], line: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "scrapy_rep")
+    WaitingLog(get_crawler(Spider), lambda: [Wait(*wait) for wait in waits], Time(40.0)).tell()
+    assert [record.getMessage() for record in caplog.records if record.name == "scrapy_rep"] == line
+
+
+@ensureDeferred
+async def test_it_counts_requests_of_the_scheduler_and_others(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting_log, "EVERY", 0.02)
+    dead, other = (web.robots(answer(RULES, kind="hold")) for _ in range(2))
+
+    class Downloads(CrawlSpider):
+        async def start(self) -> AsyncIterator[Request]:
+            for number in range(3):
+                yield self.prepared(dead.url(f"/{number}"))
+            assert self.crawler.engine is not None
+            await self.crawler.engine.download_async(Request(other.url("/")))
+            self.crawl.ends.append("downloaded")
+
+    class ReleasesBoth(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.getMessage().startswith("4 requests wait for the robots.txt of 2 origins, "):
+                web.release(dead, other)
+
+    settings: dict[str, Any] = {"REP_FETCH_TIMEOUT": 20}
+    logging.getLogger("scrapy_rep").addHandler(handler := ReleasesBoth())
+    try:
+        result = await crawl(spider=Downloads, settings=settings)
+    finally:
+        logging.getLogger("scrapy_rep").removeHandler(handler)
+    assert (len(result.pages), result.ends) == (3, ["downloaded"])
