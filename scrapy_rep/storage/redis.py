@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from scrapy.crawler import Crawler
 
 from scrapy_rep.storage.base import Storage
+from scrapy_rep.storage.batches import Batches
 from scrapy_rep.storage.threads import Threads
 
 if TYPE_CHECKING:
@@ -16,10 +17,16 @@ PREFIX = "scrapy-rep:1:"  # with a version: an older or newer scrapy-rep leaves 
 ENTRY, LEASE = f"{PREFIX}entry:", f"{PREFIX}lease:"
 
 TIMEOUT = 2.0  # seconds for a connection, and for an answer
-CALLS_AT_ONCE = 8
+BATCHES_AT_ONCE = 4
 
+# `pcall`, because somebody else may have put something of another type there: only that key is of no use then.
 # Only the lease's holder may renew or release it.
-RENEW = "return redis.call('get', KEYS[1]) == ARGV[1] and redis.call('pexpire', KEYS[1], ARGV[2]) or 0"
+ACQUIRE = """
+if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
+local holder = redis.pcall('get', KEYS[1])
+if type(holder) == 'table' then return 1 end
+return holder == ARGV[1] and redis.call('pexpire', KEYS[1], ARGV[2]) or 0
+"""
 GET_OR_LEASE = """
 local entry = redis.pcall('get', KEYS[1])
 if type(entry) == 'string' then return entry end
@@ -27,9 +34,9 @@ return redis.call('set', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0
 """
 PUT_AND_RELEASE = """
 redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return redis.call('get', KEYS[2]) == ARGV[3] and redis.call('del', KEYS[2]) or 0
+return redis.pcall('get', KEYS[2]) == ARGV[3] and redis.call('del', KEYS[2]) or 0
 """
-RELEASE = "return redis.call('get', KEYS[1]) == ARGV[1] and redis.call('del', KEYS[1]) or 0"
+RELEASE = "return redis.pcall('get', KEYS[1]) == ARGV[1] and redis.call('del', KEYS[1]) or 0"
 
 
 class RedisStorage(Storage):
@@ -37,7 +44,8 @@ class RedisStorage(Storage):
 
     def __init__(self, address: str) -> None:
         self._redis = _client(address)
-        self._threads = Threads(CALLS_AT_ONCE)
+        self._threads = Threads(BATCHES_AT_ONCE)
+        self._batches = Batches(self._threads, self._sent)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, address: str) -> RedisStorage:
@@ -48,47 +56,45 @@ class RedisStorage(Storage):
         return cls(address)
 
     async def get(self, origin: str) -> bytes | None:
-        return cast("bytes | None", await self._call(self._redis.get, ENTRY + origin))
+        (entry,) = await self._command("MGET", ENTRY + origin)  # GET fails where the key is of another type
+        return cast("bytes | None", entry)
 
     async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
-        await self._call(self._redis.set, ENTRY + origin, entry, px=_milliseconds(lifetime))
+        await self._command("SET", ENTRY + origin, entry, "PX", _milliseconds(lifetime))
 
     async def forget(self, origin: str) -> bool:
-        return bool(await self._call(self._redis.delete, ENTRY + origin))
+        return bool(await self._command("DEL", ENTRY + origin))
 
     async def origins(self) -> list[str]:
-        return cast("list[str]", await self._call(self._scan))
+        return await self._threads.run(self._scan)
 
     async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:
-        key, milliseconds = LEASE + origin, _milliseconds(seconds)
-        if await self._call(self._redis.set, key, token, nx=True, px=milliseconds):
-            return True
-        return bool(await self._call(self._redis.eval, RENEW, 1, key, token, str(milliseconds), wrong_type=True))
+        return bool(await self._command("EVAL", ACQUIRE, 1, LEASE + origin, token, _milliseconds(seconds)))
 
     async def release_lease(self, origin: str, token: str) -> None:
-        await self._call(self._redis.eval, RELEASE, 1, LEASE + origin, token)
+        await self._command("EVAL", RELEASE, 1, LEASE + origin, token)
 
     async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
-        keys, milliseconds = (ENTRY + origin, LEASE + origin), str(_milliseconds(seconds))
-        found = await self._call(self._redis.eval, GET_OR_LEASE, 2, *keys, token, milliseconds)
+        keys = ENTRY + origin, LEASE + origin
+        found = await self._command("EVAL", GET_OR_LEASE, 2, *keys, token, _milliseconds(seconds))
         return (found, False) if isinstance(found, bytes) else (None, found == 1)
 
     async def put_and_release(self, origin: str, entry: bytes, lifetime: float, token: str) -> None:
-        keys, milliseconds = (ENTRY + origin, LEASE + origin), str(_milliseconds(lifetime))
-        await self._call(self._redis.eval, PUT_AND_RELEASE, 2, *keys, entry, milliseconds, token)
+        keys = ENTRY + origin, LEASE + origin
+        await self._command("EVAL", PUT_AND_RELEASE, 2, *keys, entry, _milliseconds(lifetime), token)
 
     async def close(self) -> None:
-        await self._call(self._redis.close)
+        await self._threads.run(self._redis.close)
         self._threads.close()
 
-    async def _call(self, call: Any, *args: Any, wrong_type: Any = None, **kwargs: Any) -> Any:
-        """`wrong_type`: the result where somebody else has put something else there. Only this key is of no use."""
-        try:
-            return await self._threads.run(call, *args, **kwargs)
-        except Exception as exc:
-            if "WRONGTYPE" in str(exc):
-                return wrong_type
-            raise
+    async def _command(self, *command: str | bytes | int) -> Any:
+        return await self._batches.run(command)
+
+    def _sent(self, commands: list[tuple[str | bytes | int, ...]]) -> list[Any]:
+        pipeline = self._redis.pipeline(transaction=False)
+        for command in commands:
+            pipeline.execute_command(*command)  # type: ignore[no-untyped-call]
+        return pipeline.execute()
 
     def _scan(self) -> list[str]:
         keys = self._redis.scan_iter(match=f"{ENTRY}*", count=1_000)
@@ -114,7 +120,7 @@ def _client(address: str) -> Redis:
             socket_timeout=TIMEOUT,
             socket_connect_timeout=TIMEOUT,
             retry=Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)),
-            max_connections=CALLS_AT_ONCE,
+            max_connections=BATCHES_AT_ONCE,
         )
     except (ValueError, TypeError) as exc:
         raise ValueError(

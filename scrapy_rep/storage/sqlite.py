@@ -10,12 +10,13 @@ import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.project import data_path, inside_project
 
 from scrapy_rep.storage.base import Storage
+from scrapy_rep.storage.batches import Batches
 from scrapy_rep.storage.threads import Threads
 
 logger = logging.getLogger("scrapy_rep")
@@ -23,7 +24,7 @@ logger = logging.getLogger("scrapy_rep")
 T = TypeVar("T")
 
 BUSY = 3.0  # seconds to wait for another process that writes
-PRUNE_EVERY = 1_000  # entries put
+PRUNE_EVERY = 2_000  # entries and leases stored
 
 # In the file's first 100 bytes (sqlite.org/fileformat.html), so that a damaged file can be told from somebody else's.
 MAGIC = b"SQLite format 3\0"
@@ -40,6 +41,7 @@ ACQUIRE = """
 INSERT INTO leases_1 (origin, token, until) VALUES (:origin, :token, :until)
 ON CONFLICT (origin) DO UPDATE SET token = :token, until = :until WHERE token = :token OR until <= :now
 """
+PUT = "INSERT OR REPLACE INTO entries_1 (origin, octets, keep_until) VALUES (?, ?, ?)"
 RELEASE = "DELETE FROM leases_1 WHERE origin = ? AND token = ?"
 
 
@@ -55,28 +57,30 @@ class SqliteStorage(Storage):
         _check(path)
         self._file = _File(path)
         self._threads = Threads(1)  # SQLite ties a connection to its thread
+        self._batches = Batches(self._threads, self._file.run)
 
     async def get(self, origin: str) -> bytes | None:
-        return await self._threads.run(self._file.read, lambda db: _get(db, origin), None)
+        return await self._read(lambda db: _get(db, origin), None)
 
     async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
-        await self._threads.run(self._file.put, origin, entry, time.time() + lifetime)
+        row = origin, entry, time.time() + lifetime
+        await self._write(lambda db: db.execute(PUT, row))
 
     async def forget(self, origin: str) -> bool:
         statement = "DELETE FROM entries_1 WHERE origin = ?"
-        return await self._threads.run(self._file.read, lambda db: db.execute(statement, (origin,)).rowcount > 0, False)
+        return await self._read(lambda db: db.execute(statement, (origin,)).rowcount > 0, False)
 
     async def origins(self) -> list[str]:
         statement = "SELECT origin FROM entries_1 ORDER BY origin"
-        return await self._threads.run(self._file.read, lambda db: [row[0] for row in db.execute(statement)], [])
+        return await self._read(lambda db: [row[0] for row in db.execute(statement)], [])
 
     async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:
         now = time.time()
         row = {"origin": origin, "token": token, "until": now + seconds, "now": now}
-        return await self._threads.run(self._file.run, lambda db: db.execute(ACQUIRE, row).rowcount > 0)
+        return await self._write(lambda db: db.execute(ACQUIRE, row).rowcount > 0)
 
     async def release_lease(self, origin: str, token: str) -> None:
-        await self._threads.run(self._file.read, lambda db: db.execute(RELEASE, (origin, token)), None)
+        await self._read(lambda db: db.execute(RELEASE, (origin, token)), None)
 
     async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
         now = time.time()
@@ -84,14 +88,27 @@ class SqliteStorage(Storage):
 
         def get_or_lease(db: sqlite3.Connection) -> tuple[bytes | None, bool]:
             entry = _get(db, origin)
-            if entry is not None or not db.execute(ACQUIRE, row).rowcount:
-                return entry, False
-            return _get(db, origin), True
+            return entry, entry is None and db.execute(ACQUIRE, row).rowcount > 0
 
-        return await self._threads.run(self._file.run, get_or_lease)
+        return await self._write(get_or_lease)
 
     async def put_and_release(self, origin: str, entry: bytes, lifetime: float, token: str) -> None:
-        await self._threads.run(self._file.put, origin, entry, time.time() + lifetime, token)
+        row = origin, entry, time.time() + lifetime
+
+        def put_and_release(db: sqlite3.Connection) -> None:
+            db.execute(PUT, row)
+            db.execute(RELEASE, (origin, token))
+
+        await self._write(put_and_release)
+
+    async def _read(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        """`otherwise`: the result where there is no file yet."""
+        result: T = await self._batches.run(_Operation(work, otherwise, stores=False))
+        return result
+
+    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        result: T = await self._batches.run(_Operation(work, None, stores=True))
+        return result
 
     async def close(self) -> None:
         await self._threads.run(self._file.close)
@@ -141,60 +158,78 @@ def _get(db: sqlite3.Connection, origin: str) -> bytes | None:
     return row[0] if row is not None and isinstance(row[0], bytes) else None
 
 
+class _Operation(NamedTuple):
+    work: Callable[[sqlite3.Connection], Any]
+    otherwise: Any
+    stores: bool
+    """Whether it needs the file, so that it is created."""
+
+
 class _File:
     """The file, for use in one thread. It is opened when it is first needed, and set aside when it is damaged."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._db: sqlite3.Connection | None = None
-        self._inode = 0
-        self._puts = 0
+        self._inode = self._size = 0
+        self._stored = 0
 
-    def read(self, operation: Callable[[sqlite3.Connection], T], default: T) -> T:
-        """As `run`; the default where there is no file yet."""
-        return self.run(operation) if self._db is not None or self._path.exists() else default
-
-    def run(self, operation: Callable[[sqlite3.Connection], T]) -> T:
+    def run(self, operations: list[_Operation]) -> list[Any]:
+        """Their results. What they store is stored together, or not at all."""
+        if self._db is None and not any(operation.stores for operation in operations) and not self._path.exists():
+            return [operation.otherwise for operation in operations]
         try:
-            return operation(self._opened())
+            return self._done(operations)
         except sqlite3.DatabaseError as exc:
             # The subclasses mean a locked file, a full disk and the like, which may pass.
             if type(exc) is not sqlite3.DatabaseError:
                 raise
-            self._recover(exc)
-            return operation(self._opened())
-
-    def put(self, origin: str, entry: bytes, keep_until: float, lease_token: str | None = None) -> None:
-        """Also releases the lease with that token."""
-        statement = "INSERT OR REPLACE INTO entries_1 (origin, octets, keep_until) VALUES (?, ?, ?)"
-
-        def put(db: sqlite3.Connection) -> None:
-            db.execute(statement, (origin, entry, keep_until))
-            if lease_token is not None:
-                db.execute(RELEASE, (origin, lease_token))
-
-        self.run(put)
-        self._puts += 1
-        if self._puts % PRUNE_EVERY == 0:
-            self.run(_prune)
+            self._set_aside(exc)
+            return self._done(operations)
 
     def close(self) -> None:
         if self._db is not None:
             self._db.close()
             self._db = None
 
+    def _done(self, operations: list[_Operation]) -> list[Any]:
+        db, stored = self._opened(), sum(operation.stores for operation in operations)
+        with db:
+            if stored:
+                db.execute("BEGIN IMMEDIATE")
+            results = [operation.work(db) for operation in operations]
+        self._stored += stored
+        if self._stored >= PRUNE_EVERY:
+            self._stored = 0
+            _prune(db)
+        return results
+
     def _opened(self) -> sqlite3.Connection:
+        was_lost = self._db is not None and self._is_lost()
+        if was_lost:
+            self.close()
         if self._db is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._inode = _inode(self._path)
+            if self._inode not in {0, _inode_and_size(self._path)[0]}:
+                _check(self._path)  # it is another one now
+            self._inode, _ = _inode_and_size(self._path)
             self._db = _connected(self._path)
-            self._inode = _inode(self._path)
+            self._inode, self._size = _inode_and_size(self._path)
+        if was_lost:
+            logger.warning("REP_STORAGE: %s was removed or overwritten; the crawl goes on with a new file", self._path)
         return self._db
 
-    def _recover(self, exc: sqlite3.DatabaseError) -> None:
+    def _is_lost(self) -> bool:
+        """Whether the file was removed, replaced or cut since it was opened, which SQLite does not notice."""
+        inode, size = _inode_and_size(self._path)
+        is_lost = inode != self._inode or size < self._size
+        self._size = size
+        return is_lost
+
+    def _set_aside(self, exc: sqlite3.DatabaseError) -> None:
         """Rename the damaged file, unless another process has done so since we opened it."""
         self.close()
-        if _inode(self._path) != self._inode:
+        if _inode_and_size(self._path)[0] != self._inode:
             return
         aside = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
         # The log goes first: SQLite would take it for the log of a new file beside it.
@@ -209,11 +244,12 @@ class _File:
         )
 
 
-def _inode(path: Path) -> int:
+def _inode_and_size(path: Path) -> tuple[int, int]:
     try:
-        return path.stat().st_ino
+        status = path.stat()
     except FileNotFoundError:
-        return 0
+        return 0, 0
+    return status.st_ino, status.st_size
 
 
 def _connected(path: Path) -> sqlite3.Connection:
