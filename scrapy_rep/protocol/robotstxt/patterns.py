@@ -41,11 +41,7 @@ def _settled() -> str:
 _TO_NORMALISE = re.compile(rf"[^{re.escape(_PLAIN)}](?:(?<!%)|(?!{_settled()}))")
 _STARS = re.compile(r"\*\*+")
 _NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
-_TO_SETTLE = re.compile(f"%(?!{_settled()})")
-# An escape's octet is marked by U+01 before it; of all others each stands for itself.
-_SETTLED = {octet: octet for octet in range(0x100)} | {
-    0x100 + int(escape[1:], 16): settled for escape, settled in _ESCAPES.items()
-}
+_TO_SETTLE = re.compile(f"%(?!{_settled()})..")
 _QUERY = re.compile(r"(\?.*)")
 # RFC 9309 Figure 4, row 2: these four mean the same in a query, raw or encoded.
 _QUERY_ESCAPES = {"%3A": ":", "%2F": "/", "%3F": "?", "%40": "@"}
@@ -56,21 +52,8 @@ _PLAIN_TARGET = re.compile(rf"{_BEFORE_PATH}(/[{re.escape(_PLAIN)}]*)")
 
 
 def _with_settled_escapes(text: str) -> str:
-    """Each escape as `_ESCAPES` has it, each `%` that begins none encoded."""
-    # NUL for the latter meanwhile. Runs of them at a stroke: of two the first begins no escape.
-    text = text.replace("\0", "%00").replace("%%", "\0%").replace("%%", "\0%").replace("%\0", "\0\0")
-    return _settled_escapes(text).replace("\0", "%25")
-
-
-def _settled_escapes(text: str) -> str:
-    if not _TO_SETTLE.search(text):
-        return text
-    # All at once by Python's own escapes: a call for each costs three times as much.
-    marked = text.replace("\\", "%5C").replace("%", "\\u01").encode("latin-1")
-    try:
-        return marked.decode("unicode_escape").translate(_SETTLED)
-    except UnicodeDecodeError:
-        return _settled_escapes(_NO_ESCAPE.sub("\0", text))
+    """Each escape as `_ESCAPES` has it, and each `%` that begins none encoded."""
+    return _TO_SETTLE.sub(lambda escape: _ESCAPES[escape[0]], _NO_ESCAPE.sub("%25", text))
 
 
 def _normalised(text: str, may_stand: bytes) -> str:
