@@ -20,7 +20,7 @@ _MAY_STAND_IN_URL = f"%{_PLAIN}".encode()
 _MAY_STAND_IN_LINES = f"%{_UNRESERVED}{_RESERVED}\n".encode()
 _NORMAL_IN_LINES = "".join(sorted({*_UNRESERVED, *_RESERVED, "\n"} - set("#$"))).encode()
 
-FEW_OCTETS = 8  # so many different ones are encoded faster one by one
+FEW_OCTETS = 8  # up to so many different octets are encoded faster in a pass for each
 
 _DIGITS = "0123456789ABCDEF"
 # What each escape becomes: the same in capitals, or the unreserved character that it stands for.
@@ -113,7 +113,7 @@ def is_normal(values: str) -> bool:
 def patterns(values: str) -> str:
     """The patterns of rules' values; both one on each line, a character for each octet. Normalised as URLs are.
 
-    All at once, because a call for each costs more than the work. The values begin with `/` or `*`.
+    All values at once, because a call for each costs more than its work. They begin with `/` or `*`.
     """
     text = _normalised(values, _MAY_STAND_IN_LINES)
     if "$" in text:
@@ -138,7 +138,7 @@ def matches(pattern: str, spelling: str) -> bool:
     if not others:
         return spelling == first if ends else spelling.startswith(first)
     *middle, last = others
-    # The last text first: without it, no other needs a search.
+    # The last text first: if it is missing, no other text needs a search.
     if not spelling.startswith(first) or not (spelling.endswith(last) if ends else last in spelling):
         return False
     position = len(first)
@@ -151,8 +151,8 @@ def matches(pattern: str, spelling: str) -> bool:
 
 
 def most_specific(places: Sequence[int], patterns: Sequence[str], allow: Sequence[int]) -> int:
-    """The place of the pattern that decides, of those that match: that of the most octets, `*` and `$` counted; of
-    equals the first that allows, else the first (2.2.2)."""
+    """The place of the pattern that decides, of those that match: the pattern with the most octets, `*` and `$`
+    counted; of equally long ones the first whose rule allows, else the first (2.2.2)."""
     most = max([len(patterns[place]) for place in places])
     longest = [place for place in places if len(patterns[place]) == most]
     return min([place for place in longest if allow[place]] or longest)
