@@ -22,7 +22,7 @@ autodoc_member_order = "bysource"
 autodoc_class_signature = "separated"
 
 # Pages of the site whose text is a file outside of this folder.
-FILES = {"start": "README.md", "changelog": "CHANGELOG.md", "contributing": ".github/CONTRIBUTING.md"}
+FILES = {"changelog": "CHANGELOG.md", "contributing": ".github/CONTRIBUTING.md"}
 
 
 def read_files(_app: Sphinx, name: str, source: list[str]) -> None:

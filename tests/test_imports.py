@@ -168,8 +168,10 @@ def test_the_protocol_loads_no_scrapy() -> None:
 
 START = """import sys
 from scrapy import Spider
+from scrapy.utils.reactor import install_reactor
 from scrapy.utils.test import get_crawler
 from scrapy_rep import RepMiddleware
+install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor")  # for Scrapy 2.14
 RepMiddleware.from_crawler(get_crawler(Spider, {"ROBOTSTXT_OBEY": True}))
 print(*sys.modules)"""
 

@@ -1,0 +1,45 @@
+"""docs/log.md has each line that the package logs, as it is logged."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+from doc_pages import PAGES, ROOT, names, table
+
+CALLS = {"debug", "info", "warning", "error", "exception", "log", "_warn"}
+ROWS = [names(cells[0])[0] for mark in re.findall(r"<!-- (log-\w+) -->", PAGES["docs/log.md"]) for cells in table(mark)]
+NODES = [
+    node
+    for path in ROOT.glob("scrapy_rep/**/*.py")
+    if "commands" not in path.parts
+    for node in ast.walk(ast.parse(path.read_text("utf-8")))
+]
+TEXTS = [node.value for node in NODES if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+
+
+def logged() -> Iterator[str]:
+    """The messages of all calls of a logger, with what is filled in as `%s` and the like."""
+    for node in NODES:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CALLS:
+            constants = [part for arg in node.args[:2] for part in ast.walk(arg) if isinstance(part, ast.Constant)]
+            texts = [part.value for part in constants if isinstance(part.value, str) and " " in part.value]
+            yield from texts[:1]
+
+
+def parts(row: str) -> list[str]:
+    """What the page says of a line, around what differs."""
+    return [part for part in re.split(r"\.\.\.|: <GET", row) if part.strip(" :;(),>")]
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_the_line_is_logged(row: str) -> None:
+    assert any(all(part in re.sub(r"%(\(\w+\))?[a-z]", "...", text) for part in parts(row)) for text in TEXTS)
+
+
+@pytest.mark.parametrize("text", sorted(set(logged())))
+def test_the_line_is_on_the_page(text: str) -> None:
+    text = re.sub(r"%(\(\w+\))?[a-z]", "...", text)
+    assert any(all(part in text for part in parts(row)) for row in ROWS if parts(row)), text
