@@ -17,7 +17,7 @@ from scrapy.crawler import CrawlerProcess
 from scrapy.utils.project import get_project_settings
 
 DOCS = Path(__file__).resolve().parent
-WIDTH, HEIGHT = 1000, 1145
+WIDTH, HEIGHT = 1100, 1145
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--blink-settings=preferredColorScheme=1")
 
 

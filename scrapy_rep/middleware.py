@@ -142,7 +142,7 @@ class RepMiddleware:
             again = ", and it is back in the queue" if self._door.take_back(request) else ""
             raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}") from None
         finally:
-            del self._waiting_here[request]
+            self._waiting_here.pop(request, None)
         seconds = self.monotonic() - began
         self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
         self.gate.decide(request, policy)

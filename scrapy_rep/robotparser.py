@@ -29,7 +29,7 @@ class RepRobotParser(RobotParser):
             return True
 
     def crawl_delay(self, user_agent: str | bytes) -> float | None:
-        """Seconds, or None where no group of the agent's names any."""
+        """Seconds; None if no group for the agent has a delay."""
         return self.robots.crawl_delay(_tokens(user_agent))
 
     @property

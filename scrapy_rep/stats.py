@@ -30,7 +30,7 @@ STATS: Mapping[str, str] = {
     "rep/dropped/too_costly": "requests that were dropped because comparing them with the rules would take too long",
     "rep/dropped/usage": "requests and responses that were dropped by `REP_PURPOSES_REFUSE`",
     "rep/dropped/early": "of the dropped requests, those dropped when they were scheduled (`REP_DROP_EARLY`)",
-    "rep/shadow/forbidden": "requests that would have been dropped (`REP_SHADOW`)",
+    "rep/shadow/forbidden": "requests that would have been dropped but for the dry run (`REP_SHADOW`)",
     "rep/shadow/rule": "requests that would have been dropped by a rule",
     "rep/shadow/restricted": "requests that would have been dropped by `REP_STATUS_POLICY`",
     "rep/shadow/unreachable": "requests that would have been dropped because robots.txt was unreachable",

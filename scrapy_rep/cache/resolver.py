@@ -17,6 +17,7 @@ from scrapy_rep.clock import Clock
 from scrapy_rep.fetching.fetcher import Fetcher
 from scrapy_rep.fetching.redirects import Elsewhere
 from scrapy_rep.fetching.robots_request import has_own_proxy
+from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
@@ -144,7 +145,11 @@ def resolver_of(crawler: Crawler, settings: RepSettings, downloads: UncountedDow
     fetcher = Fetcher(
         crawler, settings, under_way=downloads.fetch, is_on_wire=downloads.is_on_wire, on_slow=on_room, now=clock.now
     )
-    shared_store = None if store is None else SharedStore(CircuitBreaker(store, count, clock.monotonic), settings)
+    shared_store = (
+        None
+        if store is None
+        else SharedStore(CircuitBreaker(store, count, clock.monotonic, logger_of(crawler)), settings)
+    )
     parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
     tools = FetchTools(
         settings, fetcher.fetch, fetcher.slow, on_room, memory, shared_store, clock, count, crawler.signals, parsed

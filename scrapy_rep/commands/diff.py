@@ -149,8 +149,8 @@ def _without_number(line: Line) -> tuple[object, ...]:
 class StoredDiff(StoredLookup):
     """Between a file and what is stored of an origin, or between two origins."""
 
-    def __init__(self, urls: Urls, output: DiffOutput, not_obeyed: str, names: list[str]) -> None:
-        super().__init__(urls, output, not_obeyed)
+    def __init__(self, urls: Urls, output: DiffOutput, crawl: Crawl, names: list[str]) -> None:
+        super().__init__(urls, output, crawl)
         self._diff_output = output
         self._names = names
 

@@ -21,11 +21,9 @@ from scrapy_rep.middleware import RepMiddleware
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.status_policy import words_of
 from scrapy_rep.scrapy_internals.compat import sleep
-from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
 from scrapy_rep.user_agent import SPIDER_ATTRIBUTE
 
@@ -71,11 +69,10 @@ class Lookup:
     max_waiting = 10_000
     """Answers that may wait for a robots.txt, or for the answers before them: they are written in the URLs' order."""
 
-    def __init__(self, urls: Urls, output: Output, not_obeyed: str) -> None:
-        """`not_obeyed`: as of `Crawl`."""
+    def __init__(self, urls: Urls, output: Output, crawl: Crawl) -> None:
         self._urls = urls
         self._output = output
-        self._not_obeyed = not_obeyed
+        self._crawl = crawl
         self._waiting: deque[Finding | LookedUp | str] = deque()
         self._looking_up: set[Origin | None] = set()
         self._requests: defaultdict[Request, list[RobotsTxtRequest]] = defaultdict(list)
@@ -83,10 +80,6 @@ class Lookup:
     async def run(self, crawler: Crawler) -> None:
         """Raises ValueError if the project has switched the middleware off."""
         self._gate = RepMiddleware.of(crawler).gate
-        self._settings = settings = RepSettings.read(crawler.settings)
-        tokens = self._gate.user_agent.product_tokens
-        purposes = self._gate.purposes or Purposes()
-        self._crawl = Crawl(tokens, settings.status_policy, settings.crawl_delay_max, purposes, self._not_obeyed)
         crawler.signals.connect(self._robots_response, signal=robots_response)
         showing = create_looping_call(self._show_waiting)
         showing.start(SHOW_EVERY, now=False)

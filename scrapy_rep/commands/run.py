@@ -70,21 +70,21 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
     crawl_settings = settings.copy()
     if model is not None:
         model.update_settings(crawl_settings)
-    not_obeyed = _not_obeyed(crawl_settings)
+    crawl = _crawl_of(crawl_settings, model)
     urls = Urls(given, opts.input)
     kind_of_output = Output if opts.diff is None else DiffOutput
     output = kind_of_output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None or opts.all)
-    then = judged_again(opts, urls, output, _crawl_by_archive(opts, crawl_settings, model)) if opts.archive else 0
+    then = judged_again(opts, urls, output, _as_asked(crawl, opts)) if opts.archive else 0
     if opts.now:
         urls, output = Urls(urls_of(opts.recheck)), RecheckOutput("now", as_objects=opts.json)
     elif opts.archive:
         return then
     if is_offline(opts):
-        _judge_by_files(opts, urls, output, _crawl_by_file(crawl_settings, model, not_obeyed), crawl_settings)
+        _judge_by_files(opts, urls, output, crawl, crawl_settings)
     else:
         # Also if `-s` says otherwise: without it there is no middleware to ask.
         settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
-        _crawl(process, command_spider(model), _lookup(opts, urls, output, not_obeyed))
+        _crawl(process, command_spider(model), _lookup(opts, urls, output, crawl))
     return max(then, output.exit_status)
 
 
@@ -95,19 +95,21 @@ def is_offline(opts: Namespace) -> bool:
     return opts.file is not None or (opts.diff is not None and not any(map(is_stored, opts.diff)))
 
 
-def _crawl_by_archive(opts: Namespace, settings: BaseSettings, model: type[Spider] | None) -> Crawl:
-    """The tokens and purposes that were asked for. Without them, those of the archive's crawl decide."""
-    tokens = UserAgent(settings, command_spider(model)()).product_tokens if model else tuple(opts.agent)
-    rep = RepSettings.read(settings)
-    purposes = Purposes(rep.purposes, refuse=True) if opts.purpose else Purposes()
-    return Crawl(tokens, rep.status_policy, purposes=purposes)
-
-
-def _crawl_by_file(settings: BaseSettings, model: type[Spider] | None, not_obeyed: str) -> Crawl:
-    rep = RepSettings.read(settings)
+def _crawl_of(settings: BaseSettings, model: type[Spider] | None) -> Crawl:
+    rep, not_obeyed = RepSettings.read(settings), _not_obeyed(settings)
     tokens = UserAgent(settings, command_spider(model)()).product_tokens
     return Crawl(
         tokens, rep.status_policy, rep.crawl_delay_max, Purposes(rep.purposes, rep.purposes_refuse), not_obeyed
+    )
+
+
+def _as_asked(crawl: Crawl, opts: Namespace) -> Crawl:
+    """The crawl for `--archive`: what is not asked for is as in the crawl that wrote the archive."""
+    return replace(
+        crawl,
+        tokens=crawl.tokens if opts.spider or opts.agent else (),
+        purposes=crawl.purposes if opts.purpose else Purposes(),
+        not_obeyed="",
     )
 
 
@@ -130,13 +132,13 @@ def _judge_by_files(opts: Namespace, urls: Urls, output: Output, crawl: Crawl, s
     output.for_each(urls, lambda url: output.write(found(url)))
 
 
-def _lookup(opts: Namespace, urls: Urls, output: Output, not_obeyed: str) -> Lookup:
+def _lookup(opts: Namespace, urls: Urls, output: Output, crawl: Crawl) -> Lookup:
     """What a crawl has to do."""
     if isinstance(output, DiffOutput):
-        return StoredDiff(urls, output, not_obeyed, opts.diff)
+        return StoredDiff(urls, output, crawl, opts.diff)
     fetching = ComparingLookup if opts.compare else Lookup
     kind = StoredLookup if opts.cached else Forgetting if opts.forget else fetching
-    return kind(urls, output, not_obeyed)
+    return kind(urls, output, crawl)
 
 
 def _model(process: Any, name: str | None) -> type[Spider] | None:
@@ -173,7 +175,7 @@ def _crawl(process: Any, spider: type[CommandSpider], lookup: Lookup) -> None:
         except ValueError as exc:
             errors.append(exc)
 
-    # What keeps a crawl from starting is told as wrong usage.
+    # Also the middleware logs why the crawl does not start. Here the command's own error says it.
     logger.addFilter(lambda record: record.levelno < logging.CRITICAL)
     crawling = process.crawl(spider, task=task)
     process.start()

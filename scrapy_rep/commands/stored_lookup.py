@@ -30,7 +30,7 @@ class StoredLookup(Lookup):
     """Why the store cannot be used."""
 
     async def run(self, crawler: Crawler) -> None:
-        settings = RepSettings.read(crawler.settings)
+        self._settings = settings = RepSettings.read(crawler.settings)
         self._where = without_password(settings.storage)
         self._memory, self._storage = memory_and_store(crawler, settings)
         if self._storage is None:

@@ -33,7 +33,7 @@ class CrawlLog:
     def __init__(self, crawler: Crawler, settings: RepSettings, _gate: Gate) -> None:
         self._log = logger_of(crawler)
         self._stats = crawler.stats
-        self._shadow = settings.shadow
+        self._is_dry_run = settings.shadow
         self._has_report = settings.report is not None
         self._known: LocalCache[Origin, tuple[OriginKind, str, str]] = LocalCache(limit=settings.memory_origins)
         # By kind and cause; each origin counts as what it came to last.
@@ -74,7 +74,7 @@ class CrawlLog:
         self._refused[REFUSED_BY[verdict.reason]] += 1
 
     def _closed(self) -> None:
-        refused = "would have been refused (REP_SHADOW)" if self._shadow else "refused"
+        refused = "would have been refused but for the dry run (REP_SHADOW)" if self._is_dry_run else "refused"
         reasons = [f"{self._refused[by]:,} by {by}" for by in dict.fromkeys(REFUSED_BY.values()) if self._refused[by]]
         where = "run `scrapy robots URL`" if self._has_report else "run `scrapy robots URL` or set REP_REPORT"
         still_waiting = self._stats.get_value("rep/waited", 0) - self._waited

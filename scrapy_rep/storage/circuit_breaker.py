@@ -12,10 +12,9 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
+from scrapy_rep.log import Logger
 from scrapy_rep.storage.base import Storage
 from scrapy_rep.text import printable
-
-logger = logging.getLogger("scrapy_rep")
 
 T = TypeVar("T")
 
@@ -27,10 +26,11 @@ BACKOFF_MAX = 60.0  # seconds
 class CircuitBreaker:
     """A store's methods, which return a default instead of raising. `count` adds 1 to a stat; `clock` gives seconds."""
 
-    def __init__(self, storage: Storage, count: Callable[[str], None], clock: Callable[[], float]) -> None:
+    def __init__(self, storage: Storage, count: Callable[[str], None], clock: Callable[[], float], log: Logger) -> None:
         self._storage = storage
         self._count = count
         self._clock = clock
+        self._log = log
         self._calls: set[_Call[Any]] = set()
         self._failures = 0
         self._down_until = -math.inf
@@ -121,7 +121,7 @@ class CircuitBreaker:
 
     def _succeeded(self) -> None:
         if self._failures:
-            logger.info("REP_STORAGE: the store can be used again")
+            self._log.info("REP_STORAGE: the store can be used again")
         self._failures, self._down_until = 0, -math.inf
 
     def _give_up(self) -> None:
@@ -138,7 +138,7 @@ class CircuitBreaker:
             call.end(_SkippedError())
 
     def _warn(self, message: str, *args: object) -> None:
-        logger.log(logging.DEBUG if self._warned else logging.WARNING, message, *args)
+        self._log.log(logging.DEBUG if self._warned else logging.WARNING, message, *args)
         self._warned = True
 
 

@@ -6,7 +6,6 @@ its origin's robots.txt is known and the engine takes it, or until the crawl clo
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -19,14 +18,13 @@ from scrapy.crawler import Crawler
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
+from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals import scheduler_queues
 from scrapy_rep.scrapy_internals.download_places import DownloadPlaces
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, look_for_requests, scheduler_of
 from scrapy_rep.waiting.keeper import KILLED_LOSES, Keeper
 from scrapy_rep.waiting.waiting_log import Wait
-
-logger = logging.getLogger("scrapy_rep")
 
 MAX_SECONDS = 0.005  # for one call of the engine's, while all requests that the queue hands out have to wait
 MAX_READY = 100  # origins with requests that may go on, before no more are taken out of the queue
@@ -56,6 +54,7 @@ class SchedulerDoor:
         `on_released` gets each request that goes on, and the seconds for which it waited. `clock`: monotonic.
         """
         self._crawler = crawler
+        self._log = logger_of(crawler)
         self._max_waiting = max_waiting
         self._origin_to_await = origin_to_await
         self._has_room = has_room
@@ -79,7 +78,7 @@ class SchedulerDoor:
             return
         scheduler: Any = scheduler_of(self._crawler)
         if _is_of(scheduler, "apify.scrapy.scheduler", "ApifyScheduler"):
-            logger.warning(
+            self._log.warning(
                 "REP_WAITING_MAX counts as 0 with Apify's scheduler, which takes requests that are not in the"
                 " downloader for done: requests that wait for a robots.txt count against CONCURRENT_REQUESTS"
             )
@@ -94,7 +93,7 @@ class SchedulerDoor:
             scheduler.close = self._close
             self._scheduler, self._is_open = scheduler, True
         except AttributeError as exc:
-            logger.warning(
+            self._log.warning(
                 "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl: the scheduler's"
                 " methods cannot be replaced (%s)",
                 exc,
@@ -105,7 +104,7 @@ class SchedulerDoor:
         if self._keeper is not None:
             self._left_over.extend(self._keeper.left_over())
         if self._left_over:
-            logger.info("Requests that waited for a robots.txt when this job was killed: %d", len(self._left_over))
+            self._log.info("Requests that waited for a robots.txt when this job was killed: %d", len(self._left_over))
 
     def never_saw(self, request: Request) -> bool:
         """Whether the request came to the downloader by another way, so that no limit of the engine's is about it."""
@@ -235,7 +234,7 @@ class SchedulerDoor:
     def _failed(self, failure: Failure, origin: Origin) -> None:
         # The crawl closes, and `_close` puts the requests back.
         if not isinstance(failure.value, CrawlClosingError):
-            logger.error("Internal error while waiting for %s", origin.robots_url, exc_info=failure.value)
+            self._log.error("Internal error while waiting for %s", origin.robots_url, exc_info=failure.value)
 
     def _forget(self, request: Request) -> None:
         if self._keeper is not None:
@@ -256,7 +255,7 @@ class SchedulerDoor:
                 error = error or exc
             seconds_failing += self._clock() - began
         if len(put_back) < len(requests):
-            logger.error(
+            self._log.error(
                 "The scheduler has not taken back %d of %d requests that waited for a robots.txt; its first error: %r",
                 len(requests) - len(put_back),
                 len(requests),
@@ -293,7 +292,7 @@ def _keeper(crawler: Crawler, scheduler: Any) -> Keeper | None:
 
             return KeptInJobdir(crawler)
     except Exception as exc:  # noqa: BLE001 - a queue class of the user's own, or a file that cannot be made
-        logger.warning(KILLED_LOSES, exc)
+        logger_of(crawler).warning(KILLED_LOSES, exc)
     return None
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from scrapy import Request
+from scrapy.crawler import Crawler
 
-logger = logging.getLogger("scrapy_rep")
+from scrapy_rep.log import logger_of
 
 KILLED_LOSES = "If this crawler is killed, requests that wait for a robots.txt are lost: %s"
 
@@ -18,6 +18,9 @@ class Keeper(ABC):
     """Holds a copy of each request that has left its queue and waits. If it fails, nothing but this safety is lost."""
 
     _has_warned = False
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._log = logger_of(crawler)
 
     @abstractmethod
     def keep(self, request: Request) -> None:
@@ -42,4 +45,4 @@ class Keeper(ABC):
         except Exception as exc:  # noqa: BLE001 - of a database, or of what writes a request
             if not self._has_warned:
                 self._has_warned = True
-                logger.warning(KILLED_LOSES, exc)
+                self._log.warning(KILLED_LOSES, exc)

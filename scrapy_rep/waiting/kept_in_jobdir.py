@@ -6,7 +6,6 @@ the job takes the requests that waited from this file.
 
 from __future__ import annotations
 
-import logging
 import pickle
 import sqlite3
 from pathlib import Path
@@ -18,14 +17,13 @@ from scrapy.utils.request import request_from_dict
 
 from scrapy_rep.waiting.keeper import Keeper
 
-logger = logging.getLogger("scrapy_rep")
-
 FILE = "requests.waiting"
 
 
 class KeptInJobdir(Keeper):
     def __init__(self, crawler: Crawler) -> None:
         """Raises sqlite3.Error."""
+        super().__init__(crawler)
         self._path = Path(job_dir(crawler.settings) or "", FILE)
         self._spider = crawler.spider
         self._rows: dict[Request, int] = {}
@@ -67,6 +65,6 @@ class KeptInJobdir(Keeper):
     def _decoded(self, copy: bytes) -> Request | None:
         try:
             return request_from_dict(pickle.loads(copy), spider=self._spider)  # noqa: S301 - as Scrapy reads its queue
-        except Exception:
-            logger.exception("A request that waited for a robots.txt when its crawl was killed cannot be read")
+        except Exception:  # noqa: BLE001 - it is logged
+            self._log.exception("A request that waited for a robots.txt when its crawl was killed cannot be read")
             return None

@@ -7,7 +7,6 @@ the time until which it counts as alive. The others put a dead one's requests ba
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from itertools import count
 from time import monotonic
@@ -23,8 +22,6 @@ from scrapy.utils.request import request_from_dict
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.waiting.keeper import Keeper
 
-logger = logging.getLogger("scrapy_rep")
-
 ALIVE = 10  # seconds from a sign of life, after which a crawler is late
 PULSE = 2.0  # seconds between two signs of life
 
@@ -32,6 +29,7 @@ PULSE = 2.0  # seconds between two signs of life
 class KeptInRedis(Keeper):
     def __init__(self, crawler: Crawler, scheduler: Any) -> None:
         """`scheduler`: open, and scrapy-redis's. Raises AttributeError if its queue is of another kind."""
+        super().__init__(crawler)
         self._crawler = crawler
         self._queue = scheduler.queue
         self._redis = scheduler.queue.server
@@ -114,7 +112,7 @@ class KeptInRedis(Keeper):
             number += len(copies)
         self._redis.delete(f"{self._keepers}:taking-over")
         if number:  # else another crawler was faster
-            logger.warning(
+            self._log.warning(
                 "Requests that waited for a robots.txt in crawlers that are gone, back in the queue: %d", number
             )
         look_for_requests(self._crawler)
@@ -152,6 +150,6 @@ class KeptInRedis(Keeper):
     def _decoded(self, copy: Any) -> Request | None:
         try:
             return request_from_dict(self._queue.serializer.loads(copy), spider=self._queue.spider)
-        except Exception:
-            logger.exception("A request that waited for a robots.txt in another crawler cannot be read")
+        except Exception:  # noqa: BLE001 - it is logged
+            self._log.exception("A request that waited for a robots.txt in another crawler cannot be read")
             return None

@@ -46,7 +46,7 @@ async def test_shadow_mode_says_what_would_be_refused_and_why(web: Web) -> None:
     (warning,) = result.messages()
     assert warning.startswith("Dry run (REP_SHADOW): what robots.txt forbids")
     summary = result.messages(logging.INFO, "scrapy_rep")[-1]
-    assert "1 request would have been refused (REP_SHADOW), 1 by rules; " in summary
+    assert "1 request would have been refused but for the dry run (REP_SHADOW), 1 by rules; " in summary
     assert result.stats["finish_reason"] == "finished", "nothing was denied"
 
 

@@ -56,15 +56,23 @@ class SimulatedCrawl:
         for _receiver, result in self.crawler.signals.send_catch_log(signal, **arguments):
             assert result is None, "a receiver failed"
 
-    def robots(self, origin: str | Origin, answer: str = "HTTP 200", body: bytes | None = None) -> None:
-        """The origin's robots.txt was fetched: with that body, or it is unreachable."""
+    def robots(
+        self,
+        origin: str | Origin,
+        answer: str = "HTTP 200",
+        body: bytes | None = None,
+        access: AccessResult = AccessResult.UNREACHABLE,
+        **more: Any,
+    ) -> None:
+        """The origin's robots.txt was fetched: with that body, or without one. `more`: of the OriginInfo."""
         known = parsed(body) if body is not None else None
-        access = AccessResult.UNREACHABLE if known is None else AccessResult.SUCCESS
-        basis = Basis.NOTHING_ALLOWED if known is None else Basis.STORED
+        access = access if known is None else AccessResult.SUCCESS
+        is_unreachable = access is AccessResult.UNREACHABLE
+        basis = Basis.NOTHING_ALLOWED if is_unreachable else Basis.STORED
         found = Origin.of(origin) if isinstance(origin, str) else origin
         assert found is not None
-        since = self.time.now if known is None else None
-        info = OriginInfo(found.robots_url, access, answer, basis, known, None, 0.0, since, "")
+        since = self.time.now if is_unreachable else None
+        info = OriginInfo(found.robots_url, access, answer, basis, known, None, 0.0, since, "", **more)
         self.send(robots_fetched, origin=found, info=info, request=Request(f"{origin}/"))
 
     def page(self, url: str, body: bytes = RULES, answer: str = "HTTP 200") -> None:

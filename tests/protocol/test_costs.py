@@ -14,7 +14,7 @@ from asking import ORIGIN, TOKEN, parse
 from counting import lines_run
 from generated import bodies_and_questions
 
-from scrapy_rep.protocol.robotstxt import comparison_cost, match_by_index, match_by_trying
+from scrapy_rep.protocol.robotstxt import comparison_cost, match_by_index
 from scrapy_rep.protocol.robotstxt.comparison_cost import MAX_TARGET
 from scrapy_rep.protocol.robotstxt.parser import MAX_READY_COPIES, RobotsTxt
 from scrapy_rep.protocol.robotstxt.preferences import MAX_READ
@@ -173,8 +173,7 @@ def test_a_url_of_any_length_is_compared_with_few_rules() -> None:
 def test_what_is_within_the_bounds_is_exact_whatever_was_asked_before(
     bound: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (comparison_cost, match_by_trying):
-        monkeypatch.setattr(module, "MAX_COMPARED", bound)
+    monkeypatch.setattr(comparison_cost, "MAX_COMPARED", bound)
     for name, few in (("FEW_OTHERS", 2), ("FEW_PREFIXES", 2)):
         monkeypatch.setattr(match_by_index, name, few)
     reasons = set()

@@ -10,6 +10,7 @@ from typing import Any
 from reports import RULES, SimulatedCrawl
 
 from scrapy_rep.extensions.report import collector
+from scrapy_rep.protocol.foreign_text import MAX_RULE, MAX_TEXT
 
 DOCS = (Path(__file__).parents[2] / "docs" / "report.md").read_text("utf-8")
 
@@ -28,7 +29,7 @@ def test_every_field_is_documented_in_its_order(tmp_path: Path) -> None:
     crawl.page("https://a.example/private")
     lines: dict[str, Mapping[str, Any]] = {line["type"]: line for line in crawl.lines()}
     lines |= {"waited": lines["crawl"]["waited"], "outages": lines["origin"]["outages"][0]}
-    lines |= {"usage": lines["crawl"]["usage"][0]}
+    lines |= {"usage": lines["crawl"]["usage"][0], "kinds": lines["crawl"]["kinds"][0]}
     lines |= {"examples": lines["refused"]["examples"][0]}
     assert {name: documented(name) for name in lines} == {name: list(line) for name, line in lines.items()}
 
@@ -36,6 +37,6 @@ def test_every_field_is_documented_in_its_order(tmp_path: Path) -> None:
 def test_the_bounds_are_those_of_the_code() -> None:
     words = " ".join(DOCS.split())
     assert f"lists the {collector.MAX_ORIGINS:,} origins and the {collector.MAX_RULES:,} rules" in words
-    assert f"cut at {collector.MAX_TEXT} characters, rules at {collector.MAX_RULE_TEXT};" in words
+    assert f"cut at {MAX_TEXT} characters, rules at {MAX_RULE};" in words
     assert f"counted up to {collector.MAX_RULE_ORIGINS}" in words
     assert (collector.MAX_OUTAGES, collector.MAX_EXAMPLES) == (5, 3), "said in words"

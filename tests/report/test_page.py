@@ -16,6 +16,7 @@ from reports import HOSTILE, RULES, SimulatedCrawl, broad_crawl, hostile_crawl
 from web import Web, answer
 
 from scrapy_rep.extensions.report.html import FORMS, fill, page
+from scrapy_rep.origin_info import OriginKind
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.text import printable
 
@@ -182,6 +183,40 @@ def test_what_is_not_listed_is_counted(tmp_path: Path, monkeypatch: pytest.Monke
     assert "Not listed: 60 origins" in words
 
 
+def test_what_each_origin_came_to_with_the_cause(tmp_path: Path) -> None:
+    crawl = SimulatedCrawl(tmp_path / "report.html")
+    crawl.robots("https://a.example", body=RULES)
+    crawl.robots("https://b.example", body=b"# nothing\n")
+    crawl.robots("https://c.example", answer="HTTP 503")
+    crawl.robots("https://d.example", answer="HTTP 403, a challenge by Cloudflare", status=403, sign="Cloudflare")
+    unavailable = AccessResult.UNAVAILABLE
+    crawl.robots("https://e.example", answer="HTTP 404", access=unavailable, status=404)
+    crawl.robots("https://f.example", answer="HTTP 404", access=unavailable, status=404)
+    crawl.robots("https://g.example", answer="HTTP 200, a page of HTML", access=unavailable, status=200, sign="markup")
+    crawl.robots("https://h.example", answer="HTTP 403", access=AccessResult.RESTRICTED, status=403)
+    html = page(crawl.lines())
+    words = Reader(html).words()
+    assert (
+        "with rules its rules were obeyed 1"
+        " without rules HTTP 404 everything was allowed 2"
+        " without rules a file without rules everything was allowed 1"
+        " without rules a page of HTML everything was allowed 1"
+        " restricted HTTP 403 nothing was allowed, by REP_STATUS_POLICY 1"
+        " challenged Cloudflare nothing was allowed: the site wants proof that a browser asks 1"
+        " unreachable nothing was allowed 1"
+    ) in words
+    kinds, _, others = html.partition('<section id="refused"')
+    assert (kinds.count('class="key with-rules"'), others.count('class="key with-rules"')) == (1, 1), "the only green"
+
+
+def test_a_rule_of_more_origins_than_are_counted(tmp_path: Path) -> None:
+    crawl = SimulatedCrawl(tmp_path / "report.html")
+    for number in range(101):
+        assert "100+" not in Reader(page(crawl.lines())).words()
+        crawl.page(f"https://{number}.example/private")
+    assert "Disallow: /private 101 100.0% 100+ https:" in Reader(page(crawl.lines())).words()
+
+
 # For those who do not see it.
 
 
@@ -204,25 +239,25 @@ def test_rows_are_as_long_as_their_head(hostile: Path) -> None:
 
 def test_a_colour_means_one_thing() -> None:
     light, dark = (
-        dict(re.findall(r"--(\w+): (#\w+)", block)) for block in re.findall(r":root \{(.*?)\}", TEMPLATE, re.DOTALL)
+        dict(re.findall(r"--([\w-]+): (#\w+)", block)) for block in re.findall(r":root \{(.*?)\}", TEMPLATE, re.DOTALL)
     )
     assert set(light) == set(dark)
     for colours in (light, dark):
         assert len(set(colours.values())) == len(colours)
-    results = {result.value for result in AccessResult if result is not AccessResult.REDIRECT}
-    assert results | {"refused", "waited"} <= set(light)
-    for name in results | {"refused", "waited"}:
+    kinds = {FORMS["class"](kind.value) for kind in OriginKind}
+    assert kinds | {"refused", "waited"} <= set(light)
+    for name in kinds | {"refused", "waited"}:
         assert f".{name} {{ --colour: var(--{name}); }}" in TEMPLATE
 
 
 @pytest.mark.parametrize("colours", [0, 1], ids=["light", "dark"])
 def test_text_has_contrast(colours: int) -> None:
     block = re.findall(r":root \{(.*?)\}", TEMPLATE, re.DOTALL)[colours]
-    colour = dict(re.findall(r"--(\w+): (#\w+)", block))
+    colour = dict(re.findall(r"--([\w-]+): (#\w+)", block))
     for text in ("text", "dim", "link"):
         for ground in ("ground", "raised"):
             assert contrast(colour[text], colour[ground]) >= 4.5, "WCAG 2.2, 1.4.3"
-    for drawn in ("success", "unavailable", "restricted", "unreachable", "refused", "waited"):
+    for drawn in (*(FORMS["class"](kind.value) for kind in OriginKind), "refused", "waited"):
         assert contrast(colour[drawn], colour["ground"]) >= 3, "WCAG 2.2, 1.4.11"
 
 
@@ -282,7 +317,7 @@ def test_filling_in(template: str, values: dict[str, Any], filled: str) -> None:
     ],
 )
 def test_forms(form: str, value: Any, text: str) -> None:
-    assert FORMS[form](value) == text
+    assert FORMS[form](value).replace("&nbsp;", " ") == text
 
 
 def test_an_outage_from_before_the_crawl_begins_with_it(tmp_path: Path) -> None:
@@ -293,7 +328,7 @@ def test_an_outage_from_before_the_crawl_begins_with_it(tmp_path: Path) -> None:
     crawl.robots("https://a.example", body=RULES)
     crawl.time.now += 10
     html = page(crawl.lines())
-    assert "\N{MINUS SIGN}1 min 30 s" in Reader(html).text
+    assert "\N{MINUS SIGN}1 min 30 s" in Reader(html).words()
     assert "--start:0.0;--number:10.0" in html
 
 

@@ -26,7 +26,7 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
 )
 SCHEMES = {"dark": 0, "light": 1}  # Chromium's numbers for them
-PHONE, DESKTOP = 390, 1280
+PHONE, TABLET, SMALL, DESKTOP = 390, 970, 1100, 1280
 
 # Words that do not stand on one line. What is longer than any word may break, and each at these characters.
 BROKEN_WORDS = r"""
@@ -71,7 +71,7 @@ def dumped(path: Path, scheme: str) -> str:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("width", [PHONE, DESKTOP])
+@pytest.mark.parametrize("width", [PHONE, TABLET, SMALL, DESKTOP])
 @pytest.mark.parametrize("kind", [hostile_crawl, lambda path: broad_crawl(path, 60)], ids=["hostile", "ordinary"])
 def test_it_is_laid_out(tmp_path: Path, width: int, scheme: str, kind: Any) -> None:
     path = tmp_path / "report.html"
@@ -101,7 +101,7 @@ def test_it_is_laid_out(tmp_path: Path, width: int, scheme: str, kind: Any) -> N
 
 VISIBLE = """
 const table = document.querySelector("#origins table"), search = document.querySelector("#origins input");
-const visible = () => [...table.tBodies[0].rows].filter((row) => !row.hidden);
+const visible = () => [...table.tBodies[0].rows].filter((row) => row.getClientRects().length);
 const column = (number) => visible().map((row) => row.cells[number].textContent);
 const head = (name) => [...table.querySelectorAll("th button")].find((button) => button.textContent === name);
 const type = (text) => { search.value = text; search.oninput(); };
@@ -133,21 +133,22 @@ def test_sorting(broad: Path) -> None:
     most, fewest, longest, origins, answers = (column for _, _, column in told)
     assert most == sorted(most, key=int, reverse=True)
     assert (set(most), fewest[0], fewest[-1]) == ({"3"}, "0", "1")
-    seconds = [float(text.removesuffix(" s")) for text in longest]
+    seconds = [float(text.removesuffix("\N{NO-BREAK SPACE}s")) for text in longest]
     assert seconds == sorted(seconds, reverse=True), "as numbers"
     assert seconds[0] == 0.39
     assert origins[:3] == [f"https://www.site{number}.example" for number in (0, 1, 10)]
     assert answers == sorted(answers)
 
 
-def test_search_and_what_is_shown(broad: Path) -> None:
+@pytest.mark.parametrize("width", [400, DESKTOP])
+def test_search_and_what_is_shown(broad: Path, width: int) -> None:
     told = in_chromium(
         broad,
         VISIBLE
         + """const found = () => document.querySelector("#origins output").textContent;
         const more = document.querySelector("#origins .action");
         const told = { first: visible().length, more: more.textContent };
-        type("SITE29 success");
+        type("SITE29 rules");
         told.site29 = column(0).sort();
         told.found = found();
         type("no such origin");
@@ -160,6 +161,7 @@ def test_search_and_what_is_shown(broad: Path) -> None:
         type("unreachable");
         told.unreachable = visible().length;
         return told;""",
+        width=width,
     )
     names = [29, *range(291, 300)]
     assert told == {
@@ -173,6 +175,40 @@ def test_search_and_what_is_shown(broad: Path) -> None:
         "nothing_more": True,
         "unreachable": 15,
     }
+
+
+@pytest.mark.parametrize("width", [400, DESKTOP])
+def test_outages_can_be_searched_and_sorted(broad: Path, width: int) -> None:
+    told = in_chromium(
+        broad,
+        VISIBLE.replace("#origins", "#outages")
+        + """const told = { first: visible().length };
+        type("site28");
+        told.found = column(0);
+        type("not over");
+        told.lasting = visible().length;
+        type("");
+        head("Lasted").click();
+        told.longest = column(3)[0].replace("\\u00a0", " ");
+        head("Origin").click();
+        told.by_name = column(0).slice(0, 2);
+        return told;""",
+        width=width,
+    )
+    assert told == {
+        "first": 30,
+        "found": ["https://www.site280.example"],
+        "lasting": 15,
+        "longest": "2 min",
+        "by_name": ["https://www.site0.example", "https://www.site10.example"],
+    }
+
+
+def test_a_large_report_on_a_phone_is_folded(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    broad_crawl(path, 2_000).close()
+    height = in_chromium(path, "return document.documentElement.scrollHeight;", width=400)
+    assert height < 40_000, "2,000 origins would take 350,000"
 
 
 def test_the_saved_data_are_the_json_lines(broad: Path) -> None:

@@ -17,7 +17,8 @@ from scrapy.crawler import Crawler
 from web import Web, answer
 
 from scrapy_rep.extensions.report import collector
-from scrapy_rep.extensions.report.collector import MAX_RULE_TEXT, MAX_TEXT, Waits
+from scrapy_rep.extensions.report.collector import Waits
+from scrapy_rep.protocol.foreign_text import MAX_RULE, MAX_TEXT
 from scrapy_rep.protocol.origin import parsed_origin
 from scrapy_rep.storage.memory import MemoryStorage
 
@@ -32,7 +33,11 @@ async def test_what_it_tells(web: Web, tmp_path: Path) -> None:
     (of_crawl,) = told["crawl"]
     assert (of_crawl["spider"], of_crawl["finish_reason"], of_crawl["shadow"]) == ("crawl", "finished", False)
     assert (of_crawl["origins"], of_crawl["origins_not_listed"]) == (3, 0)
-    assert of_crawl["access"] == {"success": 1, "unavailable": 1, "unreachable": 1}
+    assert of_crawl["kinds"] == [
+        {"kind": "with rules", "cause": "", "origins": 1},
+        {"kind": "without rules", "cause": "HTTP 404", "origins": 1},
+        {"kind": "unreachable", "cause": "", "origins": 1},
+    ]
     assert (of_crawl["requests"], of_crawl["fetched"], of_crawl["refused"]) == (5, 2, 3)
     assert of_crawl["refused_by"] == {"rule": 2, "unreachable": 1}
     assert of_crawl["waited"]["requests"] == sum(wait["count"] for wait in of_crawl["waited"]["classes"]) == 5
@@ -49,6 +54,7 @@ async def test_what_it_tells(web: Web, tmp_path: Path) -> None:
         "pages": 2,
         "share": 0.4,
         "origins": 1,
+        "more_origins": False,
     }
     assert (by_outage["reason"], by_outage["text"]) == ("unreachable", "robots.txt is unreachable: HTTP 503")
     by_origin = {origin["origin"]: origin for origin in told["origin"]}
@@ -56,7 +62,10 @@ async def test_what_it_tells(web: Web, tmp_path: Path) -> None:
     assert (of_site["robots_url"], of_site["crawl_delay"]) == (site.robots_url, 2)
     assert (of_site["fetched"], of_site["refused"], of_site["waited"]) == (1, 2, 3)
     assert 0 < of_site["waited_median"] <= of_site["waited_longest"] < 5
-    assert (by_origin[gone.origin]["access"], by_origin[gone.origin]["answer"]) == ("unavailable", "HTTP 404")
+    of_gone = by_origin[gone.origin]
+    assert [of_gone[key] for key in ("kind", "cause", "access", "answer")] == [
+        *("without rules", "HTTP 404", "unavailable", "HTTP 404")
+    ]
     (outage,) = by_origin[down.origin]["outages"]
     assert (outage["reason"], outage["ended"]) == ("HTTP 503", None)
     assert f"REP_REPORT: written to {path}" in result.messages(0)
@@ -130,7 +139,7 @@ async def test_an_outage_and_how_it_ended(web: Web, tmp_path: Path) -> None:
     ((origin,), (of_crawl,)) = (lines_of(path)[kind] for kind in ("origin", "crawl"))
     (outage,) = origin["outages"]
     assert outage["ended"] - outage["began"] == 15, "asked again after 5 s, and after 10 s more"
-    assert outage["ended_in"] == "success"
+    assert outage["ended_in"] == "with rules"
     assert (origin["waited"], origin["outage_seconds"]) == (2, 15)
     assert (of_crawl["outages"], of_crawl["outages_not_over"]) == (1, 0)
     assert of_crawl["ended"] - of_crawl["began"] == 15
@@ -148,7 +157,7 @@ def test_of_many_outages_the_first_ones_and_the_last(tmp_path: Path) -> None:
     assert [outage["reason"] for outage in origin["outages"]] == [f"HTTP 50{number}" for number in (0, 1, 2, 3, 8)]
     assert origin["outage_seconds"] == 5
     assert (of_crawl["outages"], of_crawl["outages_not_over"]) == (9, 1)
-    assert of_crawl["access"] == {"unreachable": 1}
+    assert of_crawl["kinds"] == [{"kind": "unreachable", "cause": "", "origins": 1}]
 
 
 @ensureDeferred
@@ -292,7 +301,10 @@ def test_a_crawl_of_many_origins_takes_no_more_memory_than_one_of_few(
     assert octets[1] < 1.1 * octets[0]
     of_crawl, *others = crawl.lines()
     assert (of_crawl["origins"], of_crawl["origins_not_listed"]) == (2_000, 1_950)
-    assert of_crawl["access"] == {"success": 1_900, "unreachable": 100}
+    assert of_crawl["kinds"] == [
+        {"kind": "with rules", "cause": "", "origins": 1_900},
+        {"kind": "unreachable", "cause": "", "origins": 100},
+    ]
     assert of_crawl["refused_by"] == {"rule": 400, "unreachable": 200}
     assert (of_crawl["outages"], of_crawl["outages_not_over"]) == (200, 100)
     assert of_crawl["waited"]["requests"] == 2_000
@@ -310,7 +322,8 @@ def test_many_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             crawl.page(f"https://a{origin}.example/{number}", body=f"user-agent: *\ndisallow: /{number}\n".encode())
     of_crawl, _origin, *refused = crawl.lines()
     assert len(refused) == 10
-    assert (refused[0]["text"], refused[0]["pages"], refused[0]["origins"]) == ("Disallow: /7", 300, 100)
+    assert (refused[0]["text"], refused[0]["pages"]) == ("Disallow: /7", 300)
+    assert (refused[0]["origins"], refused[0]["more_origins"]) == (100, True)
     assert of_crawl["refused"] == 399
     assert of_crawl["refused_not_listed"] == 399 - sum(line["pages"] for line in refused)
 
@@ -324,7 +337,7 @@ def test_what_strangers_wrote_is_cut(tmp_path: Path) -> None:
         values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
         return [text for part in values for text in texts(part)]
 
-    assert max(len(line["text"]) for line in lines if line["type"] == "refused") == MAX_RULE_TEXT
+    assert max(len(line["text"]) for line in lines if line["type"] == "refused") == MAX_RULE
     others = [text for line in lines for key, value in line.items() if key != "text" for text in texts(value)]
     assert max(map(len, others)) == MAX_TEXT
     assert any(HOSTILE in text for text in others)

@@ -20,6 +20,7 @@ from scrapy.crawler import Crawler
 from scrapy.utils.test import get_crawler
 from twisted.internet.defer import CancelledError
 
+from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse, encoded
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
@@ -27,6 +28,7 @@ from scrapy_rep.storage import Storage, circuit_breaker, forget, storage_of, sto
 from scrapy_rep.storage.memory import MemoryStorage
 
 A, B = "https://a.example", "http://b.example:8080"
+LOG = logger_of(get_crawler(Spider))
 FOR_LONG = 1_000.0  # seconds
 
 
@@ -275,7 +277,7 @@ class Hangs(OwnStorage):
 async def test_a_store_that_hangs_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(circuit_breaker, "DEADLINE", 0.05)
     counted: list[str] = []
-    store = circuit_breaker.CircuitBreaker(Hangs("own:"), counted.append, time.monotonic)
+    store = circuit_breaker.CircuitBreaker(Hangs("own:"), counted.append, time.monotonic, LOG)
     assert await store.get(A) is None
     assert await store.get(A) is None, "and is left alone"
     assert counted == ["rep/storage/error"]
@@ -289,7 +291,7 @@ class Cancelled(OwnStorage):
 @in_loop
 async def test_a_call_that_is_cancelled_is_not_the_stores_failure() -> None:
     counted: list[str] = []
-    store = circuit_breaker.CircuitBreaker(Cancelled("own:"), counted.append, time.monotonic)
+    store = circuit_breaker.CircuitBreaker(Cancelled("own:"), counted.append, time.monotonic, LOG)
     with pytest.raises(CancelledError):
         await store.get(A)
     assert counted == []
@@ -299,7 +301,7 @@ async def test_a_call_that_is_cancelled_is_not_the_stores_failure() -> None:
 async def test_a_store_that_works_again_is_used_again() -> None:
     now, storage = [0.0], OwnStorage("own:")
     counted: list[str] = []
-    store = circuit_breaker.CircuitBreaker(storage, counted.append, lambda: now[0])
+    store = circuit_breaker.CircuitBreaker(storage, counted.append, lambda: now[0], LOG)
     await store.put(A, b"x", FOR_LONG)
     working, storage.peek = storage.peek, None  # type: ignore[assignment]
     waits = []
@@ -326,11 +328,11 @@ class GivesText(OwnStorage):
 @in_loop
 async def test_a_store_that_gives_text_is_one_that_fails() -> None:
     counted: list[str] = []
-    store = circuit_breaker.CircuitBreaker(GivesText("own:"), counted.append, time.monotonic)
+    store = circuit_breaker.CircuitBreaker(GivesText("own:"), counted.append, time.monotonic, LOG)
     await store.put(A, b"x", FOR_LONG)
     assert await store.get(A) is None
     assert counted == ["rep/storage/error"]
-    store = circuit_breaker.CircuitBreaker(GivesText("own:"), counted.append, time.monotonic)
+    store = circuit_breaker.CircuitBreaker(GivesText("own:"), counted.append, time.monotonic, LOG)
     await store.put(A, b"x", FOR_LONG)
     assert await store.get_or_lease(A, "me", 10) == (None, True)
     assert counted == ["rep/storage/error"] * 2
@@ -362,7 +364,7 @@ async def test_a_redis_key_of_another_type_is_that_keys_failure_alone(redis_serv
 
     counted: list[str] = []
     storage = storage_of(crawler_with(REP_STORAGE=redis_server.url))
-    store = circuit_breaker.CircuitBreaker(storage, counted.append, time.monotonic)
+    store = circuit_breaker.CircuitBreaker(storage, counted.append, time.monotonic, LOG)
     with Redis.from_url(redis_server.url) as redis:
         for kind in ("entry", "lease"):
             redis.rpush(f"scrapy-rep:1:{kind}:{A}", "somebody else's")

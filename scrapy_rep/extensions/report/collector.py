@@ -24,8 +24,9 @@ from scrapy_rep.extensions.usage_preferences import META_KEY as USAGE_KEY
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
-from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.origin_info import OriginInfo, OriginKind
 from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.preferences import PREFERENCE_WORDS
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
@@ -39,8 +40,6 @@ MAX_RULES = 500
 MAX_RULE_ORIGINS = 100  # are counted for one rule
 MAX_EXAMPLES = 3  # of one rule
 MAX_OUTAGES = 5  # of one origin
-MAX_TEXT = 200  # characters of what strangers wrote
-MAX_RULE_TEXT = 500
 WAITS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0)  # seconds: the upper ends of the distribution's classes
 
 
@@ -78,7 +77,7 @@ class Waits:
 
 
 @dataclass(slots=True)
-class Outage:
+class OutageSeen:
     """A time in which an origin's robots.txt was unreachable. Times are seconds since the epoch."""
 
     began: float
@@ -86,13 +85,16 @@ class Outage:
     ended: float | None = None
     """None while it lasts."""
     ended_in: str | None = None
-    """The access result of the first answer after it."""
+    """What the first answer after it came to: an OriginKind's value."""
 
 
 @dataclass(slots=True)
 class OriginSeen:
     """What happened at one origin."""
 
+    kind: str = ""
+    """An OriginKind's value."""
+    cause: str = ""
     access: str = ""
     answer: str = ""
     fetched: int = 0
@@ -102,7 +104,7 @@ class OriginSeen:
     crawl_delay: float = 0.0
     preferences: set[tuple[str, str]] = field(default_factory=set)
     """Purpose and preference, of its pages."""
-    outages: list[Outage] = field(default_factory=list)
+    outages: list[OutageSeen] = field(default_factory=list)
     """Of more than MAX_OUTAGES, the first ones and the last."""
 
     @property
@@ -111,7 +113,7 @@ class OriginSeen:
         return self.refused + 10 * len(self.outages) + self.waits.longest + self.crawl_delay + self.fetched / 10
 
     @property
-    def open_outage(self) -> Outage | None:
+    def open_outage(self) -> OutageSeen | None:
         return self.outages[-1] if self.outages and self.outages[-1].ended is None else None
 
 
@@ -137,7 +139,8 @@ class Report:
         self._began = gate.now()
         self._path = output_path("REP_REPORT", str(settings.report), crawler, self._began)
         self._fetched = self._outages = self._open_outages = 0
-        self._access: Counter[str] = Counter()
+        # By kind and cause.
+        self._known: Counter[tuple[str, str]] = Counter()
         self._refused: Counter[str] = Counter()
         # By purpose and preference.
         self._pages_stated: Counter[tuple[str, str]] = Counter()
@@ -155,9 +158,10 @@ class Report:
 
     def _robots_known(self, origin: Origin, info: OriginInfo, request: Request) -> None:
         now, seen = self._gate.now(), self._origins[origin]
-        self._access[seen.access] -= 1
-        seen.access, seen.answer = info.access.value, _cut(info.answer.rstrip("."))
-        self._access[seen.access] += 1
+        self._known[seen.kind, seen.cause] -= 1
+        seen.kind, seen.cause = info.kind.value, info.cause
+        self._known[seen.kind, seen.cause] += 1
+        seen.access, seen.answer = info.access.value, shortened(info.answer.rstrip("."))
         if info.robots is not None:
             seen.crawl_delay = info.robots.crawl_delay(self._gate.product_tokens(request)) or 0.0
         outage = seen.open_outage
@@ -165,10 +169,10 @@ class Report:
             self._outages += 1
             self._open_outages += 1
             del seen.outages[MAX_OUTAGES - 1 :]
-            seen.outages.append(Outage(now if info.failing_since is None else info.failing_since, seen.answer))
+            seen.outages.append(OutageSeen(now if info.failing_since is None else info.failing_since, seen.answer))
         elif outage is not None and info.access is not AccessResult.UNREACHABLE:
             self._open_outages -= 1
-            outage.ended, outage.ended_in = now, seen.access
+            outage.ended, outage.ended_in = now, seen.kind
 
     def _request_waited(self, request: Request, seconds: float) -> None:
         self._waits.add(seconds)
@@ -184,13 +188,17 @@ class Report:
             self._count_preferences(verdict.usage or {}, seen)
         # What follows a colon in an answer may name the host, and answers are to be grouped across origins.
         answer = f"{verdict.words}: {verdict.answer.partition(':')[0]}"
-        refused = self._rules[reason, _cut(answer) if rule is None else _cut(str(rule), MAX_RULE_TEXT)]
+        refused = self._rules[reason, shortened(answer) if rule is None else shortened(str(rule), MAX_RULE)]
         refused.pages += 1
-        if len(refused.origins) < MAX_RULE_ORIGINS:
+        if len(refused.origins) <= MAX_RULE_ORIGINS:
             refused.origins.add(hash(Origin.of(request.url)))
         if len(refused.examples) < MAX_EXAMPLES:
-            url = _cut(strip_url(request.url, strip_default_port=False, strip_fragment=False))
-            example = {"url": url, "robots_url": _cut(verdict.robots_url or ""), "line": rule.line if rule else None}
+            url = shortened(strip_url(request.url, strip_default_port=False, strip_fragment=False))
+            example = {
+                "url": url,
+                "robots_url": shortened(verdict.robots_url or ""),
+                "line": rule.line if rule else None,
+            }
             if example not in refused.examples:
                 refused.examples.append(example)
 
@@ -230,7 +238,7 @@ class Report:
     def lines(self, spider: Spider, reason: str) -> Iterator[dict[str, Any]]:
         """The objects of the JSON lines (docs/report.md): `crawl`, then each `origin` and `refused`, largest first."""
         now, origins, rules = self._gate.now(), self._origins.largest(), self._rules.largest()
-        access = +self._access
+        known = +self._known
         refused = self._refused.total()
         # In a dry run the pages that would have been refused are among those fetched.
         requests = max(self._fetched, refused) if self._settings.shadow else self._fetched + refused
@@ -255,9 +263,14 @@ class Report:
                 }
                 for purpose, preference in product(self._settings.purposes, PREFERENCE_WORDS.values())
             ],
-            "origins": access.total(),
-            "origins_not_listed": access.total() - len(origins),
-            "access": dict(access.most_common()),
+            "origins": known.total(),
+            "origins_not_listed": known.total() - len(origins),
+            "kinds": [
+                {"kind": kind.value, "cause": cause, "origins": number}
+                for kind in OriginKind
+                for (of_kind, cause), number in known.most_common()
+                if of_kind == kind.value
+            ],
             "waited": {
                 "requests": self._waits.requests,
                 "median": self._waits.quantile(0.5),
@@ -271,8 +284,10 @@ class Report:
         for origin, seen in origins:
             yield {
                 "type": "origin",
-                "origin": _cut(str(origin)),
-                "robots_url": _cut(origin.robots_url),
+                "origin": shortened(str(origin)),
+                "robots_url": shortened(origin.robots_url),
+                "kind": seen.kind,
+                "cause": seen.cause,
                 "access": seen.access,
                 "answer": seen.answer,
                 "fetched": seen.fetched,
@@ -291,7 +306,8 @@ class Report:
                 "text": text,
                 "pages": rule.pages,
                 "share": rule.pages / requests,
-                "origins": len(rule.origins),
+                "origins": min(len(rule.origins), MAX_RULE_ORIGINS),
+                "more_origins": len(rule.origins) > MAX_RULE_ORIGINS,
                 "examples": rule.examples,
             }
 
@@ -314,10 +330,6 @@ class Report:
         }
 
 
-def _cut(text: str, most: int = MAX_TEXT) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
 def _shown(value: Any) -> str:
     """A setting's value as text, without the password that an address may have before its `@` or in its query."""
-    return without_password(value).partition("?")[0] if isinstance(value, str) else _cut(repr(value))
+    return without_password(value).partition("?")[0] if isinstance(value, str) else shortened(repr(value))

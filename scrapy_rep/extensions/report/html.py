@@ -56,7 +56,7 @@ def page(lines: Iterable[Line]) -> str:
             "share": crawl["refused"] / (crawl["requests"] or 1),
             "refused_title": "Pages that would have been refused" if crawl["shadow"] else "Refused pages",
             "refused_column": "Would be refused" if crawl["shadow"] else "Refused",
-            "access_lines": [{"access": name, "count": number, name: True} for name, number in crawl["access"].items()],
+            "kind_lines": [{**line, line["kind"].replace(" ", "_"): True} for line in crawl["kinds"]],
             "most_waited": max(wait["count"] for wait in crawl["waited"]["classes"]),
             "most_pages": max((line["pages"] for line in refusals), default=0),
             "origin_lines": origins,
@@ -97,13 +97,13 @@ def _text(value: object) -> str:
 
 
 def _seconds(number: float) -> str:
-    """`0.2 s`, `3 min 5 s`, `2 h`."""
+    """`0.2 s`, `3 min 5 s`, `2 h`. No line ends between a number and its unit."""
     if round(number) < 60:
-        return f"{number:.2g} s" if number >= 0.01 or not number else "&lt; 0.01 s"
+        return f"{number:.2g}&nbsp;s" if number >= 0.01 or not number else "&lt; 0.01&nbsp;s"
     minutes, rest = divmod(round(number), 60)
     hours, minutes = divmod(minutes, 60)
     parts = ((hours, "h"), (minutes, "min"), (0 if hours else rest, "s"))
-    return " ".join(f"{amount:,} {unit}" for amount, unit in parts if amount)
+    return " ".join(f"{amount:,}&nbsp;{unit}" for amount, unit in parts if amount)
 
 
 def _href(url: str) -> str:
@@ -123,6 +123,7 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "seconds": _seconds,
     "percent": lambda share: f"{share:.1%}" if share >= 0.001 or not share else "&lt; 0.1%",
     "time": lambda seconds: f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d %H:%M:%S}",
+    "class": lambda words: escape(words.replace(" ", "-")),
     "href": _href,
     "json": _json,
 }

@@ -1,7 +1,7 @@
 """What comparing a URL with patterns may cost at most (RFC 9309 section 3).
 
-One stranger's patterns and another's URLs can be made for each other, so that each comparison takes long. Only patterns
-with a `*` that is not at their end take longer than the octets that they share with the URL.
+Patterns and URLs can be made for each other, so that each comparison takes long. Only patterns with a `*` before their
+end can; all others are compared octet by octet, once.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections.abc import Collection, Iterable, Sequence
 # Octets of a URL times octets of the patterns with `*` that it is compared with; about 20 ms. The number of `*` alone
 # says too little: the search for one text may look at the same octets of the URL again and again.
 MAX_COMPARED = 2**26
-# Octets of a URL of which grams are taken. RFC 9110 4.1 recommends that servers take 8 000.
+# Octets of a URL that is cut into grams. RFC 9110 4.1 recommends that servers take 8 000.
 MAX_TARGET = 16_384
 
-GRAM = 4  # octets of a text by which patterns are looked up: fewer exclude less, more make a larger index
-# All that a pattern requires, in grams: every octet of it but `*`, so that few patterns are tried in vain.
+# A gram is a piece of a text. A pattern can match only if each of its grams stands somewhere in the URL.
+GRAM = 4  # octets at most: shorter pieces exclude fewer patterns, longer ones make a larger index
+# Finds a pattern's grams: `/shop/*/x$` has `/sho`, `p/` and `/x$`.
 REQUIRED = re.compile(rf"[^*]{{1,{GRAM}}}")
 
 
@@ -24,15 +25,20 @@ class TooCostlyError(Exception):
     """Comparing the URL with the rules would take too long."""
 
 
+def is_within_bound(spelling: str, octets: int) -> bool:
+    """Whether a URL's spelling may be compared with patterns of so many octets, all with a `*` before their end."""
+    return len(spelling) * octets <= MAX_COMPARED
+
+
 def octets_with_star(patterns: Iterable[str]) -> int:
-    """Octets of the patterns that have a `*` before their end; at the end it changes nothing."""
+    """Octets of those patterns that have a `*` before their end."""
     return sum([len(pattern) for pattern in patterns if "*" in pattern.rstrip("*$")])
 
 
-def is_costly(spelling: str, octets: int) -> bool:
-    """Whether it takes too long to compare a URL's spelling with patterns of so many `octets_with_star`, unless
-    `affordable` excludes some of them. Raises TooCostlyError for a spelling that is too long even for that."""
-    if len(spelling) * octets <= MAX_COMPARED:
+def must_exclude(spelling: str, octets: int) -> bool:
+    """Whether `affordable` has to exclude some of the patterns with so many `octets_with_star` before the rest is
+    compared. Raises TooCostlyError for a spelling that is too long to be cut into grams."""
+    if is_within_bound(spelling, octets):
         return False
     if len(spelling) > MAX_TARGET:
         raise TooCostlyError
@@ -40,16 +46,16 @@ def is_costly(spelling: str, octets: int) -> bool:
 
 
 def affordable(spelling: str, patterns: Collection[str]) -> Collection[str]:
-    """The patterns, different ones, or those of them that may match the spelling: all their grams stand in it.
+    """All of the patterns, each given once, if the spelling may be compared with all of them; else those whose grams
+    stand in it. Raises TooCostlyError if even these are too many.
 
-    Raises TooCostlyError if it takes too long to compare the spelling with the latter. So whether it raises does not
-    depend on other patterns, which an index may have excluded before.
+    An index may have excluded patterns by a gram before: it raises then if it would raise for all of them.
     """
-    if not is_costly(spelling, octets_with_star(patterns)):
+    if not must_exclude(spelling, octets_with_star(patterns)):
         return patterns
     grams = grams_of(f"{spelling}$")
     patterns = [pattern for pattern in patterns if grams.issuperset(REQUIRED.findall(pattern))]
-    if is_costly(spelling, octets_with_star(patterns)):
+    if not is_within_bound(spelling, octets_with_star(patterns)):
         raise TooCostlyError
     return patterns
 

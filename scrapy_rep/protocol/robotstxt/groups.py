@@ -77,7 +77,7 @@ def read_lines(octets: bytes) -> Iterator[Record | int]:
         if not line:
             continue
         if found := _RECORD.match(f"\n{line}"):
-            place = found.lastindex or 0  # never that
+            place = found.lastindex or 0  # a directive has one: never 0
             key, value = _DIRECTIVES[place - 1].key, line[found.start(place) - 1 :]
         elif ":" in line:
             key, _, value = line.partition(":")

@@ -17,7 +17,7 @@ _MEMORY_OF_RULE = 70  # bytes (measured: tests/protocol/test_costs.py)
 
 
 class LongestMatch:
-    """The rules in some lines, each known by its place among them."""
+    """The rules in a crawler's lines. A rule is known by its place: 0 is the first of them."""
 
     __slots__ = ("_any_starred", "_first", "_index", "_lines", "_octets", "_patterns", "_which_allow")
 
@@ -33,7 +33,7 @@ class LongestMatch:
         # Worked out only once a rule matches, which is seldom.
         self._lines = lines
         self._which_allow: bytes | None = None
-        # The first question, its answer, and what answers all others.
+        # The first question and its answer; what answers all other questions.
         self._first: tuple[Sequence[str], int | None] | None = None
         self._index: MatchIndex | None = None
 
@@ -53,9 +53,10 @@ class LongestMatch:
             if self._first is None:
                 found = matching_places(self._patterns, compared, self._octets, any_starred=self._any_starred)
                 self._first = compared, self._deciding(found)
-            if self._first[0] == compared:  # also when a refusal is explained
+            if self._first[0] == compared:  # asked again, for the rule behind a refusal
                 return self._first[1]
             self._index = index = MatchIndex(self._patterns, self.which_allow())
+            self._first = None
         if len(compared) == 1:
             return index.most_specific(compared[0])
         return self._deciding([place for each in compared if (place := index.most_specific(each)) is not None])

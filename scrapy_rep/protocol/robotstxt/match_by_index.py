@@ -1,4 +1,4 @@
-"""Which of many patterns decides about a URL, found by an index (RFC 9309 section 2.2.2)."""
+"""Which pattern decides about a URL, found by an index of the patterns (RFC 9309 section 2.2.2)."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ from scrapy_rep.protocol.robotstxt.comparison_cost import (
     REQUIRED,
     affordable,
     grams_of,
-    is_costly,
+    must_exclude,
     octets_with_star,
 )
 from scrapy_rep.protocol.robotstxt.patterns import matches, most_specific
 
-# Up to so many patterns it is faster to try each (measured: tests/benchmarks/speed.py, sizes).
+# Up to so many patterns of a kind, trying each is faster (measured: tests/benchmarks/speed.py, sizes).
 FEW_PREFIXES = 32
 FEW_OTHERS = 100
 
 
 class MatchIndex:
-    """One crawler's patterns, sorted; of duplicates one is left (2.2.2: MAY be deduplicated)."""
+    """One crawler's patterns: prefixes in a sorted list, all others by texts that a URL must have."""
 
     __slots__ = ("_by_prefix", "_deciding", "_others", "_prefixes", "_tree", "memory")
 
     def __init__(self, patterns: Sequence[str], allow: Sequence[int]) -> None:
         """`allow`: for each of the patterns whether its rule allows."""
         self._deciding = partial(most_specific, patterns=patterns, allow=allow)
-        # Of duplicates, the first that allows stays, else the first: it is written last.
+        # Of rules with the same pattern, the first that allows stays, else the first (2.2.2: MAY be deduplicated). A
+        # dict keeps what is written last.
         in_reverse = sorted(range(len(patterns) - 1, -1, -1), key=allow.__getitem__)
         place_of = {patterns[place]: place for place in in_reverse}
-        # Most are prefixes of URLs; so are those whose only `*` is at the end.
+        # Most patterns are prefixes of URLs, also those with `*` at their end alone.
         prefixes: dict[str, int] = {}
         others: dict[str, int] = {}
         for pattern, place in place_of.items():
@@ -70,7 +71,7 @@ class MatchIndex:
 
 
 class _Tree:
-    """Sorted prefixes, each with a link to the longest other one that it begins with."""
+    """Sorted prefixes, each with a link to the longest other prefix that it begins with: `/a/b` to `/a`."""
 
     __slots__ = ("_most_specific", "_prefixes", "_shorter")
 
@@ -86,16 +87,17 @@ class _Tree:
                 shorter = links[shorter]
             links.append(shorter)
             place = place_of[prefix]
-            # The pattern of a shorter prefix may be longer than this one, by `*` at its end.
+            # The pattern of a shorter prefix may be the longer pattern: `/a*****` of `/a`, beside `/a/b`.
             if shorter >= 0 and len(patterns[most_specific[shorter]]) >= len(patterns[place]):
                 place = deciding([place, most_specific[shorter]])
             most_specific.append(place)
         self._shorter = links
-        # Among the prefix's own pattern and those of all prefixes that it begins with.
+        # For each prefix, the place that decides among its pattern and those of all prefixes that it begins with.
         self._most_specific = most_specific
 
     def most_specific(self, spelling: str) -> int | None:
-        # All prefixes that the spelling begins with are linked from its predecessor, one to the next.
+        # The last prefix that is not sorted after the spelling begins with all prefixes of the spelling, or is the
+        # longest of them. So its links lead to the longest.
         at = bisect_right(self._prefixes, spelling) - 1
         while at >= 0 and not spelling.startswith(self._prefixes[at]):
             at = self._shorter[at]
@@ -103,7 +105,7 @@ class _Tree:
 
 
 class _Others:
-    """Patterns that are more than a prefix, each tried only where a text stands that it requires."""
+    """Patterns that are no prefixes, each tried only on a URL that has one of the texts between its `*`."""
 
     __slots__ = ("_anywhere", "_at_end", "_endings", "_index", "_octets_with_star", "_place_of")
 
@@ -116,7 +118,7 @@ class _Others:
         for pattern in place_of if self._index is None else ():
             text = pattern.rstrip("*$")
             last = text.rpartition("*")[2]
-            # The last text that it requires tells rules of one kind apart, unless it is short.
+            # The last text tells rules of one kind apart, unless it is short: `/*?sort=`, `/*?page=`.
             if len(last) < GRAM:
                 anywhere[pattern] = max(text.split("*"), key=len)
             else:
@@ -127,7 +129,7 @@ class _Others:
 
     def matching(self, spelling: str) -> list[int]:
         """The places of those that match. Raises TooCostlyError."""
-        may_be_costly = is_costly(spelling, self._octets_with_star)
+        must_be_fewer = must_exclude(spelling, self._octets_with_star)
         candidates: Collection[str]
         if self._index is None:
             candidates = [pattern for pattern, text in self._anywhere if text in spelling]
@@ -137,13 +139,13 @@ class _Others:
             candidates = self._index.candidates(spelling)
         else:
             candidates = self._place_of
-        if may_be_costly:
+        if must_be_fewer:
             candidates = affordable(spelling, candidates)
         return [self._place_of[pattern] for pattern in candidates if matches(pattern, spelling)] if candidates else []
 
 
 class _Index:
-    """Many patterns, each listed under the gram that it requires and that the fewest others require."""
+    """Many patterns, each listed under that one of its grams which the fewest other patterns have."""
 
     __slots__ = ("_by_gram", "_sizes")
 
@@ -157,5 +159,6 @@ class _Index:
         self._sizes = sorted(set(map(len, self._by_gram)))
 
     def candidates(self, spelling: str) -> list[str]:
+        """All patterns that may match."""
         grams = self._by_gram.keys() & grams_of(f"{spelling}$", self._sizes)
         return [pattern for gram in grams for pattern in self._by_gram[gram]]

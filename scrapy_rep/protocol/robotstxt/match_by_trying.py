@@ -1,18 +1,17 @@
-"""Which of many patterns match a URL, found by trying each (RFC 9309 section 2.2.2): nothing is prepared for it."""
+"""Which patterns match a URL, found by trying each, without any preparation (RFC 9309 section 2.2.2)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from scrapy_rep.protocol.robotstxt.comparison_cost import MAX_COMPARED, affordable
+from scrapy_rep.protocol.robotstxt.comparison_cost import affordable, is_within_bound
 from scrapy_rep.protocol.robotstxt.patterns import matches
 
 
 def matching_places(patterns: Sequence[str], spellings: Sequence[str], octets: int, *, any_starred: bool) -> list[int]:
-    """The places of the patterns that match one of a URL's `spellings`. `octets`: of all patterns; none of them has a
-    `*` unless `any_starred`.
+    """The places of the patterns that match one of a URL's `spellings`. Raises TooCostlyError.
 
-    Raises TooCostlyError.
+    `octets`: of all patterns together. `any_starred`: whether any of them has a `*`.
     """
     beginnings = tuple(patterns)
     found: list[int] = []
@@ -28,7 +27,7 @@ def matching_places(patterns: Sequence[str], spellings: Sequence[str], octets: i
 
 def _starred_matches(patterns: Sequence[str], spelling: str, octets: int) -> list[int]:
     candidates: Collection[str] = {pattern for pattern in patterns if "*" in pattern}
-    if len(spelling) * octets > MAX_COMPARED:  # they may be costly
+    if not is_within_bound(spelling, octets):  # as if each pattern had a `*`, which is faster to say
         candidates = affordable(spelling, candidates)
     # The text behind the last `*` tells rules of one kind apart.
     with_end = f"{spelling}$"

@@ -34,10 +34,10 @@ PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"
 
 # What is kept for crawlers that have asked: a crawl has one product token, or a few that its requests name.
 MAX_READY = 64  # crawlers
-MAX_READY_COPIES = 4  # times the file's octets, of lines that they obey; groups that share none come to one
-MAX_READY_STATEMENTS = 2_000  # beside those of the crawler that asked last
+MAX_READY_COPIES = 4  # octets of the lines that they obey, in multiples of the file's: 1 if no two obey the same line
+MAX_READY_STATEMENTS = 2_000  # besides the statements for the crawler that asked last
 
-# Bytes of memory, beside the octets and the rules (measured: tests/protocol/test_costs.py).
+# Bytes of memory besides the octets and the rules (measured: tests/protocol/test_costs.py).
 _FIXED_MEMORY = 420
 _MEMORY_OF_CRAWLER = 150
 _MEMORY_OF_STATEMENT = 500

@@ -20,7 +20,7 @@ _MAY_STAND_IN_URL = f"%{_PLAIN}".encode()
 _MAY_STAND_IN_LINES = f"%{_UNRESERVED}{_RESERVED}\n".encode()
 _NORMAL_IN_LINES = "".join(sorted({*_UNRESERVED, *_RESERVED, "\n"} - set("#$"))).encode()
 
-FEW_OCTETS = 8  # so many different ones are encoded faster one by one
+FEW_OCTETS = 8  # up to so many different octets are encoded faster in a pass for each
 
 _DIGITS = "0123456789ABCDEF"
 # What each escape becomes: the same in capitals, or the unreserved character that it stands for.
@@ -41,11 +41,7 @@ def _settled() -> str:
 _TO_NORMALISE = re.compile(rf"[^{re.escape(_PLAIN)}](?:(?<!%)|(?!{_settled()}))")
 _STARS = re.compile(r"\*\*+")
 _NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
-_TO_SETTLE = re.compile(f"%(?!{_settled()})")
-# An escape's octet is marked by U+01 before it; of all others each stands for itself.
-_SETTLED = {octet: octet for octet in range(0x100)} | {
-    0x100 + int(escape[1:], 16): settled for escape, settled in _ESCAPES.items()
-}
+_TO_SETTLE = re.compile(f"%(?!{_settled()})..")
 _QUERY = re.compile(r"(\?.*)")
 # RFC 9309 Figure 4, row 2: these four mean the same in a query, raw or encoded.
 _QUERY_ESCAPES = {"%3A": ":", "%2F": "/", "%3F": "?", "%40": "@"}
@@ -56,21 +52,8 @@ _PLAIN_TARGET = re.compile(rf"{_BEFORE_PATH}(/[{re.escape(_PLAIN)}]*)")
 
 
 def _with_settled_escapes(text: str) -> str:
-    """Each escape as `_ESCAPES` has it, each `%` that begins none encoded."""
-    # NUL for the latter meanwhile. Runs of them at a stroke: of two the first begins no escape.
-    text = text.replace("\0", "%00").replace("%%", "\0%").replace("%%", "\0%").replace("%\0", "\0\0")
-    return _settled_escapes(text).replace("\0", "%25")
-
-
-def _settled_escapes(text: str) -> str:
-    if not _TO_SETTLE.search(text):
-        return text
-    # All at once by Python's own escapes: a call for each costs three times as much.
-    marked = text.replace("\\", "%5C").replace("%", "\\u01").encode("latin-1")
-    try:
-        return marked.decode("unicode_escape").translate(_SETTLED)
-    except UnicodeDecodeError:
-        return _settled_escapes(_NO_ESCAPE.sub("\0", text))
+    """Each escape as `_ESCAPES` has it, and each `%` that begins none encoded."""
+    return _TO_SETTLE.sub(lambda escape: _ESCAPES[escape[0]], _NO_ESCAPE.sub("%25", text))
 
 
 def _normalised(text: str, may_stand: bytes) -> str:
@@ -130,7 +113,7 @@ def is_normal(values: str) -> bool:
 def patterns(values: str) -> str:
     """The patterns of rules' values; both one on each line, a character for each octet. Normalised as URLs are.
 
-    All at once, because a call for each costs more than the work. The values begin with `/` or `*`.
+    All values at once, because a call for each costs more than its work. They begin with `/` or `*`.
     """
     text = _normalised(values, _MAY_STAND_IN_LINES)
     if "$" in text:
@@ -155,7 +138,7 @@ def matches(pattern: str, spelling: str) -> bool:
     if not others:
         return spelling == first if ends else spelling.startswith(first)
     *middle, last = others
-    # The last text first: without it, no other needs a search.
+    # The last text first: if it is missing, no other text needs a search.
     if not spelling.startswith(first) or not (spelling.endswith(last) if ends else last in spelling):
         return False
     position = len(first)
@@ -168,8 +151,8 @@ def matches(pattern: str, spelling: str) -> bool:
 
 
 def most_specific(places: Sequence[int], patterns: Sequence[str], allow: Sequence[int]) -> int:
-    """The place of the pattern that decides, of those that match: that of the most octets, `*` and `$` counted; of
-    equals the first that allows, else the first (2.2.2)."""
+    """The place of the pattern that decides, of those that match: the pattern with the most octets, `*` and `$`
+    counted; of equally long ones the first whose rule allows, else the first (2.2.2)."""
     most = max([len(patterns[place]) for place in places])
     longest = [place for place in places if len(patterns[place]) == most]
     return min([place for place in longest if allow[place]] or longest)

@@ -70,7 +70,7 @@ class Directive(Enum):
 
 
 _WS = f"[{WHITE_SPACE}]"
-# What follows never begins with white space, so all of it is taken. Python can be told so since 3.11.
+# What follows white space never begins with it, so this need not give any back. Python can say that since 3.11.
 _ANY_WS = f"{_WS}*+" if sys.version_info >= (3, 11) else f"{_WS}*"
 # The token of a user-agent line; empty if its value begins with none: `*foo` names nobody (2.2.1).
 _TOKEN = rf"({IDENTIFIER}|\*(?=[\n#{WHITE_SPACE}]|\Z)|)"
@@ -95,11 +95,12 @@ def _record(key: str, value: str) -> re.Pattern[str]:
     return re.compile(rf"\n{_ANY_WS}{key}{_ANY_WS}{value}", re.ASCII)
 
 
-# Only these define what a record is. Who needs one kind of record searches for it, and skips all other lines.
+# These define what a record is, and nothing else does. A search for one kind of record skips all other lines.
 RECORDS = {
     directive: _record(_key(directive), _TOKEN if directive is Directive.USER_AGENT else _VALUE)
     for directive in Directive
 }
+# Lines after which a user-agent line starts afresh (`segments`).
 RULE_LINE = _record(_key(Directive.ALLOW, Directive.DISALLOW), "")
 RULE_OR_DELAY_LINE = _record(_key(Directive.ALLOW, Directive.DISALLOW, Directive.CRAWL_DELAY), "")
 RULE_OR_USAGE_LINE = _record(
@@ -107,10 +108,10 @@ RULE_OR_USAGE_LINE = _record(
 )
 # A statement's directive is in one of its first two groups, and its value in the third.
 USAGE_RECORD = _record(f"(?:({_key(Directive.CONTENT_USAGE)})|({_key(Directive.CONTENT_SIGNAL)}))", _VALUE)
-# Rules that can match (2.2, path-pattern; 5.1): the first finds their values; the second their keys, empty for a
-# disallow. Both find the same lines in the same order, so a rule has the same place in both.
-PATTERN_STARTS = (b"/", b"*")
+PATTERN_STARTS = (b"/", b"*")  # of rules that can match (2.2, path-pattern; 5.1)
 _PATTERN_START = "[/*]"
+# Of such rules the first finds the values, and the second the keys, empty for a disallow. Both find the same lines in
+# the same order, so a rule has the same place in both.
 RULE_VALUE = _record(_key(Directive.ALLOW, Directive.DISALLOW), rf"({_PATTERN_START}.*)")
 RULE_ALLOWS = _record(f"(?:({_key(Directive.ALLOW)})|{_key(Directive.DISALLOW)})", _PATTERN_START)
 

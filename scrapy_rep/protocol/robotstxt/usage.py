@@ -42,7 +42,7 @@ def read_statements(octets: bytes, product_token: str | None) -> Iterator[Statem
 
 
 def lines_of_statements(text: str) -> Iterator[tuple[int, re.Match[str]]]:
-    """The lines with statements, of whatever group, up to MAX_READ octets of them: each with its number."""
+    """The lines with statements for anybody, each with its number; no line beyond MAX_READ octets of such lines."""
     line, counted_to, left = 0, 0, MAX_READ
     for record in USAGE_RECORD.finditer(text):
         left -= len(record[0])
@@ -54,7 +54,8 @@ def lines_of_statements(text: str) -> Iterator[tuple[int, re.Match[str]]]:
 
 
 def path_and_rest(value: bytes) -> tuple[bytes, bytes]:
-    """A path begins with `/` and ends before the first white space; empty if there is none."""
+    """A statement's path, and its preferences. The path begins with `/` and ends before the first white space; empty if
+    the statement has none."""
     if not value.startswith(b"/"):
         return b"", value
     path = value.replace(b"\t", b" ").partition(b" ")[0]
@@ -77,8 +78,6 @@ class EffectiveStatements:
 
     def usage(self, url: str) -> Usage:
         """The preferences for a URL that may be fetched. May raise ValueError as `spellings` does."""
-        if not self._statements:  # as for most files
-            return Usage()
         compared = spellings(url)
         deciding = [statement for paths in self._by_directive for statement in paths.most_specific(compared)]
         return Usage(
@@ -88,6 +87,8 @@ class EffectiveStatements:
 
 
 class _Paths:
+    """The paths of one directive's statements."""
+
     def __init__(self, statements: Sequence[Statement]) -> None:
         self._statements = statements
         values = "\n".join(statement.octets.decode("latin-1") for statement in statements)
@@ -96,7 +97,7 @@ class _Paths:
         self._any_starred = "*" in values
 
     def most_specific(self, compared: Sequence[str]) -> Sequence[Statement]:
-        """All statements with the longest path that matches; all there are, if it takes too long to find out."""
+        """The statements with the longest path that matches; all statements, if it takes too long to find out."""
         try:
             places = matching_places(self._patterns, compared, self._octets, any_starred=self._any_starred)
         except TooCostlyError:

@@ -1,0 +1,91 @@
+"""One crawl of origins with all kinds of answers: each comes to what its row in docs/answers.md says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from answers import ANSWERS, DROPPED, REDIRECT, drops
+from crawling import Crawl, SlotByOrigin, Time, crawl, with_clock
+from doc_pages import table
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.crawler import Crawler
+from web import Site, Web
+
+from scrapy_rep import signals
+from scrapy_rep.protocol.entry import Entry
+from scrapy_rep.protocol.origin import Origin
+
+PAGES = {"obeys its rules": {"/"}, "may fetch everything": {"/", "/private"}, "fetches nothing": set()}
+AGAIN = {"24 hours": 86_400, "5 seconds": 5, "an hour": 3_600}
+HOPS = {"301 to another origin's": 2, "a redirect loop": 6}
+"""Requests for a `/robots.txt` along the redirects; one for all other answers."""
+
+
+def said_of(row: str) -> tuple[str, set[str], int, int]:
+    """The access result, the pages that are fetched, how often robots.txt is asked for again at once, and the seconds
+    until it is fetched again."""
+    ((_, access, crawls, again),) = (cells for cells in table("answers") if cells[0].startswith(row))
+    if row == REDIRECT:
+        return said_of("200-299")
+    (pages,) = (pages for words, pages in PAGES.items() if crawls.startswith(words))
+    (seconds,) = (seconds for words, seconds in AGAIN.items() if again.startswith(words))
+    return access, pages, crawls.count("one retry"), seconds
+
+
+@ensureDeferred
+async def test_each_answer_comes_to_what_its_row_says(web: Web) -> None:
+    sites = {answered.name: answered.site(web) for answered in ANSWERS}
+    known: dict[str, Entry] = {}
+    asked: Counter[str] = Counter()
+
+    def available(origin: Origin, entry: Entry) -> None:
+        known[str(origin)] = entry
+
+    def answered_once(url: str, request: Request) -> None:
+        asked[str(Origin.of(request.url))] += url.endswith("/robots.txt")
+
+    def prepare(crawler: Crawler) -> None:
+        crawler.signals.connect(available, signals.robots_available, weak=False)
+        crawler.signals.connect(answered_once, signals.robots_response, weak=False)
+
+    settings: dict[str, Any] = {
+        "REP_FETCH_RETRIES": 1,
+        "REP_FETCH_TIMEOUT": 1,
+        "DOWNLOADER": SlotByOrigin,
+        "DOWNLOADER_MIDDLEWARES": {drops(*(sites[a.name].port for a in ANSWERS if a.row == DROPPED)): 200},
+    }
+    clocked = with_clock(Time())
+    settings["DOWNLOADER_MIDDLEWARES"] |= clocked.pop("DOWNLOADER_MIDDLEWARES")
+    urls = [site.url(path) for site in sites.values() for path in ("/", "/private")]
+    result = await crawl(*urls, settings=settings, prepare=prepare, robots=clocked)
+    assert result.tracebacks == []
+
+    said = {name: said_of(row) for name, row, _ in ANSWERS}
+    found = {
+        name: (known[site.origin].access.value, pages_of(site, result), asked[site.origin], again(known[site.origin]))
+        for name, site in sites.items()
+    }
+    assert found == {name: (*rest, retries + HOPS.get(name, 1), at) for name, (*rest, retries, at) in said.items()}
+
+
+def pages_of(site: Site, result: Crawl) -> set[str]:
+    return {path for path in ("/", "/private") if site.url(path) in result.pages}
+
+
+def again(entry: Entry) -> int:
+    """The seconds in the docs' words that are nearest to those until the next fetch: an answer's time on the wire is
+    part of its age."""
+    if entry.outage is not None:
+        seconds = entry.outage.ask_again_at - entry.outage.asked_at
+    else:
+        assert entry.stored is not None
+        seconds = entry.stored.fresh_until - entry.stored.received_at
+    return min(AGAIN.values(), key=lambda said: abs(said - seconds))
+
+
+def test_each_row_has_answers() -> None:
+    rows = {row for _, row, _ in ANSWERS}
+    assert len(rows) == len(table("answers"))
+    assert len(ANSWERS) > 60
