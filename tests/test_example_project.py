@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from doc_pages import PAGES, README, ROOT, marked
@@ -91,7 +92,7 @@ class Ended:
 @contextmanager
 def crawling(spider: str, *options: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "scrapy", "crawl", spider, *options],
+        [sys.executable, "-m", "scrapy", "crawl", spider, "-s", "WEB_PORT=0", *options],
         cwd=ROOT / "example_project",
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
@@ -212,6 +213,40 @@ def test_the_dry_run_that_the_readme_proposes() -> None:
 
 def test_a_policy_shows_in_the_table() -> None:
     assert crawled(CAUTIOUS).table["club"] == ("HTTP 403", "restricted", "", {"/": "restricted"})
+
+
+def test_it_runs_from_an_egg(tmp_path: Path) -> None:
+    """As scrapyd runs it: its package is imported from a zip file, and nothing else of it is there."""
+    egg = tmp_path / "project.egg"
+    with ZipFile(egg, "w") as file:
+        for module in (ROOT / "example_project" / "example").glob("*.py"):
+            file.write(module, f"example/{module.name}")
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(egg), "SCRAPY_SETTINGS_MODULE": "example.settings"}
+    done = subprocess.run(
+        [sys.executable, "-m", "scrapy", "crawl", "tour", "-s", "WEB_PORT=0"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=MOST,
+        check=True,
+    )
+    assert Ended(0, done.stdout, done.stderr).table == {**NOT_IN_GROUPS_OF_ITS_OWN, **TOUR}
+
+
+def test_each_site_has_a_port_that_the_readme_can_name() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "example.server", "18001"],
+        cwd=ROOT / "example_project",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        origins = json.loads(process.stdout.readline())
+        process.terminate()
+    ports = {name: int(origin.rpartition(":")[2]) - 10_000 for name, origin in origins.items()}
+    assert f"`harbour` (port {ports['harbour']}) and `tunnel` (port {ports['tunnel']})" in README
+    assert ports["harbour"] == 8001 + list(ports).index("harbour")
 
 
 def test_a_crawl_that_can_not_start_leaves_nothing_behind() -> None:

@@ -1,11 +1,13 @@
 """The process that serves the sites until its standard input ends. Each site has its own port on loopback.
 
-`python -m example.server` prints one JSON line, `{site: origin}`, once they can be reached.
+`python -m example.server [PORT]` prints one JSON line, `{site: origin}`, once they can be reached. The first site has
+this port, and each other site the next one. Without a port, or in place of a port that is taken, any free port serves.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Mapping
@@ -54,10 +56,15 @@ class Server(ThreadingTCPServer):
     """HTTPServer would look up its own host name, which can take long without a network."""
 
     daemon_threads = True
+    allow_reuse_address = os.name == "posix"  # just after another crawl
 
 
-def serve(name: str, site: Site) -> None:
-    server = Server(("127.0.0.1", 0), type(name, (Handler,), {"site": site}))
+def serve(name: str, site: Site, port: int) -> None:
+    handler = type(name, (Handler,), {"site": site})
+    try:
+        server = Server(("127.0.0.1", port), handler)
+    except OSError:
+        server = Server(("127.0.0.1", 0), handler)
     ORIGINS[name] = f"http://127.0.0.1:{server.server_address[1]}"
     Thread(target=server.serve_forever, daemon=True).start()
 
@@ -65,7 +72,8 @@ def serve(name: str, site: Site) -> None:
 if __name__ == "__main__":
     # Ctrl-C reaches this process too, but the crawl ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for name, site in SITES.items():
-        serve(name, site)
+    first_port = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+    for number, (name, site) in enumerate(SITES.items()):
+        serve(name, site, first_port and first_port + number)
     print(json.dumps(ORIGINS), flush=True)
     sys.stdin.read()

@@ -12,6 +12,7 @@ BOT_NAME = "example"
 SPIDER_MODULES = ["example.spiders"]
 USER_AGENT = "TourBot/1.0"
 EXTENSIONS = {"example.web.Web": 0, "example.table.Table": 0}
+WEB_PORT = 8001  # of the first site; the others have the next ones
 
 HTTPPROXY_ENABLED = False  # no proxy could reach this web
 LOG_LEVEL = "WARNING"  # so that the table stands out

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy import signals
@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 class Web:
     """Serves the sites while the spider is open, and tells the spider where they are."""
 
+    def __init__(self, port: str | int) -> None:
+        self._port = str(port)
+
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Web:
-        web = cls()
+        web = cls(crawler.settings["WEB_PORT"])
         crawler.signals.connect(web.start, signal=signals.spider_opened)
         crawler.signals.connect(web.stop, signal=signals.spider_closed)
         return web
@@ -28,8 +31,8 @@ class Web:
     def start(self, spider: TourSpider) -> None:
         # The server ends when its standard input does, so it ends with this process even if that is killed.
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "example.server"],
-            cwd=Path(__file__).parents[1],
+            [sys.executable, "-m", "example.server", self._port],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},  # which may have this package in an egg
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

@@ -18,7 +18,7 @@ from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.core.engine import ExecutionEngine
 from scrapy.core.scheduler import Scheduler
 from scrapy.pqueues import DownloaderAwarePriorityQueue
-from scrapy.utils.asyncio import call_later
+from scrapy.utils.asyncio import CallLaterResult, call_later
 from web import RULES, Web, answer
 
 from scrapy_rep.scrapy_internals.compat import sleep
@@ -74,6 +74,8 @@ async def crawl_that_uses_all(web: Web) -> Crawl:
     site = web.robots("user-agent: *\ndisallow: /private\ncrawl-delay: 0.05")
     dead = web.robots(answer(RULES, kind="hold"))
 
+    later: list[CallLaterResult] = []
+
     class Stops(CrawlSpider):
         async def start(self) -> AsyncIterator[Request]:
             for url in (site.url("/a"), site.url("/private"), dead.url("/"), site.url("/b")):
@@ -81,10 +83,11 @@ async def crawl_that_uses_all(web: Web) -> Crawl:
             while len(self.crawl.pages) < 2 or not self.crawl.refused or not dead.targets:
                 await sleep(0.01)
             close_spider(self, "enough")
-            call_later(0.3, web.release, dead)  # for those that wait for it
+            later.append(call_later(0.3, web.release, dead))  # for the requests that wait for it
 
     settings = {"DOWNLOADER": SlotByOrigin, "REP_CRAWL_DELAY_MAX": 1}
     result = await crawl(spider=Stops, settings=settings)
+    later[0].cancel()  # else it may come when the tests have ended, and their web with them
     assert set(result.pages) - {dead.url("/")} == {site.url("/a"), site.url("/b")}
     assert list(result.refused) == [site.url("/private")]
     assert dead.targets[0] == "/robots.txt"
