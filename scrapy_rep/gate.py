@@ -16,7 +16,7 @@ from scrapy_rep.exemptions import Exemptions
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.lifecycle import RobotsPolicy
+from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
@@ -93,7 +93,7 @@ class Gate:
         policy = self._resolver.peek(origin)
         if policy is not None:
             self.decided_at_once += 1
-            if not policy.is_settled:
+            if policy.refetch is not Refetch.NOT:
                 self._resolver.refresh(origin, request)
             self.decide(request, policy)
             return None

@@ -15,7 +15,8 @@ robots_parsed = compat.robots_parsed
 robots_response = object()
 """One request for a robots.txt has ended: `url` (str), `answer` (`protocol.access_result.Answer`), `request`, the
 request that needed the robots.txt, `response` (Scrapy's, as it came: its body is neither decoded nor cut, its `request`
-is the one for the robots.txt; None if there was none). Redirects and retries are answers of their own."""
+is the one for the robots.txt; None if there was none, or if a redirect of a public host led to a private address).
+Redirects and retries are answers of their own; an answer that several origins share is told of once."""
 
 robots_fetched = object()
 """An origin's robots.txt was fetched, along its redirects: `origin` (`protocol.origin.Origin`), `info`

@@ -49,7 +49,7 @@ STATS: Mapping[str, str] = {
     "rep/cache/miss": "origins that were not known when a request needed them",
     "rep/waited": "requests that waited for their origin's robots.txt",
     "rep/redirects": "redirects followed on the way to a robots.txt",
-    "rep/redirects/shared": "redirects to another origin's robots.txt that was known already, or being fetched",
+    "rep/redirects/shared": "redirects to an address whose answer was known already, or under way",
     "rep/revalidated": "answers that confirmed the stored rules (304)",
     "rep/refreshed": "origins fetched again in the background, towards the end of their lifetime",
     "rep/storage/hit": "origins that `REP_STORAGE` knew",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from scrapy.crawler import Crawler
 
-from scrapy_rep.protocol.entry import Entry, decoded, encoded
+from scrapy_rep.protocol.entry import Entry, entry_from_bytes, entry_to_bytes
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
@@ -47,7 +47,7 @@ class Memory:
         return len(self._in_use) + len(self._compressed)
 
     def policy(self, origin: Origin, now: float) -> RobotsPolicy | None:
-        """What the origin's entry comes to at `now`; None where nothing is remembered, or announced."""
+        """What the origin's entry comes to at `now`; None where nothing is remembered."""
         used = self._in_use.get(origin)
         if used is not None:
             self._in_use.move_to_end(origin)
@@ -56,30 +56,12 @@ class Memory:
                 return policy
             return self._use(origin, policy.entry, octets, now)
         octets = self._compressed.peek(str(origin))
-        entry = None if octets is None else decoded(octets, origin.robots_url, self._body_limit)
+        entry = None if octets is None else entry_from_bytes(octets, origin.robots_url, self._body_limit)
         return None if entry is None else self._use(origin, entry, octets, now)
-
-    def entry(self, origin: Origin, now: float) -> Entry | None:
-        """What is remembered of the origin, announced or not, however old."""
-        policy = self.policy(origin, now)
-        return self.unannounced(origin) if policy is None else policy.entry
 
     def put(self, origin: Origin, entry: Entry, now: float) -> RobotsPolicy:
         """Remember the entry; what it comes to at `now`."""
-        self._compressed.drop(_unannounced_key(origin))
         return self._use(origin, entry, None, now)
-
-    # Fetched on behalf of a redirecting origin, and not announced to requests of its own yet: `policy` has none of it.
-
-    def put_unannounced(self, origin: Origin, entry: Entry) -> None:
-        key = _unannounced_key(origin)
-        self._compressed.drop(key)
-        self._bound_number(self._compressed.max_origins - 1)
-        self._compressed.keep(key, encoded(entry))
-
-    def unannounced(self, origin: Origin) -> Entry | None:
-        octets = self._compressed.peek(_unannounced_key(origin))
-        return None if octets is None else decoded(octets, origin.robots_url, self._body_limit)
 
     def _use(self, origin: Origin, entry: Entry, octets: bytes | None, now: float) -> RobotsPolicy:
         self._compressed.drop(str(origin))
@@ -92,17 +74,14 @@ class Memory:
             self._used_since_weighing = 0
             for each in self._in_use:
                 self._weigh(each)
-        # The one just used stays, whatever it takes.
+        # The entry just used stays, whatever memory it takes.
         while self._in_use_octets > self._most_octets and len(self._in_use) > 1:
             oldest, used = self._forget_oldest()
-            self._compressed.keep(str(oldest), used.octets or encoded(used.policy.entry))
-        self._bound_number(self._compressed.max_origins)  # which is at least 1
-        return policy
-
-    def _bound_number(self, most: int) -> None:
-        while len(self) > most:
+            self._compressed.keep(str(oldest), used.octets or entry_to_bytes(used.policy.entry))
+        while len(self) > self._compressed.max_origins:  # which is at least 1
             if not self._compressed.drop_oldest():
                 self._forget_oldest()
+        return policy
 
     def _forget_oldest(self) -> tuple[Origin, _InUse]:
         origin, used = self._in_use.popitem(last=False)
@@ -117,10 +96,6 @@ class Memory:
             weight += stored.robots.memory
         self._in_use_octets += weight - self._weights.get(origin, 0)
         self._weights[origin] = weight
-
-
-def _unannounced_key(origin: Origin) -> str:
-    return f"unannounced {origin}"  # no origin has a space
 
 
 def memory_and_store(crawler: Crawler, settings: RepSettings) -> tuple[Memory, Storage | None]:

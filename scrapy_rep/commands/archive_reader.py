@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy_rep.commands.findings import CannotTellError
 from scrapy_rep.fetching.content_decoding import UndecodableBodyError, decoded
-from scrapy_rep.protocol.entry import Entry, entry_of
+from scrapy_rep.protocol.entry import Entry, entry_from_values
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
@@ -121,7 +121,7 @@ class ArchiveReader:
         entry = self._parsed.get(known)
         if entry is None:
             octets = self._octets(known) if known.has_rules else b""
-            entry = entry_of(known.values, octets, Origin.of(url).robots_url)  # type: ignore[union-attr] # it is known
+            entry = entry_from_values(known.values, octets, Origin.of(url).robots_url)  # type: ignore[union-attr] # it is known
             if entry is None:
                 raise CannotTellError(f"{known.file.name} is damaged, or another version of scrapy-rep has written it")
             self._parsed[known] = entry
@@ -163,7 +163,7 @@ class ArchiveReader:
     def _add(self, file: _File, octets: bytes) -> None:
         try:
             values = json.loads(octets)
-            if values["type"] == "robots.txt" and entry_of(values["entry"], b"", "") is not None:
+            if values["type"] == "robots.txt" and entry_from_values(values["entry"], b"", "") is not None:
                 body = None if values["body"] is None else str(values["body"])
                 known = Known(seconds_of_time(values["at"]), file, body, values["entry"])
                 self._known[values["origin"]].append(known)

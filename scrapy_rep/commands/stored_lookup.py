@@ -12,7 +12,7 @@ from scrapy_rep.cache.memory import memory_and_store
 from scrapy_rep.commands.findings import CannotTellError, Finding
 from scrapy_rep.commands.lookup import LookedUp, Lookup, looked_up
 from scrapy_rep.commands.urls import cure_of
-from scrapy_rep.protocol.entry import Entry, decoded, is_judged_by
+from scrapy_rep.protocol.entry import Entry, entry_from_bytes, is_judged_by
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
@@ -84,7 +84,7 @@ class StoredLookup(Lookup):
     async def _entry(self, origin: Origin) -> Entry:
         """What is stored of the origin. Raises CannotTellError."""
         octets = await self._stored(lambda storage: storage.get(str(origin)))
-        entry = None if octets is None else decoded(octets, origin.robots_url, self._settings.body_limit)
+        entry = None if octets is None else entry_from_bytes(octets, origin.robots_url, self._settings.body_limit)
         if entry is None:
             raise CannotTellError(f"nothing is stored of {origin}")
         return entry

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cached_property
 from urllib.parse import urljoin, urlsplit
-from weakref import WeakKeyDictionary
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -23,17 +22,13 @@ from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
 from scrapy_rep.fetching.http_headers import MAX_OCTETS, caching_of
 from scrapy_rep.fetching.retry_after import retry_after
 from scrapy_rep.fetching.robots_request import HAVE_TIMEOUTS, RobotsRequests, RobotsTxtDownload
-from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.fetching.wire_timeout import within
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.challenges import vendor_of_challenge
 from scrapy_rep.protocol.freshness import SILENT, Caching
-from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.redirect_target import is_private
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 from scrapy_rep.scrapy_internals.head_limit import HeadLimit
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.signals import robots_response
 from scrapy_rep.text import printable
 
 
@@ -47,27 +42,18 @@ class Fetcher:
         *,
         under_way: Callable[[Request], AbstractContextManager[None]],
         is_on_wire: Callable[[Request], bool],
-        on_slow: Callable[[], None],
         now: Callable[[], float],
     ) -> None:
         """`under_way` is entered for the time of each request. `is_on_wire` tells whether a download handler works on
-        the request. `on_slow` is called when one has been under way for long. `now` gives seconds since the
-        epoch."""
+        the request. `now` gives seconds since the epoch."""
         self._crawler = crawler
         self._settings = settings
         self._under_way = under_way
         self._is_on_wire = is_on_wire
         self._now = now
         self._requests = RobotsRequests(crawler, settings)
-        self._turns = FetchTurns(settings.fetch_concurrency, on_slow)
         self._body_limit = BodyLimit(crawler)
         self._head_limit = HeadLimit(crawler)
-        # By trigger: the hosts of its last answer, named and connected to.
-        self._last_hosts: WeakKeyDictionary[Request, list[str]] = WeakKeyDictionary()
-
-    def slow(self) -> int:
-        """How many requests under way have been for so long that they take no turn any more."""
-        return self._turns.slow
 
     async def fetch(
         self,
@@ -77,8 +63,8 @@ class Fetcher:
         *,
         past_cache: bool = False,
         validators: Caching | None = None,
-    ) -> Answer:
-        """Request `url` once.
+    ) -> tuple[Answer, Response | None]:
+        """Request `url` once: the answer, and the response as it came; None if none did.
 
         `trigger`: the request that needs robots.txt; its proxy and User-Agent are used. `jar`: cookies to send; those
         of the answer are put there. `past_cache`: HttpCacheMiddleware must neither replay nor store the answer.
@@ -86,17 +72,6 @@ class Fetcher:
 
         Raises CancelledError when the crawl closes.
         """
-        async with self._turns.turn(is_repeated=past_cache):
-            answer, response = await self._fetch(url, trigger, jar, past_cache, validators)
-        self._crawler.signals.send_catch_log(
-            robots_response, url=url, answer=answer, request=trigger, response=response
-        )
-        return answer
-
-    async def _fetch(
-        self, url: str, trigger: Request, jar: CookieJar, past_cache: bool, validators: Caching | None
-    ) -> tuple[Answer, Response | None]:
-        """The answer, and the response as it came; None if none did."""
         stats, download = self._crawler.stats, RobotsTxtDownload(self._settings.body_limit)
         try:
             request = self._requests.make(url, trigger, download, past_cache=past_cache, validators=validators)
@@ -124,7 +99,7 @@ class Fetcher:
         self._body_limit.warn_if_too_late(request, response)
         stats.inc_value("robotstxt/response_count")
         stats.inc_value(f"robotstxt/response_status_count/{_bucket(response.status)}")
-        return self._answer(response, request, trigger), download.taken() or response
+        return self._answer(response, request), download.taken() or response
 
     @cached_property
     def _has_decoding_middleware(self) -> bool:
@@ -136,22 +111,7 @@ class Fetcher:
             return await download
         return await within(self._settings.fetch_timeout, download, lambda: self._is_on_wire(request))
 
-    def _private_address(self, response: Response, request: Request, trigger: Request) -> str | None:
-        """The private address that a public host has led to by a name; None where nothing is wrong."""
-        origin, address = Origin.of(request.url), response.ip_address
-        if (response.request or request).meta.get("proxy"):
-            address = None  # the proxy's
-        last_hosts = self._last_hosts.get(trigger, [])
-        self._last_hosts[trigger] = [str(host) for host in (origin and origin.host, address) if host]
-        if self._settings.redirect_private or origin == Origin.of(trigger.url) or any(map(is_private, last_hosts)):
-            return None
-        is_private_here = any(map(is_private, self._last_hosts[trigger]))
-        return str(address) if address is not None and is_private_here else None
-
-    def _answer(self, response: Response, request: Request, trigger: Request) -> Answer:
-        if (address := self._private_address(response, request, trigger)) is not None:
-            reason = f"a public host redirected to {address}, which is private (REP_REDIRECT_PRIVATE)"
-            return Answer(None, reason=reason, dropped=True)
+    def _answer(self, response: Response, request: Request) -> Answer:
         if "dataloss" in response.flags:
             return Answer(None, reason="the connection was lost before the end of the body")
         replayed = "cached" in response.flags  # set by HttpCacheMiddleware
@@ -166,7 +126,13 @@ class Fetcher:
             response_delay=0.0 if replayed else request.meta.get("download_latency", 0.0),
             replayed=replayed,
             offline=offline,
+            # Of a proxy, the address says nothing about the server.
+            address=None if (response.request or request).meta.get("proxy") else _text_of(response.ip_address),
         )
+
+
+def _text_of(address: object) -> str | None:
+    return None if address is None else str(address)
 
 
 def _bucket(status: int) -> str:

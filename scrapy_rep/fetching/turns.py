@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from heapq import heappop, heappush
-from itertools import count
-from math import inf
+from collections.abc import Callable
 from time import monotonic
 
 from scrapy.utils.asyncio import CallLaterResult, call_later
@@ -18,94 +13,105 @@ from twisted.internet.defer import Deferred
 SLOW_AFTER_MIN, SLOW_AFTER_MAX = 0.1, 2.0  # seconds
 SLOW_FACTOR = 4.0  # times as long as answers usually take
 SMOOTHING = 1 / 8  # of the usual time by each answer; RFC 6298 2.3
-MIN_PAUSE = 0.01  # seconds between two looks for slow fetches
+LOOK_EVERY = 0.1  # seconds
+REPEATED_SHARE = 1 / 8  # of the turns, which first fetches leave to repeated fetches
 MAX_SLOW = 1_000  # a bound on sockets
 SELECT_MAX = 512 if sys.platform == "win32" else 1024  # FD_SETSIZE in CPython, and in C libraries elsewhere
 SHARE_OF_FILES = 0.5  # that all fetches together may have open; the pages' downloads need the rest
 
 
-class FetchTurns:
-    """At most so many fetches at a time, not counting slow ones.
+class Turn:
+    """The right to fetch."""
 
-    First fetches go before repeated ones. Of these the newest goes first: what has waited longer may be behind hosts
-    that never answer.
+    __slots__ = ("became_slow", "began", "is_repeated")
+
+    def __init__(self, is_repeated: bool, became_slow: Callable[[], None]) -> None:
+        self.began = monotonic()
+        self.is_repeated = is_repeated
+        self.became_slow = became_slow
+
+
+class FetchTurns:
+    """At most so many fetches at a time, not counting slow ones: most of these are of hosts that never answer.
+
+    First fetches go before repeated ones, because more requests wait for them; but they leave some turns to these, so
+    that an origin that is known is fetched again however many new ones hang. Of either kind the newest goes first: what
+    has waited longer may be behind hosts that never answer.
     """
 
-    def __init__(self, limit: int, on_slow: Callable[[], None] = lambda: None) -> None:
-        self._free = limit
-        self._on_slow = on_slow
-        self.slow = 0
-        """Fetches under way that are slow."""
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._limit_of_first = limit - int(REPEATED_SHARE * limit)
         self._max_slow = min(MAX_SLOW, max(int(SHARE_OF_FILES * max_open_files()) - limit, 0))
+        self._slow = 0
+        self._repeated = 0  # turns taken, but those of slow fetches
+        self._first = 0
+        self._waiting_repeated: list[Deferred[None]] = []
+        self._waiting_first: list[Deferred[None]] = []
         self._usual = 0.125  # seconds that an answer takes, before there are any
-        self._numbers = count()
-        self._waiting: list[tuple[bool, int, Deferred[None]]] = []
-        self._counted: set[_Turn] = set()
-        """Those of fetches that are not slow yet."""
-        self._look_at = inf  # by a monotonic clock
+        self._turns: dict[Turn, None] = {}  # of fetches that are not slow, in the order in which they began
         self._timer: CallLaterResult | None = None
 
-    @asynccontextmanager
-    async def turn(self, *, is_repeated: bool) -> AsyncIterator[None]:
-        """Wait for a turn, and take it for the time of a fetch."""
-        if self._free:
-            self._free -= 1
-        else:
+    async def wait_for_turn(self, *, is_repeated: bool, became_slow: Callable[[], None]) -> Turn:
+        """Take a turn, once there is one; `end` gives it back. `became_slow` is called if it lasts too long."""
+        if not self._take(is_repeated):
             waiter: Deferred[None] = Deferred()
-            heappush(self._waiting, (is_repeated, -next(self._numbers), waiter))
+            (self._waiting_repeated if is_repeated else self._waiting_first).append(waiter)
             await maybe_deferred_to_future(waiter)
-        began = monotonic()
-        turn = _Turn(began + min(max(SLOW_FACTOR * self._usual, SLOW_AFTER_MIN), SLOW_AFTER_MAX))
-        self._counted.add(turn)
-        self._look_by(turn.slow_from)
-        try:
-            yield
-        finally:
-            if turn in self._counted:
-                self._counted.remove(turn)
-                self._usual += SMOOTHING * (monotonic() - began - self._usual)
-                self._give()
-            else:
-                self.slow -= 1
+        turn = Turn(is_repeated, became_slow)
+        self._turns[turn] = None
+        if self._timer is None:
+            # One timer for all fetches: a crawl would notice the cost of a timer for each.
+            self._timer = call_later(LOOK_EVERY, self._look)
+        return turn
 
-    def _look_by(self, moment: float) -> None:
-        # One timer for all fetches: a crawl would notice the cost of one for each.
-        if moment < self._look_at:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._look_at = moment
-            self._timer = call_later(max(moment - monotonic(), MIN_PAUSE), self._look)
+    def end(self, turn: Turn) -> None:
+        """The fetch has ended."""
+        if turn in self._turns:
+            self._usual += SMOOTHING * (monotonic() - turn.began - self._usual)
+            self._give_up(turn)
+        else:
+            self._slow -= 1
+
+    def _take(self, is_repeated: bool) -> bool:
+        """Whether there is a turn, which is taken now."""
+        if self._first + self._repeated >= self._limit or (not is_repeated and self._first >= self._limit_of_first):
+            return False
+        if is_repeated:
+            self._repeated += 1
+        else:
+            self._first += 1
+        return True
+
+    def _give_up(self, turn: Turn) -> None:
+        """Its fetch no longer counts; another may begin."""
+        del self._turns[turn]
+        if turn.is_repeated:
+            self._repeated -= 1
+        else:
+            self._first -= 1
+        for waiting, is_repeated in ((self._waiting_first, False), (self._waiting_repeated, True)):
+            while waiting and waiting[-1].called:  # it was cancelled
+                waiting.pop()
+            if waiting and self._take(is_repeated):
+                waiting.pop().callback(None)
+                return
 
     def _look(self) -> None:
         """Let another fetch begin for each one that has become slow."""
-        self._look_at, self._timer = inf, None
-        now = monotonic()
-        for turn in [turn for turn in self._counted if turn.slow_from <= now]:
-            if self.slow < self._max_slow:
-                self.slow += 1
-                self._counted.remove(turn)
-                self._give()
-                self._on_slow()
-        if self._counted:
-            self._look_by(min(turn.slow_from for turn in self._counted))
-
-    def _give(self) -> None:
-        while self._waiting:
-            waiter = heappop(self._waiting)[-1]
-            if not waiter.called:  # else it was cancelled
-                waiter.callback(None)
-                return
-        self._free += 1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Turn:
-    slow_from: float
-    """By a monotonic clock, in seconds."""
+        began_before = monotonic() - min(max(SLOW_FACTOR * self._usual, SLOW_AFTER_MIN), SLOW_AFTER_MAX)
+        for turn in list(self._turns):
+            if turn.began > began_before or self._slow >= self._max_slow:
+                break
+            self._slow += 1
+            turn.became_slow()
+            self._give_up(turn)
+        self._timer = call_later(LOOK_EVERY, self._look) if self._turns else None
 
 
 def max_open_files() -> int:
-    """By the limit of the process, and by that of `select` where the reactor uses it."""
+    """How many files and sockets this process may have open: by its limit, and by that of `select` where the reactor
+    uses it."""
     if sys.platform == "win32":
         return SELECT_MAX
     import resource  # Windows has none  # noqa: PLC0415

@@ -69,6 +69,8 @@ class Answer:
     """It comes from the crawl's HTTP cache, which replays answers that are older than a robots.txt may be."""
     offline: bool = False
     """And the user does not want the network to be asked for anything newer."""
+    address: str | None = None
+    """The server's IP address; None if it is not known, or behind a proxy."""
 
 
 def is_worth_a_retry(answer: Answer, access: AccessResult) -> bool:

@@ -11,18 +11,14 @@ from typing import Any
 
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.foreign_text import shortened
-from scrapy_rep.protocol.freshness import DAY, SILENT, Caching
+from scrapy_rep.protocol.freshness import SILENT, Caching
+from scrapy_rep.protocol.outage import MAX_UNSEEN, Outage
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.protocol.status_policy import SIGNS, StatusRow, result_of
 
 VERSION = b"\x02"  # the first byte of an entry's bytes; any other is a miss
 MAX_HEADER = 65_536  # bytes before the rules; what goes into them is bounded where it is read
 MAX_NUMBER = 1e12  # in an entry's bytes; the year 9999 has 2.5e11 seconds since the epoch
-
-# Two failures belong to one outage if fewer seconds lie between them. "Undefined for a reasonably long period of time
-# (for example, 30 days)" (RFC 9309 2.3.1.4) has to be seen, not assumed: this is a third of it, so that a long outage
-# is seen several times, and a day for crawls that do not start on the minute. A weekly crawl stays within it.
-MAX_UNSEEN = 11 * DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +39,6 @@ class StoredResponse:
     """The HTTP status; None if the number of redirects decided."""
     url: str = ""
     """Where the redirects led: its validators hold for that URL."""
-    redirects: int = 0
     caching: Caching = SILENT
     """Of the answer itself, not of the redirects to it."""
     forbids_stale: bool = False
@@ -53,26 +48,6 @@ class StoredResponse:
     sha256: str = ""
     """In hexadecimal, of the body that the rules were read from, as it was received (decoded, up to one byte more than
     the limit); empty without rules, or if another version of scrapy-rep has stored them."""
-    sign: str = ""
-    """What decided instead of the status, as of `Judgement`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outage:
-    """robots.txt is unreachable (2.3.1.4)."""
-
-    since: float
-    """Seconds since the epoch, of the first failure in the row."""
-    failures: int
-    """In a row."""
-    reason: str
-    """Of the last failure: `HTTP 503`, or why there was no answer."""
-    asked_at: float
-    """Seconds since the epoch, of the last failure."""
-    ask_again_at: float
-    """Seconds since the epoch, of the next fetch."""
-    status: int | None = None
-    """The HTTP status of the last failure, if there was an answer and it was no redirect."""
     sign: str = ""
     """What decided instead of the status, as of `Judgement`."""
 
@@ -110,8 +85,12 @@ class Entry:
             return self.outage.reason
         return self.stored.reason if self.stored is not None else "not fetched yet"
 
+    def outage_at(self, now: float) -> Outage | None:
+        """The outage that goes on at `now`."""
+        return self.outage if self.outage is not None and self.outage.goes_on_at(now) else None
 
-def encoded(entry: Entry) -> bytes:
+
+def entry_to_bytes(entry: Entry) -> bytes:
     """The entry's bytes, compressed. They do not say which origin it is of."""
     robots = entry.stored.robots if entry.stored is not None else None
     header = json.dumps(plain_values(entry), separators=(",", ":")).encode()
@@ -137,7 +116,7 @@ def _changed(caching: Caching) -> dict[str, Any]:
     return {field.name: value for field in fields(Caching) if (value := getattr(caching, field.name)) != field.default}
 
 
-def decoded(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT) -> Entry | None:
+def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT) -> Entry | None:
     """The entry in these bytes, for that robots.txt; None if they are of another version, torn, or not ours.
 
     `limit`: bytes of a body that are read, as in `RobotsTxt.parse`. Times in the future are not checked here, because
@@ -150,10 +129,10 @@ def decoded(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT) -> Entry
         values = json.loads(header)
     except (ValueError, RecursionError, zlib.error):
         return None
-    return entry_of(values, body, robots_url)
+    return entry_from_values(values, body, robots_url)
 
 
-def entry_of(values: Any, octets: bytes, robots_url: str) -> Entry | None:
+def entry_from_values(values: Any, octets: bytes, robots_url: str) -> Entry | None:
     """The entry with these plain values and the octets of its rules, for that robots.txt; None if they are not ours."""
     try:
         return _entry_of(values, octets, robots_url)
@@ -168,7 +147,7 @@ def _entry_of(header: dict[str, Any], body: bytes, robots_url: str) -> Entry | N
 
 
 def _inflated(octets: bytes, limit: int) -> bytes:
-    """Raises if the bytes are torn (zlib's checksum), or more than `encoded` ever puts in."""
+    """Raises if the bytes are torn (zlib's checksum), or more than `entry_to_bytes` ever puts in."""
     decompressor = zlib.decompressobj()
     # UTF-16 that is stored as UTF-8 may have grown by half.
     inflated = decompressor.decompress(octets, 2 * limit + MAX_HEADER)
@@ -178,6 +157,7 @@ def _inflated(octets: bytes, limit: int) -> bytes:
 
 
 def _stored_response(values: dict[str, Any], body: bytes, truncated: bool | None) -> StoredResponse:
+    values.pop("redirects", None)  # nobody read it, and it is written no longer
     robots = None
     if truncated is not None:
         # `parse` skips one byte order mark (2.2.2): this one, not one that begins the stored bytes.

@@ -1,4 +1,22 @@
-"""What an origin's entry means for its requests, and what a fetch makes of it (RFC 9309 2.3.1.4, 2.4; RFC 9111 4)."""
+"""What an origin's entry means for its requests, and what a fetch makes of it (RFC 9309 2.3.1.4, 2.4; RFC 9111 4).
+
+An entry is all that is remembered of an origin: the last usable answer (`stored`), and the failures since (`outage`).
+It has no state of its own. What it means follows from it and the time:
+
+    1. `state_of` says in which state the origin is. The stored answer goes first: while it is fresh, it decides,
+       whatever failed meanwhile. Else the outage counts, and how long it has lasted.
+    2. POLICY_OF_STATE says of the state what decides about requests (`Basis`), and when robots.txt is fetched again
+       (`Refetch`): before the request is decided, while it goes on, or not yet.
+    3. A fetch ends in one of FETCH_OUTCOMES, and AFTER_FETCH says of state and outcome what becomes of the entry: the
+       answer replaces it, a 304 gives the stored answer another lifetime, or an outage begins or goes on. An outage
+       never deletes the stored answer: its rules may be obeyed past their time (2.4).
+
+Both tables are total, and every row has its source. `RobotsPolicy` is what an entry means for a while: from `at` until
+`until`, the first moment at which another row may hold. So a request to a known origin costs two comparisons.
+
+What is not good about it yet: UNREACHABLE and UNREACHABLE_EXPIRED differ only in why there are no rules to obey; and a
+stored answer from the future (a clock was ahead) is taken for STALE, as if it had been used up.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +25,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from scrapy_rep.protocol.access_result import AccessResult, FetchEvent
-from scrapy_rep.protocol.entry import MAX_UNSEEN, Entry, Outage, StoredResponse
-from scrapy_rep.protocol.foreign_text import shortened
+from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import MAX_LIFETIME, refresh_from
+from scrapy_rep.protocol.outage import BACKOFF_MAX, CLOCK_SKEW, MAX_UNSEEN, Failure, OutageLimits, outage_after
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.robotstxt.preferences import Purposes, Usage
 from scrapy_rep.protocol.robotstxt.rules import Received, Verdict, VerdictReason
-
-BACKOFF_FIRST = 5.0  # seconds
-BACKOFF_MAX = 3600.0  # seconds
-CLOCK_SKEW = 300.0  # seconds by which clocks may differ: those of a fleet, or one before and after it was set
 
 
 class State(Enum):
@@ -53,8 +67,7 @@ class Refetch(Enum):
     """When robots.txt is fetched again."""
 
     FIRST = "before the request is decided"
-    MEANWHILE = "at once, while the request goes on"
-    AFTER_BACKOFF = "while the request goes on, once the backoff is over"
+    MEANWHILE = "while the request goes on, once the backoff of an outage is over"
     NOT = "not yet"
 
 
@@ -64,10 +77,10 @@ POLICY_OF_STATE: Mapping[State, tuple[Basis, Refetch, str]] = {
     State.FRESH: (Basis.STORED, Refetch.NOT, "RFC 9309 2.4; RFC 9111 4.2"),
     State.AGEING: (Basis.STORED, Refetch.MEANWHILE, "so that nobody waits; RFC 9111 4.2 allows a fetch at any time"),
     State.STALE: (Basis.NOTHING_ALLOWED, Refetch.FIRST, "RFC 9111 4.2.4; RFC 9309 2.4"),
-    State.UNREACHABLE: (Basis.NOTHING_ALLOWED, Refetch.AFTER_BACKOFF, "RFC 9309 2.3.1.4: complete disallow"),
-    State.UNREACHABLE_EXPIRED: (Basis.NOTHING_ALLOWED, Refetch.AFTER_BACKOFF, "RFC 9111 4.2.4; RFC 9309 2.3.1.4"),
-    State.UNREACHABLE_STALE: (Basis.STORED, Refetch.AFTER_BACKOFF, "RFC 9309 2.4: 'unless ... unreachable'; 2.3.1.4"),
-    State.LONG_UNREACHABLE: (Basis.EVERYTHING_ALLOWED, Refetch.AFTER_BACKOFF, "RFC 9309 2.3.1.4: 'MAY assume'"),
+    State.UNREACHABLE: (Basis.NOTHING_ALLOWED, Refetch.MEANWHILE, "RFC 9309 2.3.1.4: complete disallow"),
+    State.UNREACHABLE_EXPIRED: (Basis.NOTHING_ALLOWED, Refetch.MEANWHILE, "RFC 9111 4.2.4; RFC 9309 2.3.1.4"),
+    State.UNREACHABLE_STALE: (Basis.STORED, Refetch.MEANWHILE, "RFC 9309 2.4: 'unless ... unreachable'; 2.3.1.4"),
+    State.LONG_UNREACHABLE: (Basis.EVERYTHING_ALLOWED, Refetch.MEANWHILE, "RFC 9309 2.3.1.4: 'MAY assume'"),
 }
 
 
@@ -126,7 +139,7 @@ class RobotsPolicy:
     state: State
     basis: Basis
     refetch: Refetch
-    """FIRST, MEANWHILE or NOT: the backoff is already taken into account."""
+    """By the state; but NOT during the backoff of an outage."""
     at: float
     """Seconds since the epoch. Before that moment (the clock was set back) the policy does not hold."""
     until: float
@@ -135,21 +148,13 @@ class RobotsPolicy:
     # Worked out once: every request needs them.
     robots: RobotsTxt | None = field(init=False, repr=False, compare=False)
     """The rules that are obeyed; None if there are none."""
-    is_settled: bool = field(init=False, repr=False, compare=False)
-    """No fetch is needed."""
     is_stale: bool = field(init=False, repr=False, compare=False)
     """Rules are obeyed past their lifetime."""
 
     def __post_init__(self) -> None:
         stored = self.entry.stored if self.basis is Basis.STORED else None
         object.__setattr__(self, "robots", stored.robots if stored is not None else None)
-        object.__setattr__(self, "is_settled", self.refetch is Refetch.NOT)
         object.__setattr__(self, "is_stale", self.state is State.UNREACHABLE_STALE)
-
-    @property
-    def is_current(self) -> bool:
-        """No fetch is needed before deciding: the response is fresh, or robots.txt was unreachable just now."""
-        return self.is_settled or self.state is State.AGEING
 
     @property
     def access(self) -> AccessResult:
@@ -212,7 +217,7 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
     """The state at `now`; `unreachable_for`: seconds of an outage after which it has been too long (2.3.1.4)."""
     if entry is None:
         return State.UNKNOWN
-    stored, outage = entry.stored, _outage_at(entry, now)
+    stored, outage = entry.stored, entry.outage_at(now)
     if stored is not None and now < stored.fresh_until and _is_plausible(stored, now):
         return State.AGEING if now >= refresh_from(stored.received_at, stored.fresh_until) else State.FRESH
     if outage is None:
@@ -228,9 +233,7 @@ def policy_at(entry: Entry, now: float, unreachable_for: float) -> RobotsPolicy:
     """What the entry means at `now`."""
     state = state_of(entry, now, unreachable_for)
     basis, refetch, _source = POLICY_OF_STATE[state]
-    if refetch is Refetch.AFTER_BACKOFF:
-        refetch = Refetch.NOT if _is_backing_off(entry, now) else Refetch.MEANWHILE
-    elif refetch is Refetch.MEANWHILE and _is_backing_off(entry, now):
+    if refetch is Refetch.MEANWHILE and entry.outage is not None and entry.outage.is_backing_off_at(now):
         refetch = Refetch.NOT
     return RobotsPolicy(entry, state, basis, refetch, now, _next_turn(entry, now, unreachable_for))
 
@@ -238,19 +241,6 @@ def policy_at(entry: Entry, now: float, unreachable_for: float) -> RobotsPolicy:
 def _is_plausible(stored: StoredResponse, now: float) -> bool:
     """Whether its times may be true; not if they were written by a clock that was ahead, or before it was set back."""
     return stored.received_at <= now + CLOCK_SKEW and stored.fresh_until <= stored.received_at + MAX_LIFETIME
-
-
-def _outage_at(entry: Entry, now: float) -> Outage | None:
-    """The outage that goes on at `now`; None if there is none, or nobody has looked for too long (MAX_UNSEEN), or it is
-    from the future: written by a clock that was ahead, or before it was set back."""
-    outage = entry.outage
-    is_seen = outage is not None and outage.asked_at - CLOCK_SKEW <= now < outage.asked_at + MAX_UNSEEN
-    return outage if is_seen else None
-
-
-def _is_backing_off(entry: Entry, now: float) -> bool:
-    outage = _outage_at(entry, now)
-    return outage is not None and now < outage.ask_again_at <= now + BACKOFF_MAX + CLOCK_SKEW
 
 
 def _next_turn(entry: Entry, now: float, unreachable_for: float) -> float:
@@ -266,39 +256,17 @@ def _next_turn(entry: Entry, now: float, unreachable_for: float) -> float:
     return min([moment for moment in moments if moment > now], default=now)
 
 
-def backoff(failures: int) -> float:
-    """Seconds until the next fetch after so many failures in a row: doubling, at most an hour."""
-    # The exponent is bounded before it is used: a float has no 2 ** 1100.
-    return min(BACKOFF_FIRST * 2.0 ** min(failures - 1, 64), BACKOFF_MAX)
-
-
 @dataclass(frozen=True, slots=True)
 class FetchResult:
     """How fetching a robots.txt ended."""
 
     outcome: AccessResult | FetchEvent
     stored: StoredResponse | None = None
-    """The answer, of SUCCESS, UNAVAILABLE and RESTRICTED; the stored response freshened, of NOT_MODIFIED; else None."""
-    reason: str = ""
-    """Why there is none, in words: `HTTP 503`."""
-    status: int | None = None
-    """The answer's; None if there was none, or a redirect that was not followed."""
-    sign: str = ""
-    """What made robots.txt unreachable instead of the status, as of `Judgement`."""
-    retry_after: float = 0.0
-    """Seconds from now that the server asks us to wait; at most an hour of them count."""
-    failed_at: float | None = None
-    """Seconds since the epoch, when the first request of this fetch failed; None if that is now."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutageLimits:
-    """How long an outage counts as what."""
-
-    unreachable_for: float
-    """Seconds after which it has been too long (2.3.1.4)."""
-    budget: float = 0.0
-    """Seconds from its beginning for which requests wait."""
+    """The answer, of SUCCESS, UNAVAILABLE and RESTRICTED; the stored response freshened, of NOT_MODIFIED."""
+    failure: Failure | None = None
+    """Of UNREACHABLE and DROPPED."""
+    is_replayed: bool = False
+    """An answer on the way came from a cache of the crawl's, which may have something newer to ask for."""
 
 
 def after_fetch(entry: Entry | None, robots_url: str, result: FetchResult, now: float, limits: OutageLimits) -> Entry:
@@ -306,30 +274,16 @@ def after_fetch(entry: Entry | None, robots_url: str, result: FetchResult, now: 
     update = AFTER_FETCH[state_of(entry, now, limits.unreachable_for), result.outcome]
     if update is CacheUpdate.ANSWER or update is CacheUpdate.FRESHENED:
         return Entry(robots_url, result.stored)
-    before = _outage_at(entry, now) if entry is not None else None
-    failures = before.failures + 1 if before is not None else 1
-    failed_at = now if result.failed_at is None else result.failed_at
-    since = min(before.since if before is not None else failed_at, now)
-    wait = backoff(failures)
-    if now < since + limits.budget < now + wait:
-        # Requests that wait get a last try before they are dropped.
-        wait = since + limits.budget - now
-    not_before = BACKOFF_MAX if update is CacheUpdate.LONG_OUTAGE else min(result.retry_after, BACKOFF_MAX)
-    outage = Outage(
-        since, failures, shortened(result.reason), now, now + max(wait, not_before), result.status, result.sign
-    )
+    before = entry.outage_at(now) if entry is not None else None
+    failure = result.failure or Failure("")  # a 304 without stored rules has none
+    outage = outage_after(before, failure, now, limits.budget, wait_longest=update is CacheUpdate.LONG_OUTAGE)
     return Entry(robots_url, entry.stored if entry is not None else None, outage)
 
 
 def pause_before_refetch(policy: RobotsPolicy, now: float, budget: float) -> float | None:
     """Seconds that an origin's requests wait until robots.txt is fetched again; None if they do not wait (any longer).
 
-    They wait while nothing is allowed and there will be another fetch within `budget` seconds of the outage. Never more
-    than `budget`, even if the clock was set back.
+    They wait while nothing is allowed and there will be another fetch within `budget` seconds of the outage.
     """
-    outage = _outage_at(policy.entry, now)
-    if outage is None or policy.basis is not Basis.NOTHING_ALLOWED:
-        return None
-    if budget <= 0 or outage.ask_again_at > outage.since + budget:
-        return None
-    return min(max(outage.ask_again_at - now, 0.0), outage.ask_again_at - outage.asked_at)
+    outage = policy.entry.outage_at(now)
+    return outage.pause_at(now, budget) if outage is not None and policy.basis is Basis.NOTHING_ALLOWED else None

@@ -9,7 +9,7 @@ from typing import Any
 from scrapy.crawler import Crawler
 from scrapy.utils.misc import build_from_crawler, load_object
 
-from scrapy_rep.protocol.entry import Entry, decoded
+from scrapy_rep.protocol.entry import Entry, entry_from_bytes
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage.base import Storage, without_password
@@ -77,7 +77,7 @@ async def stored(storage: Storage) -> AsyncIterator[Stored]:
     for origin in await storage.origins():
         entry = await storage.get(origin)
         if entry is not None:  # it was dropped in the meantime
-            yield Stored(origin, len(entry), decoded(entry, f"{origin}/robots.txt"))
+            yield Stored(origin, len(entry), entry_from_bytes(entry, f"{origin}/robots.txt"))
 
 
 async def forget(storage: Storage, url: str) -> bool:

@@ -24,7 +24,7 @@ from benchmarks.bodies import rules_of_a_site
 from benchmarks.measuring import head, row
 
 from scrapy_rep import AccessResult, RobotsTxt
-from scrapy_rep.protocol.entry import Entry, StoredResponse, encoded
+from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_to_bytes
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.storage.sqlite import SqliteStorage
 
@@ -87,7 +87,7 @@ async def store(path: Path, origins: list[str]) -> None:
         assert origin is not None
         robots = RobotsTxt.parse(rules_of_a_site(RULES) + f"# {url}\n".encode())
         stored = StoredResponse(AccessResult.SUCCESS, "HTTP 200", robots, received_at=at, fresh_until=at + 86_400)
-        await storage.put(url, encoded(Entry(origin.robots_url, stored)), 86_400)
+        await storage.put(url, entry_to_bytes(Entry(origin.robots_url, stored)), 86_400)
     await storage.close()
 
 

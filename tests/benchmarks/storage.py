@@ -32,7 +32,7 @@ from web import Site, Web
 
 from scrapy_rep.cache.memory import EACH_PARSED, memory_and_store
 from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.entry import Entry, StoredResponse, decoded, encoded
+from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_from_bytes, entry_to_bytes
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.settings import RepSettings
@@ -106,7 +106,7 @@ def files() -> None:
         with closing(sqlite3.connect(file)) as db:
             (check,) = db.execute("PRAGMA integrity_check").fetchone()
             rows = db.execute("SELECT origin, octets FROM entries_1").fetchall()
-        whole = sum(decoded(octets, f"{origin}/robots.txt") is not None for origin, octets in rows)
+        whole = sum(entry_from_bytes(octets, f"{origin}/robots.txt") is not None for origin, octets in rows)
         print(f"{kills} kills: found torn while writing {torn}, afterwards {len(rows) - whole} of {len(rows)};")
         print(f"integrity_check: {check}; in the folder: {sorted(os.listdir(folder))}")
     web = Web()
@@ -183,7 +183,7 @@ def memory() -> None:
         again.put(origin, Entry(origin.robots_url, copied), now)
     while len(again._in_use):
         oldest, used = again._forget_oldest()
-        again._compressed.keep(str(oldest), encoded(used.policy.entry))
+        again._compressed.keep(str(oldest), entry_to_bytes(used.policy.entry))
     gc.collect()
     print(f"an origin not in use: {(tracemalloc.get_traced_memory()[0] - base) / 3_000:.0f} octets")
     base, reckoned = tracemalloc.get_traced_memory()[0], 0
@@ -203,7 +203,7 @@ def memory() -> None:
         kept.append(parser)
     gc.collect()
     print(f"the built-in's: {(tracemalloc.get_traced_memory()[0] - base) / 500:.0f} octets each")
-    one = encoded(Entry("", StoredResponse(AccessResult.SUCCESS, "", RobotsTxt.parse(body(chance)), now, now)))
+    one = entry_to_bytes(Entry("", StoredResponse(AccessResult.SUCCESS, "", RobotsTxt.parse(body(chance)), now, now)))
     print(f"an entry's bytes, one of them: {len(one)}")
     del before
 

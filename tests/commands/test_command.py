@@ -15,7 +15,7 @@ import pytest
 from command import NO_PROXY, Ended, assert_wrong_usage
 from web import Web, answer, redirect
 
-from scrapy_rep.protocol.entry import decoded, encoded
+from scrapy_rep.protocol.entry import entry_from_bytes, entry_to_bytes
 from scrapy_rep.protocol.status_policy import CAUTIOUS
 
 RULES = """\
@@ -587,11 +587,11 @@ def test_what_is_stored_and_past_its_time_decides_nothing(web: Web, tmp_path: Pa
     assert Ended(*store, site.url("/private/a"), cwd=tmp_path).status == 1
     with closing(sqlite3.connect(tmp_path / "robots.sqlite")) as database, database:
         (octets,) = database.execute("SELECT octets FROM entries_1").fetchone()
-        entry = decoded(octets, site.robots_url)
+        entry = entry_from_bytes(octets, site.robots_url)
         assert entry is not None
         assert entry.stored is not None
         old = replace(entry, stored=replace(entry.stored, fresh_until=entry.stored.received_at))
-        database.execute("UPDATE entries_1 SET octets = ?", (encoded(old),))
+        database.execute("UPDATE entries_1 SET octets = ?", (entry_to_bytes(old),))
     judged = Ended(*store, "--cached", site.url("/private/a"), cwd=tmp_path)
     assert judged.status == 3
     assert "is past its time" in judged.row("can't tell")

@@ -81,7 +81,6 @@ async def fetched(url: str, *, cancel_after: float | None = None, **settings: An
                 self.crawler,
                 RepSettings.read(self.crawler.settings),
                 under_way=under_way,
-                on_slow=lambda: None,
                 is_on_wire=lambda _request: True,
                 now=lambda: 0.0,
             )
@@ -90,7 +89,8 @@ async def fetched(url: str, *, cancel_after: float | None = None, **settings: An
                 await sleep(cancel_after)
                 fetching.cancel()
             try:
-                came.append(await maybe_deferred_to_future(fetching))
+                answer, _response = await maybe_deferred_to_future(fetching)
+                came.append(answer)
             except (CancelledError, asyncio.CancelledError) as exc:
                 came.append(exc)
             return

@@ -17,6 +17,7 @@ from web import RULES, Web, answer, redirect
 
 from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware, RobotsUnreachable
 from scrapy_rep.cache.origin_fetch import OriginFetch
+from scrapy_rep.fetching import answers
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.signals import robots_parsed
 
@@ -222,7 +223,8 @@ async def test_2_3_1_4_unreachable_is_asked_again_with_backoff(web: Web) -> None
 
 
 @ensureDeferred
-async def test_the_least_recently_used_origins_are_forgotten_first(web: Web) -> None:
+async def test_the_least_recently_used_origins_are_forgotten_first(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "MAX_KEPT", 0)
     a, b, c = (web.robots(RULES) for _ in range(3))
     order = [a, b, a, c, a, b]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import AsyncExitStack
 
 import pytest
 from scrapy.utils.defer import deferred_f_from_coro_f, deferred_from_coro
@@ -20,17 +19,16 @@ async def test_slow_fetches_leave_files_to_the_pages(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (files, files))
     monkeypatch.delitem(sys.modules, "twisted.internet.selectreactor", raising=False)
     monkeypatch.setattr(turns, "SLOW_AFTER_MAX", 0.01)
-    monkeypatch.setattr(turns, "SLOW_AFTER_MIN", 0.01)
+    monkeypatch.setattr(turns, "LOOK_EVERY", 0.01)
     fetch_turns, under_way = turns.FetchTurns(64), 0
 
-    async def fetch(stack: AsyncExitStack) -> None:
+    async def fetch() -> None:
         nonlocal under_way
-        await stack.enter_async_context(fetch_turns.turn(is_repeated=False))
+        await fetch_turns.wait_for_turn(is_repeated=True, became_slow=lambda: None)
         under_way += 1
 
-    async with AsyncExitStack() as stack:
-        fetches = [deferred_from_coro(fetch(stack)) for _ in range(300)]
-        await sleep(0.3)
-        assert under_way == at_once
-        for each in fetches:
-            each.addErrback(lambda _failure: None).cancel()
+    fetches = [deferred_from_coro(fetch()) for _ in range(300)]
+    await sleep(0.3)
+    assert under_way == at_once
+    for each in fetches:
+        each.addErrback(lambda _failure: None).cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from email.utils import formatdate
 from typing import Any
@@ -13,7 +14,9 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from web import RULES, Route, Site, Web, answer
 
-from scrapy_rep import RobotsUnreachable
+from scrapy_rep import RepMiddleware, RobotsUnreachable
+from scrapy_rep.fetching.redirects import Redirects
+from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import sleep
 
 DOWN = answer(status=503)
@@ -233,6 +236,48 @@ async def test_nobody_waits_in_vain_and_an_hour_is_the_most(web: Web, value: str
     assert watched.asked == [0.0, wait]
     assert result.ends == ["RobotsUnreachable"] * 3 + ["page"]
     assert watched.slept == []
+
+
+class FailsTheSecond:
+    """A downloader middleware that cancels the second request for a robots.txt."""
+
+    number = 0
+
+    def process_request(self, request: Request) -> None:
+        if request.url.endswith("/robots.txt"):
+            self.number += 1
+            if self.number == 2:
+                raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize("way", ["cancelled", "internal error"])
+@ensureDeferred
+async def test_a_fetch_of_ours_that_fails_is_part_of_the_outage(
+    web: Web, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    site, watched = web.robots(DOWN), Watched()
+    robots = with_clock(watched)
+    if way == "cancelled":
+        robots["DOWNLOADER_MIDDLEWARES"][FailsTheSecond] = 200
+    else:
+        follow = Redirects.fetch
+
+        async def fails_later(*args: Any, **more: Any) -> Any:
+            if watched.slept:
+                raise ZeroDivisionError
+            return await follow(*args, **more)
+
+        monkeypatch.setattr(Redirects, "fetch", fails_later)
+    result = await crawl(site.url("/"), robots=robots, settings=WAIT, prepare=watched.prepare)
+    (error,) = result.refused.values()
+    assert way in str(error)
+    origin = Origin.of(site.origin)
+    assert origin is not None
+    policy = RepMiddleware.of(result.crawler)._resolver.peek(origin)
+    assert policy is not None
+    assert policy.entry.outage is not None
+    assert (policy.entry.outage.failures, policy.entry.outage.since) == (2, watched.began)
+    assert len(result.tracebacks) == (way != "cancelled")
 
 
 @ensureDeferred

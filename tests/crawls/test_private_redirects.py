@@ -11,11 +11,16 @@ from typing import Any
 import pytest
 from crawling import crawl
 from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
 from twisted.internet import defer, reactor
 from twisted.internet.base import BlockingResolver
 from web import Web, answer, redirect
 
 from scrapy_rep import AccessResult
+from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.signals import robots_response
 
 RULES = "user-agent: *\ndisallow: /private\n"
 # Addresses of this machine. 127.0.0.99 stands for all public hosts: most names lead there.
@@ -223,3 +228,33 @@ async def test_private_names_may_lead_to_each_other(web: Web, monkeypatch: pytes
     with names(inner_test="127.0.0.1", outer_test="127.0.0.1"):
         result = await crawl(f"http://outer.test:{outer.port}/private", f"http://inner.test:{inner.port}/private")
     assert [error.verdict.access for error in result.refused.values()] == [AccessResult.SUCCESS] * 2
+
+
+@ensureDeferred
+async def test_each_chain_is_judged_by_itself_and_nobody_sees_what_a_private_server_said(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An origin's own robots.txt may be private; the same answer is not for a public host that redirects there."""
+    inner = web.robots("user-agent: *\ndisallow:\n# secret")
+    outer = web.site({"*": redirect(f"http://inner.test:{inner.port}/robots.txt")})
+    monkeypatch.setenv("http_proxy", outer.origin)
+    monkeypatch.setenv("no_proxy", "inner.test")
+    said: list[tuple[str, bytes, bytes | None]] = []
+
+    def answered(url: str, answer: Answer, response: Response | None) -> None:
+        if "inner" in url:
+            said.append((answer.reason, answer.body, response.body if response is not None else None))
+
+    def prepare(crawler: Crawler) -> None:
+        crawler.signals.connect(answered, robots_response)
+
+    with names(inner_test="127.0.0.1"):
+        alone = await crawl("http://outer.example/", prepare=prepare)
+        assert len(alone.refused) == 1
+        ((reason, *bodies),) = said
+        assert "REP_REDIRECT_PRIVATE" in reason
+        assert bodies == [b"", None]
+        requests = [Request(f"http://inner.test:{inner.port}/", priority=1), Request("http://outer.example/")]
+        both = await crawl(*requests, settings={"CONCURRENT_REQUESTS": 1})
+    assert list(both.pages) == [requests[0].url]
+    assert "REP_REDIRECT_PRIVATE" in str(both.refused["http://outer.example/"])

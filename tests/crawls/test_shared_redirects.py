@@ -6,14 +6,15 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from crawling import Crawl, CrawlSpider, Time, crawl, in_turn, with_clock
+from crawling import Crawl, CrawlSpider, Time, crawl, in_turn, is_fetching, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from web import RULES, Site, Web, answer, redirect
 
-from scrapy_rep.signals import robots_parsed
+from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.signals import request_forbidden, robots_parsed
 
 DAY = 24 * 3600.0
 
@@ -168,3 +169,103 @@ async def test_what_was_shared_is_asked_about_where_it_came_from(web: Web) -> No
     result = await crawl(source.url("/private"), spider=in_turn(time, DAY), robots=with_clock(time))
     assert result.ends == ["ForbiddenByRobots"] * 2
     assert [r["headers"].get("If-None-Match") for r in target.robots_requests] == [None, '"1"']
+
+
+# What is not shared, or no longer.
+
+
+@ensureDeferred
+async def test_a_redirect_that_sets_a_cookie_is_for_who_got_the_cookie(web: Web) -> None:
+    to_itself = redirect("/robots.txt", 302, {"Set-Cookie": "seen=1"})
+    target = web.robots([to_itself, answer(RULES), to_itself, answer(RULES)])
+    sources = [web.robots(redirect(target.robots_url)) for _ in range(2)]
+    result = await one_by_one(*(source.url("/private") for source in sources))
+    assert len(result.refused) == 2
+    assert [r["headers"].get("Cookie") for r in target.robots_requests] == [None, "seen=1"] * 2
+
+
+@ensureDeferred
+async def test_a_chain_uses_no_answer_twice(web: Web) -> None:
+    """Else a redirect to itself that counts would run in a circle, and everything would be allowed."""
+    site = web.robots([redirect("/robots.txt"), redirect("/robots.txt"), answer(RULES)])
+    result = await crawl(site.url("/private"))
+    assert len(result.refused) == 1
+    assert len(site.robots_requests) == 3
+
+
+def at_times(time: Time, *requests: tuple[float, str]) -> type[CrawlSpider]:
+    """A spider that asks for each of these pages so many seconds after the one before."""
+    left = list(requests)
+
+    class AtTimes(CrawlSpider):
+        async def start(self) -> AsyncIterator[Request]:
+            yield self.next_request()
+
+        async def parse(self, response: Response, **_: Any) -> AsyncIterator[Request]:
+            super().parse(response)
+            async for request in self.next_requests():
+                yield request
+
+        async def failed(self, failure: Any) -> AsyncIterator[Request]:
+            super().failed(failure)
+            async for request in self.next_requests():
+                yield request
+
+        async def next_requests(self) -> AsyncIterator[Request]:
+            while is_fetching(self.crawler):
+                await sleep(0.005)
+            if left:
+                yield self.next_request()
+
+        def next_request(self) -> Request:
+            seconds, url = left.pop(0)
+            time.now += seconds
+            return self.prepared(url)
+
+    return AtTimes
+
+
+@ensureDeferred
+async def test_after_a_failure_no_older_answer_is_used(web: Web) -> None:
+    target, time = web.robots(RULES), Time()
+    source = web.robots([answer(status=503), redirect(target.robots_url)])
+    spider = at_times(time, (0.0, target.url("/private")), (10.0, source.url("/private")))
+    result = await crawl(spider=spider, robots=with_clock(time), settings={"REP_UNREACHABLE_WAIT": 30})
+    assert len(result.refused) == 2
+    assert counts(source, target) == [2, 2]
+
+
+@ensureDeferred
+async def test_a_failure_that_is_shared_counts_from_when_it_came(web: Web) -> None:
+    target, time = web.robots(answer(status=503, headers={"Retry-After": "100"})), Time()
+    source = web.robots(redirect(target.robots_url))
+    steps = [(0.0, target.url("/")), (40.0, source.url("/1")), (59.0, source.url("/2")), (2.0, source.url("/3"))]
+    asked: list[list[int]] = []
+    spider = at_times(time, *steps)
+    prepare = lambda crawler: crawler.signals.connect(  # noqa: E731
+        lambda **_: asked.append(counts(source, target)), signal=request_forbidden, weak=False
+    )
+    result = await crawl(spider=spider, robots=with_clock(time), prepare=prepare)
+    assert len(result.refused) == 4
+    assert asked == [[0, 1], [1, 1], [1, 1], [1, 1]]
+    assert counts(source, target) == [1, 2], "asked again in the background, 100 seconds after the failure"
+
+
+@ensureDeferred
+async def test_a_target_that_fails_is_not_asked_for_each_origin(web: Web) -> None:
+    target = web.robots(answer(status=503, delay=0.1))
+    sources = [web.robots(redirect(target.robots_url)) for _ in range(20)]
+    settings = {"REP_FETCH_RETRIES": 1, "CONCURRENT_REQUESTS": 4}
+    result = await crawl(*(source.url("/") for source in sources), settings=settings)
+    assert len(result.refused) == 20
+    assert len(target.robots_requests) == 2, "once, and once more"
+
+
+@ensureDeferred
+async def test_a_target_in_an_outage_is_asked_once_for_all_who_wait(web: Web) -> None:
+    target, time = web.robots([answer(status=503)] * 2 + [answer(RULES)]), Time()
+    sources = [web.robots(redirect(target.robots_url)) for _ in range(10)]
+    settings = {"REP_UNREACHABLE_WAIT": 30}
+    result = await crawl(*(source.url("/") for source in sources), robots=with_clock(time), settings=settings)
+    assert len(result.pages) == 10
+    assert len(target.robots_requests) <= 4

@@ -20,6 +20,7 @@ from scrapy.utils.defer import deferred_from_coro
 from web import RULES, Web, answer
 
 from scrapy_rep import RepMiddleware
+from scrapy_rep.fetching import answers
 from scrapy_rep.scrapy_internals.compat import sleep
 
 HANGS = answer(kind="hang")
@@ -124,8 +125,9 @@ class Holds:
 
 @ensureDeferred
 async def test_a_request_whose_origin_was_forgotten_again_goes_back_when_the_crawl_closes(
-    web: Web, tmp_path: Path
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(answers, "MAX_KEPT", 0)
     site, other = web.robots([answer(RULES), HANGS, answer(RULES)]), web.robots(RULES)
 
     class Two(CrawlSpider):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from crawling import Crawl, CrawlSpider, crawl, is_fetching
 from pytest_twisted import ensureDeferred
+from scrapy.utils.defer import deferred_f_from_coro_f, deferred_from_coro
 from web import RULES, Web, answer
 
 from scrapy_rep import RepMiddleware
+from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.scrapy_internals.compat import sleep
 
 
@@ -52,3 +55,21 @@ async def test_fetches_that_pause_in_an_outage_take_no_room(web: Web) -> None:
     down = answer(status=503, delay=0.5)
     result = await asked_for_room(web, down, 4, REP_FETCH_CONCURRENCY=2, REP_UNREACHABLE_WAIT=2)
     assert result.ends == [True, False, True]
+
+
+@pytest.mark.parametrize("limit", [8, 64])
+@deferred_f_from_coro_f
+async def test_a_known_origin_is_fetched_again_however_many_new_ones_hang(limit: int) -> None:
+    turns = FetchTurns(limit)
+    taken: list[bool] = []
+
+    async def hang(*, is_repeated: bool) -> None:
+        await turns.wait_for_turn(is_repeated=is_repeated, became_slow=lambda: None)
+        taken.append(is_repeated)
+
+    new = [deferred_from_coro(hang(is_repeated=False)) for _ in range(400)]
+    await sleep(0)
+    await hang(is_repeated=True)
+    assert taken == [False] * (limit * 7 // 8) + [True]
+    for each in new:
+        each.addErrback(lambda _failure: None).cancel()

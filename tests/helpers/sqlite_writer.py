@@ -10,7 +10,7 @@ import time
 from scrapy.utils.reactor import install_reactor
 
 from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.entry import Entry, StoredResponse, decoded, encoded
+from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_from_bytes, entry_to_bytes
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.storage.sqlite import SqliteStorage
 
@@ -26,14 +26,14 @@ def entry_of(origin: str, lines: int) -> Entry:
 
 async def main(path: str) -> None:
     storage = SqliteStorage(f"sqlite://{path}")
-    await storage.put(ORIGINS[0], encoded(entry_of(ORIGINS[0], 1)), 1_000.0)
+    await storage.put(ORIGINS[0], entry_to_bytes(entry_of(ORIGINS[0], 1)), 1_000.0)
     print("writing", flush=True)
     while True:
         origin = random.choice(ORIGINS)
-        await storage.put(origin, encoded(entry_of(origin, random.randrange(200))), 1_000.0)
+        await storage.put(origin, entry_to_bytes(entry_of(origin, random.randrange(200))), 1_000.0)
         origin = random.choice(ORIGINS)
         octets = await storage.get(origin)
-        if octets is not None and decoded(octets, f"{origin}/robots.txt") is None:
+        if octets is not None and entry_from_bytes(octets, f"{origin}/robots.txt") is None:
             print("torn", flush=True)
 
 

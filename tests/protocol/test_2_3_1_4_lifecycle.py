@@ -6,19 +6,23 @@ import pytest
 from asking import ORIGIN, TOKEN, parse
 
 from scrapy_rep.protocol.access_result import AccessResult, FetchEvent
-from scrapy_rep.protocol.entry import MAX_UNSEEN, Entry, StoredResponse
+from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import (
+    FetchResult,
+    Refetch,
+    after_fetch,
+    pause_before_refetch,
+    policy_at,
+)
+from scrapy_rep.protocol.outage import (
     BACKOFF_FIRST,
     BACKOFF_MAX,
     CLOCK_SKEW,
-    FetchResult,
+    MAX_UNSEEN,
+    Failure,
     OutageLimits,
-    Refetch,
-    after_fetch,
     backoff,
-    pause_before_refetch,
-    policy_at,
 )
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 
@@ -51,10 +55,12 @@ def failed(
     *,
     now: float = NOW,
     failed_at: float | None = None,
+    ended_at: float | None = None,
     retry_after: float = 0.0,
     budget: float = 0.0,
 ) -> Entry:
-    fetched = FetchResult(AccessResult.UNREACHABLE, reason="words", retry_after=retry_after, failed_at=failed_at)
+    failure = Failure("words", retry_after=retry_after, began_at=failed_at, ended_at=ended_at)
+    fetched = FetchResult(AccessResult.UNREACHABLE, failure=failure)
     return after_fetch(known, ROBOTS_URL, fetched, now, OutageLimits(LONG, budget))
 
 
@@ -112,13 +118,19 @@ def test_an_outage_begins_with_its_first_failure_and_ends_with_an_answer() -> No
 
 
 def test_a_long_reason_is_cut() -> None:
-    fetched = FetchResult(AccessResult.UNREACHABLE, reason="x" * 100_000)
+    fetched = FetchResult(AccessResult.UNREACHABLE, failure=Failure("x" * 100_000))
     assert after_fetch(None, ROBOTS_URL, fetched, NOW, OutageLimits(LONG)).reason == f"{'x' * 199}…"
 
 
 def test_an_outage_begins_with_the_fetchs_first_request_that_failed() -> None:
     entry = failed(now=NOW + 31, failed_at=NOW)
     assert (since(entry), ask_again_at(entry)) == (NOW, NOW + 31 + BACKOFF_FIRST)
+
+
+def test_a_failure_that_another_fetch_has_met_counts_from_when_it_came() -> None:
+    entry = failed(now=NOW + 4, ended_at=NOW, retry_after=20.0)
+    assert entry.outage is not None
+    assert (since(entry), entry.outage.asked_at, ask_again_at(entry)) == (NOW, NOW, NOW + 20)
 
 
 def everything_allowed(entry: Entry, now: float) -> bool:

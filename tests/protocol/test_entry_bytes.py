@@ -11,8 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.entry import VERSION, Entry, Outage, StoredResponse, decoded, encoded, plain_values
+from scrapy_rep.protocol.entry import (
+    VERSION,
+    Entry,
+    StoredResponse,
+    entry_from_bytes,
+    entry_to_bytes,
+    plain_values,
+)
 from scrapy_rep.protocol.freshness import Caching
+from scrapy_rep.protocol.outage import Outage
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 
 URL = "https://example.com/robots.txt"
@@ -39,7 +47,6 @@ copies = st.builds(
     fresh_until=times,
     status=st.none() | st.integers(100, 599),
     url=st.text(max_size=20),
-    redirects=st.integers(0, 5),
     caching=st.sampled_from([CACHING, Caching()]),
     forbids_stale=st.booleans(),
     forbids_store=st.booleans(),
@@ -51,9 +58,9 @@ outages = st.builds(Outage, times, st.integers(1, 1000), st.text(max_size=20), t
 def test_what_goes_in_comes_out(stored: StoredResponse | None, outage: Outage | None) -> None:
     entry = Entry(URL, stored, outage)
     if stored is None and outage is None:
-        assert decoded(encoded(entry), URL) is None
+        assert entry_from_bytes(entry_to_bytes(entry), URL) is None
     else:
-        assert decoded(encoded(entry), URL) == entry
+        assert entry_from_bytes(entry_to_bytes(entry), URL) == entry
 
 
 def entry_of(body: bytes) -> Entry:
@@ -71,20 +78,20 @@ def test_rules_beyond_the_limit_are_still_beyond_it() -> None:
     assert entry.stored is not None
     assert entry.stored.robots is not None
     assert entry.stored.robots.truncated
-    assert decoded(encoded(entry), URL) == entry
+    assert entry_from_bytes(entry_to_bytes(entry), URL) == entry
 
 
 def test_a_larger_limit_is_read_with_that_limit() -> None:
     parsed = RobotsTxt.parse(b"#" * 3_000_000, 4_000_000)
     entry = Entry(URL, StoredResponse(AccessResult.SUCCESS, "HTTP 200", parsed, 1.0, 2.0))
-    assert decoded(encoded(entry), URL, 4_000_000) == entry
-    assert decoded(encoded(entry), URL) is None
+    assert entry_from_bytes(entry_to_bytes(entry), URL, 4_000_000) == entry
+    assert entry_from_bytes(entry_to_bytes(entry), URL) is None
 
 
 def test_a_typical_entry_is_small() -> None:
     body = "User-agent: *\n" + "".join(f"Disallow: /section-{n}/{n * 7919 % 1000}/\n" for n in range(60))
     assert len(body) > 1_500
-    assert len(encoded(entry_of(body.encode()))) < 1_000
+    assert len(entry_to_bytes(entry_of(body.encode()))) < 1_000
 
 
 def forged(header: object, body: bytes = b"") -> bytes:
@@ -105,11 +112,11 @@ OUTAGE_FIELDS = {"since": 1.0, "failures": 2, "reason": "x", "asked_at": 2.0, "a
     [
         pytest.param(b"", id="nothing"),
         pytest.param(VERSION, id="a-version-alone"),
-        pytest.param(b"\x00" + encoded(ENTRY)[1:], id="another-version"),
-        pytest.param(b"\xff" + encoded(ENTRY)[1:], id="a-later-version"),
-        pytest.param(encoded(ENTRY)[:-1], id="torn"),
-        pytest.param(encoded(ENTRY)[: len(encoded(ENTRY)) // 2], id="torn-in-the-middle"),
-        pytest.param(encoded(ENTRY) + b"x", id="something-after-it"),
+        pytest.param(b"\x00" + entry_to_bytes(ENTRY)[1:], id="another-version"),
+        pytest.param(b"\xff" + entry_to_bytes(ENTRY)[1:], id="a-later-version"),
+        pytest.param(entry_to_bytes(ENTRY)[:-1], id="torn"),
+        pytest.param(entry_to_bytes(ENTRY)[: len(entry_to_bytes(ENTRY)) // 2], id="torn-in-the-middle"),
+        pytest.param(entry_to_bytes(ENTRY) + b"x", id="something-after-it"),
         pytest.param(VERSION + b"\x80\x04]\x94.", id="a-pickle"),
         pytest.param(forged([]), id="a-list"),
         pytest.param(forged({}), id="nothing-said"),
@@ -130,11 +137,13 @@ OUTAGE_FIELDS = {"since": 1.0, "failures": 2, "reason": "x", "asked_at": 2.0, "a
     ],
 )
 def test_whatever_else_is_a_miss(octets: bytes) -> None:
-    assert decoded(octets, URL) is None
+    assert entry_from_bytes(octets, URL) is None
 
 
 def test_what_is_forged_here_would_be_read_if_it_were_right() -> None:
-    assert decoded(forged({"outage": OUTAGE_FIELDS}), URL) == Entry(URL, None, replace(OUTAGE, reason="x", status=None))
+    assert entry_from_bytes(forged({"outage": OUTAGE_FIELDS}), URL) == Entry(
+        URL, None, replace(OUTAGE, reason="x", status=None)
+    )
 
 
 def test_an_entry_from_before_there_were_hashes_has_none() -> None:
@@ -142,28 +151,36 @@ def test_an_entry_from_before_there_were_hashes_has_none() -> None:
     del values["stored"]["sha256"]
     assert ENTRY.stored is not None
     assert ENTRY.stored.robots is not None
-    assert decoded(forged(values, ENTRY.stored.robots.octets), URL) == ENTRY
+    assert entry_from_bytes(forged(values, ENTRY.stored.robots.octets), URL) == ENTRY
+
+
+def test_an_entry_from_when_the_redirects_were_counted_is_read() -> None:
+    values = plain_values(ENTRY)
+    values["stored"]["redirects"] = 2
+    assert ENTRY.stored is not None
+    assert ENTRY.stored.robots is not None
+    assert entry_from_bytes(forged(values, ENTRY.stored.robots.octets), URL) == ENTRY
 
 
 def test_a_hash_is_kept() -> None:
     assert ENTRY.stored is not None
     entry = replace(ENTRY, stored=replace(ENTRY.stored, sha256="0" * 64))
-    assert decoded(encoded(entry), URL) == entry
+    assert entry_from_bytes(entry_to_bytes(entry), URL) == entry
 
 
 def test_a_long_reason_is_cut() -> None:
     entry = Entry(URL, None, replace(OUTAGE, reason="x" * 100_000))
-    assert decoded(encoded(entry), URL) == Entry(URL, None, replace(OUTAGE, reason=f"{'x' * 199}…"))
+    assert entry_from_bytes(entry_to_bytes(entry), URL) == Entry(URL, None, replace(OUTAGE, reason=f"{'x' * 199}…"))
 
 
-@given(st.integers(0, len(encoded(ENTRY)) - 1), st.integers(1, 255))
+@given(st.integers(0, len(entry_to_bytes(ENTRY)) - 1), st.integers(1, 255))
 def test_no_octet_can_change_unnoticed(position: int, change: int) -> None:
-    octets = bytearray(encoded(ENTRY))
+    octets = bytearray(entry_to_bytes(ENTRY))
     octets[position] ^= change
-    assert decoded(bytes(octets), URL) in (None, ENTRY)
+    assert entry_from_bytes(bytes(octets), URL) in (None, ENTRY)
 
 
 @given(st.binary(max_size=100))
 def test_reading_never_raises(octets: bytes) -> None:
-    assert decoded(octets, URL) is None
-    assert decoded(VERSION + octets, URL) is None
+    assert entry_from_bytes(octets, URL) is None
+    assert entry_from_bytes(VERSION + octets, URL) is None

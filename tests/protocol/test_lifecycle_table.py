@@ -10,13 +10,11 @@ from asking import ORIGIN, TOKEN, parse
 
 from scrapy_rep.protocol.access_result import AccessResult, FetchEvent
 from scrapy_rep.protocol.entry import (
-    MAX_UNSEEN,
     Entry,
-    Outage,
     StoredResponse,
     asked_at,
-    decoded,
-    encoded,
+    entry_from_bytes,
+    entry_to_bytes,
     is_judged_by,
     of_use_until,
     storable,
@@ -24,20 +22,18 @@ from scrapy_rep.protocol.entry import (
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import (
     AFTER_FETCH,
-    BACKOFF_FIRST,
-    BACKOFF_MAX,
     FETCH_OUTCOMES,
     POLICY_OF_STATE,
     Basis,
     CacheUpdate,
     FetchResult,
-    OutageLimits,
     Refetch,
     State,
     after_fetch,
     policy_at,
     state_of,
 )
+from scrapy_rep.protocol.outage import BACKOFF_FIRST, BACKOFF_MAX, MAX_UNSEEN, Failure, Outage, OutageLimits
 from scrapy_rep.protocol.status_policy import CAUTIOUS, CHALLENGE, MARKUP, RFC9309, SIGNS
 
 ROBOTS_URL = f"{ORIGIN}/robots.txt"
@@ -153,17 +149,9 @@ def test_what_is_done_in_each_state(state: State, entry: Entry) -> None:
             Basis.EVERYTHING_ALLOWED: EVERYTHING,
         }[POLICY_OF_STATE[state][0]]
     )
-    asks = {
-        Refetch.FIRST: Refetch.FIRST,
-        Refetch.NOT: Refetch.NOT,
-        Refetch.AFTER_BACKOFF: Refetch.NOT,
-        Refetch.MEANWHILE: Refetch.MEANWHILE,
-    }
-    expected = asks[POLICY_OF_STATE[state][1]]
-    if expected is Refetch.NOT and entry.outage is not None and entry.outage.ask_again_at <= NOW:
-        expected = Refetch.MEANWHILE
-    if state is State.AGEING and entry.outage is not None:
-        expected = Refetch.NOT  # the refresh has failed just now
+    expected = POLICY_OF_STATE[state][1]
+    if expected is Refetch.MEANWHILE and entry.outage is not None and entry.outage.ask_again_at > NOW:
+        expected = Refetch.NOT
     assert policy.refetch is expected
     assert policy.is_stale is (state is State.UNREACHABLE_STALE)
 
@@ -179,7 +167,7 @@ def test_every_cell(state: State, entry: Entry | None, outcome: AccessResult | F
         AccessResult.RESTRICTED: copy(AccessResult.RESTRICTED),
     }
     after = after_fetch(
-        entry, ROBOTS_URL, FetchResult(outcome, came.get(outcome), "words", 503), NOW, OutageLimits(LONG)
+        entry, ROBOTS_URL, FetchResult(outcome, came.get(outcome), Failure("words", 503)), NOW, OutageLimits(LONG)
     )
     failed = outcome in {AccessResult.UNREACHABLE, FetchEvent.DROPPED}
     nothing_to_freshen = {State.UNKNOWN, State.UNREACHABLE, State.LONG_UNREACHABLE}
@@ -208,7 +196,11 @@ def forty_days(held: StoredResponse | None) -> list[tuple[bool, bool]]:
     while now < begin + 40 * DAY:
         if entry is None or policy_at(entry, now, LONG).refetch is not Refetch.NOT:
             entry = after_fetch(
-                entry, ROBOTS_URL, FetchResult(AccessResult.UNREACHABLE, reason="HTTP 503"), now, OutageLimits(LONG)
+                entry,
+                ROBOTS_URL,
+                FetchResult(AccessResult.UNREACHABLE, failure=Failure("HTTP 503")),
+                now,
+                OutageLimits(LONG),
             )
         if (now - begin) % DAY == 0:
             policy = policy_at(entry, now, LONG)
@@ -323,10 +315,10 @@ def test_what_decided_instead_of_the_status_is_judged_by_its_own_row(entry: Entr
 
 @pytest.mark.parametrize("entry", [CHALLENGED, PAGE], ids=["challenge", "markup"])
 def test_what_decided_instead_of_the_status_is_kept(entry: Entry) -> None:
-    assert decoded(encoded(entry), ROBOTS_URL) == entry
+    assert entry_from_bytes(entry_to_bytes(entry), ROBOTS_URL) == entry
     assert entry.sign in SIGNS - {""}
 
 
 def test_a_sign_that_nobody_knows_is_a_miss() -> None:
-    octets = encoded(Entry(ROBOTS_URL, None, replace(JUST_NOW, sign="x" * 1_000)))
-    assert decoded(octets, ROBOTS_URL) is None
+    octets = entry_to_bytes(Entry(ROBOTS_URL, None, replace(JUST_NOW, sign="x" * 1_000)))
+    assert entry_from_bytes(octets, ROBOTS_URL) is None

@@ -14,7 +14,7 @@ from fleets import fleet, open_sites, torn_by_killed_writers
 from redis_server import RedisServer
 from web import Web
 
-from scrapy_rep.protocol.entry import decoded
+from scrapy_rep.protocol.entry import entry_from_bytes
 
 SIZES = pytest.mark.parametrize(
     ("origins", "crawlers", "kills"), [(20, 3, 2), pytest.param(500, 8, 20, marks=pytest.mark.full_size)]
@@ -73,5 +73,5 @@ def test_no_writer_that_is_killed_tears_an_entry(tmp_path: Path, kills: int) -> 
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         rows = db.execute("SELECT origin, octets FROM entries_1").fetchall()
     assert rows
-    assert all(decoded(octets, f"{origin}/robots.txt") is not None for origin, octets in rows)
+    assert all(entry_from_bytes(octets, f"{origin}/robots.txt") is not None for origin, octets in rows)
     assert sorted(os.listdir(tmp_path)) == ["robots.db"], "nothing was set aside"

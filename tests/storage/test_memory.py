@@ -103,23 +103,3 @@ def test_a_file_of_typical_size_takes_less_than_two_kib_while_not_in_use() -> No
         memory.put(origin_of(number), entry_of(number, body), NOW)
     assert len(memory._compressed) == 1
     assert memory._compressed._octets < 2_048
-
-
-def test_what_is_not_announced_yet_counts_with_what_is_in_use() -> None:
-    memory = memory_of(most=3)
-    for number in range(3):
-        memory.put(origin_of(number), entry_of(number), NOW)
-    memory.put_unannounced(origin_of(3), entry_of(3))
-    assert len(memory) == 3
-    assert memory.unannounced(origin_of(3)) == entry_of(3), "the one just put stays"
-
-
-def test_what_is_not_announced_yet_is_bounded_with_the_rest() -> None:
-    memory = memory_of(most=3)
-    for number in range(9):
-        memory.put_unannounced(origin_of(number), entry_of(number))
-    assert [memory.unannounced(origin_of(number)) is not None for number in range(9)] == [False] * 6 + [True] * 3
-    assert memory.policy(origin_of(8), NOW) is None, "no request of its own has met it"
-    assert memory.entry(origin_of(8), NOW) == entry_of(8)
-    memory.put(origin_of(8), entry_of(8), NOW)
-    assert memory.unannounced(origin_of(8)) is None

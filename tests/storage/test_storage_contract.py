@@ -22,7 +22,7 @@ from twisted.internet.defer import CancelledError
 
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.entry import Entry, StoredResponse, encoded
+from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_to_bytes
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.storage import Storage, circuit_breaker, forget, storage_of, stored
 from scrapy_rep.storage.memory import MemoryStorage
@@ -252,11 +252,11 @@ def entry_of(body: bytes) -> Entry:
 async def test_looking_inside(opened: Opened) -> None:
     entry = entry_of(b"User-agent: *\nDisallow: /x\n")
     async with used(opened) as storage:
-        await storage.put(A, encoded(entry), FOR_LONG)
+        await storage.put(A, entry_to_bytes(entry), FOR_LONG)
         await storage.put(B, b"of another version", FOR_LONG)
         torn, whole = [item async for item in stored(storage)]
         assert (torn.origin, torn.size, torn.entry) == (B, 18, None)
-        assert (whole.origin, whole.size, whole.entry) == (A, len(encoded(entry)), entry)
+        assert (whole.origin, whole.size, whole.entry) == (A, len(entry_to_bytes(entry)), entry)
         assert await forget(storage, f"{A}:443/some/page?x")
         assert not await forget(storage, A)
         assert [item.origin async for item in stored(storage)] == [B]

@@ -26,7 +26,7 @@ from web import RULES, Web, answer, redirect
 
 from scrapy_rep.cache.shared_store import NOT_SHARED
 from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.entry import Entry, StoredResponse, encoded
+from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_to_bytes
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.signals import robots_parsed
@@ -188,18 +188,16 @@ async def test_another_policys_answers_are_asked_for_anew(web: Web, address: str
 
 
 @ensureDeferred
-async def test_redirects_are_stored_for_every_origin_on_the_way(web: Web, address: str) -> None:
+async def test_what_a_redirect_led_to_is_stored_for_each_origin_that_was_crawled(web: Web, address: str) -> None:
     target = web.robots(RULES)
     source = web.robots(redirect(target.robots_url))
     await crawl(source.url("/"), settings={"REP_STORAGE": address})
+    assert {item.origin for item in await task(everything_in(address))} == {source.origin}
+    await crawl(source.url("/"), target.url("/"), settings={"REP_STORAGE": address})
     assert {item.origin for item in await task(everything_in(address))} == {source.origin, target.origin}
-    result = await crawl(target.url("/private"), settings={"REP_STORAGE": address})
-    assert len(result.refused) == 1
-    assert len(target.robots_requests) == 1
-    other = web.robots(redirect(target.robots_url))
-    result = await crawl(other.url("/private"), settings={"REP_STORAGE": address})
-    assert len(result.refused) == 1
-    assert len(target.robots_requests) == 1, "what is stored of it answers for the redirect, too"
+    result = await crawl(source.url("/private"), target.url("/private"), settings={"REP_STORAGE": address})
+    assert len(result.refused) == 2
+    assert (len(source.robots_requests), len(target.robots_requests)) == (1, 2)
 
 
 # A fleet.
@@ -234,7 +232,7 @@ async def test_whose_turn_it_is_not_waits_for_the_answer_of_whose_it_is(web: Web
     assert site.requests == []
     now = seconds_since_the_epoch()
     stored = StoredResponse(AccessResult.SUCCESS, "HTTP 200", RobotsTxt.parse(RULES.encode()), now, now + DAY, 200)
-    await task(storage.put(site.origin, encoded(Entry(site.robots_url, stored)), DAY))
+    await task(storage.put(site.origin, entry_to_bytes(Entry(site.robots_url, stored)), DAY))
     result: Crawl = await crawling
     assert list(result.refused) == [site.url("/private")]
     assert site.requests == []

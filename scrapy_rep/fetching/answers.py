@@ -1,0 +1,290 @@
+"""The answers to requests for a robots.txt, by URL: one request at a time for each URL, and its answer for a while.
+
+Redirects of many origins lead to one robots.txt (a site's other names, parked domains). Each origin follows its own
+redirects (`fetching.redirects`), asks here for each URL on the way, and never waits for another origin's fetch: only
+for an answer that comes, or fails, in bounded time. So nothing can wait in a ring.
+
+An answer is for everybody who asks the same URL with the same validators, while the request is under way and as long
+as it is fresh; a failure, until its backoff is over. But not
+
+- what depends on who asked: an answer to cookies or through a proxy of the request's own, a redirect that sets a cookie
+  (who follows it without that cookie may run in a circle), one that another component dropped;
+- what HttpCacheMiddleware replayed, which is of unknown age;
+- for a chain of redirects that has used an answer of this URL (it asks `alone`): it would run in a circle, too;
+- for a fetch after a failure, what is not newer than that (`newer_than`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from typing import NamedTuple, Protocol, TypeAlias
+
+from scrapy import Request
+from scrapy.http import Response
+from scrapy.http.cookies import CookieJar
+from scrapy.signalmanager import SignalManager
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+
+from scrapy_rep.clock import Clock
+from scrapy_rep.fetching.robots_request import has_own_proxy
+from scrapy_rep.fetching.turns import FetchTurns
+from scrapy_rep.protocol.access_result import AccessResult, Answer, is_worth_a_retry
+from scrapy_rep.protocol.freshness import Caching, fresh_until, freshened, refresh_from
+from scrapy_rep.protocol.outage import BACKOFF_FIRST, BACKOFF_MAX
+from scrapy_rep.protocol.redirect_target import is_private, why_not_followed
+from scrapy_rep.protocol.status_policy import Judgement, judge, words_of
+from scrapy_rep.settings import RepSettings
+from scrapy_rep.signals import robots_response
+from scrapy_rep.text import printable
+
+logger = logging.getLogger("scrapy_rep")
+
+RETRY_DELAY = 1.0  # seconds before the same URL is requested again
+MAX_KEPT = 1_000  # answers
+MAX_OCTETS = 4 * 2**20  # of their bodies
+
+Key: TypeAlias = tuple[str, "str | None", "str | None"]
+
+
+class Fetch(Protocol):
+    """`Fetcher.fetch`: one request."""
+
+    def __call__(
+        self, url: str, trigger: Request, jar: CookieJar, *, past_cache: bool = ..., validators: Caching | None = ...
+    ) -> Awaitable[tuple[Answer, Response | None]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a URL."""
+
+    url: str
+    trigger: Request
+    """The request that needs a robots.txt."""
+    jar: CookieJar
+    """The cookies of this chain of redirects for the URL's origin; those of the answer are put there."""
+    validators: Caching | None = None
+    """Of a stored answer, to ask whether that is still valid."""
+    past_cache: bool = False
+    """The origin is known already: HttpCacheMiddleware would only replay what is known."""
+    is_from_public: bool = False
+    """A public host has redirected here, and REP_REDIRECT_PRIVATE is not set."""
+
+
+class Received(NamedTuple):
+    """An answer, and what it means by itself."""
+
+    answer: Answer
+    judgement: Judgement
+    """A success also of a 304 to validators."""
+    at: float
+    """Seconds since the epoch, when it came."""
+    failed_at: float | None = None
+    """Seconds since the epoch, when the first request failed, if one did."""
+
+
+class _Kept(NamedTuple):
+    received: Received
+    until: float
+    """Seconds since the epoch."""
+
+
+class _Asking:
+    """A URL being asked, and who waits for the same answer."""
+
+    __slots__ = ("is_slow", "waiters")
+
+    def __init__(self) -> None:
+        self.is_slow = False
+        self.waiters: list[Deferred[Received | None]] = []
+
+    @property
+    def fetches(self) -> int:
+        """Fetches of origins that wait for it."""
+        return 1 + len(self.waiters)
+
+
+class Answers:
+    """Asks URLs, and remembers what they answered."""
+
+    def __init__(
+        self,
+        fetch: Fetch,
+        turns: FetchTurns,
+        *,
+        settings: RepSettings,
+        clock: Clock,
+        count: Callable[[str], None],
+        signals: SignalManager,
+        on_slow: Callable[[], None],
+    ) -> None:
+        """`count` adds one to a stat. `on_slow` is called when an answer takes long."""
+        self._fetch = fetch
+        self._turns = turns
+        self._settings = settings
+        self._clock = clock
+        self._count = count
+        self._signals = signals
+        self._on_slow = on_slow
+        self._asking: dict[Key, _Asking] = {}
+        self._kept: dict[Key, _Kept] = {}
+        self._octets = 0
+        self.slow = 0
+        """Fetches of origins that wait for an answer which takes long on the wire."""
+
+    async def get(self, question: Question, *, newer_than: float = -inf, alone: bool = False) -> tuple[Received, bool]:
+        """The answer, and whether it is another fetch's. Waits for it if it is not known.
+
+        `newer_than`: seconds since the epoch; no answer from before is good enough. `alone`: no other fetch's is.
+        """
+        if alone or len(question.jar) or has_own_proxy(question.trigger):
+            return await self._ask(question, _Asking()), False
+        key = _key_of(question)
+        kept = self._kept.get(key) or self._kept.get((question.url, None, None))
+        if kept is not None and newer_than < kept.received.at <= self._clock.now() < kept.until:
+            return self._shared(kept.received, question), True
+        asking = self._asking.get(key)
+        if asking is not None:
+            received = await self._wait_for(asking)
+            if received is not None:
+                return self._shared(received, question), True
+            return await self._ask(question, _Asking()), False
+        asking = self._asking[key] = _Asking()
+        received = None
+        try:
+            received = await self._ask(question, asking)
+        finally:
+            del self._asking[key]
+            if received is None or not _is_for_others(received, question):
+                _answer(asking, None)
+            else:
+                self._keep(received, question)
+                _answer(asking, received)
+        return received, False
+
+    async def _wait_for(self, asking: _Asking) -> Received | None:
+        """The answer to the same question; None if that is for the other fetch alone."""
+        waiter: Deferred[Received | None] = Deferred()
+        asking.waiters.append(waiter)
+        self.slow += asking.is_slow
+        return await maybe_deferred_to_future(waiter)
+
+    async def _ask(self, question: Question, asking: _Asking) -> Received:
+        """Request the URL, and once more (REP_FETCH_RETRIES) where that is worth it."""
+        retries, past_cache, failed_at = self._settings.fetch_retries, question.past_cache, None
+        while True:
+            answer = await self._request(question, asking, past_cache=past_cache)
+            judgement, now = self._judge(answer, question), self._clock.now()
+            if failed_at is None and judgement.access is AccessResult.UNREACHABLE:
+                failed_at = now
+            if not retries or not is_worth_a_retry(answer, judgement.access):
+                return Received(answer, judgement, now, failed_at)
+            retries, past_cache = retries - 1, True
+            logger.debug("Requesting robots.txt once more: %s: %s", printable(question.url), printable(judgement.words))
+            self._count("rep/retries")
+            await self._clock.sleep(RETRY_DELAY)
+
+    async def _request(self, question: Question, asking: _Asking, *, past_cache: bool) -> Answer:
+        """One request, once it is its turn."""
+        turn = await self._turns.wait_for_turn(
+            is_repeated=question.past_cache, became_slow=partial(self._became_slow, asking)
+        )
+        url, trigger = question.url, question.trigger
+        try:
+            answer, response = await self._fetch(
+                url, trigger, question.jar, past_cache=past_cache, validators=question.validators
+            )
+        finally:
+            self._turns.end(turn)
+            if asking.is_slow:
+                asking.is_slow = False
+                self.slow -= asking.fetches
+        if _is_refused(answer, question):
+            # Nobody is to see, and no archive is to keep, what a private server said to us by a stranger's doing.
+            answer, response = _refusal(answer), None
+        self._signals.send_catch_log(robots_response, url=url, answer=answer, request=trigger, response=response)
+        return answer
+
+    def _became_slow(self, asking: _Asking) -> None:
+        asking.is_slow = True
+        self.slow += asking.fetches
+        self._on_slow()
+
+    def _judge(self, answer: Answer, question: Question) -> Judgement:
+        if answer.status == 304 and question.validators is not None:
+            return Judgement(AccessResult.SUCCESS, words_of(answer))
+        judgement = judge(answer, self._settings.status_policy)
+        if judgement.access is AccessResult.REDIRECT:
+            wrong = why_not_followed(question.url, answer.location, private=self._settings.redirect_private)
+            if wrong is not None:
+                return Judgement(AccessResult.UNREACHABLE, f"{judgement.words} {wrong}")
+        return judgement
+
+    def _shared(self, received: Received, question: Question) -> Received:
+        """The answer to another fetch, for a fetch that may have come here by other redirects."""
+        if not _is_refused(received.answer, question):
+            return received
+        refusal = _refusal(received.answer)
+        return Received(refusal, judge(refusal, self._settings.status_policy), received.at, received.at)
+
+    def _keep(self, received: Received, question: Question) -> None:
+        """Until it would be fetched again: refreshed in advance, or after a failure's backoff."""
+        answer, at = received.answer, received.at
+        # Only these two are about the validators.
+        key = _key_of(question) if answer.status in {304, 412} else (question.url, None, None)
+        if received.judgement.access is AccessResult.UNREACHABLE:
+            until = at + min(max(BACKOFF_FIRST, answer.retry_after), BACKOFF_MAX)
+        else:
+            caching = caching_after(answer, question.validators)
+            until = refresh_from(at, fresh_until(caching, at, self._settings.lifetime_min, answer.response_delay))
+        self._drop(key)
+        self._kept[key] = _Kept(received, until)
+        self._octets += len(answer.body)
+        while len(self._kept) > MAX_KEPT or self._octets > MAX_OCTETS:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, key: Key) -> None:
+        kept = self._kept.pop(key, None)
+        if kept is not None:
+            self._octets -= len(kept.received.answer.body)
+
+
+def caching_after(answer: Answer, validators: Caching | None) -> Caching:
+    """What is known of the answer's use by caches; of a 304, together with the stored answer that it confirms."""
+    return freshened(validators, answer.caching) if validators is not None and answer.status == 304 else answer.caching
+
+
+def _key_of(question: Question) -> Key:
+    validators = question.validators
+    if validators is None:
+        return question.url, None, None
+    return question.url, validators.etag, validators.last_modified
+
+
+def _is_for_others(received: Received, question: Question) -> bool:
+    answer = received.answer
+    sets_cookie_and_redirects = len(question.jar) > 0 and received.judgement.access is AccessResult.REDIRECT
+    return not (answer.dropped or answer.replayed or sets_cookie_and_redirects)
+
+
+def _answer(asking: _Asking, received: Received | None) -> None:
+    for waiter in asking.waiters:
+        if not waiter.called:  # else it was cancelled
+            waiter.callback(received)
+
+
+# Names of public hosts can lead to private addresses (`protocol.redirect_target` judges what a Location says).
+
+
+def _is_refused(answer: Answer, question: Question) -> bool:
+    return question.is_from_public and answer.address is not None and is_private(answer.address)
+
+
+def _refusal(answer: Answer) -> Answer:
+    reason = f"a public host redirected to {answer.address}, which is private (REP_REDIRECT_PRIVATE)"
+    return Answer(None, reason=reason, dropped=True)
