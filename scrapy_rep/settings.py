@@ -7,7 +7,6 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -32,6 +31,13 @@ class Setting:
     """Converts the value as it was set, which may be text, to its type. Raises an exception for a wrong value."""
     cure: str
     """What to set it to, as the error message says it."""
+
+
+def _nearest(name: str, names: Iterable[str]) -> list[str]:
+    """The one of the names that may be meant, if any."""
+    from difflib import get_close_matches  # only mistakes need it  # noqa: PLC0415
+
+    return get_close_matches(name, names, n=1)
 
 
 class _WrongPartError(ValueError):
@@ -134,7 +140,7 @@ def _category(name: Any) -> str:
         return name
     # A Content-Signal says `ai-train` for `train-ai`.
     spellings = {text: one.name for one in VOCABULARY for text in (one.name, *one.spellings.values())}
-    near = get_close_matches(name.lower(), spellings, n=1)
+    near = _nearest(name.lower(), spellings)
     meant = f"; did you mean {spellings[near[0]]!r}?" if near else ""
     raise _WrongPartError(f"{name!r} is no category of use{meant}")
 
@@ -296,6 +302,6 @@ def warn_of_unknown_names(settings: BaseSettings, log: Logger) -> None:
     for name in settings:
         if isinstance(name, str) and name.startswith("REP_") and name not in SETTINGS:
             scrapys = name.replace("REP_", "ROBOTSTXT_", 1)
-            near = [scrapys] if hasattr(default_settings, scrapys) else get_close_matches(name, SETTINGS, n=1)
+            near = [scrapys] if hasattr(default_settings, scrapys) else _nearest(name, SETTINGS)
             cure = f"; did you mean {near[0]}?" if near else f"; the settings are {', '.join(SETTINGS)}"
             log.warning("%s is no setting of scrapy-rep and has no effect%s", name, cure)

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from scrapy import Request
-from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler
 from scrapy.utils.httpobj import urlparse_cached
 
@@ -58,7 +57,7 @@ class HeadLimit:
         if pool is not None and isinstance(factory, type):
             if not issubclass(factory, _WatchedFactory):
                 pool._factory = type("WatchedFactory", (_WatchedFactory, factory), {"limit": self})  # noqa: SLF001
-        elif handler_for is None or isinstance(handler, HTTP11DownloadHandler):
+        elif handler_for is None or _is_scrapys(handler):
             tell_without(self._crawler, "HTTP11DownloadHandler._pool")
 
     def is_watched(self, request: Any) -> bool:
@@ -71,6 +70,13 @@ class HeadLimit:
         if protocol_class not in self._classes:
             self._classes[protocol_class] = type("WatchedProtocol", (_WatchedProtocol, protocol_class), {"limit": self})
         return self._classes[protocol_class]
+
+
+def _is_scrapys(handler: object) -> bool:
+    # To import it makes classes that look at the whole stack: the crawl has done so, and from a lower one.
+    from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler  # noqa: PLC0415
+
+    return isinstance(handler, HTTP11DownloadHandler)
 
 
 # Subclasses, because attributes of each connection took megabytes in a broad crawl.
