@@ -198,6 +198,8 @@ KINDS: dict[str, tuple[Robots, str]] = {
     "restricted": (lambda draw: answer(RULES, status=draw.choice([401, 402, 403, 451])), "all"),
     "loops": (lambda _: redirect("/robots.txt"), "all"),
     "down": (lambda draw: answer(RULES, status=draw.choice([202, 300, 407, 429, 500, 502, 503, 599, 600])), "none"),
+    "challenged": (lambda _: answer(RULES, status=403, headers={"cf-mitigated": "challenge"}), "none"),
+    "html": (lambda _: answer("<html>Welcome</html>"), "all"),
     "dead": (lambda _: answer(kind="hang"), "none"),
     "drip": (lambda _: answer(RULES * 50, kind="drip"), "none"),
     "headers": (lambda _: answer(kind="headers"), "none"),
