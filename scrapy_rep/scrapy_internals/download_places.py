@@ -8,7 +8,7 @@ before all others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 from scrapy import Request
@@ -27,11 +27,13 @@ class DownloadPlaces:
         self._key = getattr(self._downloader, "get_slot_key", lambda _request: "")
         self._full = crawler.settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN")
         self._waiting: Counter[str] = Counter()
+        if not hasattr(self._downloader, "slots"):
+            return
         queues = (getattr(scheduler, "mqs", None), getattr(scheduler, "dqs", None))
         for queue in (queue for queue in queues if isinstance(queue, DownloaderAwarePriorityQueue)):
             interface: Any = getattr(queue, "_downloader_interface", None)
             if hasattr(interface, "stats"):
-                interface.stats = self._counting(interface.stats)
+                interface.stats = self._busy
             else:
                 tell_without(crawler, "DownloaderAwarePriorityQueue._downloader_interface")
 
@@ -50,14 +52,11 @@ class DownloadPlaces:
         active, concurrency = getattr(slot, "active", ()), getattr(slot, "concurrency", 1)
         return len(active) < concurrency or sum(other in pages for other in active) < concurrency
 
-    def _counting(self, stats: Callable[[Iterable[str]], list[tuple[int, str]]]) -> Any:
-        """`stats` gives the number of downloads of each slot, and what it returns those that wait, too."""
-
-        def with_those_that_wait(slots: Iterable[str]) -> list[tuple[int, str]]:
-            waiting, full = self._waiting, self._full
-            return [
-                (counted[0] + full + waiting[counted[1]], counted[1]) if counted[1] in waiting else counted
-                for counted in stats(slots)
-            ]
-
-        return with_those_that_wait
+    def _busy(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
+        """The number of downloads of each slot; and if requests to it wait, more than it can have."""
+        slots, waiting, full = self._downloader.slots, self._waiting, self._full
+        # The queue asks for all its slots each time, so this costs as much as all the rest of a crawl of many sites.
+        return [
+            ((len(slots[key].active) if key in slots else 0) + (full + waiting[key] if key in waiting else 0), key)
+            for key in possible_slots
+        ]

@@ -1,0 +1,215 @@
+"""What the queue costs while requests wait for a robots.txt, ours beside the built-in.
+
+    python tests/benchmarks/queues.py [PART ...] [--kills N]
+
+- `flood`: 20,000 sites, one page each, all asked for by one callback: until the 1,000th page is there.
+- `jobdir`: 3,000 sites, five pages each, with a JOBDIR.
+- `kills`: 2,000 requests of one callback with a JOBDIR, 20 sites whose robots.txt takes two seconds and 5 fast ones.
+  The crawl is stopped, resumed, killed while requests wait, and resumed: how many pages are lost.
+
+Each crawl is a process of its own, at default settings but for the log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS / "helpers"), str(TESTS / "protocol")]
+
+from benchmarks.measuring import head, row
+from benchmarks.numbered_origins import NumberedOrigins
+from crawling import ADDON, BUILTIN
+from scrapy import Request, Spider
+from scrapy.crawler import CrawlerProcess
+from scrapy.http import Response
+from scrapy.utils.asyncio import call_later
+from web import RULES, Web, answer
+
+WHO: dict[str, dict[str, Any]] = {"scrapy-rep": ADDON, "built-in": BUILTIN}
+MAX_SECONDS = 600  # for one crawl
+SITES, ENOUGH = 20_000, 1_000
+JOB_SITES, JOB_PAGES = 3_000, 5
+STALL = 0.2  # seconds
+QUIET = 6.0  # seconds without a page, after which none is expected
+SLOW_SITES, FAST_SITES, REQUESTS = 20, 5, 2_000
+
+
+# In the crawl's process.
+
+
+class AsksAtOnce(Spider):
+    """Asks for all pages in one callback, and measures until there are enough of them."""
+
+    name = "asks-at-once"
+
+    def __init__(self, task: dict[str, Any], **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.task = task
+        self.pages = 0
+        self.ticked = 0.0
+        self.stalls: list[float] = []
+        self.most_files = 0
+
+    async def start(self) -> Any:
+        if self.task["urls"]:
+            yield Request("data:,", callback=self.ask)
+
+    def ask(self, _response: Response) -> Iterator[Request]:
+        self.ticked = time.monotonic()
+        call_later(0, self.tick)
+        for url in self.task["urls"]:
+            yield Request(url)
+
+    def tick(self) -> None:
+        now = time.monotonic()
+        self.stalls.append(now - self.ticked)
+        self.ticked = now
+        self.most_files = max(self.most_files, len(os.listdir("/proc/self/fd")))
+        call_later(0.02, self.tick)
+
+    def parse(self, response: Response, **_: Any) -> None:
+        self.pages += 1
+        if self.task["told"]:
+            with Path(self.task["told"]).open("a") as file:
+                file.write(response.url + "\n")
+        if self.pages == self.task["enough"]:
+            self.tell()
+            os._exit(0)
+
+    def closed(self, _reason: str) -> None:
+        self.tell()
+
+    def tell(self) -> None:
+        peak = int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) / 1024
+        measured = {
+            "cpu": time.process_time(),
+            "peak": peak,
+            "stalls": sum(stall > STALL for stall in self.stalls),
+            "longest": max(self.stalls, default=0.0),
+            "files": self.most_files,
+            "pages": self.pages,
+        }
+        sys.stdout.write(json.dumps(measured) + "\n")
+        sys.stdout.flush()
+
+
+def crawl_here(task: dict[str, Any]) -> None:
+    settings = {"LOG_LEVEL": "CRITICAL", "TELNETCONSOLE_ENABLED": False, **WHO[task["who"]], **task["settings"]}
+    process = CrawlerProcess(settings)
+    process.crawl(AsksAtOnce, task=task)
+    process.start()
+
+
+# From the benchmark's side.
+
+
+def started(who: str, urls: list[str], *, enough: int = -1, told: str = "", **settings: Any) -> subprocess.Popen[str]:
+    task = {"who": who, "urls": urls, "enough": enough, "told": told, "settings": settings}
+    command = [sys.executable, __file__, "--crawl"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(task))
+    process.stdin.close()
+    process.stdin = None
+    return process
+
+
+def measured(process: subprocess.Popen[str]) -> dict[str, Any]:
+    output, _ = process.communicate(timeout=MAX_SECONDS)
+    return dict(json.loads(output.splitlines()[-1]))
+
+
+def flood(_: int) -> None:
+    print(f"\n{SITES:,} sites of one callback, until the {ENOUGH:,}th page.\n")
+    head("", "CPU s", f"stalls over {STALL} s", "longest", "peak MiB")
+    with NumberedOrigins() as origins:
+        urls = [origins.url(origins.pattern(), number) for number in range(SITES)]
+        for who in WHO:
+            found = measured(started(who, urls, enough=ENOUGH))
+            row(who, f"{found['cpu']:.1f}", found["stalls"], f"{found['longest']:.2f}", f"{found['peak']:.0f}")
+
+
+def jobdir(_: int) -> None:
+    print(f"\n{JOB_SITES:,} sites, {JOB_PAGES} pages each, with a JOBDIR.\n")
+    head("", "CPU s", "most open files", "longest stall", "peak MiB", "pages")
+    with NumberedOrigins() as origins:
+        patterns = [origins.pattern(path=f"/{n}.html") for n in range(JOB_PAGES)]
+        urls = [origins.url(pattern, number) for pattern in patterns for number in range(JOB_SITES)]
+        for who in WHO:
+            with tempfile.TemporaryDirectory() as folder:
+                found = measured(started(who, urls, JOBDIR=folder))
+            cells = [f"{found['cpu']:.1f}", found["files"], f"{found['longest']:.2f}", f"{found['peak']:.0f}"]
+            row(who, *cells, found["pages"])
+
+
+def kills(times: int) -> None:
+    print(f"\n{REQUESTS:,} requests with a JOBDIR: stopped, resumed, killed in mid-wait, resumed. Pages lost.\n")
+    head("", *(f"kill {number + 1}" for number in range(times)), "most")
+    web = Web()
+    try:
+        for who in WHO:
+            lost = [lost_by_a_kill(web, who, after=1.5 + number / 5) for number in range(times)]
+            row(who, *lost, max(lost))
+    finally:
+        web.close()
+
+
+def lost_by_a_kill(web: Web, who: str, after: float) -> int:
+    """`after`: seconds from the start of the process that is killed."""
+    delays = [2.0] * SLOW_SITES + [0.0] * FAST_SITES
+    sites = [web.site({"/robots.txt": answer(RULES, delay=delay), "*": answer("page")}) for delay in delays]
+    urls = [sites[number % len(sites)].url(f"/{number}") for number in range(REQUESTS)]
+    with tempfile.TemporaryDirectory() as folder:
+        settings: dict[str, Any] = {
+            "JOBDIR": f"{folder}/job",
+            "DOWNLOADER": "crawling.SlotByOrigin",
+            "told": f"{folder}/told",
+        }
+        stopped = started(who, urls, **settings)
+        time.sleep(2)
+        stopped.send_signal(signal.SIGINT)
+        stopped.communicate(timeout=MAX_SECONDS)
+        killed = started(who, [], **settings)
+        time.sleep(after)
+        killed.kill()
+        killed.communicate()
+        # After a kill, Scrapy's queue on disk expects more requests than it has: the last crawl never ends.
+        resumed = started(who, [], **settings)
+        told = Path(folder, "told")
+        size = -1
+        while size != told.stat().st_size:
+            size = told.stat().st_size
+            time.sleep(QUIET)
+        resumed.kill()
+        resumed.communicate()
+        return len(set(urls).difference(told.read_text().split()))
+
+
+PARTS: dict[str, Callable[[int], None]] = {"flood": flood, "jobdir": jobdir, "kills": kills}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all of them if none is named")
+    parser.add_argument("--kills", type=int, default=5, metavar="N")
+    options = parser.parse_args()
+    for part in options.parts or PARTS:
+        PARTS[part](options.kills)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--crawl"]:
+        crawl_here(json.load(sys.stdin))
+    else:
+        main()
