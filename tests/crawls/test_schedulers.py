@@ -7,14 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import Releases, SlotByOrigin, crawl
+from crawling import CrawlSpider, Releases, SlotByOrigin, crawl
 from processes import crawl_process, crawled
 from pytest_twisted import ensureDeferred
 from scrapy import Request
+from scrapy.http import Response
 from web import RULES, Web, answer
 
+from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.scrapy_internals.engine_state import scheduler_of
+
 HELD = answer(RULES, kind="hold")
-SCHEDULERS = ["own_scheduler.OwnScheduler", "own_scheduler.DerivedScheduler"]
+SCHEDULERS = ["own_scheduler.OwnScheduler", "own_scheduler.DerivedScheduler", "own_scheduler.ReturnsNone"]
 
 
 @pytest.fixture(params=SCHEDULERS)
@@ -49,3 +53,56 @@ def test_stopped_in_mid_wait_they_go_back_and_a_later_crawl_fetches_them(
     second = crawled([], settings)
     assert Counter(end["url"] for end in second.ends) == Counter(urls)
     assert first.complaints == second.complaints == []
+
+
+@pytest.mark.parametrize("most", [3, 1000])
+@ensureDeferred
+async def test_what_waits_goes_through_the_queue_once(web: Web, own: dict[str, Any], most: int) -> None:
+    sites = [web.robots(answer(RULES, delay=0.3)) for _ in range(3)]
+    urls = [site.url(f"/{n}") for n in range(20) for site in sites]
+    enqueued: list[Request] = []
+
+    class Counts(CrawlSpider):
+        async def start(self) -> Any:
+            scheduler: Any = scheduler_of(self.crawler)
+            enqueue = scheduler.enqueue_request
+
+            def counted(request: Request) -> Any:
+                enqueued.append(request)
+                return enqueue(request)
+
+            scheduler.enqueue_request = counted
+            async for request in super().start():
+                yield request
+
+    settings = {**own, "REP_WAITING_MAX": most, "DOWNLOADER": SlotByOrigin}
+    result = await crawl(*map(Request, urls), spider=Counts, settings=settings)
+    assert sorted(result.pages) == sorted(urls)
+    assert len(enqueued) == len(urls)
+    for site in sites:
+        assert Counter(site.targets) == Counter(["/robots.txt", *(f"/{n}" for n in range(20))])
+
+
+@ensureDeferred
+async def test_requests_of_one_origin_that_waited_leave_others_their_turn(web: Web, own: dict[str, Any]) -> None:
+    slow, fast = web.robots(HELD), web.robots(RULES)
+    order: list[str] = []
+
+    class Orders(CrawlSpider):
+        async def start(self) -> Any:
+            async for request in super().start():
+                yield request
+            while self.crawler.stats.get_value("rep/waited", 0) < 40:
+                await sleep(0.01)
+            web.release(slow)
+
+        def parse(self, response: Response, **_: Any) -> Any:
+            order.append(response.url)
+            if response.url == slow.url("/0"):
+                yield from (self.prepared(fast.url(f"/{n}")) for n in range(10))
+
+    urls = [slow.url(f"/{n}") for n in range(40)]
+    settings = {**own, "CONCURRENT_REQUESTS": 1, "DOWNLOADER": SlotByOrigin}
+    await crawl(*map(Request, urls), spider=Orders, settings=settings)
+    assert len(order) == 50
+    assert order.index(fast.url("/9")) < 40, "each second one, but for the one whose robots.txt had to come"

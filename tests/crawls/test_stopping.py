@@ -23,7 +23,7 @@ from scrapy_rep import RepMiddleware
 from scrapy_rep.fetching import answers
 from scrapy_rep.scrapy_internals.compat import sleep
 
-HANGS = answer(kind="hang")
+HANGS, HELD = answer(kind="hang"), answer(RULES, kind="hold")
 # Those who wait have waited for longer than it takes to notice.
 WAITED: dict[str, Any] = {"ready_after": 0.8}
 
@@ -103,6 +103,44 @@ def test_stopped_again_and_again_none_is_lost_and_none_comes_twice(web: Web, tmp
     last = crawled([], settings)
     assert Counter(end["url"] for end in last.ends) == Counter(urls)
     assert Counter(site.targets) == Counter(["/robots.txt"] * 3 + [f"/{n}" for n in range(12)])
+
+
+@pytest.mark.parametrize("most", [3, 1000])
+def test_killed_in_mid_wait_none_is_lost_with_a_jobdir(web: Web, tmp_path: Path, most: int) -> None:
+    sites = [web.robots(HELD) for _ in range(2)]
+    settings = {
+        "JOBDIR": str(tmp_path / "job"),
+        "DOWNLOADER": "crawling.SlotByOrigin",
+        "REP_WAITING_MAX": most,
+        "SCHEDULER_START_DISK_QUEUE": None,
+    }
+    urls = [site.url(f"/{n}") for n in range(2) for site in sites]
+    with crawl_process(urls, settings, **WAITED) as process:
+        process.until_ready()
+        process.interrupt()
+        process.ended(15)
+    with crawl_process([], settings, **WAITED) as process:
+        process.until_ready()
+        assert process.killed()
+    web.release(*sites)
+    last = crawled([], settings)
+    assert Counter(end["url"] for end in last.ends) == Counter(urls)
+    assert last.complaints == []
+    assert not (tmp_path / "job" / "requests.waiting").exists()
+
+
+def test_a_stopped_job_can_be_resumed_without_the_plugin(web: Web, tmp_path: Path) -> None:
+    site = web.robots(HELD)
+    requests: list[dict[str, Any]] = [{"url": site.url(f"/{n}"), "priority": n, "meta": {"mark": n}} for n in range(4)]
+    settings = {"JOBDIR": str(tmp_path / "job")}
+    with crawl_process(requests, settings, **WAITED) as process:
+        process.until_ready()
+        process.interrupt()
+        process.ended(15)
+    web.release(site)
+    without = crawled([], {**settings, "ADDONS": {}})
+    found = {end["url"]: (end["priority"], end["dont_filter"], end["meta"]) for end in without.ends}
+    assert found == {r["url"]: (r["priority"], False, ["mark"]) for r in requests}
 
 
 class Holds:

@@ -22,6 +22,7 @@ from scrapy.http import Response
 from web import RULES, Site, Web, answer, most_at_once, redirect
 
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.signals import request_waited, robots_fetched
 
 QUEUES = ["scrapy.pqueues.DownloaderAwarePriorityQueue", "scrapy.pqueues.ScrapyPriorityQueue"]
 # Longer than any of these crawls: whoever waits for it to pass fails.
@@ -206,6 +207,63 @@ async def test_no_more_fetches_at_once_than_the_setting_says(web: Web, most: int
     result = await crawl(*(site.url("/") for site in sites), settings=settings)
     assert len(result.pages) == 12
     assert most_at_once(chain.from_iterable(site.robots_requests for site in sites)) == most
+
+
+# What is taken out of the queue.
+
+
+@ensureDeferred
+async def test_no_more_is_taken_out_of_the_queue_than_fetches_can_use(web: Web) -> None:
+    sites = [web.robots(answer(RULES, delay=0.05)) for _ in range(40)]
+    waiting: list[int] = []
+
+    class AsksAtOnce(CrawlSpider):
+        def parse(self, response: Response, **_: Any) -> Any:
+            super().parse(response)
+            if response.url.startswith("data:"):
+                yield from map(self.prepared, (site.url("/") for site in sites))
+
+    class Counts(Inside):
+        went_on = 0
+
+        def prepare(self, crawler: Crawler) -> None:
+            super().prepare(crawler)
+            crawler.signals.connect(self.count, request_waited)
+            crawler.signals.connect(self.look, robots_fetched)
+
+        def count(self) -> None:
+            self.went_on += 1
+
+        def look(self) -> None:
+            waiting.append(self.crawler.stats.get_value("rep/waited") - self.went_on)
+
+    settings = {**LONG, "REP_FETCH_CONCURRENCY": 2, "CONCURRENT_REQUESTS": 40}
+    result = await crawl("data:,", spider=AsksAtOnce, settings=settings, prepare=Counts().prepare)
+    assert len(result.pages) == 1 + 40
+    assert max(waiting) <= 2 * 2 + 2, "two fetches, two that begin next, and those that are just going on"
+
+
+@pytest.mark.parametrize("is_on_disk", [False, True], ids=["memory", "disk"])
+@ensureDeferred
+async def test_the_default_queue_hands_out_requests_to_origins_that_answer_first(
+    web: Web, tmp_path: Path, is_on_disk: bool
+) -> None:
+    dead, healthy = web.robots(DEAD), web.robots(answer(RULES))
+    waited: list[int] = []
+
+    class Looks(Releases):
+        def parse(self, response: Response, **more: Any) -> Any:
+            waited.append(self.crawler.stats.get_value("rep/waited"))
+            super().parse(response, **more)
+            if response.url == healthy.url("/0"):
+                yield from (self.prepared(healthy.url(f"/{n}")) for n in range(1, 40))
+                yield from (self.prepared(dead.url(f"/{n}")) for n in range(200))
+
+    settings = {**LONG, "CONCURRENT_REQUESTS": 4, **({"JOBDIR": str(tmp_path)} if is_on_disk else {})}
+    result = await crawl(healthy.url("/0"), spider=Looks, dead=[dead], healthy=40, settings=settings)
+    assert result.ends == ["no stall"]
+    assert len(result.pages) == 240
+    assert waited[30] <= 4, "not yet those of the dead origin, but for the first"
 
 
 # Admission.

@@ -24,6 +24,11 @@ from scrapy.utils.defer import deferred_from_coro
 
 from scrapy_rep.scrapy_internals.compat import sleep
 
+# Meta keys of Scrapy's.
+SCRAPYS = {
+    *("depth", "download_latency", "download_slot", "download_timeout", "is_start_request"),
+}
+
 
 def tell(what: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(what) + "\n")
@@ -80,6 +85,7 @@ class TellsAll(Spider):
 
     def end(self, request: Request, end: str, arguments: dict[str, Any], why: str = "") -> None:
         as_it_was = {"dont_filter": request.dont_filter, "priority": request.priority, "mark": request.meta.get("mark")}
+        as_it_was["meta"] = sorted(set(request.meta) - SCRAPYS)
         self.ends.append({"url": request.url, "end": end, "why": why, **as_it_was, **arguments})
 
 

@@ -58,6 +58,13 @@ class OwnScheduler(BaseScheduler):
         return len(self._backend) > 0
 
 
+class ReturnsNone(OwnScheduler):
+    """As scrapy-cluster's, which says nothing of whether it took a request."""
+
+    def enqueue_request(self, request: Request) -> bool:
+        return super().enqueue_request(request) and None  # type: ignore[return-value]
+
+
 class DerivedScheduler(Scheduler):
     """Takes requests from its backend only while it has none itself, which it asks itself."""
 
