@@ -38,11 +38,10 @@ def octets_with_star(patterns: Iterable[str]) -> int:
 def must_exclude(spelling: str, octets: int) -> bool:
     """Whether `affordable` has to exclude some of the patterns with so many `octets_with_star` before the rest is
     compared. Raises TooCostlyError for a spelling that is too long to be cut into grams."""
-    if is_within_bound(spelling, octets):
-        return False
-    if len(spelling) > MAX_TARGET:
+    exceeds_bound = len(spelling) * octets > MAX_COMPARED  # here once more, because each URL comes by
+    if exceeds_bound and len(spelling) > MAX_TARGET:
         raise TooCostlyError
-    return True
+    return exceeds_bound
 
 
 def affordable(spelling: str, patterns: Collection[str]) -> Collection[str]:
