@@ -23,26 +23,28 @@ class Lease:
         self._origin = origin
         self._token = uuid4().hex
         self.is_acquired = False
+        """Also while the store is asked for it: a fetch that is cancelled then has to give it back."""
         self._renewals = 0
         self._next: CallLaterResult | None = None
         self._renewing: Deferred[bool | None] | None = None
 
     async def try_acquire(self) -> bool:
         """Whether this crawler has it now."""
-        if await self._store.acquire_lease(self._origin, self._token, LEASE_SECONDS):
-            self._acquired()
+        self.is_acquired = True
+        self._asked(await self._store.acquire_lease(self._origin, self._token, LEASE_SECONDS))
         return self.is_acquired
 
     async def acquire_unless_stored(self) -> bytes | None:
         """What is stored of the origin; if that is nothing, this crawler has the lease now, or another one has it."""
+        self.is_acquired = True
         octets, is_acquired = await self._store.get_or_lease(self._origin, self._token, LEASE_SECONDS)
-        if is_acquired:
-            self._acquired()
+        self._asked(is_acquired)
         return octets
 
-    def _acquired(self) -> None:
-        self.is_acquired = True
-        self._next = call_later(RENEW_EVERY, self._renew)
+    def _asked(self, is_acquired: bool) -> None:
+        self.is_acquired = is_acquired
+        if is_acquired:
+            self._next = call_later(RENEW_EVERY, self._renew)
 
     def let_go(self) -> None:
         """Renew it no longer: unless it is given back, it ends by itself."""

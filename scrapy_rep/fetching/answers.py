@@ -207,7 +207,9 @@ class Answers:
         if _is_refused(answer, question):
             # Nobody is to see, and no archive is to keep, what a private server said to us by a stranger's doing.
             answer, response = _refusal(answer), None
-        self._signals.send_catch_log(robots_response, url=url, answer=answer, request=trigger, response=response)
+        await self._signals.send_catch_log_async(
+            robots_response, url=url, answer=answer, request=trigger, response=response
+        )
         return answer
 
     def _became_slow(self, asking: _Asking) -> None:

@@ -312,6 +312,26 @@ def test_a_full_disk_ends_the_archive_but_not_the_crawl_unless_that_is_required(
 
 
 @ensureDeferred
+async def test_fetches_wait_while_much_is_to_be_written(
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "WAIT_ABOVE", 0)
+    monkeypatch.setattr(archive, "MAX_QUEUED", 40_000)  # a few answers, and what is known by them
+    write_answer = WarcFile.write_answer
+
+    def writes_slowly(*args: Any, **more: Any) -> None:
+        time.sleep(0.02)
+        write_answer(*args, **more)
+
+    monkeypatch.setattr(WarcFile, "write_answer", writes_slowly)
+    sites = [web.robots(RULES) for _ in range(40)]
+    more = {"CONCURRENT_REQUESTS": 2, "REP_FETCH_CONCURRENCY": 1, "REP_ARCHIVE_REQUIRED": True}
+    result = await archived(tmp_path, *[site.url("/") for site in sites], **more)
+    assert len(result.pages) == len(sites)
+    assert (result.stats["rep/archive/answers"], result.stats.get("rep/archive/lost")) == (len(sites), None)
+
+
+@ensureDeferred
 async def test_what_the_disk_is_too_slow_for_is_lost_and_counted(
     web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

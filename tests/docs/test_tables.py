@@ -145,7 +145,8 @@ def test_the_limits() -> None:
     [
         ("answers", "In the last tenth", "LAST_TENTH = 0.1"),
         ("evidence", "up to 30 seconds", "CLOSING = 30"),
-        ("evidence", "At most 64 MiB", "MAX_QUEUED = 64 * 2**20"),
+        ("evidence", "more than 16 MiB", "WAIT_ABOVE = 16 * 2**20"),
+        ("evidence", "At most 256 MiB", "MAX_QUEUED = 256 * 2**20"),
         ("evidence", "`robots_archive_failed`", 'REASON = "robots_archive_failed"'),
         ("limits", "256 KiB", "MAX_OCTETS = 256 * 1024"),
         ("limits", "1,000 slow ones", "MAX_SLOW = 1_000"),

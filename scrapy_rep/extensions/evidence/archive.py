@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from scrapy_rep.extensions.evidence.warc_file import WarcFile
 
 EACH = 2_000  # bytes of memory for each record that waits, without its body
-MAX_QUEUED = 64 * 2**20  # bytes that wait to be written
+WAIT_ABOVE = 16 * 2**20  # bytes to be written, for which the fetches wait
+MAX_QUEUED = 256 * 2**20  # as many as all fetches under way may still bring
 CLOSING = 30.0  # seconds for what is left when the crawl is over
 REASON = "robots_archive_failed"
 
@@ -80,15 +81,19 @@ class ArchiveWriter:
 
         self._write(0, create)
 
-    def _answered(self, url: str, answer: Answer, request: Request, response: Response | None) -> None:
+    async def _answered(self, url: str, answer: Answer, request: Request, response: Response | None) -> None:
+        """The fetch goes on when this returns: it waits for its record while much is to be written."""
         now, needed_by = self._gate.now(), Origin.of(request.url)
         access = judge(answer, self._settings.status_policy).access
 
         def write() -> None:
             self._opened_file().write_answer(url, now, needed_by, access=access, answer=answer, response=response)
 
-        size = EACH + len(answer.body) + (len(response.body) if response is not None else 0)
-        self._write(size, write, counted="rep/archive/answers")
+        bodies = {id(body): len(body) for body in (answer.body, response.body if response is not None else b"")}
+        size = EACH + sum(bodies.values())
+        written = self._write(size, write, counted="rep/archive/answers")
+        if self._queued > WAIT_ABOVE:
+            await maybe_deferred_to_future(written)
 
     def _known(self, origin: Origin, entry: Entry) -> None:
         now = self._gate.now()
@@ -101,11 +106,14 @@ class ArchiveWriter:
             raise OSError("the file could not be created")
         return self._file
 
-    def _write(self, size: int, write: Callable[[], None], counted: str = "") -> None:
-        """Soon, in the thread. `size`: bytes of memory that it takes until then. `counted`: the stat to count it in."""
+    def _write(self, size: int, write: Callable[[], None], counted: str = "") -> Deferred[None]:
+        """Soon, in the thread. `size`: bytes of memory that it takes until then. `counted`: the stat to count it in.
+        What it returns ends with the attempt, and may be cancelled without it."""
+        done: Deferred[None] = Deferred()
         if size and self._queued + size > MAX_QUEUED:
             self._lose(f"more than {MAX_QUEUED:,} bytes wait to be written: the disk is too slow")
-            return
+            done.callback(None)
+            return done
         self._queued += size
         writing = deferred_from_coro(self._threads.run(write))
         self._waiting.add(writing)
@@ -117,8 +125,11 @@ class ArchiveWriter:
                 self._lose(f"{type(result.value).__name__}: {result.value}")
             elif counted:
                 self._crawler.stats.inc_value(counted)
+            if not done.called:
+                done.callback(None)
 
         writing.addBoth(written)
+        return done
 
     def _lose(self, reason: str) -> None:
         self._lost += 1

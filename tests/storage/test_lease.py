@@ -1,0 +1,54 @@
+"""The lease of a fleet is given back, also by who does not know that it was taken."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from logging import LoggerAdapter, getLogger
+
+from in_loop import in_loop
+from scrapy.settings import Settings
+
+from scrapy_rep.cache.shared_store import SharedStore
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.settings import RepSettings
+from scrapy_rep.storage.circuit_breaker import CircuitBreaker
+from scrapy_rep.storage.memory import MemoryStorage
+
+
+class TakesLong(MemoryStorage):
+    """Takes the lease, and answers when it may."""
+
+    def __init__(self) -> None:
+        super().__init__(1_000, 2**20)
+        self.holder = ""
+        self.taken, self.may_answer = asyncio.Event(), asyncio.Event()
+
+    async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
+        self.holder = token
+        self.taken.set()
+        await self.may_answer.wait()
+        return None, True
+
+    async def release_lease(self, origin: str, token: str) -> None:
+        if token == self.holder:
+            self.holder = ""
+
+
+@in_loop
+async def test_a_fetch_that_is_cancelled_while_it_asks_for_the_lease_gives_it_back() -> None:
+    storage = TakesLong()
+    counted: list[str] = []
+    breaker = CircuitBreaker(storage, counted.append, time.monotonic, LoggerAdapter(getLogger("scrapy_rep"), {}))
+    store = SharedStore(breaker, RepSettings.read(Settings()))
+    origin = Origin.of("https://a.example")
+    assert origin is not None
+    asking = asyncio.ensure_future(
+        store.find_or_lease(origin, None, lambda _entry: False, longest=10.0, sleep=asyncio.sleep)
+    )
+    await storage.taken.wait()
+    assert storage.holder
+    asking.cancel()
+    await asyncio.wait([asking])
+    await store.close()
+    assert (storage.holder, counted) == ("", [])
