@@ -1,16 +1,18 @@
 """scrapy-rep: crawls that obey robots.txt as RFC 9309 says.
 
 The way of one request
-    `waiting.door` asks the `gate` whether the origin's robots.txt is known. If not, the request
-    waits there while `cache.resolver` starts one `cache.origin_fetch` for the origin. Then the request goes on to
-    `middleware.process_request`. The `gate` asks `cache.resolver` for the origin's `RobotsPolicy` (`peek`: no fetch, no
-    wait), asks that for a verdict, and lets the request pass or raises `ForbiddenByRobots`.
+    `waiting.door` asks the `gate` whether the origin's robots.txt is known. If not, the request waits there while
+    `cache.resolver` has one `cache.origin_fetch` for the origin. Then it goes on to `middleware.process_request`. The
+    `gate` asks `cache.resolver` for the origin's `RobotsPolicy` (`peek`: no fetch, no wait), asks that for a verdict,
+    and lets the request pass or raises `ForbiddenByRobots`.
 
-The way of one robots.txt body
-    `fetching.fetcher` makes one HTTP request, an `Answer`; `fetching.redirects` follows redirects to a `FetchResult`;
-    `protocol.lifecycle.after_fetch` makes of it the origin's new `Entry`, which `cache.memory` and `cache.shared_store`
-    keep; `protocol.lifecycle.policy_at` makes of an entry the `RobotsPolicy` of a moment; `protocol.robotstxt` answers
-    for one URL, with a `Verdict`. Signals (`signals`) tell of each step; `extensions` listen to them.
+The way of one robots.txt
+    `cache.origin_fetch` looks into `cache.shared_store`, if there is one; else it has the robots.txt fetched.
+    `fetching.redirects` follows the redirects to a `FetchResult`; on the way it asks `fetching.answers` for the
+    `Answer` of each URL, and that asks `fetching.fetcher` for one HTTP request.
+    `protocol.lifecycle.after_fetch` makes the origin's new `Entry` of it, which `cache.memory` and `cache.shared_store`
+    keep. `protocol.lifecycle.policy_at` makes of an entry the `RobotsPolicy` of a moment, and `protocol.robotstxt`
+    gives the `Verdict` on one URL. Signals (`signals`) tell of each step; `extensions` listen to them.
 
 Who may touch the internals of Scrapy and Twisted
     The modules in `scrapy_internals`, and no other.
@@ -21,7 +23,7 @@ Where to add
     a status policy: a row in `protocol.status_policy` (`POLICIES`);
     a sign of a challenge: a row in `protocol.challenges`;
     a store: a subclass of `storage.Storage`, named in `storage.STORAGES` or in the setting REP_STORAGES;
-    a listener: a class in `extensions`, connected to `signals`, and a row in its table (`EXTENSIONS`);
+    a listener: a class in `extensions`, connected to `signals`, and a row in the table there (`EXTENSIONS`);
     a setting: a field of `settings.RepSettings`;
     a stat: a row in `stats` (`STATS`).
 """

@@ -26,7 +26,6 @@ under which User-Agent robots.txt is fetched; and requests that come while the f
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -42,6 +41,7 @@ from scrapy_rep.cache.shared_store import SharedStore
 from scrapy_rep.clock import Clock
 from scrapy_rep.fetching.answers import RETRY_DELAY
 from scrapy_rep.fetching.redirects import Redirects
+from scrapy_rep.log import Logger
 from scrapy_rep.origin_info import origin_info
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry
@@ -61,8 +61,6 @@ from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_available, robots_fetched, robots_parsed
 
-logger = logging.getLogger("scrapy_rep")
-
 
 @dataclass(frozen=True, slots=True)
 class FetchTools:
@@ -74,6 +72,7 @@ class FetchTools:
     shared_store: SharedStore | None
     """None where nothing is kept beyond the crawl."""
     clock: Clock
+    log: Logger
     count: Callable[[str], None]
     """Adds one to a stat."""
     signals: SignalManager
@@ -153,7 +152,7 @@ class OriginFetch:
             result = self._fail("cancelled")
         except Exception as exc:
             if not self._is_closing:
-                logger.exception("Internal error while fetching %s", self.origin.robots_url)
+                self._tools.log.exception("Internal error while fetching %s", self.origin.robots_url)
             result = self._fail(f"internal error, {type(exc).__name__}: {exc}")
         finally:
             self._give_lease_back()

@@ -100,7 +100,7 @@ class Resolver:
 
 def resolver_of(crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> Resolver:
     """By the crawl's settings. Raises ValueError for a wrong REP_STORAGE."""
-    count = crawler.stats.inc_value
+    count, log = crawler.stats.inc_value, logger_of(crawler)
     memory, store = memory_and_store(crawler, settings)
     on_room = partial(look_for_requests, crawler)
     fetcher = Fetcher(crawler, settings, under_way=downloads.fetch, is_on_wire=downloads.is_on_wire, now=clock.now)
@@ -110,14 +110,15 @@ def resolver_of(crawler: Crawler, settings: RepSettings, downloads: UncountedDow
         turns,
         settings=settings,
         clock=clock,
+        log=log,
         count=count,
         signals=crawler.signals,
         on_slow=on_room,
     )
-    redirects = Redirects(answers, settings, clock, count)
+    redirects = Redirects(answers, settings, clock, log, count)
     shared_store = None
     if store is not None:
-        shared_store = SharedStore(CircuitBreaker(store, count, clock.monotonic, logger_of(crawler)), settings)
+        shared_store = SharedStore(CircuitBreaker(store, count, clock.monotonic, log), settings)
     parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
-    tools = FetchTools(settings, redirects, memory, shared_store, clock, count, crawler.signals, parsed)
+    tools = FetchTools(settings, redirects, memory, shared_store, clock, log, count, crawler.signals, parsed)
     return Resolver(tools, on_room)

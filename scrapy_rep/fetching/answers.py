@@ -16,7 +16,6 @@ as it is fresh; a failure, until its backoff is over. But not
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -33,6 +32,7 @@ from twisted.internet.defer import Deferred
 from scrapy_rep.clock import Clock
 from scrapy_rep.fetching.robots_request import has_own_proxy
 from scrapy_rep.fetching.turns import FetchTurns
+from scrapy_rep.log import Logger
 from scrapy_rep.protocol.access_result import AccessResult, Answer, is_worth_a_retry
 from scrapy_rep.protocol.freshness import Caching, fresh_until, freshened, refresh_from
 from scrapy_rep.protocol.outage import BACKOFF_FIRST, BACKOFF_MAX
@@ -41,8 +41,6 @@ from scrapy_rep.protocol.status_policy import Judgement, judge, words_of
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
 from scrapy_rep.text import printable
-
-logger = logging.getLogger("scrapy_rep")
 
 RETRY_DELAY = 1.0  # seconds before the same URL is requested again
 MAX_KEPT = 1_000  # answers
@@ -119,6 +117,7 @@ class Answers:
         *,
         settings: RepSettings,
         clock: Clock,
+        log: Logger,
         count: Callable[[str], None],
         signals: SignalManager,
         on_slow: Callable[[], None],
@@ -128,6 +127,7 @@ class Answers:
         self._turns = turns
         self._settings = settings
         self._clock = clock
+        self._log = log
         self._count = count
         self._signals = signals
         self._on_slow = on_slow
@@ -185,7 +185,9 @@ class Answers:
             if not retries or not is_worth_a_retry(answer, judgement.access):
                 return Received(answer, judgement, now, failed_at)
             retries, past_cache = retries - 1, True
-            logger.debug("Requesting robots.txt once more: %s: %s", printable(question.url), printable(judgement.words))
+            self._log.debug(
+                "Requesting robots.txt once more: %s: %s", printable(question.url), printable(judgement.words)
+            )
             self._count("rep/retries")
             await self._clock.sleep(RETRY_DELAY)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import StopDownload
@@ -11,9 +9,8 @@ from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 
 from scrapy_rep.fetching.robots_request import HAVE_TIMEOUTS, ROBOTS_TXT_REQUEST, RobotsTxtDownload
+from scrapy_rep.log import logger_of
 from scrapy_rep.text import printable
-
-logger = logging.getLogger("scrapy_rep")
 
 
 class BodyLimit:
@@ -23,6 +20,7 @@ class BodyLimit:
     """
 
     def __init__(self, crawler: Crawler) -> None:
+        self._log = logger_of(crawler)
         self._signals = crawler.signals
         self._under_way = 0
         self._has_warned = False
@@ -44,7 +42,7 @@ class BodyLimit:
         )
         if was_unreported and not self._has_warned and urlparse_cached(request).scheme in HAVE_TIMEOUTS:
             self._has_warned = True
-            logger.warning(
+            self._log.warning(
                 "%s came through a download handler that does not send Scrapy's signal bytes_received, so"
                 " REP_BODY_LIMIT cuts a robots.txt only after all of it was received: one without an end can fill the"
                 " memory. This is said once a crawl",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from scrapy.http.cookies import CookieJar
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.fetching.answers import Answers, Question, Received, caching_after
+from scrapy_rep.log import Logger
 from scrapy_rep.protocol.access_result import AccessResult, FetchEvent
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, Caching, fresh_until, validates
@@ -25,8 +25,6 @@ from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import REDIRECT_STATUSES
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
-
-logger = logging.getLogger("scrapy_rep")
 
 
 class Step(NamedTuple):
@@ -61,6 +59,7 @@ class Redirects:
     answers: Answers
     settings: RepSettings
     clock: Clock
+    log: Logger
     count: Callable[[str], None]
     """Adds one to a stat."""
 
@@ -101,7 +100,9 @@ class _Chain:
                 return self._gave_up()
             self._tools.count("rep/redirects")
             if url.startswith("https:") and location.startswith("http:"):
-                logger.debug("robots.txt leads from https to http: %s -> %s", printable(url), printable(location))
+                self._tools.log.debug(
+                    "robots.txt leads from https to http: %s -> %s", printable(url), printable(location)
+                )
             url = location
 
     async def _ask(self, url: str) -> Step:

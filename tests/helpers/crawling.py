@@ -27,6 +27,8 @@ BUILTIN = {"ROBOTSTXT_OBEY": True}
 QUIET = {"REP_FETCH_RETRIES": 0, "REP_UNREACHABLE_WAIT": 0, "TELNETCONSOLE_ENABLED": False, "RETRY_ENABLED": False}
 # What is filled in: a status, an exception's type, a category of use.
 LISTED = re.compile("|".join(re.sub(r"N$|TYPE$|PURPOSE|VENDOR", r"[^/]+", re.escape(stat)) for stat in STATS))
+# What they log is of a file or of a value that several crawls share.
+OF_NO_CRAWL = {"sqlite.py", "user_agent.py"}
 DENIED = "Nothing was crawled, because every start request"
 
 
@@ -160,6 +162,8 @@ async def crawl(
         logging.getLogger().removeHandler(handler)
     result.stats = result.crawler.stats.get_stats()
     ours = [stat for stat in result.stats if stat.startswith(("rep/", "robotstxt/"))]
+    lines = [record for record in result.log if record.name == "scrapy_rep" and record.filename not in OF_NO_CRAWL]
+    assert [line.getMessage() for line in lines if not hasattr(line, "spider")] == [], "each line names its spider"
     assert [stat for stat in ours if not LISTED.fullmatch(stat)] == [], "these are not in STATS, nor in docs/stats.md"
     return result
 
