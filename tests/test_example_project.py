@@ -132,7 +132,7 @@ def evidence_commands() -> list[list[str]]:
 
 FOR_TRAINING = "tour -s REP_PURPOSES=train-ai"
 CAUTIOUS = "tour -s REP_STATUS_POLICY=cautious"
-(DRY_RUN,) = re.findall(r"`../.venv/bin/scrapy crawl (tour .*)`", README)
+(DRY_RUN,) = re.findall(r"`../.venv/bin/scrapy crawl (tour [^`]*)`", README)
 SPIDERS = (
     *("tour", "tour_as_guest", "tour_builtin", DRY_RUN, CAUTIOUS),
     *(FOR_TRAINING, f"{FOR_TRAINING} -s REP_PURPOSES_REFUSE=True"),

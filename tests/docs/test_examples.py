@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import ADDON, Crawl, Time, crawl, with_clock
-from doc_pages import BLOCKS, EXAMPLE, Block, blocks, marked
+from crawling import ADDON, Crawl, crawl
+from doc_pages import BLOCKS, EXAMPLE, Block, blocks, marked, names, table
 from forked import run_python
 from pytest_twisted import ensureDeferred
+from redis_server import RedisServer
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from web import Site, Web, answer
 
 from scrapy_rep import RepDecodingMiddleware, RepMiddleware
 
-DOWN = "https://down.example.com"
 SETTINGS = blocks("python", "settings")
 
 
@@ -83,24 +83,43 @@ async def test_settings_do_what_is_said_and_log_what_is_shown(
     block: Block, web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # where a crawl outside of a project keeps its files
-    site, down = web.robots(marked("robots.txt")), web.robots(answer(status=503))
+    site = web.robots(marked("robots.txt"))
     log = log_below(block)
-    urls = [site.url("/"), site.url("/private/diary")] + [down.url("/")] * any(DOWN in line for line in log)
-    # By a clock that waits for no outage, and with the default settings where the log shows one.
-    clocked = {**with_clock(Time()), "REP_UNREACHABLE_WAIT": 30, "REP_FETCH_RETRIES": 1} if len(urls) > 2 else {}
-    result = await crawl_with(block, site, *urls, **clocked)
+    urls = [site.url("/"), site.url("/private/diary")]
+    result = await crawl_with(block, site, *urls)
     refuses_nothing = "REP_SHADOW" in block.text or "REP_EXEMPT" in block.text or "NewsBot" in block.text
-    assert sorted(result.pages) == (urls[:2] if refuses_nothing else urls[:1])
+    assert sorted(result.pages) == (urls if refuses_nothing else urls[:1])
     assert sorted({**result.refused, **result.failed}) == sorted(set(urls) - set(result.pages))
     lines = [
-        f"[{record.name}] {record.levelname}: {record.getMessage()}".replace(site.origin, EXAMPLE).replace(
-            down.origin, DOWN
-        )
+        f"[{record.name}] {record.levelname}: {record.getMessage()}".replace(site.origin, EXAMPLE)
         for record in result.log
     ]
     assert [line for line in log if line not in lines] == []
     warnings = [line for line in lines if re.match(r"\[\S+\] (WARNING|ERROR|CRITICAL)", line)]
     assert [line for line in warnings if line not in log] == []
+
+
+@pytest.mark.parametrize("row", table("recipes"), ids=lambda row: row[0])
+@ensureDeferred
+async def test_the_recipes(
+    row: list[str], web: Web, redis_server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    site = web.robots(marked("robots.txt"))
+    settings: dict[str, Any] = {}
+    exec(names(row[1])[0].replace(EXAMPLE, site.origin).replace("redis://host:port/0", redis_server.url), {}, settings)
+    result = await crawl(site.url("/"), site.url("/private/diary"), settings=settings)
+    is_refused = not {"REP_SHADOW", "REP_EXEMPT", "USER_AGENT"} & set(settings)
+    assert list(result.refused) == [site.url("/private/diary")] * is_refused
+    assert bool(result.messages()) is ("REP_SHADOW" in settings), "only the dry run warns"
+
+
+def test_the_spider_of_the_readme_learns_why(web: Web, tmp_path: Path) -> None:
+    site = web.robots(marked("robots.txt"))
+    (tmp_path / "spider.py").write_text(marked("spider").replace(EXAMPLE, site.origin), "utf-8")
+    log = run_scrapy(["scrapy", "runspider", "-s", 'ADDONS={"scrapy_rep.Addon": 500}', "spider.py"], tmp_path).stderr
+    why = marked("refusal").strip().replace(EXAMPLE, site.origin)
+    assert f"[diary] INFO: {why}\n" in log
 
 
 @pytest.mark.parametrize("block", [SETTINGS[0], settings_with("DOWNLOADER_MIDDLEWARES")], ids=str)

@@ -276,7 +276,7 @@ def test_the_readmes_figures_are_those_of_the_benchmarks() -> None:
     assert [row for row in table("speed") if row not in table("figures")] == []
 
 
-@pytest.mark.parametrize("row", table("comparison"), ids=lambda row: row[0])
+@pytest.mark.parametrize("row", table("comparison") + table("more-comparison"), ids=lambda row: row[0])
 def test_each_row_of_the_comparison_has_a_test(row: list[str]) -> None:
     tests = (ROOT / "tests" / "test_comparison.py").read_text("utf-8")
     assert f'"""{row[0][0].upper()}{row[0][1:]}."""' in tests
