@@ -23,9 +23,9 @@ StatusRow = tuple[Collection[int | str], AccessResult, str]
 
 # Each row with its source; the first row with a status decides about it.
 RFC9309: tuple[StatusRow, ...] = (
-    ((CHALLENGE,), AccessResult.UNREACHABLE, "RFC 9309 2.3.1.4: the site's robots.txt is not known"),
+    ((CHALLENGE,), AccessResult.UNREACHABLE, "RFC 9309 2.3.1.4"),
     ((202,), AccessResult.UNREACHABLE, "RFC 9110 15.3.3: accepted is not answered"),
-    ((MARKUP,), AccessResult.UNAVAILABLE, "RFC 9309 2.2: it has no rules, as if it was not there (2.3.1.3)"),
+    ((MARKUP,), AccessResult.UNAVAILABLE, "RFC 9309 2.2, 2.3.1.3"),
     (range(200, 300), AccessResult.SUCCESS, "RFC 9309 2.3.1.1"),
     (REDIRECT_STATUSES, AccessResult.REDIRECT, "RFC 9309 2.3.1.2; RFC 9110 15.4"),
     ((407,), AccessResult.UNREACHABLE, "RFC 9110 15.5.8: the proxy's answer, not the server's"),

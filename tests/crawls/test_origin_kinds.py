@@ -44,12 +44,12 @@ EMPTY = (
 )
 MARKUP = (
     *(WITHOUT_RULES, "a page of HTML", "rep/no_rules/markup"),
-    (ALL_ALLOWED, "RFC 9309 2.2: it has no rules, as if it was not there (2.3.1.3)"),
+    (ALL_ALLOWED, "RFC 9309 2.2, 2.3.1.3"),
 )
 LOOP = (WITHOUT_RULES, "too many redirects", "rep/no_rules/redirects", (ALL_ALLOWED, "RFC 9309 2.3.1.2"))
 BY_CLOUDFLARE = (
     *(CHALLENGED, "Cloudflare", "rep/challenge/Cloudflare"),
-    (NOTHING, "RFC 9309 2.3.1.4: the site's robots.txt is not known"),
+    (NOTHING, "RFC 9309 2.3.1.4"),
 )
 
 
