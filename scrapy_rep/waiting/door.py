@@ -74,15 +74,15 @@ class SchedulerDoor:
 
     def open(self) -> None:
         """From now on requests wait here, unless none may or the scheduler cannot be wrapped."""
-        if not self._max_waiting:
-            return
         scheduler: Any = scheduler_of(self._crawler)
         if _is_of(scheduler, "apify.scrapy.scheduler", "ApifyScheduler"):
             self._log.warning(
                 "REP_WAITING_MAX counts as 0 with Apify's scheduler, which takes requests that are not in the"
                 " downloader for done: requests that wait for a robots.txt count against CONCURRENT_REQUESTS"
             )
-            return
+            self._max_waiting = 0
+        if not self._max_waiting:  # they wait in the downloader
+            self._origin_to_await, self._has_room = (lambda _request: None), (lambda: True)
         try:
             self._next_of_queue = scheduler.next_request
             self._queue_has_pending = scheduler.has_pending_requests
@@ -173,6 +173,8 @@ class SchedulerDoor:
         """Whether a request of the queue's could be of use: it could go on, or begin a fetch."""
         if not self._has_room():
             return False
+        if not self._max_waiting:
+            return True
         number_of_firsts = len(self._waiting) + len(self._ready)
         if self._number - number_of_firsts < self._max_waiting or scheduler_queues.is_next_from_memory(self._scheduler):
             return True

@@ -177,6 +177,60 @@ class Fifo(BaseScheduler):
         return self.queue.popleft() if self.queue else None
 
 
+class ReturnsNone(Fifo):
+    """Takes each request, and does not say so."""
+
+    def enqueue_request(self, request: Request) -> bool:
+        return super().enqueue_request(request) and None  # type: ignore[return-value]
+
+
+class ReturnsFalse(Fifo):
+    """Has a duplicate filter, and says whether it took a request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+
+    def enqueue_request(self, request: Request) -> bool:
+        is_new = request.dont_filter or request.url not in self.seen
+        self.seen.add(request.url)
+        return is_new and super().enqueue_request(request)
+
+
+class ForgetsIdle(Fifo):
+    """Takes what it handed out for done when the downloader does not have it: REP_WAITING_MAX has to be 0."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__()
+        self.crawler = crawler
+        self.handed_out: list[Request] = []
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> ForgetsIdle:
+        return cls(crawler)
+
+    def next_request(self) -> Request | None:
+        engine: Any = self.crawler.engine
+        busy = engine.downloader.active | engine.scraper.slot.active
+        known = {request.meta["mark"] for request in [*busy, *self.queue] if "mark" in request.meta}
+        spider: Any = self.crawler.spider
+        for done in self.handed_out:
+            if done not in busy and done.meta["mark"] in spider.pending - known:
+                spider.notes.append(f"request {done.meta['mark']} was not in the downloader while it was pending")
+        self.handed_out = [request for request in self.handed_out if request in busy]
+        request = super().next_request()
+        self.handed_out += [request] if request is not None else []
+        return request
+
+
+# A scheduler -> the settings that it needs.
+FOREIGN: dict[str, dict[str, Any]] = {
+    "chaos.Fifo": {},
+    "chaos.ReturnsNone": {},
+    "chaos.ReturnsFalse": {},
+    "chaos.ForgetsIdle": {"REP_WAITING_MAX": 0, "REP_DROP_EARLY": False},
+}
+
 # What is drawn.
 
 Robots = Callable[["Draw"], "Route | list[Route]"]
@@ -279,8 +333,10 @@ class Draw(random.Random):
         self.settings |= {**ALWAYS, **REACTORS[self.choice(list(REACTORS))]}
         self.stop: str | None = self.choice(STOPS)
         self.runs = 1 if self.stop is None or self.random() < 0.3 else self.randint(2, 3)
-        if self.random() < 0.15:
-            self.settings["SCHEDULER"], self.runs = "chaos.Fifo", 1
+        if self.random() < 1 / 3:
+            scheduler = self.choice(list(FOREIGN))
+            self.settings |= {"SCHEDULER": scheduler, **FOREIGN[scheduler]}
+            self.runs = 1
         if self.runs > 1:
             self.settings["JOBDIR"] = f"{folder}/job"
         self.pauses = [(self.random(), self.random() / 2)] if self.random() < 0.2 else []

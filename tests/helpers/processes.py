@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,15 +95,22 @@ def crawl_process(
     settings: dict[str, Any] | None = None,
     *,
     command: Sequence[str] = (str(Path(__file__).with_name("crawl_process.py")),),
+    environment: Mapping[str, str] | None = None,
     **task: Any,
 ) -> Iterator[CrawlProcess]:
     """A crawl under way; it does not outlive the block. `task`: see `crawl_process.py`."""
     settings = {**QUIET, **ADDON, **(settings or {})}
     stdin = json.dumps({"urls": list(urls), "settings": settings, **task}).encode()
-    with PythonProcess(*command, stdin=stdin) as process:
+    with PythonProcess(*command, stdin=stdin, environment=environment) as process:
         yield CrawlProcess(process)
 
 
-def crawled(urls: Sequence[str | dict[str, Any]], settings: dict[str, Any] | None = None, **task: Any) -> Ended:
+def crawled(
+    urls: Sequence[str | dict[str, Any]],
+    settings: dict[str, Any] | None = None,
+    *,
+    seconds: float = SECONDS,
+    **task: Any,
+) -> Ended:
     with crawl_process(urls, settings, **task) as process:
-        return process.ended()
+        return process.ended(seconds)
