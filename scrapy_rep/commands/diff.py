@@ -169,7 +169,7 @@ class StoredDiff(StoredLookup):
             entry = await self._entry(origin)
         except CannotTellError as exc:
             raise ValueError(f"--diff: {exc}") from None
-        # Also if its lifetime is over: it is still what the file is to be compared with.
+        # A stored robots.txt that is past its lifetime is compared, too.
         at = entry.stored.received_at if entry.stored is not None else self._gate.now()
         policy = policy_at(entry, at, self._settings.unreachable_for)
         return Side(lambda url: self._verdict(policy, url), policy.robots)

@@ -78,7 +78,7 @@ class Finding:
     """What was found out about one URL."""
 
     url: str
-    """As it was given."""
+    """As the user gave it."""
     crawl: Crawl = Crawl()
     error: str = ""
     """Why there is no verdict."""
@@ -90,7 +90,7 @@ class Finding:
     requests: tuple[RobotsTxtRequest, ...] = ()
     """The requests for robots.txt that were made for this URL, in their order."""
     now: float = 0.0
-    """Seconds since the epoch."""
+    """When the URL was judged, in seconds since the epoch."""
     compared: Compared | None = None
     """None without `--compare`, and if there is no verdict."""
     is_listed: bool = False
@@ -100,7 +100,7 @@ class Finding:
 
     @property
     def allowed(self) -> bool | None:
-        """None if there is no verdict."""
+        """Whether the URL may be fetched; None if there is no verdict."""
         return self.verdict.allowed if self.verdict is not None else None
 
     @property
@@ -170,12 +170,13 @@ def _said(robots: RobotsTxt | None) -> dict[str, Any]:
     return {"sitemaps": list(robots.sitemaps), "ignored": [asdict(ignored) for ignored in robots.ignored]}
 
 
-# It is the same for all URLs of an origin, and takes longer than the rest of the JSON. What a large file says is large.
+# It is the same for all URLs of an origin, and takes longer than the rest of the JSON. Large files may have much of it,
+# so fewer of them are kept.
 _said_by_small, _said_by_large = lru_cache(maxsize=10_000)(_said), lru_cache(maxsize=64)(_said)
 
 
 def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
-    """All of it, null where nothing is known; `docs/command.md` has the keys. `show` adds the file."""
+    """All that was found out, null where nothing is known; `docs/command.md` has the keys. `show` adds the file."""
     verdict, robots = finding.verdict, finding.robots
     info = origin_info(finding.policy) if finding.policy is not None else None
     deciding = finding.deciding

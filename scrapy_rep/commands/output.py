@@ -38,7 +38,7 @@ class Output:
         """Every URL was answered. It stays False if the crawl does not start, or ends early."""
         self.is_closed = False
         """The reader (`head`, a pager) has had enough."""
-        # Strangers write any character, and not every terminal or file takes all of them.
+        # A robots.txt may have any character, and not every terminal or file can show it.
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="backslashreplace")
 
@@ -62,7 +62,7 @@ class Output:
         self._texts.append(text)
 
     def count(self, finding: Finding) -> None:
-        """Without writing it."""
+        """Count the finding, and do not write it."""
         self._seen += 1
         if not finding.is_listed:
             self._counts[finding.word] += 1
@@ -105,7 +105,7 @@ class Output:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def finish(self, if_empty: str = "") -> None:
-        """Write what is left, and the summary of a list; `if_empty` where there is nothing at all."""
+        """Write what `flush` has not written, and the summary of a list; `if_empty` if nothing was found."""
         if if_empty and not self._written and not self._as_objects:
             self._texts.append(if_empty)
         self.flush()
@@ -115,7 +115,7 @@ class Output:
             print(self._summary(), file=sys.stderr)
 
     def _show_progress(self, text: str) -> None:
-        """In the place of what was shown before."""
+        """On a terminal, show the text in place of the last one that was shown."""
         if self._shows_progress:
             print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
 

@@ -21,7 +21,7 @@ from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.text import seconds_of_time
 
-# What evidence says of the decision, and the archive must say, too.
+# What an item says of the decision, and the archive has to say as well.
 COMPARED = ("sha256", "received_at", "allowed", "reason", "rule", "line", "group", "access")
 
 
@@ -54,7 +54,7 @@ class Item:
 
 
 def items_of(path: str) -> Iterator[Item]:
-    """Of a feed in JSON lines, which `.gz` compresses. Raises ValueError if the file cannot be read."""
+    """The items of a feed in JSON lines, compressed if its name ends in `.gz`. Raises ValueError if unreadable."""
     try:
         with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as lines:
             for number, line in enumerate(lines, start=1):
@@ -71,7 +71,7 @@ def _item(line: bytes, name: str) -> Item:
         values = json.loads(line)
         # The lines of REP_REFUSALS are evidence themselves.
         evidence = values.get(META_KEY)
-        if not isinstance(evidence, dict):  # of somebody else, such as a page's meta element of that name
+        if not isinstance(evidence, dict):  # another program's, such as a page's meta element of that name
             evidence = values if "decided_at" in values else {}
         url = evidence.get("url") or values.get("url")
         time = evidence.get("decided_at", values.get("time"))
@@ -102,7 +102,7 @@ class ArchiveJudge:
             return Finding(url, self._crawl, str(exc))
 
     def checked(self, item: Item) -> Finding:
-        """Whether the archive allows the item's request, and by what the item says."""
+        """Whether the archive allows the item's request, for the reason and by the robots.txt that the item names."""
         evidence, at = item.evidence, item.at
         if item.error or at is None:
             return Finding(item.url, self._crawl, item.error or "the item has no 'time', and no 'robots'")

@@ -17,7 +17,7 @@ MAX_LINE = 1_048_576  # bytes
 
 
 class Urls:
-    """Iterated over, it gives lists of URLs; from a pipe, each list as soon as its lines are there."""
+    """Gives lists of URLs when it is iterated over; from a pipe, each list as soon as its lines are there."""
 
     def __init__(self, given: Sequence[str], file: str | None = None) -> None:
         """`file`: a file with a URL on each line, to be read instead of `given`; `-` for standard input.
@@ -86,7 +86,7 @@ def check_host(url: str) -> None:
 
 
 def cure_of(url: str) -> str:
-    """What to give instead of what is no URL, to follow the error; empty if nobody could guess."""
+    """What to write instead of a text that is no URL; follows the error. Empty if it cannot be guessed."""
     if url.startswith("/"):
         return "; give a whole URL; with --file a path is enough"
     return "" if not _LIKE_A_HOST.match(url) else f"; did you mean https://{url}?"
