@@ -146,20 +146,26 @@ class OriginFetch:
     async def _run(self) -> None:
         result: RobotsPolicy | CrawlClosingError = CrawlClosingError()  # if the process ends before
         try:
-            result = await self._find_or_fetch()
-            await self._announce(result)
-        except (asyncio.CancelledError, CancelledError):
-            result = self._fail("cancelled")
-        except Exception as exc:
+            result = await self._fetch_or_fail()
             if not self._is_closing:
-                self._tools.log.exception("Internal error while fetching %s", self.origin.robots_url)
-            result = self._fail(f"internal error, {type(exc).__name__}: {exc}")
+                self._tools.memory.put(self.origin, result.entry, self._tools.clock.now())
         finally:
             self._give_lease_back()
             self._ended(self)
-            if isinstance(result, RobotsPolicy) and not self._is_closing:
-                self._tools.memory.put(self.origin, result.entry, self._tools.clock.now())
             self._wake(CrawlClosingError() if self._is_closing else result)
+
+    async def _fetch_or_fail(self) -> RobotsPolicy:
+        """What is known of the origin at the end. A fault of ours, or a cancellation, is a failure of the fetch."""
+        try:
+            policy = await self._find_or_fetch()
+            await self._announce(policy)
+        except (asyncio.CancelledError, CancelledError):
+            return self._fail("cancelled")
+        except Exception as exc:
+            if not self._is_closing:
+                self._tools.log.exception("Internal error while fetching %s", self.origin.robots_url)
+            return self._fail(f"internal error, {type(exc).__name__}: {exc}")
+        return policy
 
     def _wake(self, result: RobotsPolicy | CrawlClosingError) -> None:
         waiters, self._waiters = self._waiters, []
@@ -183,8 +189,8 @@ class OriginFetch:
         is_refresh = known is not None and known.state is State.AGEING
         waiting_since: float | None = None
         while True:
-            found, known_elsewhere = await self._find()
-            entry = found or await self._fetch(known_elsewhere, is_refresh=is_refresh)
+            found, latest = await self._find()
+            entry = found or await self._fetch(latest, is_refresh=is_refresh)
             policy = tools.policy(entry)
             pause = pause_before_refetch(policy, tools.clock.now(), tools.limits.budget)
             if pause is None:

@@ -106,7 +106,7 @@ def resolver_of(crawler: Crawler, settings: RepSettings, downloads: UncountedDow
     fetcher = Fetcher(crawler, settings, under_way=downloads.fetch, is_on_wire=downloads.is_on_wire, now=clock.now)
     turns = FetchTurns(settings.fetch_concurrency)
     answers = Answers(
-        fetcher.fetch,
+        fetcher,
         turns,
         settings=settings,
         clock=clock,

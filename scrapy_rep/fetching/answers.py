@@ -16,20 +16,20 @@ as it is fresh; a failure, until its backoff is over. But not
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from scrapy import Request
-from scrapy.http import Response
 from scrapy.http.cookies import CookieJar
 from scrapy.signalmanager import SignalManager
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_rep.clock import Clock
+from scrapy_rep.fetching.fetcher import Fetcher
 from scrapy_rep.fetching.robots_request import has_own_proxy
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import Logger
@@ -47,14 +47,6 @@ MAX_KEPT = 1_000  # answers
 MAX_OCTETS = 4 * 2**20  # of their bodies
 
 Key: TypeAlias = tuple[str, "str | None", "str | None"]
-
-
-class Fetch(Protocol):
-    """`Fetcher.fetch`: one request."""
-
-    def __call__(
-        self, url: str, trigger: Request, jar: CookieJar, *, past_cache: bool = ..., validators: Caching | None = ...
-    ) -> Awaitable[tuple[Answer, Response | None]]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +104,7 @@ class Answers:
 
     def __init__(
         self,
-        fetch: Fetch,
+        fetcher: Fetcher,
         turns: FetchTurns,
         *,
         settings: RepSettings,
@@ -123,7 +115,7 @@ class Answers:
         on_slow: Callable[[], None],
     ) -> None:
         """`count` adds one to a stat. `on_slow` is called when an answer takes long."""
-        self._fetch = fetch
+        self._fetcher = fetcher
         self._turns = turns
         self._settings = settings
         self._clock = clock
@@ -198,7 +190,7 @@ class Answers:
         )
         url, trigger = question.url, question.trigger
         try:
-            answer, response = await self._fetch(
+            answer, response = await self._fetcher.fetch(
                 url, trigger, question.jar, past_cache=past_cache, validators=question.validators
             )
         finally:
