@@ -52,7 +52,7 @@ async def test_each_answer_comes_to_what_its_row_says(web: Web) -> None:
 
     settings: dict[str, Any] = {
         "REP_FETCH_RETRIES": 1,
-        "REP_FETCH_TIMEOUT": 1,
+        "REP_FETCH_TIMEOUT": 5,
         "DOWNLOADER": SlotByOrigin,
         "DOWNLOADER_MIDDLEWARES": {drops(*(sites[a.name].port for a in ANSWERS if a.row == DROPPED)): 200},
     }
