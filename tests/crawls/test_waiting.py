@@ -251,16 +251,22 @@ async def test_the_default_queue_hands_out_requests_to_origins_that_answer_first
     dead, healthy = web.robots(DEAD), web.robots(answer(RULES))
     waited: list[int] = []
 
-    class Looks(Releases):
+    class AsksAtOnce(Releases):
         def parse(self, response: Response, **more: Any) -> Any:
-            waited.append(self.crawler.stats.get_value("rep/waited"))
             super().parse(response, **more)
             if response.url == healthy.url("/0"):
                 yield from (self.prepared(healthy.url(f"/{n}")) for n in range(1, 40))
                 yield from (self.prepared(dead.url(f"/{n}")) for n in range(200))
 
+    class Looks(Inside):
+        def _reached(self, request: Request) -> None:
+            super()._reached(request)
+            if request.url.startswith(healthy.origin):
+                waited.append(self.crawler.stats.get_value("rep/waited", 0))
+
     settings = {**LONG, "CONCURRENT_REQUESTS": 4, **({"JOBDIR": str(tmp_path)} if is_on_disk else {})}
-    result = await crawl(healthy.url("/0"), spider=Looks, dead=[dead], healthy=40, settings=settings)
+    more: dict[str, Any] = {"dead": [dead], "healthy": 40, "prepare": Looks().prepare}
+    result = await crawl(healthy.url("/0"), spider=AsksAtOnce, settings=settings, **more)
     assert result.ends == ["no stall"]
     assert len(result.pages) == 240
     assert waited[30] <= 4, "not yet those of the dead origin, but for the first"
