@@ -1,6 +1,6 @@
 """How long a server asks to be left alone: the Retry-After field (RFC 9110 10.2.3).
 
-What comes of it is in `protocol.lifecycle`: robots.txt is not fetched again before, for an hour at most.
+What comes of it is in `protocol.outage`: robots.txt is not fetched again before, for an hour at most.
 """
 
 from __future__ import annotations
