@@ -31,7 +31,7 @@ class OutageLog:
         self._log = logger_of(crawler)
         self._now = gate.now
         self._meanwhile = IN_DRY_RUN if settings.shadow else MEANWHILE
-        self._dropped = "would have been dropped" if settings.shadow else "dropped"
+        self._were_refused = "would have been refused" if settings.shadow else "refused"
         self._wait = settings.unreachable_wait
         self._told: LocalCache[Origin, bool | None] = LocalCache(limit=settings.memory_origins)
         """Whether a WARNING told of its outage; None if that is over."""
@@ -99,11 +99,11 @@ class OutageLog:
             return
         rest = f"; the first {WARNED_ORIGINS} outages were warned of, the rest are logged at DEBUG"
         self._log.warning(
-            "robots.txt was unreachable at %(origins)s, and %(requests)s %(dropped)s for it%(rest)s",
+            "robots.txt was unreachable at %(origins)s, and %(requests)s %(were_refused)s for it%(rest)s",
             {
                 "origins": counted(self._origins, "origin"),
                 "requests": counted(self._refused, "request"),
-                "dropped": self._dropped,
+                "were_refused": self._were_refused,
                 "rest": rest if self._outages > WARNED_ORIGINS else "",
             },
         )

@@ -83,7 +83,7 @@ async def test_the_log_says_what_waits_and_what_was_lost(web: Web) -> None:
     assert back.endswith("/robots.txt: HTTP 200")
     assert summary.startswith("robots.txt of 1 origin: 1 with rules; 1 request refused, 1 by rules; ")
     long, _ = await outage(web.robots(DOWN))
-    assert long.messages(logger="scrapy_rep")[-1].endswith("at 1 origin, and 2 requests dropped for it")
+    assert long.messages(logger="scrapy_rep")[-1].endswith("at 1 origin, and 2 requests refused for it")
     in_vain, _ = await outage(web.robots(answer(status=429, headers={"Retry-After": "1800"})))
     assert in_vain.messages(logger="scrapy_rep")[0].startswith(
         "robots.txt is unreachable, so nothing of its origin is fetched (RFC 9309 2.3.1.4); its Retry-After (1,800 s)"
@@ -287,4 +287,4 @@ async def test_two_outages_of_one_origin_are_no_two_origins(web: Web) -> None:
     settings = {**with_clock(time), "REP_UNREACHABLE_WAIT": 0, "REP_FETCH_RETRIES": 0}
     result = await crawl(site.url("/"), spider=in_turn(time, *[90_000] * 3), settings=settings)
     last = result.messages(logger="scrapy_rep")[-1]
-    assert last == "robots.txt was unreachable at 1 origin, and 2 requests dropped for it"
+    assert last == "robots.txt was unreachable at 1 origin, and 2 requests refused for it"

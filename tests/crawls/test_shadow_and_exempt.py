@@ -55,7 +55,7 @@ async def test_shadow_mode_does_not_say_of_an_outage_that_anything_is_dropped(we
     result = await crawl(web.robots(answer(status=503)).url("/"), settings={"REP_SHADOW": True})
     _on, outage, summary = result.messages()
     assert "would be fetched" in outage
-    assert "1 request would have been dropped" in summary
+    assert "1 request would have been refused" in summary
 
 
 @ensureDeferred

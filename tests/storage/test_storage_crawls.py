@@ -140,7 +140,7 @@ async def test_an_outage_that_a_crawl_before_met_is_told_of(web: Web, address: s
         warning, summary = result.messages(logger="scrapy_rep")
         assert warning.startswith("robots.txt is unreachable, so nothing of its origin is fetched")
         assert warning.endswith(f"{site.robots_url}: HTTP 503")
-        assert summary == "robots.txt was unreachable at 1 origin, and 1 request dropped for it"
+        assert summary == "robots.txt was unreachable at 1 origin, and 1 request refused for it"
 
 
 @ensureDeferred
