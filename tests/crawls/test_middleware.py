@@ -289,7 +289,7 @@ async def test_ten_origins_are_warned_of_and_the_rest_summed_up(web: Web) -> Non
     result = await crawl(*(site.url("/") for site in sites))
     *warnings, summary = result.messages(logger="scrapy_rep")
     assert len(warnings) == 10
-    assert "at 12 origins, and 12 requests dropped" in summary
+    assert "at 12 origins, and 12 requests refused" in summary
     assert "the first 10 outages were warned of" in summary
 
 
