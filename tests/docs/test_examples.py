@@ -22,6 +22,12 @@ from scrapy_rep import RepDecodingMiddleware, RepMiddleware
 SETTINGS = blocks("python", "settings")
 
 
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a crawl outside of a project keeps its files."""
+    monkeypatch.chdir(tmp_path)
+
+
 def settings_with(*parts: str) -> Block:
     """The first block of settings that has all of this in it."""
     return next(block for block in SETTINGS if all(part in block.text for part in parts))
@@ -79,10 +85,7 @@ def log_below(block: Block) -> list[str]:
 
 @pytest.mark.parametrize("block", SETTINGS, ids=str)
 @ensureDeferred
-async def test_settings_do_what_is_said_and_log_what_is_shown(
-    block: Block, web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)  # where a crawl outside of a project keeps its files
+async def test_settings_do_what_is_said_and_log_what_is_shown(block: Block, web: Web) -> None:
     site = web.robots(marked("robots.txt"))
     log = log_below(block)
     urls = [site.url("/"), site.url("/private/diary")]
@@ -101,10 +104,7 @@ async def test_settings_do_what_is_said_and_log_what_is_shown(
 
 @pytest.mark.parametrize("row", table("recipes"), ids=lambda row: row[0])
 @ensureDeferred
-async def test_the_recipes(
-    row: list[str], web: Web, redis_server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+async def test_the_recipes(row: list[str], web: Web, redis_server: RedisServer) -> None:
     site = web.robots(marked("robots.txt"))
     settings: dict[str, Any] = {}
     exec(names(row[1])[0].replace(EXAMPLE, site.origin).replace("redis://host:port/0", redis_server.url), {}, settings)
@@ -144,8 +144,7 @@ async def test_a_policy_of_ones_own(web: Web, status: int, access: str) -> None:
 
 
 @ensureDeferred
-async def test_what_is_known_outlives_the_crawl(web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+async def test_what_is_known_outlives_the_crawl(web: Web, tmp_path: Path) -> None:
     site = web.robots("")
     for _ in range(2):
         await crawl_with(settings_with("REP_STORAGE"), site, site.url("/"))
