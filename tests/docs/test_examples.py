@@ -13,7 +13,6 @@ from crawling import ADDON, Crawl, crawl
 from doc_pages import BLOCKS, EXAMPLE, Block, blocks, marked, names, table
 from forked import run_python
 from pytest_twisted import ensureDeferred
-from redis_server import RedisServer
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from web import Site, Web, answer
 
@@ -104,10 +103,11 @@ async def test_settings_do_what_is_said_and_log_what_is_shown(block: Block, web:
 
 @pytest.mark.parametrize("row", table("recipes"), ids=lambda row: row[0])
 @ensureDeferred
-async def test_the_recipes(row: list[str], web: Web, redis_server: RedisServer) -> None:
+async def test_the_recipes(row: list[str], web: Web, request: pytest.FixtureRequest) -> None:
+    redis = request.getfixturevalue("redis_server").url if "redis:" in row[1] else ""
     site = web.robots(marked("robots.txt"))
     settings: dict[str, Any] = {}
-    exec(names(row[1])[0].replace(EXAMPLE, site.origin).replace("redis://host:port/0", redis_server.url), {}, settings)
+    exec(names(row[1])[0].replace(EXAMPLE, site.origin).replace("redis://host:port/0", redis), {}, settings)
     result = await crawl(site.url("/"), site.url("/private/diary"), settings=settings)
     is_refused = not {"REP_SHADOW", "REP_EXEMPT", "USER_AGENT"} & set(settings)
     assert list(result.refused) == [site.url("/private/diary")] * is_refused
