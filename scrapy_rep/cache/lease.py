@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_rep.storage.circuit_breaker import CircuitBreaker
+if TYPE_CHECKING:
+    from scrapy_rep.storage.circuit_breaker import CircuitBreaker
 
 LEASE_SECONDS = 10.0  # seconds after which others take a dead holder's lease over
 RENEW_EVERY = 3.0  # seconds

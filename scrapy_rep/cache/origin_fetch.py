@@ -28,6 +28,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from scrapy import Request
 from scrapy.signalmanager import SignalManager
@@ -37,7 +38,6 @@ from twisted.internet.defer import CancelledError, Deferred
 
 from scrapy_rep.cache.lease import LEASE_SECONDS, Lease
 from scrapy_rep.cache.memory import Memory
-from scrapy_rep.cache.shared_store import SharedStore
 from scrapy_rep.clock import Clock
 from scrapy_rep.fetching.answers import RETRY_DELAY
 from scrapy_rep.fetching.redirects import Redirects
@@ -60,6 +60,9 @@ from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_available, robots_fetched, robots_parsed
+
+if TYPE_CHECKING:
+    from scrapy_rep.cache.shared_store import SharedStore
 
 
 @dataclass(frozen=True, slots=True)

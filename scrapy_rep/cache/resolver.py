@@ -13,7 +13,6 @@ from twisted.internet.defer import Deferred, DeferredList, fail
 
 from scrapy_rep.cache.memory import memory_and_store
 from scrapy_rep.cache.origin_fetch import FetchTools, OriginFetch
-from scrapy_rep.cache.shared_store import SharedStore
 from scrapy_rep.clock import Clock
 from scrapy_rep.fetching.answers import Answers
 from scrapy_rep.fetching.fetcher import Fetcher
@@ -25,7 +24,6 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, look_for_requests
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.storage.circuit_breaker import CircuitBreaker
 
 # Times REP_FETCH_CONCURRENCY: origins whose fetch is under way, while more may begin soon.
 ROOM = 2
@@ -118,6 +116,10 @@ def resolver_of(crawler: Crawler, settings: RepSettings, downloads: UncountedDow
     redirects = Redirects(answers, settings, clock, log, count)
     shared_store = None
     if store is not None:
+        # Most crawls have none.
+        from scrapy_rep.cache.shared_store import SharedStore  # noqa: PLC0415
+        from scrapy_rep.storage.circuit_breaker import CircuitBreaker  # noqa: PLC0415
+
         shared_store = SharedStore(CircuitBreaker(store, count, clock.monotonic, log), settings)
     parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
     tools = FetchTools(settings, redirects, memory, shared_store, clock, log, count, crawler.signals, parsed)
