@@ -23,6 +23,13 @@ HOPS = {"301 to another origin's": 2, "a redirect loop": 6}
 """Requests for a `/robots.txt` along the redirects; one for all other answers."""
 
 
+class StandingTime(Time):
+    """A clock that sleeps do not move: the retry of one origin ends no backoff of another."""
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
 def said_of(row: str) -> tuple[str, set[str], int, int]:
     """The access result, the pages that are fetched, how often robots.txt is asked for again at once, and the seconds
     until it is fetched again."""
@@ -56,7 +63,7 @@ async def test_each_answer_comes_to_what_its_row_says(web: Web) -> None:
         "DOWNLOADER": SlotByOrigin,
         "DOWNLOADER_MIDDLEWARES": {drops(*(sites[a.name].port for a in ANSWERS if a.row == DROPPED)): 200},
     }
-    clocked = with_clock(Time())
+    clocked = with_clock(StandingTime())
     settings["DOWNLOADER_MIDDLEWARES"] |= clocked.pop("DOWNLOADER_MIDDLEWARES")
     urls = [site.url(path) for site in sites.values() for path in ("/", "/private")]
     result = await crawl(*urls, settings=settings, prepare=prepare, robots=clocked)
