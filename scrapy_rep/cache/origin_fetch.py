@@ -193,6 +193,7 @@ class OriginFetch:
         waiting_since: float | None = None
         while True:
             found, latest = await self._find()
+            self._entry = found or latest  # what a fault of ours must not lose
             entry = found or await self._fetch(latest, is_refresh=is_refresh)
             policy = tools.policy(entry)
             pause = pause_before_refetch(policy, tools.clock.now(), tools.limits.budget)

@@ -27,7 +27,7 @@ from scrapy_rep.waiting.keeper import KILLED_LOSES, Keeper
 from scrapy_rep.waiting.waiting_log import Wait
 
 MAX_SECONDS = 0.005  # for one call of the engine's, while all requests that the queue hands out have to wait
-MAX_READY = 100  # origins with requests that may go on, before no more are taken out of the queue
+MAX_READY = 100  # origins with requests that may go on; from this number on, these always go before those of the queue
 # Meta key of a request that goes back to a scheduler that is not Scrapy's own: `dont_filter` was False.
 PUT_BACK = "rep_put_back"
 # Seconds that a queue may take to fail. After that it is not asked to take back the others: each may take as long.
@@ -65,7 +65,8 @@ class SchedulerDoor:
         self._waiting: dict[Origin, list[tuple[Request, float]]] = {}
         self._ready: deque[deque[tuple[Request, float]]] = deque()
         self._number = 0
-        self._left_over: deque[Request] = deque()  # of the same job, killed
+        self._left_over: deque[Request] = deque()  # requests that waited when an earlier run of this job was killed
+        self._looked_in_vain = 0  # how many of the ready origins, one after another
         self._is_turn_of_queue = False
         self._handed_out: WeakSet[Request] = WeakSet()
         self._is_open = False
@@ -170,7 +171,7 @@ class SchedulerDoor:
         return None
 
     def _may_take(self) -> bool:
-        """Whether a request of the queue's could be of use: it could go on, or begin a fetch."""
+        """Whether to take a request out of the queue: False without room for a fetch, even if it could go on."""
         if not self._has_room():
             return False
         if not self._max_waiting:
@@ -207,12 +208,18 @@ class SchedulerDoor:
             if of_origin:
                 self._ready.append(of_origin)
             if has_place:
+                self._looked_in_vain = 0
                 self._number -= 1
                 self._on_released(request, seconds)
                 return request
+            self._looked_in_vain += 1
+            if self._looked_in_vain >= len(self._ready):
+                # There is a place for none: the engine asks again when a download has ended.
+                self._looked_in_vain = 0
+                return None
             if self._clock() >= until:
                 look_for_requests(self._crawler)
-                break
+                return None
         return None
 
     # Waiting.

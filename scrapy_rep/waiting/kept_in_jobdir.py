@@ -51,7 +51,9 @@ class KeptInJobdir(Keeper):
         with self._failing_softly():
             for row, copy in self._file.execute("SELECT number, request FROM waiting ORDER BY number").fetchall():
                 request = self._decoded(copy)
-                if request is not None:
+                if request is None:  # and never will be
+                    self._file.execute("DELETE FROM waiting WHERE number = ?", (row,))
+                else:
                     self._rows[request] = row
         return list(self._rows)
 
