@@ -48,8 +48,8 @@ class Resolver:
         return None if policy is None or policy.refetch is Refetch.FIRST else policy
 
     def has_room(self) -> bool:
-        """Whether one more fetch would begin soon. Fetches that are slow on the wire or pause in an outage take no
-        room."""
+        """Whether one more fetch would begin soon. Fetches that are slow, requested once more or pausing in an
+        outage take no room."""
         busy = len(self._fetches) - self._pausing - self._tools.redirects.answers.slow
         return busy < ROOM * self._tools.settings.fetch_concurrency
 

@@ -127,7 +127,7 @@ class Answers:
         self._kept: dict[Key, _Kept] = {}
         self._octets = 0
         self.slow = 0
-        """Fetches of origins that wait for an answer which takes long on the wire."""
+        """Fetches of origins that wait for an answer which takes long on the wire, or which is requested once more."""
 
     async def get(self, question: Question, *, newer_than: float = -inf, alone: bool = False) -> tuple[Received, bool]:
         """The answer, and whether it is another fetch's. Waits for it if it is not known.
@@ -169,25 +169,29 @@ class Answers:
     async def _ask(self, question: Question, asking: _Asking) -> Received:
         """Request the URL, and once more (REP_FETCH_RETRIES) where that is worth it."""
         retries, past_cache, failed_at = self._settings.fetch_retries, question.past_cache, None
-        while True:
-            answer = await self._request(question, asking, past_cache=past_cache)
-            judgement, now = self._judge(answer, question), self._clock.now()
-            if failed_at is None and judgement.access is AccessResult.UNREACHABLE:
-                failed_at = now
-            if not retries or not is_worth_a_retry(answer, judgement.access):
-                return Received(answer, judgement, now, failed_at)
-            retries, past_cache = retries - 1, True
-            self._log.debug(
-                "Requesting robots.txt once more: %s: %s", printable(question.url), printable(judgement.words)
-            )
-            self._count("rep/retries")
-            await self._clock.sleep(RETRY_DELAY)
+        try:
+            while True:
+                answer = await self._request(question, asking, past_cache=past_cache)
+                judgement, now = self._judge(answer, question), self._clock.now()
+                if failed_at is None and judgement.access is AccessResult.UNREACHABLE:
+                    failed_at = now
+                if not retries or not is_worth_a_retry(answer, judgement.access):
+                    return Received(answer, judgement, now, failed_at)
+                retries, past_cache = retries - 1, True
+                self._log.debug(
+                    "Requesting robots.txt once more: %s: %s", printable(question.url), printable(judgement.words)
+                )
+                self._count("rep/retries")
+                self._became_slow(asking)
+                await self._clock.sleep(RETRY_DELAY)
+        finally:
+            if asking.is_slow:
+                asking.is_slow = False
+                self.slow -= asking.fetches
 
     async def _request(self, question: Question, asking: _Asking, *, past_cache: bool) -> Answer:
         """One request, once it is its turn."""
-        turn = await self._turns.wait_for_turn(
-            is_repeated=question.past_cache, became_slow=partial(self._became_slow, asking)
-        )
+        turn = await self._turns.wait_for_turn(is_repeated=past_cache, became_slow=partial(self._became_slow, asking))
         url, trigger = question.url, question.trigger
         try:
             answer, response = await self._fetcher.fetch(
@@ -195,9 +199,6 @@ class Answers:
             )
         finally:
             self._turns.end(turn)
-            if asking.is_slow:
-                asking.is_slow = False
-                self.slow -= asking.fetches
         if _is_refused(answer, question):
             # Nobody is to see, and no archive is to keep, what a private server said to us by a stranger's doing.
             answer, response = _refusal(answer), None
@@ -207,9 +208,10 @@ class Answers:
         return answer
 
     def _became_slow(self, asking: _Asking) -> None:
-        asking.is_slow = True
-        self.slow += asking.fetches
-        self._on_slow()
+        if not asking.is_slow:
+            asking.is_slow = True
+            self.slow += asking.fetches
+            self._on_slow()
 
     def _judge(self, answer: Answer, question: Question) -> Judgement:
         if answer.status == 304 and question.validators is not None:

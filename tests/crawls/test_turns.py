@@ -57,6 +57,21 @@ async def test_fetches_that_pause_in_an_outage_take_no_room(web: Web) -> None:
     assert result.ends == [True, False, True]
 
 
+@ensureDeferred
+async def test_fetches_that_are_requested_once_more_take_no_room(web: Web) -> None:
+    class CountsThem(AsksForRoom):
+        async def start(self) -> Any:
+            async for request in super().start():
+                yield request
+            self.crawl.ends.append(len(RepMiddleware.of(self.crawler)._resolver._fetches))
+
+    resets = answer(kind="reset", delay=0.3)
+    settings = {"REP_FETCH_CONCURRENCY": 2, "REP_FETCH_RETRIES": 1, "REP_UNREACHABLE_WAIT": 0}
+    urls = [web.robots(resets).url() for _ in range(4)]
+    result = await crawl(*urls, spider=CountsThem, settings=settings)
+    assert result.ends == [True, False, True, 4]
+
+
 @pytest.mark.parametrize("limit", [8, 64])
 @deferred_f_from_coro_f
 async def test_a_known_origin_is_fetched_again_however_many_new_ones_hang(limit: int) -> None:
