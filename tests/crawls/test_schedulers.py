@@ -105,4 +105,4 @@ async def test_requests_of_one_origin_that_waited_leave_others_their_turn(web: W
     settings = {**own, "CONCURRENT_REQUESTS": 1, "DOWNLOADER": SlotByOrigin}
     await crawl(*map(Request, urls), spider=Orders, settings=settings)
     assert len(order) == 50
-    assert order.index(fast.url("/9")) < 40, "each second one, but for the one whose robots.txt had to come"
+    assert order.index(fast.url("/9")) < 45, "about each second one, and not after all others"
