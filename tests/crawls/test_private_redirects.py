@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+import scrapy
 from crawling import crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request
@@ -227,7 +228,10 @@ async def test_private_names_may_lead_to_each_other(web: Web, monkeypatch: pytes
         monkeypatch.setenv("http_proxy", web.site({**everything, "*": answer(RULES)}).origin)
     with names(inner_test="127.0.0.1", outer_test="127.0.0.1"):
         result = await crawl(f"http://outer.test:{outer.port}/private", f"http://inner.test:{inner.port}/private")
-    assert [error.verdict.access for error in result.refused.values()] == [AccessResult.SUCCESS] * 2
+    found = {error.verdict.access for error in result.refused.values()}
+    # Scrapy 2.14 does not tell the address of this redirect, so that its host counts as public.
+    is_told = proxied or scrapy.version_info >= (2, 15)
+    assert found == ({AccessResult.SUCCESS} if is_told else {AccessResult.SUCCESS, AccessResult.UNREACHABLE})
 
 
 @ensureDeferred
