@@ -50,7 +50,7 @@ class Resolver:
     def has_room(self) -> bool:
         """Whether one more fetch would begin soon. Fetches that are slow, requested once more or pausing in an
         outage take no room."""
-        busy = len(self._fetches) - self._pausing - self._tools.redirects.answers.slow
+        busy = len(self._fetches) - self._pausing - self._tools.redirects.answers.without_room
         return busy < ROOM * self._tools.settings.fetch_concurrency
 
     def refresh(self, origin: Origin, trigger: Request) -> None:

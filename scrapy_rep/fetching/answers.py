@@ -87,10 +87,10 @@ class _Kept(NamedTuple):
 class _Asking:
     """A URL being asked, and who waits for the same answer."""
 
-    __slots__ = ("is_slow", "waiters")
+    __slots__ = ("takes_no_room", "waiters")
 
     def __init__(self) -> None:
-        self.is_slow = False
+        self.takes_no_room = False
         self.waiters: list[Deferred[Received | None]] = []
 
     @property
@@ -126,8 +126,8 @@ class Answers:
         self._asking: dict[Key, _Asking] = {}
         self._kept: dict[Key, _Kept] = {}
         self._octets = 0
-        self.slow = 0
-        """Fetches of origins that wait for an answer which takes long on the wire, or which is requested once more."""
+        self.without_room = 0
+        """Fetches of origins that wait for an answer that takes long, or is not asked for the first time."""
 
     async def get(self, question: Question, *, newer_than: float = -inf, alone: bool = False) -> tuple[Received, bool]:
         """The answer, and whether it is another fetch's. Waits for it if it is not known.
@@ -163,7 +163,7 @@ class Answers:
         """The answer to the same question; None if that is for the other fetch alone."""
         waiter: Deferred[Received | None] = Deferred()
         asking.waiters.append(waiter)
-        self.slow += asking.is_slow
+        self.without_room += asking.takes_no_room
         return await maybe_deferred_to_future(waiter)
 
     async def _ask(self, question: Question, asking: _Asking) -> Received:
@@ -171,6 +171,8 @@ class Answers:
         retries, past_cache, failed_at = self._settings.fetch_retries, question.past_cache, None
         try:
             while True:
+                if past_cache:
+                    self._take_no_room(asking)
                 answer = await self._request(question, asking, past_cache=past_cache)
                 judgement, now = self._judge(answer, question), self._clock.now()
                 if failed_at is None and judgement.access is AccessResult.UNREACHABLE:
@@ -182,16 +184,16 @@ class Answers:
                     "Requesting robots.txt once more: %s: %s", printable(question.url), printable(judgement.words)
                 )
                 self._count("rep/retries")
-                self._became_slow(asking)
+                self._take_no_room(asking)
                 await self._clock.sleep(RETRY_DELAY)
         finally:
-            if asking.is_slow:
-                asking.is_slow = False
-                self.slow -= asking.fetches
+            if asking.takes_no_room:
+                asking.takes_no_room = False
+                self.without_room -= asking.fetches
 
     async def _request(self, question: Question, asking: _Asking, *, past_cache: bool) -> Answer:
         """One request, once it is its turn."""
-        turn = await self._turns.wait_for_turn(is_repeated=past_cache, became_slow=partial(self._became_slow, asking))
+        turn = await self._turns.wait_for_turn(is_repeated=past_cache, became_slow=partial(self._take_no_room, asking))
         url, trigger = question.url, question.trigger
         try:
             answer, response = await self._fetcher.fetch(
@@ -207,10 +209,10 @@ class Answers:
         )
         return answer
 
-    def _became_slow(self, asking: _Asking) -> None:
-        if not asking.is_slow:
-            asking.is_slow = True
-            self.slow += asking.fetches
+    def _take_no_room(self, asking: _Asking) -> None:
+        if not asking.takes_no_room:
+            asking.takes_no_room = True
+            self.without_room += asking.fetches
             self._on_slow()
 
     def _judge(self, answer: Answer, question: Question) -> Judgement:

@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred
 SLOW_AFTER_MIN, SLOW_AFTER_MAX = 0.1, 2.0  # seconds
 SLOW_FACTOR = 4.0  # times as long as answers usually take
 SMOOTHING = 1 / 8  # of the usual time by each answer; RFC 6298 2.3
-LOOK_EVERY = 0.1  # seconds
+LOOK_EVERY = 0.02  # seconds
 REPEATED_SHARE = 1 / 8  # of the turns, which first fetches leave to repeated fetches
 MAX_SLOW = 1_000  # a bound on sockets
 SELECT_MAX = 512 if sys.platform == "win32" else 1024  # FD_SETSIZE in CPython, and in C libraries elsewhere

@@ -17,6 +17,8 @@ from scrapy.pqueues import DownloaderAwarePriorityQueue
 
 from scrapy_rep.scrapy_internals.fallbacks import tell_without
 
+NEW = 10**6  # more downloads than a slot can have
+
 
 class DownloadPlaces:
     """Slots with requests that wait count as full."""
@@ -27,6 +29,9 @@ class DownloadPlaces:
         self._key = getattr(self._downloader, "get_slot_key", lambda _request: "")
         self._full = crawler.settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN")
         self._waiting: Counter[str] = Counter()
+        self._queues: list[Any] = []
+        self.are_new_last = False
+        """Whether the queue hands out requests to new sites after those to all others."""
         if not hasattr(self._downloader, "slots"):
             return
         queues = (getattr(scheduler, "mqs", None), getattr(scheduler, "dqs", None))
@@ -34,6 +39,7 @@ class DownloadPlaces:
             interface: Any = getattr(queue, "_downloader_interface", None)
             if hasattr(interface, "stats"):
                 interface.stats = self._busy
+                self._queues.append(queue)
             else:
                 tell_without(crawler, "DownloaderAwarePriorityQueue._downloader_interface")
 
@@ -46,6 +52,11 @@ class DownloadPlaces:
         if not self._waiting[key]:
             del self._waiting[key]
 
+    def has_known(self) -> bool:
+        """Whether the queue has requests to sites that have been asked before and that none waits for."""
+        slots, waiting = self._downloader.slots if self._queues else (), self._waiting
+        return any(key in queue.pqueues and key not in waiting for queue in self._queues for key in slots)
+
     def has_place(self, request: Request, pages: Container[Request]) -> bool:
         """Whether the request's slot has fewer pages than it downloads at a time. True if nobody can tell."""
         slot = getattr(self._downloader, "slots", {}).get(self._key(request))
@@ -55,8 +66,9 @@ class DownloadPlaces:
     def _busy(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
         """The number of downloads of each slot; and if requests to it wait, more than it can have."""
         slots, waiting, full = self._downloader.slots, self._waiting, self._full
+        of_new = NEW if self.are_new_last else 0
         # The queue asks for all its slots each time, so this costs as much as all the rest of a crawl of many sites.
         return [
-            ((len(slots[key].active) if key in slots else 0) + (full + waiting[key] if key in waiting else 0), key)
+            ((len(slots[key].active) if key in slots else of_new) + (full + waiting[key] if key in waiting else 0), key)
             for key in possible_slots
         ]

@@ -10,7 +10,7 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakSet
 
 from scrapy import Request
@@ -32,6 +32,9 @@ MAX_READY = 100  # origins with requests that may go on; from this number on, th
 PUT_BACK = "rep_put_back"
 # Seconds that a queue may take to fail. After that it is not asked to take back the others: each may take as long.
 MAX_FAILING = 5.0
+
+Ready: TypeAlias = deque[tuple[Request, float]]
+"""Requests to one origin that may go on, and the seconds for which each has waited."""
 
 
 class SchedulerDoor:
@@ -61,9 +64,9 @@ class SchedulerDoor:
         self._fetch = fetch
         self._on_released = on_released
         self._clock = clock
-        # Requests with the time since when they wait; ready ones, by origin, with the seconds for which they waited.
+        # Requests with the time since when they wait.
         self._waiting: dict[Origin, list[tuple[Request, float]]] = {}
-        self._ready: deque[deque[tuple[Request, float]]] = deque()
+        self._ready: deque[Ready] = deque()
         self._number = 0
         self._left_over: deque[Request] = deque()  # requests that waited when an earlier run of this job was killed
         self._looked_in_vain = 0  # how many of the ready origins, one after another
@@ -83,7 +86,7 @@ class SchedulerDoor:
             )
             self._max_waiting = 0
         if not self._max_waiting:  # they wait in the downloader
-            self._origin_to_await, self._has_room = (lambda _request: None), (lambda: True)
+            self._origin_to_await = lambda _request: None
         try:
             self._next_of_queue = scheduler.next_request
             self._queue_has_pending = scheduler.has_pending_requests
@@ -171,11 +174,13 @@ class SchedulerDoor:
         return None
 
     def _may_take(self) -> bool:
-        """Whether to take a request out of the queue: False without room for a fetch, even if it could go on."""
-        if not self._has_room():
-            return False
+        """Whether a request of the queue's could be of use: it could go on, or begin a fetch."""
         if not self._max_waiting:
             return True
+        has_room = self._has_room()
+        self._places.are_new_last = not has_room
+        if not has_room and not self._places.has_known():
+            return False
         number_of_firsts = len(self._waiting) + len(self._ready)
         if self._number - number_of_firsts < self._max_waiting or scheduler_queues.is_next_from_memory(self._scheduler):
             return True
@@ -199,28 +204,33 @@ class SchedulerDoor:
     def _from_here(self) -> Request | None:
         """The next request that has waited and for which there is a place: one of each origin by turns."""
         until = self._clock() + MAX_SECONDS
+        forgotten: list[tuple[Origin, Ready]] = []
         for _ in range(len(self._ready)):
-            of_origin = self._ready.popleft()
+            of_origin = self._ready[0]
+            self._ready.rotate(-1)
             request, seconds = of_origin[0]
-            has_place = self._places.has_place(request, self._handed_out)
-            if has_place:
-                of_origin.popleft()
-            if of_origin:
-                self._ready.append(of_origin)
-            if has_place:
-                self._looked_in_vain = 0
-                self._number -= 1
-                self._on_released(request, seconds)
-                return request
-            self._looked_in_vain += 1
-            if self._looked_in_vain >= len(self._ready):
-                # There is a place for none: the engine asks again when a download has ended.
-                self._looked_in_vain = 0
-                return None
+            if self._places.has_place(request, self._handed_out):
+                origin = self._origin_to_await(request)
+                if origin is None:
+                    of_origin.popleft()
+                    if not of_origin:
+                        self._ready.pop()
+                    self._number -= 1
+                    self._on_released(request, seconds)
+                    return request
+                forgotten.append((origin, of_origin))
             if self._clock() >= until:
                 look_for_requests(self._crawler)
-                return None
+                break
+        self._wait_again(forgotten)
         return None
+
+    def _wait_again(self, forgotten: list[tuple[Origin, Ready]]) -> None:
+        """Only if no other request can go on: else origins would take each other's place in memory, without an end."""
+        for origin, of_origin in forgotten:
+            self._ready.remove(of_origin)
+            for request, _ in of_origin:
+                self._wait(origin, request)
 
     # Waiting.
 

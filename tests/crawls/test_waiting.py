@@ -21,6 +21,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from web import RULES, Site, Web, answer, most_at_once, redirect
 
+from scrapy_rep.fetching import turns
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.signals import request_waited, robots_fetched
 
@@ -241,6 +242,25 @@ async def test_no_more_is_taken_out_of_the_queue_than_fetches_can_use(web: Web) 
     result = await crawl("data:,", spider=AsksAtOnce, settings=settings, prepare=Counts().prepare)
     assert len(result.pages) == 1 + 40
     assert max(waiting) <= 2 * 2 + 2, "two fetches, two that begin next, and those that are just going on"
+
+
+@ensureDeferred
+async def test_pages_of_known_origins_go_on_while_no_fetch_can_begin(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "MAX_SLOW", 0)  # as if a thousand hosts hung
+    dead, healthy = [web.robots(DEAD) for _ in range(5)], web.robots(RULES)
+
+    class AsksAtOnce(Releases):
+        def parse(self, response: Response, **more: Any) -> Any:
+            super().parse(response, **more)
+            if response.url == healthy.url("/0"):
+                yield from (self.prepared(site.url("/")) for site in dead)
+                yield from (self.prepared(healthy.url(f"/{n}")) for n in range(1, 40))
+
+    settings = {**LONG, "REP_FETCH_CONCURRENCY": 1}
+    more: dict[str, Any] = {"dead": dead, "healthy": 40}
+    result = await crawl(healthy.url("/0"), spider=AsksAtOnce, settings=settings, **more)
+    assert result.ends == ["no stall"]
+    assert len(result.pages) == 45
 
 
 @pytest.mark.parametrize("is_on_disk", [False, True], ids=["memory", "disk"])
