@@ -216,9 +216,15 @@ class SchedulerDoor:
                     if not of_origin:
                         self._ready.pop()
                     self._number -= 1
+                    self._looked_in_vain = 0
                     self._on_released(request, seconds)
                     return request
                 forgotten.append((origin, of_origin))
+            self._looked_in_vain += 1
+            if self._looked_in_vain >= len(self._ready):
+                # There is a place for none: the engine asks again when a download has ended.
+                self._looked_in_vain = 0
+                break
             if self._clock() >= until:
                 look_for_requests(self._crawler)
                 break
