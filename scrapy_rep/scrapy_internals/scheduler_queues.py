@@ -24,15 +24,20 @@ def is_next_from_memory(scheduler: Any) -> bool:
     return is_scrapys(scheduler) and (not has_queue_on_disk(scheduler) or len(scheduler.mqs) > 0)
 
 
-def is_next_on_disk(scheduler: Any, is_wanted: Callable[[Request], bool]) -> bool:
-    """Whether the next request of the queue on disk, which stays there, is wanted. False if the queue cannot tell."""
-    try:
-        request: Request | None = scheduler.dqs.peek()
-    except (AttributeError, NotImplementedError):
-        return False
-    except Exception:  # noqa: BLE001 - KeyError: Scrapy 2.19 looks for a priority that it has emptied, until it takes the
-        return True  # next one; others: the request cannot be read, which Scrapy says when it takes it
-    return request is not None and is_wanted(request)
+def take_from_disk(crawler: Crawler, scheduler: Any, is_wanted: Callable[[Request], bool]) -> Request | None:
+    """The next request of the queue on disk if it is wanted. If not, it is put back.
+
+    `peek` would not do: after that of queuelib 1.10, the next `push` spoils the file of a LIFO queue.
+    """
+    request: Request | None = scheduler.dqs.pop() if has_queue_on_disk(scheduler) else None
+    if request is None:
+        return None
+    if not is_wanted(request):
+        scheduler.dqs.push(request)
+        return None
+    crawler.stats.inc_value("scheduler/dequeued/disk")
+    crawler.stats.inc_value("scheduler/dequeued")
+    return request
 
 
 def put_back(crawler: Crawler, scheduler: Any, request: Request) -> None:

@@ -68,7 +68,8 @@ class SchedulerDoor:
         self._waiting: dict[Origin, list[tuple[Request, float]]] = {}
         self._ready: deque[Ready] = deque()
         self._number = 0
-        self._left_over: deque[Request] = deque()  # requests that waited when an earlier run of this job was killed
+        # Next, before those of the queue: requests that waited when an earlier run of this job was killed, for example.
+        self._taken: deque[Request] = deque()
         self._looked_in_vain = 0  # how many of the ready origins, one after another
         self._is_turn_of_queue = False
         self._handed_out: WeakSet[Request] = WeakSet()
@@ -106,9 +107,9 @@ class SchedulerDoor:
         self._places = DownloadPlaces(self._crawler, scheduler)
         self._keeper = _keeper(self._crawler, scheduler)
         if self._keeper is not None:
-            self._left_over.extend(self._keeper.left_over())
-        if self._left_over:
-            self._log.info("Requests that waited for a robots.txt when this job was killed: %d", len(self._left_over))
+            self._taken.extend(self._keeper.left_over())
+        if self._taken:
+            self._log.info("Requests that waited for a robots.txt when this job was killed: %d", len(self._taken))
 
     def never_saw(self, request: Request) -> bool:
         """Whether the request came to the downloader by another way, so that no limit of the engine's is about it."""
@@ -138,13 +139,13 @@ class SchedulerDoor:
 
     def _has_pending_requests(self) -> bool:
         # A scheduler that asks itself, as scrapy-frontera's does, means its own queue.
-        waits_here = not self._is_queue_working and self._number + len(self._left_over) > 0
+        waits_here = not self._is_queue_working and self._number + len(self._taken) > 0
         return waits_here or bool(self._queue_has_pending())
 
     def _close(self, reason: str) -> Any:
         """What waits goes back first: what the scheduler keeps beyond the crawl, it keeps of these, too."""
         waiting = [request for request, _ in chain(*self._ready, *self._waiting.values())]
-        for request in self._put_back(_in_order([*self._left_over, *waiting])):
+        for request in self._put_back(_in_order([*self._taken, *waiting])):
             self._forget(request)
         if self._keeper is not None:
             self._keeper.close()
@@ -156,7 +157,7 @@ class SchedulerDoor:
         """The queue's next request that need not wait. Those before it begin to."""
         until = self._clock() + MAX_SECONDS
         while self._may_take():
-            is_from_memory = not self._left_over and scheduler_queues.is_next_from_memory(self._scheduler)
+            is_from_memory = not self._taken and scheduler_queues.is_next_from_memory(self._scheduler)
             request = self._taken_from_queue()
             if request is None:
                 return None
@@ -184,14 +185,25 @@ class SchedulerDoor:
         number_of_firsts = len(self._waiting) + len(self._ready)
         if self._number - number_of_firsts < self._max_waiting or scheduler_queues.is_next_from_memory(self._scheduler):
             return True
-        # Requests to an origin that does not answer hold up no others in a queue that can be looked into.
-        return scheduler_queues.is_next_on_disk(
-            self._scheduler, lambda request: self._origin_to_await(request) not in self._waiting
-        )
+        return self._takes_past_those_that_wait()
+
+    def _takes_past_those_that_wait(self) -> bool:
+        """Whether the next request is to an origin that none waits for here: an origin that does not answer holds up
+        no others, as far as Scrapy's queue on disk can tell."""
+
+        def is_wanted(request: Request) -> bool:
+            return self._origin_to_await(request) not in self._waiting
+
+        if not self._taken or not is_wanted(self._taken[0]):
+            request = scheduler_queues.take_from_disk(self._crawler, self._scheduler, is_wanted)
+            if request is None:
+                return False
+            self._taken.appendleft(request)
+        return True
 
     def _taken_from_queue(self) -> Request | None:
-        if self._left_over:
-            return self._left_over.popleft()
+        if self._taken:
+            return self._taken.popleft()
         self._is_queue_working = True
         try:
             request: Request | None = self._next_of_queue()

@@ -85,7 +85,8 @@ async def test_what_waits_goes_through_the_queue_once(web: Web, own: dict[str, A
 
 @ensureDeferred
 async def test_requests_of_one_origin_that_waited_leave_others_their_turn(web: Web, own: dict[str, Any]) -> None:
-    slow, fast = web.robots(HELD), web.robots(RULES)
+    # Before 2.15, what a callback yields is in the queue a tenth of a second later.
+    slow, fast = web.site({"/robots.txt": HELD, "*": answer("x", delay=0.02)}), web.robots(RULES)
     order: list[str] = []
 
     class Orders(CrawlSpider):
@@ -105,4 +106,4 @@ async def test_requests_of_one_origin_that_waited_leave_others_their_turn(web: W
     settings = {**own, "CONCURRENT_REQUESTS": 1, "DOWNLOADER": SlotByOrigin}
     await crawl(*map(Request, urls), spider=Orders, settings=settings)
     assert len(order) == 50
-    assert order.index(fast.url("/9")) < 45, "about each second one, and not after all others"
+    assert order.index(fast.url("/9")) < 35, "about each second one, and not after all others"

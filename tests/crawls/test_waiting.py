@@ -200,6 +200,25 @@ async def test_however_few_may_wait_a_dead_origin_holds_up_no_others(
         assert "rep_put_back" not in page.meta
 
 
+@ensureDeferred
+async def test_with_a_jobdir_a_full_door_leaves_the_queue_on_disk_whole(web: Web, tmp_path: Path) -> None:
+    dead, healthy = web.robots(DEAD), web.site({"/robots.txt": answer(RULES), "/late": answer("x", delay=0.3)})
+    of_dead = [dead.url(f"/{number}") for number in range(9)]
+
+    class Follows(CrawlSpider):
+        def parse(self, response: Response, **_: Any) -> Any:
+            if response.url == healthy.url("/"):
+                yield from map(self.prepared, [*of_dead[:6], healthy.url("/late")])
+            if response.url == healthy.url("/late"):  # these are written where the door has read
+                yield from map(self.prepared, of_dead[6:])
+                web.release(dead)
+
+    settings = {"JOBDIR": str(tmp_path), "REP_WAITING_MAX": 1}
+    result = await crawl(healthy.url("/"), spider=Follows, settings=settings)
+    assert result.tracebacks == []
+    assert sorted(dead.targets) == [*(f"/{number}" for number in range(9)), "/robots.txt"]
+
+
 @pytest.mark.parametrize("most", [1, 3])
 @ensureDeferred
 async def test_no_more_fetches_at_once_than_the_setting_says(web: Web, most: int) -> None:
