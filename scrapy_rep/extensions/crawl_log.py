@@ -76,7 +76,7 @@ class CrawlLog:
     def _closed(self) -> None:
         refused = "would have been refused but for the dry run (REP_SHADOW)" if self._is_dry_run else "refused"
         reasons = [f"{self._refused[by]:,} by {by}" for by in dict.fromkeys(REFUSED_BY.values()) if self._refused[by]]
-        where = "run `scrapy robots URL`" if self._has_report else "run `scrapy robots URL` or set REP_REPORT"
+        where = "read the report (REP_REPORT)" if self._has_report else "set REP_REPORT, or log at DEBUG"
         still_waiting = self._stats.get_value("rep/waited", 0) - self._waited
         parts = [
             ", ".join(self._kinds()),
@@ -84,7 +84,7 @@ class CrawlLog:
             f"{counted(still_waiting, 'request')} still waited for robots.txt when the crawl stopped"
             if still_waiting > 0
             else "",
-            f"to see why, {where}" if reasons else "",
+            f"to see which and why, {where}" if reasons else "",
         ]
         self._log.info(
             "robots.txt of %(origins)s: %(parts)s",

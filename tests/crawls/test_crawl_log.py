@@ -32,7 +32,7 @@ async def test_one_line_at_the_end_says_what_was_refused_and_where_to_look(web: 
     result = await crawl(*urls, settings={"REP_STATUS_POLICY": "cautious"})
     assert last_line(result) == (
         "robots.txt of 3 origins: 1 with rules, 1 restricted (1 x HTTP 403), 1 unreachable; 4 requests refused,"
-        " 2 by rules, 1 by outages, 1 by REP_STATUS_POLICY; to see why, run `scrapy robots URL` or set REP_REPORT"
+        " 2 by rules, 1 by outages, 1 by REP_STATUS_POLICY; to see which and why, set REP_REPORT, or log at DEBUG"
     )
 
 
@@ -59,7 +59,7 @@ async def test_the_last_line_and_the_stats_account_for_each_origin(web: Web) -> 
     assert last_line(result).startswith(
         "robots.txt of 14 origins: 2 with rules, 8 without rules (4 x HTTP 404, 2 x a page of HTML,"
         " 1 x a file without rules, 1 x too many redirects), 2 challenged (1 x AWS WAF, 1 x Cloudflare), 2 unreachable;"
-        " 8 requests refused, 8 by outages; to see why, "
+        " 8 requests refused, 8 by outages; to see which and why, "
     )
     told = {stat: n for stat, n in result.stats.items() if stat.startswith(("rep/no_rules/", "rep/challenge/"))}
     no_rules = {"status": 4, "markup": 2, "empty": 1, "redirects": 1}
@@ -125,7 +125,7 @@ async def test_the_first_challenge_is_explained(web: Web) -> None:
 @ensureDeferred
 async def test_a_crawl_with_a_report_names_the_command_alone(web: Web, tmp_path: Path) -> None:
     result = await crawl(web.robots(RULES).url("/private"), settings={"REP_REPORT": str(tmp_path / "report.html")})
-    assert last_line(result).endswith("1 by rules; to see why, run `scrapy robots URL`")
+    assert last_line(result).endswith("1 by rules; to see which and why, read the report (REP_REPORT)")
 
 
 @pytest.mark.parametrize(
