@@ -71,7 +71,7 @@ class OutageLog:
             wait_until = info.failing_since + self._wait
             if info.fetch_again_at <= wait_until:
                 # A fetch that is under way by then is still waited for.
-                wait = f"{self._wait:g} s and one last fetch (REP_UNREACHABLE_WAIT)"
+                wait = f"{self._wait:g} s (REP_UNREACHABLE_WAIT) and the time of one more fetch"
                 meanwhile = f"its requests wait for it, at most {wait}; then {meanwhile}"
             elif info.status is not None and self._now() < wait_until:
                 # Within the budget, nothing else defers the next fetch after an answer.
@@ -85,8 +85,9 @@ class OutageLog:
 
     def _explain_challenges(self, info: OriginInfo) -> None:
         self._log.warning(
-            "A challenge by %(vendor)s is a page that asks a browser to prove itself, instead of a robots.txt, so"
-            " %(meanwhile)s: %(url)s. Ask the site to let your crawler in, sign its requests (Web Bot Auth), or wait."
+            "A challenge by %(vendor)s is a page that asks a browser to prove itself, instead of a robots.txt:"
+            " %(url)s. While it lasts, %(meanwhile)s. Ask the site to let your crawler in, sign its requests (Web Bot"
+            " Auth), or wait."
             " This is said once a crawl; the stats rep/challenge/ count such origins",
             {"vendor": info.sign, "meanwhile": self._meanwhile[info.basis], "url": printable(info.robots_url)},
         )

@@ -112,10 +112,10 @@ async def test_the_first_challenge_is_explained(web: Web) -> None:
     result = await crawl(*(site.url("/") for site in sites))
     (explained,) = (m for m in result.messages(logger="scrapy_rep") if m.startswith("A challenge by "))
     assert explained.startswith(
-        "A challenge by Cloudflare is a page that asks a browser to prove itself, instead of a robots.txt, so nothing"
-        " of its origin is fetched (RFC 9309 2.3.1.4): http://127.0.0.1:"
+        "A challenge by Cloudflare is a page that asks a browser to prove itself, instead of a robots.txt: http://127."
     )
-    assert "/robots.txt. Ask the site to let your crawler in, sign its requests (Web Bot Auth), or wait." in explained
+    assert "/robots.txt. While it lasts, nothing of its origin is fetched (RFC 9309 2.3.1.4). Ask the site" in explained
+    assert " Ask the site to let your crawler in, sign its requests (Web Bot Auth), or wait." in explained
     dry = await crawl(sites[0].url("/"), settings={"REP_SHADOW": True})
     assert any("nothing of its origin would be fetched" in m for m in dry.messages() if m.startswith("A challenge"))
     accepted = await crawl(sites[0].url("/"), settings={"REP_STATUS_POLICY": {"challenge": "unavailable"}})

@@ -77,7 +77,7 @@ async def test_a_brief_outage_loses_no_page(web: Web, failures: int, asked: list
 async def test_the_log_says_what_waits_and_what_was_lost(web: Web) -> None:
     brief, _ = await outage(web.robots([DOWN, answer(RULES)]))
     (warning,) = brief.messages(logger="scrapy_rep")
-    assert "so its requests wait for it, at most 30 s and one last fetch (REP_UNREACHABLE_WAIT); then no" in warning
+    assert "its requests wait for it, at most 30 s (REP_UNREACHABLE_WAIT) and the time of one more fetch; th" in warning
     *_, back, summary = brief.messages(logging.INFO, "scrapy_rep")
     assert back.startswith("robots.txt is reachable again: http://127.0.0.1:")
     assert back.endswith("/robots.txt: HTTP 200")
@@ -95,7 +95,10 @@ async def test_the_log_says_what_waits_and_what_was_lost(web: Web) -> None:
 async def test_the_log_names_the_wait_as_it_is_set(web: Web) -> None:
     # The retry, a second later, is part of it.
     result, _ = await outage(web.robots(DOWN), settings={"REP_FETCH_RETRIES": 1})
-    assert "at most 30 s and one last fetch (REP_UNREACHABLE_WAIT); " in result.messages(logger="scrapy_rep")[0]
+    assert (
+        "at most 30 s (REP_UNREACHABLE_WAIT) and the time of one more fetch; "
+        in result.messages(logger="scrapy_rep")[0]
+    )
 
 
 CHALLENGED = answer(RULES, status=403, headers={"cf-mitigated": "challenge"})
