@@ -16,7 +16,7 @@ from scrapy_rep.protocol.entry import Entry, entry_from_bytes, is_judged_by
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.storage import Storage, stored
+from scrapy_rep.storage import Storage
 from scrapy_rep.storage.base import without_password
 
 T = TypeVar("T")
@@ -51,9 +51,11 @@ class StoredLookup(Lookup):
         return self._output.finish(if_empty=f"nothing is stored in {self._where}")
 
     async def _list(self, storage: Storage) -> None:
-        async for found in stored(storage):
-            self._output.write(self._listed(found.origin, found.entry))
-            self._output.flush()
+        for origin in await storage.origins():
+            octets = await storage.get(origin)
+            if octets is not None:  # else it was dropped in the meantime
+                self._output.write(self._listed(origin, entry_from_bytes(octets, f"{origin}/robots.txt")))
+                self._output.flush()
 
     def _listed(self, origin: str, entry: Entry | None) -> Finding:
         """What is stored of the origin, and whether its front page is allowed."""

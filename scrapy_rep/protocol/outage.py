@@ -94,10 +94,10 @@ class Outage:
         return min(max(self.ask_again_at - now, 0.0), self.ask_again_at - self.asked_at)
 
 
-def backoff(failures: int) -> float:
-    """Seconds until the next fetch after so many failures in a row: doubling, at most an hour."""
+def backoff(failures: int, first: float = BACKOFF_FIRST, longest: float = BACKOFF_MAX) -> float:
+    """Seconds until the next attempt after so many failures in a row: `first`, then doubling, at most `longest`."""
     # The exponent is bounded before it is used: a float has no 2 ** 1100.
-    return min(BACKOFF_FIRST * 2.0 ** min(failures - 1, 64), BACKOFF_MAX)
+    return min(first * 2.0 ** min(failures - 1, 64), longest)
 
 
 def outage_after(

@@ -1,20 +1,17 @@
-"""The store of robots.txt entries that REP_STORAGE names: which class it is, and what is in it."""
+"""The store of robots.txt entries that REP_STORAGE names."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from scrapy.crawler import Crawler
 from scrapy.utils.misc import build_from_crawler, load_object
 
-from scrapy_rep.protocol.entry import Entry, entry_from_bytes
-from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage.base import Storage, without_password
 
-__all__ = ["STORAGES", "Storage", "Stored", "forget", "storage_of", "stored"]
+__all__ = ["STORAGES", "Storage", "storage_of"]
 
 # Import paths, because an extra such as redis-py may be missing.
 STORAGES: Mapping[str, Any] = {
@@ -59,33 +56,3 @@ def _storage_class(path_or_class: Any) -> type[Storage]:
     if not isinstance(loaded, type) or not issubclass(loaded, Storage):
         raise TypeError(f"{loaded!r} is no scrapy_rep.storage.Storage")
     return loaded
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """What a store has for one origin."""
-
-    origin: str
-    size: int
-    """Bytes, as stored."""
-    entry: Entry | None
-    """None for an entry of another version of scrapy-rep, or a damaged one."""
-
-
-async def stored(storage: Storage) -> AsyncIterator[Stored]:
-    """Everything in the store, by origin."""
-    for origin in await storage.origins():
-        entry = await storage.get(origin)
-        if entry is not None:  # it was dropped in the meantime
-            yield Stored(origin, len(entry), entry_from_bytes(entry, f"{origin}/robots.txt"))
-
-
-async def forget(storage: Storage, url: str) -> bool:
-    """Forget the origin of the URL, so that the next crawl fetches its robots.txt. Returns whether it was stored.
-
-    Raises ValueError for a URL without an origin, such as `example.com` without its scheme.
-    """
-    origin = Origin.of(url)
-    if origin is None:
-        raise ValueError(f"{url!r} has no origin; name one such as 'https://example.com'")
-    return await storage.forget(str(origin))

@@ -1,11 +1,12 @@
-"""If the store fails, the crawl goes on without it, logs one warning and retries with backoff."""
+"""If a call of the store fails or takes longer than five seconds, the crawl goes on without the store: it logs one
+warning, and retries with backoff."""
 
 from __future__ import annotations
 
 import logging
 import math
 from collections.abc import Callable, Coroutine
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
@@ -13,6 +14,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
 from scrapy_rep.log import Logger
+from scrapy_rep.protocol.outage import backoff
 from scrapy_rep.storage.base import Storage
 from scrapy_rep.text import printable
 
@@ -81,15 +83,16 @@ class CircuitBreaker:
     async def _attempt(
         self, method: Callable[..., Coroutine[Any, Any, T]], *args: object, otherwise: T, even_if_down: bool = False
     ) -> T:
-        if self._closed or (self._is_down() and not even_if_down):
+        if self._closed or (self._clock() < self._down_until and not even_if_down):
             return otherwise
         is_retry = self._failures > 0
         if is_retry:
             self._down_until = self._clock() + DEADLINE  # meanwhile other calls are skipped: one is enough to see
-        call = _Call(method, *args)
+        call: _Call[T] = _Call(method, *args)
         self._calls.add(call)
+        timer = call_later(DEADLINE, call.end, TimeoutError(f"no answer within {DEADLINE:g} seconds"))
         try:
-            result = await call.result()
+            result = await maybe_deferred_to_future(call)
         except CancelledError:  # Twisted's is an Exception
             raise
         except _SkippedError:
@@ -98,20 +101,17 @@ class CircuitBreaker:
             self._failed(exc, is_retry)
             return otherwise
         finally:
+            timer.cancel()
             self._calls.discard(call)
         if not even_if_down:  # closing does not show that it works
             self._succeeded()
         return result
 
-    def _is_down(self) -> bool:
-        return self._clock() < self._down_until
-
     def _failed(self, exc: Exception, is_retry: bool) -> None:
         self._count("rep/storage/error")
         if is_retry or not self._failures:  # other failures are of calls that began before the first
             self._failures += 1
-            wait = min(BACKOFF_FIRST * 2.0 ** min(self._failures - 1, 64), BACKOFF_MAX)
-            self._down_until = self._clock() + wait
+            self._down_until = self._clock() + backoff(self._failures, BACKOFF_FIRST, BACKOFF_MAX)
         self._warn(
             "REP_STORAGE: the store cannot be used (%s: %s); the crawl goes on without it and retries",
             type(exc).__name__,
@@ -153,29 +153,21 @@ class _SkippedError(Exception):
     """Not this call has failed, but another one."""
 
 
-class _Call(Generic[T]):
+class _Call(Deferred[T]):
     """One call of the store. A result that comes after its end is dropped."""
 
     def __init__(self, method: Callable[..., Coroutine[Any, Any, T]], *args: object) -> None:
-        self._result: Deferred[T] = Deferred(lambda _deferred: self._call.cancel())
-        self._call = deferred_from_coro(self._made(method, *args)).addBoth(self._settle)
-
-    @staticmethod
-    async def _made(method: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T:
-        return await method(*args)  # here, because what is no coroutine function may raise at once
-
-    async def result(self) -> T:
-        """Raises TimeoutError after DEADLINE seconds."""
-        timer = call_later(DEADLINE, self.end, TimeoutError(f"no answer within {DEADLINE:g} seconds"))
-        try:
-            return await maybe_deferred_to_future(self._result)
-        finally:
-            timer.cancel()
+        super().__init__(lambda _call: self._made.cancel())
+        self._made = deferred_from_coro(_awaited(method, *args)).addBoth(self._settle)
 
     def end(self, error: Exception) -> None:
         self._settle(Failure(error))  # type: ignore[no-untyped-call]
-        self._call.cancel()
+        self._made.cancel()
 
     def _settle(self, result: T | Failure) -> None:
-        if not self._result.called:
-            self._result.callback(result)
+        if not self.called:
+            self.callback(result)
+
+
+async def _awaited(method: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T:
+    return await method(*args)  # here, because a method that is no coroutine function may raise at once

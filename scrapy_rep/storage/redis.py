@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from scrapy.crawler import Crawler
 
 from scrapy_rep.storage.base import Storage
-from scrapy_rep.storage.batches import Batches
-from scrapy_rep.storage.threads import Threads
+from scrapy_rep.storage.threads import Batches, Threads
 
 if TYPE_CHECKING:
     from redis import Redis

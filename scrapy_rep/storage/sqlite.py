@@ -16,8 +16,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.project import data_path, inside_project
 
 from scrapy_rep.storage.base import Storage
-from scrapy_rep.storage.batches import Batches
-from scrapy_rep.storage.threads import Threads
+from scrapy_rep.storage.threads import Batches, Threads
 
 logger = logging.getLogger("scrapy_rep")
 

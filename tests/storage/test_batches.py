@@ -9,8 +9,7 @@ from threading import Event
 import pytest
 from in_loop import in_loop
 
-from scrapy_rep.storage.batches import Batches
-from scrapy_rep.storage.threads import Threads
+from scrapy_rep.storage.threads import Batches, Threads
 
 
 @pytest.fixture

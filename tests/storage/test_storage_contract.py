@@ -21,10 +21,7 @@ from scrapy.utils.test import get_crawler
 from twisted.internet.defer import CancelledError
 
 from scrapy_rep.log import logger_of
-from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_to_bytes
-from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.storage import Storage, circuit_breaker, forget, storage_of, stored
+from scrapy_rep.storage import Storage, circuit_breaker, storage_of
 from scrapy_rep.storage.memory import MemoryStorage
 
 A, B = "https://a.example", "http://b.example:8080"
@@ -236,32 +233,6 @@ async def test_a_redis_that_hangs_blocks_no_event_loop(redis_server: RedisServer
     assert await turns_during(storage.put(A, b"y", FOR_LONG), 0.3, lambda: redis_server.freeze(False)) > 30
     assert await storage.get(A) == b"y"
     await storage.close()
-
-
-# Looking inside.
-
-
-def entry_of(body: bytes) -> Entry:
-    return Entry(
-        f"{A}/robots.txt", StoredResponse(AccessResult.SUCCESS, "HTTP 200", RobotsTxt.parse(body), 1.0, 2.0, 200)
-    )
-
-
-@over(BACKENDS)
-@in_loop
-async def test_looking_inside(opened: Opened) -> None:
-    entry = entry_of(b"User-agent: *\nDisallow: /x\n")
-    async with used(opened) as storage:
-        await storage.put(A, entry_to_bytes(entry), FOR_LONG)
-        await storage.put(B, b"of another version", FOR_LONG)
-        torn, whole = [item async for item in stored(storage)]
-        assert (torn.origin, torn.size, torn.entry) == (B, 18, None)
-        assert (whole.origin, whole.size, whole.entry) == (A, len(entry_to_bytes(entry)), entry)
-        assert await forget(storage, f"{A}:443/some/page?x")
-        assert not await forget(storage, A)
-        assert [item.origin async for item in stored(storage)] == [B]
-        with pytest.raises(ValueError, match=r"'a\.example' has no origin"):
-            await forget(storage, "a.example")
 
 
 # A store that may be down.
