@@ -98,11 +98,18 @@ class OriginInfo:
             return ""
         return "rep/no_rules/markup" if self.sign == MARKUP else _STAT_OF_CAUSE.get(self.cause, "rep/no_rules/status")
 
+    @property
+    def outage_words(self) -> tuple[str, str]:
+        """What the crawl does while robots.txt is unreachable, and where that is specified."""
+        if self.basis is Basis.STORED and self.robots is None:
+            return "its last answer still counts", "RFC 9309 2.4"
+        return OUTAGE_WORDS[self.basis]
+
     def meaning(self, rows: Iterable[StatusRow]) -> tuple[str, str]:
         """What the crawl does, in words, and where that is specified. `rows`: of the crawl's status policy."""
         row_source = source_of(self.status, rows, self.sign)
         if self.failing_since is not None:
-            words, source = OUTAGE_WORDS[self.basis]
+            words, source = self.outage_words
             return words, (row_source if self.basis is Basis.NOTHING_ALLOWED else "") or source
         words, source = ACCESS_WORDS[self.access]
         if self.cause == NO_GROUPS:

@@ -30,9 +30,16 @@ class Memory:
     """Every origin is either in use, which means parsed, or compressed, if it was not used for longer."""
 
     def __init__(
-        self, compressed: MemoryStorage, in_use_octets: float, unreachable_for: float, body_limit: int
+        self,
+        compressed: MemoryStorage,
+        in_use_octets: float,
+        unreachable_for: float,
+        body_limit: int,
+        budget: float = 0.0,
     ) -> None:
-        """`compressed` bounds the number of all origins, and its own bytes; `in_use_octets` those of the others."""
+        """`compressed` bounds the number of all origins, and the bytes of those that are compressed; `in_use_octets`
+        the bytes of those in use. The last three: REP_UNREACHABLE_DAYS in seconds, REP_BODY_LIMIT and
+        REP_UNREACHABLE_WAIT."""
         self._compressed = compressed
         self._in_use: OrderedDict[Origin, _InUse] = OrderedDict()
         self._weights: dict[Origin, int] = {}
@@ -41,6 +48,7 @@ class Memory:
         self._most_octets = in_use_octets
         self._unreachable_for = unreachable_for
         self._body_limit = body_limit
+        self._budget = budget
 
     def __len__(self) -> int:
         """Origins that are remembered."""
@@ -54,19 +62,24 @@ class Memory:
             policy, octets = used
             if policy.at <= now < policy.until:
                 return policy
-            return self._use(origin, policy.entry, octets, now)
-        octets = self._compressed.peek(str(origin))
-        entry = None if octets is None else entry_from_bytes(octets, origin.robots_url, self._body_limit)
-        return None if entry is None else self._use(origin, entry, octets, now)
+            entry: Entry | None = policy.entry
+        else:
+            octets = self._compressed.peek(str(origin))
+            entry = None if octets is None else entry_from_bytes(octets, origin.robots_url, self._body_limit)
+        if entry is None:
+            return None
+        policy = self.policy_of(entry, now)
+        self.put(origin, policy, octets)
+        return policy
 
-    def put(self, origin: Origin, entry: Entry, now: float) -> RobotsPolicy:
-        """Remember the entry; what it comes to at `now`."""
-        return self._use(origin, entry, None, now)
+    def policy_of(self, entry: Entry, now: float) -> RobotsPolicy:
+        """What an entry comes to at `now`, remembered or not."""
+        return policy_at(entry, now, self._unreachable_for, self._budget)
 
-    def _use(self, origin: Origin, entry: Entry, octets: bytes | None, now: float) -> RobotsPolicy:
+    def put(self, origin: Origin, policy: RobotsPolicy, octets: bytes | None = None) -> None:
+        """Remember it. `octets`: its entry compressed, if it came so."""
         self._compressed.drop(str(origin))
         self._in_use.pop(origin, None)
-        policy = policy_at(entry, now, self._unreachable_for)
         self._in_use[origin] = _InUse(policy, octets)
         self._weigh(origin)
         self._used_since_weighing += 1
@@ -81,7 +94,6 @@ class Memory:
         while len(self) > self._compressed.max_origins:  # which is at least 1
             if not self._compressed.drop_oldest():
                 self._forget_oldest()
-        return policy
 
     def _forget_oldest(self) -> tuple[Origin, _InUse]:
         origin, used = self._in_use.popitem(last=False)
@@ -111,5 +123,6 @@ def memory_and_store(crawler: Crawler, settings: RepSettings) -> tuple[Memory, S
         in_use,
         settings.unreachable_for,
         settings.body_limit,
+        settings.unreachable_wait,
     )
     return memory, None if is_memory else storage

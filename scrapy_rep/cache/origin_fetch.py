@@ -35,27 +35,19 @@ from scrapy.signalmanager import SignalManager
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import CancelledError, Deferred
+from twisted.python.failure import Failure
 
 from scrapy_rep.cache.lease import LEASE_SECONDS, Lease
 from scrapy_rep.cache.memory import Memory
 from scrapy_rep.clock import Clock
-from scrapy_rep.fetching.answers import RETRY_DELAY
+from scrapy_rep.fetching.answers import RETRY_DELAY, Answers
 from scrapy_rep.fetching.redirects import Redirects
 from scrapy_rep.log import Logger
 from scrapy_rep.origin_info import origin_info
-from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.entry import Entry
-from scrapy_rep.protocol.lifecycle import (
-    FetchResult,
-    Refetch,
-    RobotsPolicy,
-    State,
-    after_fetch,
-    pause_before_refetch,
-    policy_at,
-)
+from scrapy_rep.protocol.entry import Entry, StoredResponse
+from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State, after_fetch
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.outage import Failure, OutageLimits
+from scrapy_rep.protocol.outage import Failure as FetchFailure
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError
 from scrapy_rep.settings import RepSettings
@@ -64,13 +56,15 @@ from scrapy_rep.signals import robots_available, robots_fetched, robots_parsed
 if TYPE_CHECKING:
     from scrapy_rep.cache.shared_store import SharedStore
 
+FAULT = "Internal error while fetching %s"
+
 
 @dataclass(frozen=True, slots=True)
 class FetchTools:
     """What every fetch of a crawl needs."""
 
     settings: RepSettings
-    redirects: Redirects
+    answers: Answers
     memory: Memory
     shared_store: SharedStore | None
     """None where nothing is kept beyond the crawl."""
@@ -83,17 +77,13 @@ class FetchTools:
     """The origins that Scrapy's `robots_parsed` was sent for."""
 
     @property
-    def limits(self) -> OutageLimits:
-        return OutageLimits(self.settings.unreachable_for, self.settings.unreachable_wait)
-
-    @property
     def lease_wait(self) -> float:
         """Seconds that another crawler may take to fetch a robots.txt."""
         settings = self.settings
         return (settings.fetch_timeout + RETRY_DELAY) * (1 + settings.fetch_retries) + 2 * LEASE_SECONDS
 
     def policy(self, entry: Entry) -> RobotsPolicy:
-        return policy_at(entry, self.clock.now(), self.settings.unreachable_for)
+        return self.memory.policy_of(entry, self.clock.now())
 
 
 class OriginFetch:
@@ -137,7 +127,7 @@ class OriginFetch:
         if not self._has_started and not self._is_closing:
             self._has_started = True
             self.task = deferred_from_coro(self._run())
-            self.task.addErrback(lambda _failure: None)  # a cancellation while it ends
+            self.task.addErrback(self._tell_of_fault)
 
     def stop(self) -> None:
         """The crawl is closing."""
@@ -146,12 +136,16 @@ class OriginFetch:
         if self.task is not None:
             self.task.cancel()
 
+    def _tell_of_fault(self, failure: Failure) -> None:
+        if not isinstance(failure.value, (asyncio.CancelledError, CancelledError)):  # while it ends
+            self._tools.log.error(FAULT, self.origin.robots_url, exc_info=failure.value)
+
     async def _run(self) -> None:
         result: RobotsPolicy | CrawlClosingError = CrawlClosingError()  # if the process ends before
         try:
             result = await self._fetch_or_fail()
             if not self._is_closing:
-                self._tools.memory.put(self.origin, result.entry, self._tools.clock.now())
+                self._tools.memory.put(self.origin, result)
         finally:
             self._give_lease_back()
             self._ended(self)
@@ -166,7 +160,7 @@ class OriginFetch:
             return self._fail("cancelled")
         except Exception as exc:
             if not self._is_closing:
-                self._tools.log.exception("Internal error while fetching %s", self.origin.robots_url)
+                self._tools.log.exception(FAULT, self.origin.robots_url)
             return self._fail(f"internal error, {type(exc).__name__}: {exc}")
         return policy
 
@@ -190,60 +184,48 @@ class OriginFetch:
         if known is None or known.refetch is Refetch.FIRST:
             tools.count("rep/cache/miss")
         is_refresh = known is not None and known.state is State.AGEING
-        waiting_since: float | None = None
+        wait_until: float | None = None
         while True:
-            found, latest = await self._find()
-            self._entry = found or latest  # what a fault of ours must not lose
-            entry = found or await self._fetch(latest, is_refresh=is_refresh)
-            policy = tools.policy(entry)
-            pause = pause_before_refetch(policy, tools.clock.now(), tools.limits.budget)
-            if pause is None:
-                return policy
+            policy = await self._find() or await self._fetch(is_refresh=is_refresh)
             now = tools.clock.monotonic()
-            waiting_since = now if waiting_since is None else waiting_since
-            left = tools.limits.budget - (now - waiting_since)
-            if left <= 0:
+            wait_until = now + tools.settings.unreachable_wait if wait_until is None else wait_until
+            if policy.pause is None or now >= wait_until:
                 return policy
-            self._entry = entry
-            await self._pause(min(pause, left))
+            self._entry = policy.entry
+            await self._pause(min(policy.pause, wait_until - now))
 
-    async def _find(self) -> tuple[Entry | None, Entry | None]:
-        """What is known, if it is enough; and if it is not, the latest that any crawler knows.
-
-        Waits while another crawler fetches. If nothing is enough, this crawler has the lease.
-        """
-        tools, entry = self._tools, self._entry
-        if entry is not None and self._is_enough(entry):
-            return entry, None
-        if tools.shared_store is None:
-            return None, entry
-        entry, self._lease = await tools.shared_store.find_or_lease(
-            self.origin, entry, self._is_enough, longest=tools.lease_wait, sleep=self._pause
-        )
-        is_found = self._lease is None
-        tools.count("rep/storage/hit" if is_found else "rep/storage/miss")
-        return (entry, None) if is_found else (None, entry)
-
-    def _is_enough(self, entry: Entry) -> bool:
-        return self._tools.policy(entry).refetch is Refetch.NOT
-
-    async def _fetch(self, before: Entry | None, *, is_refresh: bool) -> Entry:
-        """Ask the network, along redirects; store and tell what came. Waits for the answers."""
+    async def _find(self) -> RobotsPolicy | None:
+        """What is known, unless robots.txt has to be fetched; then this crawler has the lease, and `_entry` is the
+        latest that any crawler knows. Waits while another crawler fetches."""
         tools = self._tools
-        result = await tools.redirects.fetch(self.origin, before, self._trigger, past_cache=before is not None)
-        if result.is_replayed:
-            replayed = self._after(before, result)
-            if tools.policy(replayed).refetch is Refetch.FIRST or replayed.outage is not None:
-                # Too old to be used; but it can be validated, or obeyed while there is nothing newer.
-                before = replayed if replayed.stored is not None else before
-                result = await tools.redirects.fetch(self.origin, before, self._trigger, past_cache=True)
-        entry = self._after(before, result)
-        tools.count(f"rep/access/{entry.access.value}")
-        self._send(robots_fetched, tools.policy(entry))
-        if is_refresh and entry.outage is None:
+        if self._entry is None or self._is_fetch_due(self._entry):
+            if tools.shared_store is None:
+                return None
+            self._entry, self._lease = await tools.shared_store.find_or_lease(
+                self.origin, self._entry, self._is_fetch_due, longest=tools.lease_wait, sleep=self._pause
+            )
+            tools.count("rep/storage/miss" if self._lease is not None else "rep/storage/hit")
+        return tools.policy(self._entry) if self._entry is not None and self._lease is None else None
+
+    def _is_fetch_due(self, entry: Entry) -> bool:
+        return self._tools.policy(entry).is_fetch_due
+
+    async def _fetch(self, *, is_refresh: bool) -> RobotsPolicy:
+        """Ask the network, along redirects; store and tell what came. Waits for the answers."""
+        tools, before = self._tools, self._entry
+        redirects = Redirects(tools.answers, self.origin, before, self._trigger, past_cache=before is not None)
+        policy = self._policy_after(before, await redirects.follow())
+        if redirects.is_replayed and (policy.refetch is Refetch.FIRST or policy.entry.outage is not None):
+            # Too old to be used; but it can be validated, or obeyed while there is nothing newer.
+            before = policy.entry if policy.entry.stored is not None else before
+            redirects = Redirects(tools.answers, self.origin, before, self._trigger, past_cache=True)
+            policy = self._policy_after(before, await redirects.follow())
+        tools.count(f"rep/access/{policy.entry.access.value}")
+        self._send(robots_fetched, policy)
+        if is_refresh and policy.entry.outage is None:
             tools.count("rep/refreshed")
-        self._store(entry)
-        return entry
+        self._store(policy.entry)
+        return policy
 
     async def _pause(self, seconds: float) -> None:
         """Wait for so many seconds, taking no room meanwhile."""
@@ -255,14 +237,14 @@ class OriginFetch:
 
     # What a round brings. Nothing here waits.
 
-    def _after(self, entry: Entry | None, result: FetchResult) -> Entry:
+    def _policy_after(self, entry: Entry | None, result: StoredResponse | FetchFailure) -> RobotsPolicy:
         tools = self._tools
-        return after_fetch(entry, self.origin.robots_url, result, tools.clock.now(), tools.limits)
+        now, budget = tools.clock.now(), tools.settings.unreachable_wait
+        return tools.memory.policy_of(after_fetch(entry, self.origin.robots_url, result, now, budget), now)
 
     def _fail(self, reason: str) -> RobotsPolicy:
         """The fetch has failed by itself: part of the outage, if the rounds before have found one."""
-        result = FetchResult(AccessResult.UNREACHABLE, failure=Failure(reason))
-        return self._tools.policy(self._after(self._entry, result))
+        return self._policy_after(self._entry, FetchFailure(reason))
 
     def _store(self, entry: Entry) -> None:
         """Let the other crawlers have it, and the lease."""

@@ -16,7 +16,6 @@ from scrapy_rep.cache.origin_fetch import FetchTools, OriginFetch
 from scrapy_rep.clock import Clock
 from scrapy_rep.fetching.answers import Answers
 from scrapy_rep.fetching.fetcher import Fetcher
-from scrapy_rep.fetching.redirects import Redirects
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
@@ -27,6 +26,9 @@ from scrapy_rep.settings import RepSettings
 
 # Times REP_FETCH_CONCURRENCY: origins whose fetch is under way, while more may begin soon.
 ROOM = 2
+
+# For the hot path, as in the gate.
+FETCH_FIRST = Refetch.FIRST
 
 
 class Resolver:
@@ -45,12 +47,12 @@ class Resolver:
     def peek(self, origin: Origin) -> RobotsPolicy | None:
         """What may be used at once; None where robots.txt has to be fetched first. Never starts a fetch."""
         policy = self._memory.policy(origin, self._now())
-        return None if policy is None or policy.refetch is Refetch.FIRST else policy
+        return None if policy is None or policy.refetch is FETCH_FIRST else policy
 
     def has_room(self) -> bool:
         """Whether one more fetch would begin soon. Fetches that are slow, requested once more or pausing in an
         outage take no room."""
-        busy = len(self._fetches) - self._pausing - self._tools.redirects.answers.without_room
+        busy = len(self._fetches) - self._pausing - self._tools.answers.without_room
         return busy < ROOM * self._tools.settings.fetch_concurrency
 
     def refresh(self, origin: Origin, trigger: Request) -> None:
@@ -113,7 +115,6 @@ def resolver_of(crawler: Crawler, settings: RepSettings, downloads: UncountedDow
         signals=crawler.signals,
         on_slow=on_room,
     )
-    redirects = Redirects(answers, settings, clock, log, count)
     shared_store = None
     if store is not None:
         # Most crawls have none.
@@ -122,5 +123,5 @@ def resolver_of(crawler: Crawler, settings: RepSettings, downloads: UncountedDow
 
         shared_store = SharedStore(CircuitBreaker(store, count, clock.monotonic, log), settings)
     parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
-    tools = FetchTools(settings, redirects, memory, shared_store, clock, log, count, crawler.signals, parsed)
+    tools = FetchTools(settings, answers, memory, shared_store, clock, log, count, crawler.signals, parsed)
     return Resolver(tools, on_room)

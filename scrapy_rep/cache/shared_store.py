@@ -41,12 +41,12 @@ class SharedStore:
         self,
         origin: Origin,
         known: Entry | None,
-        is_enough: Callable[[Entry], bool],
+        is_fetch_due: Callable[[Entry], bool],
         *,
         longest: float,
         sleep: Callable[[float], Awaitable[None]],
     ) -> tuple[Entry | None, Lease | None]:
-        """The latest that any crawler knows of the origin, and None if that is enough; else the lease to fetch it.
+        """The latest that any crawler knows of the origin; and the lease to fetch it, or None if no fetch is due.
 
         Waits while another crawler has the lease; after `longest` seconds of that, this crawler fetches without it.
         `known`: what this crawler knows.
@@ -58,7 +58,7 @@ class SharedStore:
             may_fetch = lease.is_acquired
             while True:
                 entry = _later(entry, self._read(origin, octets))
-                if entry is not None and is_enough(entry):
+                if entry is not None and not is_fetch_due(entry):
                     self.give_back(lease)  # it may have come with another crawler's answer
                     return entry, None
                 if may_fetch or octets == NOT_SHARED:

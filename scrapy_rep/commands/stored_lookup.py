@@ -77,11 +77,11 @@ class StoredLookup(Lookup):
         origin = self._gate.applicable_origin(request)
         if origin is None:
             return None
-        entry = await self._entry(origin)
-        now = self._gate.now()
-        if error := self._why_unusable(str(origin), self._policy_at(entry, now)):
+        policy = self._policy_at(await self._entry(origin), self._gate.now())
+        if error := self._why_unusable(str(origin), policy):
             raise CannotTellError(error)
-        return self._memory.put(origin, entry, now)
+        self._memory.put(origin, policy)
+        return policy
 
     async def _entry(self, origin: Origin) -> Entry:
         """What is stored of the origin. Raises CannotTellError."""

@@ -13,7 +13,7 @@ from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo, OriginKind
 from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.lifecycle import OUTAGE_WORDS, Basis
+from scrapy_rep.protocol.lifecycle import Basis
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.settings import RepSettings
@@ -22,15 +22,12 @@ from scrapy_rep.text import counted, printable
 
 WARNED_ORIGINS = 10
 
-MEANWHILE = {basis: f"{words} ({source})" for basis, (words, source) in OUTAGE_WORDS.items()}
-IN_DRY_RUN = {**MEANWHILE, Basis.NOTHING_ALLOWED: "nothing of its origin would be fetched (RFC 9309 2.3.1.4)"}
-
 
 class OutageLog:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._log = logger_of(crawler)
         self._now = gate.now
-        self._meanwhile = IN_DRY_RUN if settings.shadow else MEANWHILE
+        self._is_dry_run = settings.shadow
         self._were_refused = "would have been refused" if settings.shadow else "refused"
         self._wait = settings.unreachable_wait
         self._told: LocalCache[Origin, bool | None] = LocalCache(limit=settings.memory_origins)
@@ -66,7 +63,7 @@ class OutageLog:
         )
 
     def _tell(self, info: OriginInfo, is_warning: bool) -> None:
-        meanwhile = self._meanwhile[info.basis]
+        meanwhile = self._meanwhile(info)
         if info.basis is Basis.NOTHING_ALLOWED and self._wait and info.failing_since is not None:
             wait_until = info.failing_since + self._wait
             if info.fetch_again_at <= wait_until:
@@ -83,13 +80,19 @@ class OutageLog:
             {"meanwhile": meanwhile, "url": printable(info.robots_url), "reason": printable(info.answer)},
         )
 
+    def _meanwhile(self, info: OriginInfo) -> str:
+        words, source = info.outage_words
+        if self._is_dry_run and info.basis is Basis.NOTHING_ALLOWED:
+            words = "nothing of its origin would be fetched"
+        return f"{words} ({source})"
+
     def _explain_challenges(self, info: OriginInfo) -> None:
         self._log.warning(
             "A challenge by %(vendor)s is a page that asks a browser to prove itself, instead of a robots.txt:"
             " %(url)s. While it lasts, %(meanwhile)s. Ask the site to let your crawler in, sign its requests (Web Bot"
             " Auth), or wait."
             " This is said once a crawl; the stats rep/challenge/ count such origins",
-            {"vendor": info.sign, "meanwhile": self._meanwhile[info.basis], "url": printable(info.robots_url)},
+            {"vendor": info.sign, "meanwhile": self._meanwhile(info), "url": printable(info.robots_url)},
         )
 
     def _forbidden(self, verdict: Verdict) -> None:

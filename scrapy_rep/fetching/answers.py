@@ -117,10 +117,10 @@ class Answers:
         """`count` adds one to a stat. `on_slow` is called when an answer takes long."""
         self._fetcher = fetcher
         self._turns = turns
-        self._settings = settings
-        self._clock = clock
-        self._log = log
-        self._count = count
+        self.settings = settings
+        self.clock = clock
+        self.log = log
+        self.count = count
         self._signals = signals
         self._on_slow = on_slow
         self._asking: dict[Key, _Asking] = {}
@@ -138,7 +138,7 @@ class Answers:
             return await self._ask(question, _Asking()), False
         key = _key_of(question)
         kept = self._kept.get(key) or self._kept.get((question.url, None, None))
-        if kept is not None and newer_than < kept.received.at <= self._clock.now() < kept.until:
+        if kept is not None and newer_than < kept.received.at <= self.clock.now() < kept.until:
             return self._shared(kept.received, question), True
         asking = self._asking.get(key)
         if asking is not None:
@@ -168,24 +168,24 @@ class Answers:
 
     async def _ask(self, question: Question, asking: _Asking) -> Received:
         """Request the URL, and once more (REP_FETCH_RETRIES) where that is worth it."""
-        retries, past_cache, failed_at = self._settings.fetch_retries, question.past_cache, None
+        retries, past_cache, failed_at = self.settings.fetch_retries, question.past_cache, None
         try:
             while True:
                 if past_cache:
                     self._take_no_room(asking)
                 answer = await self._request(question, asking, past_cache=past_cache)
-                judgement, now = self._judge(answer, question), self._clock.now()
+                judgement, now = self._judge(answer, question), self.clock.now()
                 if failed_at is None and judgement.access is AccessResult.UNREACHABLE:
                     failed_at = now
                 if not retries or not is_worth_a_retry(answer, judgement.access):
                     return Received(answer, judgement, now, failed_at)
                 retries, past_cache = retries - 1, True
-                self._log.debug(
+                self.log.debug(
                     "Requesting robots.txt once more: %s: %s", printable(question.url), printable(judgement.words)
                 )
-                self._count("rep/retries")
+                self.count("rep/retries")
                 self._take_no_room(asking)
-                await self._clock.sleep(RETRY_DELAY)
+                await self.clock.sleep(RETRY_DELAY)
         finally:
             if asking.takes_no_room:
                 asking.takes_no_room = False
@@ -218,9 +218,9 @@ class Answers:
     def _judge(self, answer: Answer, question: Question) -> Judgement:
         if answer.status == 304 and question.validators is not None:
             return Judgement(AccessResult.SUCCESS, words_of(answer))
-        judgement = judge(answer, self._settings.status_policy)
+        judgement = judge(answer, self.settings.status_policy)
         if judgement.access is AccessResult.REDIRECT:
-            wrong = why_not_followed(question.url, answer.location, private=self._settings.redirect_private)
+            wrong = why_not_followed(question.url, answer.location, private=self.settings.redirect_private)
             if wrong is not None:
                 return Judgement(AccessResult.UNREACHABLE, f"{judgement.words} {wrong}")
         return judgement
@@ -230,7 +230,7 @@ class Answers:
         if not _is_refused(received.answer, question):
             return received
         refusal = _refusal(received.answer)
-        return Received(refusal, judge(refusal, self._settings.status_policy), received.at, received.at)
+        return Received(refusal, judge(refusal, self.settings.status_policy), received.at, received.at)
 
     def _keep(self, received: Received, question: Question) -> None:
         """Until it would be fetched again: refreshed in advance, or after a failure's backoff."""
@@ -241,7 +241,7 @@ class Answers:
             until = at + min(max(BACKOFF_FIRST, answer.retry_after), BACKOFF_MAX)
         else:
             caching = caching_after(answer, question.validators)
-            until = refresh_from(at, fresh_until(caching, at, self._settings.lifetime_min, answer.response_delay))
+            until = refresh_from(at, fresh_until(caching, at, self.settings.lifetime_min, answer.response_delay))
         self._drop(key)
         self._kept[key] = _Kept(received, until)
         self._octets += len(answer.body)

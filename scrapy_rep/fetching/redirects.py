@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from scrapy import Request
 from scrapy.http.cookies import CookieJar
 
-from scrapy_rep.clock import Clock
 from scrapy_rep.fetching.answers import Answers, Question, Received, caching_after
-from scrapy_rep.log import Logger
-from scrapy_rep.protocol.access_result import AccessResult, FetchEvent
+from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, Caching, fresh_until, validates
-from scrapy_rep.protocol.lifecycle import FetchResult
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import Failure
 from scrapy_rep.protocol.redirect_target import is_private
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import REDIRECT_STATUSES
-from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 
 
@@ -52,33 +47,16 @@ class Step(NamedTuple):
         return any(is_private(host) for host in (origin and origin.host, address) if host)
 
 
-@dataclass(frozen=True, slots=True)
 class Redirects:
-    """Follows them."""
-
-    answers: Answers
-    settings: RepSettings
-    clock: Clock
-    log: Logger
-    count: Callable[[str], None]
-    """Adds one to a stat."""
-
-    async def fetch(self, origin: Origin, known: Entry | None, trigger: Request, *, past_cache: bool) -> FetchResult:
-        """What the origin's robots.txt comes to now. Waits for each answer; never raises for what a server does.
-
-        `known`: of the origin; its answer is confirmed if its server can. `trigger`: the request that needs robots.txt.
-        `past_cache`: HttpCacheMiddleware is to neither replay nor store the answers.
-        """
-        return await _Chain(self, origin, known, trigger, past_cache).follow()
-
-
-class _Chain:
-    """One fetch."""
+    """One origin's redirects, followed once."""
 
     def __init__(
-        self, tools: Redirects, origin: Origin, known: Entry | None, trigger: Request, past_cache: bool
+        self, answers: Answers, origin: Origin, known: Entry | None, trigger: Request, *, past_cache: bool
     ) -> None:
-        self._tools = tools
+        """`known`: of the origin; its answer is confirmed if its server can. `trigger`: the request that needs
+        robots.txt. `past_cache`: HttpCacheMiddleware is to neither replay nor store the answers."""
+        self._answers = answers
+        self._settings = answers.settings
         self._origin = origin
         self._known = known
         self._trigger = trigger
@@ -87,8 +65,8 @@ class _Chain:
         self._jars: defaultdict[Origin | None, CookieJar] = defaultdict(CookieJar)
         self._steps: list[Step] = []
 
-    async def follow(self) -> FetchResult:
-        """Request after request, up to the last answer."""
+    async def follow(self) -> StoredResponse | Failure:
+        """What the origin's robots.txt comes to now. Waits for each answer; never raises for what a server does."""
         url = self._origin.robots_url
         while True:
             step = await self._ask(url)
@@ -96,11 +74,11 @@ class _Chain:
             location = step.received.answer.location
             if step.received.judgement.access is not AccessResult.REDIRECT or location is None:
                 return self._result()
-            if len(self._steps) > self._tools.settings.max_redirects:
+            if len(self._steps) > self._settings.max_redirects:
                 return self._gave_up()
-            self._tools.count("rep/redirects")
+            self._answers.count("rep/redirects")
             if url.startswith("https:") and location.startswith("http:"):
-                self._tools.log.debug(
+                self._answers.log.debug(
                     "robots.txt leads from https to http: %s -> %s", printable(url), printable(location)
                 )
             url = location
@@ -117,7 +95,7 @@ class _Chain:
             self._past_cache,
             self._is_from_public(url),
         )
-        received, is_shared = await self._tools.answers.get(
+        received, is_shared = await self._answers.get(
             question,
             newer_than=outage.asked_at if outage is not None else 0.0,
             alone=any(step.url == url for step in self._steps),
@@ -125,9 +103,9 @@ class _Chain:
         if stored is not None and (received.answer.status == 412 or not _is_about(stored, received)):
             # The server confuses its own validators: ask without them.
             stored, question = None, replace(question, validators=None)
-            received, is_shared = await self._tools.answers.get(question, alone=True)
+            received, is_shared = await self._answers.get(question, alone=True)
         if is_shared and self._steps:
-            self._tools.count("rep/redirects/shared")
+            self._answers.count("rep/redirects/shared")
         return self._step(url, received, stored)
 
     def _validatable(self, url: str) -> StoredResponse | None:
@@ -139,7 +117,7 @@ class _Chain:
 
     def _is_from_public(self, url: str) -> bool:
         """Whether a redirect of a public host leads there, and must not lead to a private one."""
-        if not self._steps or self._tools.settings.redirect_private:
+        if not self._steps or self._settings.redirect_private:
             return False
         return Origin.of(url) != self._origin and not self._steps[-1].is_private
 
@@ -149,12 +127,12 @@ class _Chain:
         if answer.replayed and not answer.offline:
             # As old as its date says; without one, of unknown age.
             received_at = min(received_at, caching.date or 0.0)
-        until = fresh_until(caching, received_at, self._tools.settings.lifetime_min, answer.response_delay)
+        until = fresh_until(caching, received_at, self._settings.lifetime_min, answer.response_delay)
         return Step(url, received, caching, received_at, until, stored if answer.status == 304 else None)
 
     # What it comes to.
 
-    def _result(self) -> FetchResult:
+    def _result(self) -> StoredResponse | Failure:
         """Of the last answer."""
         step = self._steps[-1]
         answer, (access, words, sign), received_at, _ = step.received
@@ -162,18 +140,15 @@ class _Chain:
             # Of a redirect that cannot be followed, the Location is the reason, not the status.
             status = None if answer.status in REDIRECT_STATUSES and not sign else answer.status
             began_at = next(at for each in self._steps if (at := each.received.failed_at) is not None)
-            failure = Failure(words, status, sign, answer.retry_after, began_at, received_at)
-            outcome = FetchEvent.DROPPED if answer.dropped else AccessResult.UNREACHABLE
-            return FetchResult(outcome, failure=failure, is_replayed=self._is_replayed)
+            return Failure(words, status, sign, answer.retry_after, began_at, received_at, answer.dropped)
         if step.validated is not None:
-            self._tools.count("rep/revalidated")
-            stored = replace(step.validated, caching=step.caching, **self._terms())
-            return FetchResult(FetchEvent.NOT_MODIFIED, stored, is_replayed=self._is_replayed)
+            self._answers.count("rep/revalidated")
+            return replace(step.validated, caching=step.caching, **self._terms())
         robots, digest = None, ""
         if access is AccessResult.SUCCESS:  # nothing else is ever read as rules
-            robots = RobotsTxt.parse(answer.body, self._tools.settings.body_limit)
+            robots = RobotsTxt.parse(answer.body, self._settings.body_limit)
             digest = hashlib.sha256(answer.body).hexdigest()
-        stored = StoredResponse(
+        return StoredResponse(
             access,
             words,
             robots,
@@ -184,16 +159,15 @@ class _Chain:
             sha256=digest,
             **self._terms(),
         )
-        return FetchResult(access, stored, is_replayed=self._is_replayed)
 
-    def _gave_up(self) -> FetchResult:
+    def _gave_up(self) -> StoredResponse:
         """2.3.1.2: "crawlers MAY assume that the robots.txt file is unavailable"."""
-        words = f"more than {self._tools.settings.max_redirects} redirects in a row"
-        stored = StoredResponse(AccessResult.UNAVAILABLE, words, None, url=self._steps[-1].url, **self._terms())
-        return FetchResult(AccessResult.UNAVAILABLE, stored, is_replayed=self._is_replayed)
+        words = f"more than {self._settings.max_redirects} redirects in a row"
+        return StoredResponse(AccessResult.UNAVAILABLE, words, None, url=self._steps[-1].url, **self._terms())
 
     @property
-    def _is_replayed(self) -> bool:
+    def is_replayed(self) -> bool:
+        """An answer on the way came from a cache of the crawl's, which may have something newer to ask for."""
         return any(step.is_replayed for step in self._steps)
 
     def _terms(self) -> dict[str, Any]:
@@ -201,8 +175,8 @@ class _Chain:
         steps = self._steps
         received_at = min(step.received_at for step in steps)
         until = min(step.fresh_until for step in steps)
-        if not self._is_replayed:  # counted from now: the answers, with their retries, may have taken longer than that
-            until = min(max(until, self._tools.clock.now() + LEAST_LIFETIME), received_at + MAX_LIFETIME)
+        if not self.is_replayed:  # counted from now: the answers, with their retries, may have taken longer than that
+            until = min(max(until, self._answers.clock.now() + LEAST_LIFETIME), received_at + MAX_LIFETIME)
         return {
             "received_at": received_at,
             "fresh_until": until,

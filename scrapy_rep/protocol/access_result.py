@@ -34,15 +34,6 @@ ACCESS_WORDS: Mapping[AccessResult, tuple[str, str]] = {
 }
 
 
-class FetchEvent(Enum):
-    """What a fetch can come to besides an access result."""
-
-    NOT_MODIFIED = "not modified"
-    """A 304 to a conditional request of ours. An unexpected 304 is UNREACHABLE: the server's fault."""
-    DROPPED = "dropped"
-    """Another component of the crawl refused the request, and would refuse it again soon."""
-
-
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What one request for a robots.txt brought: a status, or the reason why there is none."""

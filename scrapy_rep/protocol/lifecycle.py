@@ -6,12 +6,13 @@ It has no state of its own. What it means follows from it and the time:
     1. `state_of` says in which state the origin is. The stored answer goes first: while it is fresh, it decides,
        whatever failed meanwhile. Else the outage counts, and how long it has lasted.
     2. POLICY_OF_STATE says of the state what decides about requests (`Basis`), and when robots.txt is fetched again
-       (`Refetch`): before the request is decided, while it goes on, or not yet.
-    3. A fetch ends in one of FETCH_OUTCOMES, and AFTER_FETCH says of state and outcome what becomes of the entry: the
-       answer replaces it, a 304 gives the stored answer another lifetime, or an outage begins or goes on. An outage
-       never deletes the stored answer: its rules may be obeyed past their time (2.4).
+       (`Refetch`): before the request is decided, while it goes on, or not yet. While nothing is allowed because of
+       an outage, requests wait for REP_UNREACHABLE_WAIT seconds.
+    3. A fetch ends with an answer or a failure, and `after_fetch` says what becomes of the entry: the answer replaces
+       it, or an outage begins or goes on. An outage never deletes the stored answer: its rules may be obeyed past
+       their time (2.4).
 
-Both tables are total, and every row has its source. `RobotsPolicy` is what an entry means for a while: from `at` until
+The table is total, and every row has its source. `RobotsPolicy` is what an entry means for a while: from `at` until
 `until`, the first moment at which another row may hold. So a request to a known origin costs two comparisons.
 
 What is not good about it yet: UNREACHABLE and UNREACHABLE_EXPIRED differ only in why there are no rules to obey; and a
@@ -24,10 +25,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from scrapy_rep.protocol.access_result import AccessResult, FetchEvent
+from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import MAX_LIFETIME, refresh_from
-from scrapy_rep.protocol.outage import BACKOFF_MAX, CLOCK_SKEW, MAX_UNSEEN, Failure, OutageLimits, outage_after
+from scrapy_rep.protocol.outage import BACKOFF_MAX, CLOCK_SKEW, MAX_UNSEEN, Failure, outage_after
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.robotstxt.preferences import Purposes, Usage
@@ -84,46 +85,6 @@ POLICY_OF_STATE: Mapping[State, tuple[Basis, Refetch, str]] = {
 }
 
 
-class CacheUpdate(Enum):
-    """What a fetch makes of the entry, and until when."""
-
-    ANSWER = "the answer replaces everything, for its lifetime"
-    FRESHENED = "the stored response is good for another lifetime"
-    OUTAGE = "the stored response stays, with an outage, for the backoff"
-    LONG_OUTAGE = "the stored response stays, with an outage, for the backoff's longest step"
-
-
-# What a fetch can come to: never REDIRECT, which is followed.
-FETCH_OUTCOMES: tuple[AccessResult | FetchEvent, ...] = (
-    AccessResult.SUCCESS,
-    FetchEvent.NOT_MODIFIED,
-    AccessResult.UNAVAILABLE,
-    AccessResult.RESTRICTED,
-    AccessResult.UNREACHABLE,
-    FetchEvent.DROPPED,
-)
-_A, _F, _O, _L = CacheUpdate.ANSWER, CacheUpdate.FRESHENED, CacheUpdate.OUTAGE, CacheUpdate.LONG_OUTAGE
-
-# After a fetch; the columns are FETCH_OUTCOMES. A 304 can only freshen stored rules (RFC 9111 4.3.4): without them
-# nobody asked for it.
-_AFTER_FETCH_ROWS: Mapping[State, tuple[CacheUpdate, ...]] = {
-    # after                 SUCCESS, NOT_MODIFIED, UNAVAILABLE, RESTRICTED, UNREACHABLE, DROPPED
-    State.UNKNOWN:           (_A, _O, _A, _A, _O, _L),
-    State.FRESH:             (_A, _F, _A, _A, _O, _L),
-    State.AGEING:            (_A, _F, _A, _A, _O, _L),
-    State.STALE:             (_A, _F, _A, _A, _O, _L),
-    State.UNREACHABLE:       (_A, _O, _A, _A, _O, _L),
-    State.UNREACHABLE_EXPIRED:  (_A, _F, _A, _A, _O, _L),
-    State.UNREACHABLE_STALE: (_A, _F, _A, _A, _O, _L),
-    State.LONG_UNREACHABLE:  (_A, _O, _A, _A, _O, _L),
-}  # fmt: skip
-AFTER_FETCH: Mapping[tuple[State, AccessResult | FetchEvent], CacheUpdate] = {
-    (state, outcome): update
-    for state, row in _AFTER_FETCH_ROWS.items()
-    for outcome, update in zip(FETCH_OUTCOMES, row, strict=True)
-}
-
-
 _REASON_WITHOUT_RULES = {
     AccessResult.UNAVAILABLE: VerdictReason.UNAVAILABLE,
     AccessResult.RESTRICTED: VerdictReason.RESTRICTED,
@@ -139,7 +100,7 @@ class RobotsPolicy:
     state: State
     basis: Basis
     refetch: Refetch
-    """By the state; but NOT during the backoff of an outage."""
+    """By the state; but in an outage FIRST while requests wait (REP_UNREACHABLE_WAIT), else NOT during the backoff."""
     at: float
     """Seconds since the epoch. Before that moment (the clock was set back) the policy does not hold."""
     until: float
@@ -155,6 +116,19 @@ class RobotsPolicy:
         stored = self.entry.stored if self.basis is Basis.STORED else None
         object.__setattr__(self, "robots", stored.robots if stored is not None else None)
         object.__setattr__(self, "is_stale", self.state is State.UNREACHABLE_STALE)
+
+    @property
+    def is_fetch_due(self) -> bool:
+        """Whether robots.txt is fetched again, and not only after the backoff of an outage."""
+        outage = self.entry.outage
+        is_backing_off = outage is not None and outage.is_backing_off_at(self.at)
+        return self.refetch is not Refetch.NOT and not is_backing_off
+
+    @property
+    def pause(self) -> float | None:
+        """Seconds for which requests wait until robots.txt is fetched again; None if they wait for no later fetch."""
+        outage = self.entry.outage_at(self.at) if self.refetch is Refetch.FIRST else None
+        return outage.pause_at(self.at) if outage is not None else None
 
     @property
     def access(self) -> AccessResult:
@@ -229,13 +203,17 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
     return State.UNREACHABLE_EXPIRED if stored.forbids_stale and not too_long else State.UNREACHABLE_STALE
 
 
-def policy_at(entry: Entry, now: float, unreachable_for: float) -> RobotsPolicy:
-    """What the entry means at `now`."""
+def policy_at(entry: Entry, now: float, unreachable_for: float, budget: float = 0.0) -> RobotsPolicy:
+    """What the entry means at `now`. `budget`: seconds of an outage for which requests wait."""
     state = state_of(entry, now, unreachable_for)
     basis, refetch, _source = POLICY_OF_STATE[state]
-    if refetch is Refetch.MEANWHILE and entry.outage is not None and entry.outage.is_backing_off_at(now):
-        refetch = Refetch.NOT
-    return RobotsPolicy(entry, state, basis, refetch, now, _next_turn(entry, now, unreachable_for))
+    outage = entry.outage_at(now) if refetch is Refetch.MEANWHILE else None
+    if outage is not None:
+        if basis is Basis.NOTHING_ALLOWED and outage.is_waited_for_at(now, budget):
+            refetch = Refetch.FIRST
+        elif outage.is_backing_off_at(now):
+            refetch = Refetch.NOT
+    return RobotsPolicy(entry, state, basis, refetch, now, _next_turn(entry, now, unreachable_for, budget))
 
 
 def _is_plausible(stored: StoredResponse, now: float) -> bool:
@@ -243,47 +221,29 @@ def _is_plausible(stored: StoredResponse, now: float) -> bool:
     return stored.received_at <= now + CLOCK_SKEW and stored.fresh_until <= stored.received_at + MAX_LIFETIME
 
 
-def _next_turn(entry: Entry, now: float, unreachable_for: float) -> float:
+def _next_turn(entry: Entry, now: float, unreachable_for: float, budget: float) -> float:
     """The first moment after `now` at which the entry may come to mean something else; `now` if there is none."""
     moments: list[float] = []
     if entry.stored is not None:
         received_at, fresh_until = entry.stored.received_at, entry.stored.fresh_until
         moments += [received_at - CLOCK_SKEW, refresh_from(received_at, fresh_until), fresh_until]
     if entry.outage is not None:
-        asked_at, ask_again_at = entry.outage.asked_at, entry.outage.ask_again_at
-        moments += [asked_at - CLOCK_SKEW, asked_at + MAX_UNSEEN, entry.outage.since + unreachable_for]
+        since, asked_at, ask_again_at = entry.outage.since, entry.outage.asked_at, entry.outage.ask_again_at
+        moments += [asked_at - CLOCK_SKEW, asked_at + MAX_UNSEEN, since + unreachable_for, since + budget]
         moments += [ask_again_at - BACKOFF_MAX - CLOCK_SKEW, ask_again_at]
     return min([moment for moment in moments if moment > now], default=now)
 
 
-@dataclass(frozen=True, slots=True)
-class FetchResult:
-    """How fetching a robots.txt ended."""
+def after_fetch(
+    entry: Entry | None, robots_url: str, result: StoredResponse | Failure, now: float, budget: float = 0.0
+) -> Entry:
+    """The origin's new entry, from the one before and a fetch that ended at `now`.
 
-    outcome: AccessResult | FetchEvent
-    stored: StoredResponse | None = None
-    """The answer, of SUCCESS, UNAVAILABLE and RESTRICTED; the stored response freshened, of NOT_MODIFIED."""
-    failure: Failure | None = None
-    """Of UNREACHABLE and DROPPED."""
-    is_replayed: bool = False
-    """An answer on the way came from a cache of the crawl's, which may have something newer to ask for."""
-
-
-def after_fetch(entry: Entry | None, robots_url: str, result: FetchResult, now: float, limits: OutageLimits) -> Entry:
-    """The origin's new entry, from the one before and a fetch that ended at `now`."""
-    update = AFTER_FETCH[state_of(entry, now, limits.unreachable_for), result.outcome]
-    if update is CacheUpdate.ANSWER or update is CacheUpdate.FRESHENED:
-        return Entry(robots_url, result.stored)
-    before = entry.outage_at(now) if entry is not None else None
-    failure = result.failure or Failure("")  # a 304 without stored rules has none
-    outage = outage_after(before, failure, now, limits.budget, wait_longest=update is CacheUpdate.LONG_OUTAGE)
-    return Entry(robots_url, entry.stored if entry is not None else None, outage)
-
-
-def pause_before_refetch(policy: RobotsPolicy, now: float, budget: float) -> float | None:
-    """Seconds that an origin's requests wait until robots.txt is fetched again; None if they do not wait (any longer).
-
-    They wait while nothing is allowed and there will be another fetch within `budget` seconds of the outage.
+    An answer replaces everything; after a 304 it is the stored answer, with another lifetime. A failure leaves the
+    stored answer, whose rules may be obeyed past their time (2.4). `budget`: seconds of an outage for which requests
+    wait.
     """
-    outage = policy.entry.outage_at(now)
-    return outage.pause_at(now, budget) if outage is not None and policy.basis is Basis.NOTHING_ALLOWED else None
+    if isinstance(result, StoredResponse):
+        return Entry(robots_url, result)
+    before = entry.outage_at(now) if entry is not None else None
+    return Entry(robots_url, entry.stored if entry is not None else None, outage_after(before, result, now, budget))

@@ -44,16 +44,9 @@ class Failure:
     """Seconds since the epoch, when the first request of this fetch failed; None if that is `ended_at`."""
     ended_at: float | None = None
     """Seconds since the epoch, when the last answer came, perhaps to another origin's fetch; None if that is now."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutageLimits:
-    """How long an outage counts as what."""
-
-    unreachable_for: float
-    """Seconds after which it has been too long (2.3.1.4)."""
-    budget: float = 0.0
-    """Seconds from its beginning for which requests wait."""
+    dropped: bool = False
+    """Another component of the crawl refused the request, and would refuse it again soon: robots.txt is not fetched
+    before the backoff's longest step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +77,12 @@ class Outage:
         """Whether it goes on, and robots.txt is not fetched yet."""
         return self.goes_on_at(now) and now < self.ask_again_at <= now + BACKOFF_MAX + CLOCK_SKEW
 
-    def pause_at(self, now: float, budget: float) -> float | None:
-        """Seconds until the next fetch, for requests that wait; None if they do not, because the budget is over then.
+    def is_waited_for_at(self, now: float, budget: float) -> bool:
+        """Whether requests wait for the next fetch: not if the budget is over, or will be over by then."""
+        return now < self.since + budget >= self.ask_again_at
 
-        Never more than the backoff, even if the clock was set back.
-        """
-        if budget <= 0 or self.ask_again_at > self.since + budget:
-            return None
+    def pause_at(self, now: float) -> float:
+        """Seconds until the next fetch; never more than the backoff, even if the clock was set back."""
         return min(max(self.ask_again_at - now, 0.0), self.ask_again_at - self.asked_at)
 
 
@@ -100,11 +92,9 @@ def backoff(failures: int, first: float = BACKOFF_FIRST, longest: float = BACKOF
     return min(first * 2.0 ** min(failures - 1, 64), longest)
 
 
-def outage_after(
-    before: Outage | None, failure: Failure, now: float, budget: float, *, wait_longest: bool = False
-) -> Outage:
-    """The outage that begins with the failure, or goes on. `before`: the one that goes on at `now`, if there is one.
-    `wait_longest`: not before the backoff's longest step."""
+def outage_after(before: Outage | None, failure: Failure, now: float, budget: float) -> Outage:
+    """The outage that begins with the failure, or goes on. `before`: the outage that goes on at `now`, if there is one;
+    `budget`: seconds from its beginning for which requests wait."""
     ended_at = now if failure.ended_at is None else min(failure.ended_at, now)
     began_at = ended_at if failure.began_at is None else failure.began_at
     failures = before.failures + 1 if before is not None else 1
@@ -113,6 +103,6 @@ def outage_after(
     if ended_at < since + budget < ended_at + wait:
         # Requests that wait get a last try before they are dropped.
         wait = since + budget - ended_at
-    not_before = BACKOFF_MAX if wait_longest else min(failure.retry_after, BACKOFF_MAX)
+    not_before = BACKOFF_MAX if failure.dropped else min(failure.retry_after, BACKOFF_MAX)
     ask_again_at = ended_at + max(wait, not_before)
     return Outage(since, failures, shortened(failure.reason), ended_at, ask_again_at, failure.status, failure.sign)

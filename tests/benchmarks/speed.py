@@ -208,7 +208,7 @@ def fit(files: Corpus) -> None:
         origin, robots = Origin("https", f"www.some-example-{number}.com", None), RobotsTxt.parse(body)
         robots.allows("/x", "bot")
         stored = StoredResponse(AccessResult.SUCCESS, "HTTP 200", robots, now, now + 86_400, 200, origin.robots_url)
-        memory.put(origin, Entry(origin.robots_url, stored), now)
+        memory.put(origin, memory.policy_of(Entry(origin.robots_url, stored), now))
         if len(memory) <= number:
             break
     print(

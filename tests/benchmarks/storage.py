@@ -163,7 +163,7 @@ def memory() -> None:
         robots = RobotsTxt.parse(octets)
         robots.allows(f"{origin}/x", "bot")
         caching = StoredResponse(AccessResult.SUCCESS, "HTTP 200", robots, now, now + DAY, 200, origin.robots_url)
-        memory.put(origin, Entry(origin.robots_url, caching), now)
+        memory.put(origin, memory.policy_of(Entry(origin.robots_url, caching), now))
         if number in {1_000, 5_000, 10_000} or number % 20_000 == 0:
             gc.collect()
             print(f"after {number:6} origins: {resident():.0f} MiB resident")
@@ -180,7 +180,7 @@ def memory() -> None:
         copied = StoredResponse(
             AccessResult.SUCCESS, "HTTP 200", RobotsTxt.parse(body(chance)), now, now + DAY, 200, ""
         )
-        again.put(origin, Entry(origin.robots_url, copied), now)
+        again.put(origin, again.policy_of(Entry(origin.robots_url, copied), now))
     while len(again._in_use):
         oldest, used = again._forget_oldest()
         again._compressed.keep(str(oldest), entry_to_bytes(used.policy.entry))

@@ -16,6 +16,7 @@ from scrapy.http import Response
 from web import RULES, Web, answer, redirect
 
 from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware, RobotsUnreachable
+from scrapy_rep.cache.memory import Memory
 from scrapy_rep.cache.origin_fetch import OriginFetch
 from scrapy_rep.fetching import answers
 from scrapy_rep.scrapy_internals.compat import sleep
@@ -143,6 +144,21 @@ async def test_no_request_is_lost_when_a_fetch_ends_in_an_internal_error(
     assert len(result.refused) == 2
     assert all(isinstance(error, RobotsUnreachable) for error in result.refused.values())
     assert result.tracebacks == [f"Internal error while fetching {site.robots_url}"], "a defect of ours shows"
+
+
+@ensureDeferred
+async def test_an_error_while_an_answer_is_remembered_shows(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    put = Memory.put
+
+    def fails_once(*_: Any) -> Any:
+        monkeypatch.setattr(Memory, "put", put)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Memory, "put", fails_once)
+    site = web.robots(RULES)
+    result = await crawl(site.url("/a"))
+    assert list(result.pages) == [site.url("/a")]
+    assert result.tracebacks == [f"Internal error while fetching {site.robots_url}"]
 
 
 @ensureDeferred

@@ -101,3 +101,9 @@ async def test_an_origin_whose_rules_are_obeyed_during_a_challenge(web: Web) -> 
     assert (before.kind, before.stat) == (WITH_RULES, "")
     assert (after.kind, after.cause, after.stat) == (WITH_RULES, "", "rep/challenge/Cloudflare")
     assert after.meaning(RFC9309) == ("its last known rules are still obeyed", "RFC 9309 2.4")
+
+
+@ensureDeferred
+async def test_an_origin_without_rules_that_a_refresh_does_not_reach(web: Web) -> None:
+    _, after = await informed([answer(status=404), answer(status=503)], web, 0.95 * 86_400)
+    assert after.meaning(RFC9309) == ("its last answer still counts", "RFC 9309 2.4")

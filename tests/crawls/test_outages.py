@@ -168,6 +168,24 @@ async def test_after_the_budget_nobody_waits_until_a_fetch_succeeds(web: Web) ->
     assert result.stats["rep/dropped/unreachable"] == 6
 
 
+@pytest.mark.parametrize(("status", "ends"), [(404, ["page"] * 3), (200, ["ForbiddenByRobots"] * 3)])
+@ensureDeferred
+async def test_the_budget_is_kept_for_an_outage_that_a_refresh_has_found(
+    web: Web, status: int, ends: list[str]
+) -> None:
+    brief = answer(RULES, status=status, headers={"Cache-Control": "max-age=100, must-revalidate"})
+    site, watched = web.robots([brief, DOWN, DOWN, answer(RULES)]), Watched()
+    result = await crawl(
+        site.url("/private" if status == 200 else "/"),
+        spider=in_turn(watched, 95.0, 8.0),
+        robots=with_clock(watched),
+        settings={**WAIT, "REP_LIFETIME_MIN": 60},
+        prepare=watched.prepare,
+    )
+    assert watched.asked == [0.0, 95.0, 103.0, 113.0]
+    assert result.ends == ends
+
+
 @ensureDeferred
 async def test_the_next_outage_has_a_budget_of_its_own(web: Web) -> None:
     # Rules that may be obeyed past their time would be, and nobody would wait.
@@ -263,24 +281,25 @@ async def test_a_fetch_of_ours_that_fails_is_part_of_the_outage(
     if way == "cancelled":
         robots["DOWNLOADER_MIDDLEWARES"][FailsTheSecond] = 200
     else:
-        follow = Redirects.fetch
+        follow = Redirects.follow
 
         async def fails_later(*args: Any, **more: Any) -> Any:
             if watched.slept:
                 raise ZeroDivisionError
             return await follow(*args, **more)
 
-        monkeypatch.setattr(Redirects, "fetch", fails_later)
+        monkeypatch.setattr(Redirects, "follow", fails_later)
     result = await crawl(site.url("/"), robots=robots, settings=WAIT, prepare=watched.prepare)
+    assert watched.slept == [5.0, 10.0, 15.0], "a failure like any other"
     (error,) = result.refused.values()
-    assert way in str(error)
+    assert ("HTTP 503" if way == "cancelled" else way) in str(error)
     origin = Origin.of(site.origin)
     assert origin is not None
     policy = RepMiddleware.of(result.crawler)._resolver.peek(origin)
     assert policy is not None
     assert policy.entry.outage is not None
-    assert (policy.entry.outage.failures, policy.entry.outage.since) == (2, watched.began)
-    assert len(result.tracebacks) == (way != "cancelled")
+    assert (policy.entry.outage.failures, policy.entry.outage.since) == (4, watched.began)
+    assert len(result.tracebacks) == (0 if way == "cancelled" else 3)
 
 
 @ensureDeferred

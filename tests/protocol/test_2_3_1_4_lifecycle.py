@@ -5,23 +5,16 @@ from __future__ import annotations
 import pytest
 from asking import ORIGIN, TOKEN, parse
 
-from scrapy_rep.protocol.access_result import AccessResult, FetchEvent
+from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY
-from scrapy_rep.protocol.lifecycle import (
-    FetchResult,
-    Refetch,
-    after_fetch,
-    pause_before_refetch,
-    policy_at,
-)
+from scrapy_rep.protocol.lifecycle import Refetch, after_fetch, policy_at
 from scrapy_rep.protocol.outage import (
     BACKOFF_FIRST,
     BACKOFF_MAX,
     CLOCK_SKEW,
     MAX_UNSEEN,
     Failure,
-    OutageLimits,
     backoff,
 )
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
@@ -30,12 +23,7 @@ ROBOTS_URL = f"{ORIGIN}/robots.txt"
 NOW = 1_700_000_000.0
 HOUR, LONG, BUDGET = 3600.0, 30 * DAY, 30.0
 RULES = "User-agent: *\nDisallow: /x\n"
-ANSWERS: list[AccessResult | FetchEvent] = [
-    AccessResult.SUCCESS,
-    FetchEvent.NOT_MODIFIED,
-    AccessResult.UNAVAILABLE,
-    AccessResult.RESTRICTED,
-]
+ANSWERS = [AccessResult.SUCCESS, AccessResult.UNAVAILABLE, AccessResult.RESTRICTED]
 
 
 def copy_of(access: AccessResult, lifetime: float = DAY, *, forbids_stale: bool = False) -> StoredResponse:
@@ -43,11 +31,8 @@ def copy_of(access: AccessResult, lifetime: float = DAY, *, forbids_stale: bool 
     return StoredResponse(access, "words", robots, NOW, NOW + lifetime, forbids_stale=forbids_stale)
 
 
-def answered(
-    outcome: AccessResult | FetchEvent = AccessResult.SUCCESS, known: Entry | None = None, *, now: float = NOW
-) -> Entry:
-    access = outcome if isinstance(outcome, AccessResult) else AccessResult.SUCCESS
-    return after_fetch(known, ROBOTS_URL, FetchResult(outcome, copy_of(access)), now, OutageLimits(LONG))
+def answered(access: AccessResult = AccessResult.SUCCESS, known: Entry | None = None, *, now: float = NOW) -> Entry:
+    return after_fetch(known, ROBOTS_URL, copy_of(access), now)
 
 
 def failed(
@@ -60,8 +45,7 @@ def failed(
     budget: float = 0.0,
 ) -> Entry:
     failure = Failure("words", retry_after=retry_after, began_at=failed_at, ended_at=ended_at)
-    fetched = FetchResult(AccessResult.UNREACHABLE, failure=failure)
-    return after_fetch(known, ROBOTS_URL, fetched, now, OutageLimits(LONG, budget))
+    return after_fetch(known, ROBOTS_URL, failure, now, budget)
 
 
 def since(entry: Entry) -> float:
@@ -75,7 +59,7 @@ def ask_again_at(entry: Entry) -> float:
 
 
 def pause(entry: Entry, now: float, budget: float) -> float | None:
-    return pause_before_refetch(policy_at(entry, now, LONG), now, budget)
+    return policy_at(entry, now, LONG, budget).pause
 
 
 def test_failures_in_a_row_are_counted_until_an_answer() -> None:
@@ -118,8 +102,7 @@ def test_an_outage_begins_with_its_first_failure_and_ends_with_an_answer() -> No
 
 
 def test_a_long_reason_is_cut() -> None:
-    fetched = FetchResult(AccessResult.UNREACHABLE, failure=Failure("x" * 100_000))
-    assert after_fetch(None, ROBOTS_URL, fetched, NOW, OutageLimits(LONG)).reason == f"{'x' * 199}…"
+    assert after_fetch(None, ROBOTS_URL, Failure("x" * 100_000), NOW).reason == f"{'x' * 199}…"
 
 
 def test_an_outage_begins_with_the_fetchs_first_request_that_failed() -> None:
@@ -214,10 +197,10 @@ def test_a_server_may_ask_for_time(seconds: float, waits: float) -> None:
     assert ask_again_at(failed(retry_after=seconds)) == NOW + waits
 
 
-@pytest.mark.parametrize("outcome", ANSWERS, ids=lambda outcome: outcome.value)
-def test_what_is_no_outage_is_kept_as_long_whatever_was_before(outcome: AccessResult | FetchEvent) -> None:
+@pytest.mark.parametrize("access", ANSWERS, ids=lambda access: access.value)
+def test_what_is_no_outage_is_kept_as_long_whatever_was_before(access: AccessResult) -> None:
     before = failed(answered(), now=NOW + DAY)
-    assert answered(outcome, before) == answered(outcome, answered())
+    assert answered(access, before) == answered(access, answered())
 
 
 def test_requests_wait_for_the_budget_and_robots_txt_is_tried_once_more_at_its_end() -> None:
@@ -259,6 +242,22 @@ def test_how_long_requests_wait_before_robots_txt_is_asked_for_again(
     entry: Entry, now: float, budget: float, seconds: float | None
 ) -> None:
     assert pause(entry, now, budget) == seconds
+
+
+def test_requests_wait_for_the_budget_also_if_the_outage_began_while_an_answer_was_fresh() -> None:
+    # A refresh has failed 3 s before the 404's time was over.
+    unavailable = Entry(ROBOTS_URL, copy_of(AccessResult.UNAVAILABLE, DAY))
+    entry = failed(unavailable, now=NOW + DAY - 3, budget=BUDGET)
+    when = {after: policy_at(entry, NOW + DAY + after, LONG, BUDGET).refetch for after in (-1, 0, 1, 10, 26.9, 27)}
+    assert when == {
+        -1: Refetch.NOT,
+        0: Refetch.FIRST,
+        1: Refetch.FIRST,
+        10: Refetch.FIRST,
+        26.9: Refetch.FIRST,
+        27: Refetch.MEANWHILE,
+    }
+    assert pause(entry, NOW + DAY, BUDGET) == 2
 
 
 @pytest.mark.parametrize(

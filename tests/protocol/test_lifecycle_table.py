@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 
 import pytest
 from asking import ORIGIN, TOKEN, parse
 
-from scrapy_rep.protocol.access_result import AccessResult, FetchEvent
+from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import (
     Entry,
     StoredResponse,
@@ -21,19 +20,15 @@ from scrapy_rep.protocol.entry import (
 )
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import (
-    AFTER_FETCH,
-    FETCH_OUTCOMES,
     POLICY_OF_STATE,
     Basis,
-    CacheUpdate,
-    FetchResult,
     Refetch,
     State,
     after_fetch,
     policy_at,
     state_of,
 )
-from scrapy_rep.protocol.outage import BACKOFF_FIRST, BACKOFF_MAX, MAX_UNSEEN, Failure, Outage, OutageLimits
+from scrapy_rep.protocol.outage import BACKOFF_FIRST, BACKOFF_MAX, MAX_UNSEEN, Failure, Outage
 from scrapy_rep.protocol.status_policy import CAUTIOUS, CHALLENGE, MARKUP, RFC9309, SIGNS
 
 ROBOTS_URL = f"{ORIGIN}/robots.txt"
@@ -115,11 +110,8 @@ ENTRIES = [
 ]
 
 
-def test_the_tables_are_total() -> None:
+def test_the_table_is_total() -> None:
     assert set(POLICY_OF_STATE) == set(State) == set(IN_STATE)
-    assert set(FETCH_OUTCOMES) == {*AccessResult, *FetchEvent} - {AccessResult.REDIRECT}
-    assert set(AFTER_FETCH) == set(product(State, FETCH_OUTCOMES))
-    assert set(AFTER_FETCH.values()) == set(CacheUpdate)
     assert {obey for obey, _, _ in POLICY_OF_STATE.values()} == set(Basis)
     assert {ask for _, ask, _ in POLICY_OF_STATE.values()} == set(Refetch)
     assert all(source for _, _, source in POLICY_OF_STATE.values())
@@ -157,30 +149,23 @@ def test_what_is_done_in_each_state(state: State, entry: Entry) -> None:
 
 
 @pytest.mark.parametrize(("state", "entry"), ENTRIES)
-@pytest.mark.parametrize("outcome", FETCH_OUTCOMES, ids=lambda outcome: outcome.name)
-def test_every_cell(state: State, entry: Entry | None, outcome: AccessResult | FetchEvent) -> None:
-    newer = StoredResponse(AccessResult.SUCCESS, "words", NEWER_RULES, NOW, NOW + DAY)
-    came: dict[AccessResult | FetchEvent, StoredResponse] = {
-        AccessResult.SUCCESS: newer,
-        FetchEvent.NOT_MODIFIED: copy(),
-        AccessResult.UNAVAILABLE: copy(AccessResult.UNAVAILABLE),
-        AccessResult.RESTRICTED: copy(AccessResult.RESTRICTED),
-    }
-    after = after_fetch(
-        entry, ROBOTS_URL, FetchResult(outcome, came.get(outcome), Failure("words", 503)), NOW, OutageLimits(LONG)
-    )
-    failed = outcome in {AccessResult.UNREACHABLE, FetchEvent.DROPPED}
-    nothing_to_freshen = {State.UNKNOWN, State.UNREACHABLE, State.LONG_UNREACHABLE}
-    if not failed and not (outcome is FetchEvent.NOT_MODIFIED and state in nothing_to_freshen):
-        assert after == Entry(ROBOTS_URL, came[outcome])
-        return
+@pytest.mark.parametrize("access", [AccessResult.SUCCESS, AccessResult.UNAVAILABLE, AccessResult.RESTRICTED])
+def test_an_answer_replaces_everything(state: State, entry: Entry | None, access: AccessResult) -> None:
+    newer = replace(copy(access), robots=NEWER_RULES if access is AccessResult.SUCCESS else None)
+    assert after_fetch(entry, ROBOTS_URL, newer, NOW) == Entry(ROBOTS_URL, newer)
+
+
+@pytest.mark.parametrize(("state", "entry"), ENTRIES)
+@pytest.mark.parametrize("dropped", [False, True])
+def test_a_failure_leaves_what_was_stored(state: State, entry: Entry | None, dropped: bool) -> None:
+    after = after_fetch(entry, ROBOTS_URL, Failure("words", 503, dropped=dropped), NOW)
     goes_on = state not in {State.UNKNOWN, State.STALE}
     before = entry.outage if entry is not None and goes_on else None
     assert after.stored == (entry.stored if entry is not None else None), "what was held stays"
     assert after.outage is not None
     assert after.outage.since == (before.since if before is not None else NOW), "an outage begins once"
     assert after.outage.failures == (before.failures + 1 if before is not None else 1)
-    wait = BACKOFF_MAX if outcome is FetchEvent.DROPPED else BACKOFF_FIRST * 2 ** (after.outage.failures - 1)
+    wait = BACKOFF_MAX if dropped else BACKOFF_FIRST * 2 ** (after.outage.failures - 1)
     assert (after.outage.asked_at, after.outage.ask_again_at) == (NOW, NOW + wait)
     assert after.access is AccessResult.UNREACHABLE
 
@@ -195,13 +180,7 @@ def forty_days(held: StoredResponse | None) -> list[tuple[bool, bool]]:
     allowed, now = [], begin
     while now < begin + 40 * DAY:
         if entry is None or policy_at(entry, now, LONG).refetch is not Refetch.NOT:
-            entry = after_fetch(
-                entry,
-                ROBOTS_URL,
-                FetchResult(AccessResult.UNREACHABLE, failure=Failure("HTTP 503")),
-                now,
-                OutageLimits(LONG),
-            )
+            entry = after_fetch(entry, ROBOTS_URL, Failure("HTTP 503"), now)
         if (now - begin) % DAY == 0:
             policy = policy_at(entry, now, LONG)
             allowed.append((policy.allows(f"{ORIGIN}/", TOKEN), policy.allows(f"{ORIGIN}/x", TOKEN)))
@@ -224,25 +203,26 @@ def test_forty_days_of_outage(held: StoredResponse | None, before: tuple[bool, b
 
 @pytest.mark.parametrize("entry", [entry for entries in IN_STATE.values() for entry in entries if entry is not None])
 def test_a_policy_holds_until_its_entry_means_something_else(entry: Entry) -> None:
-    policy = policy_at(entry, NOW, LONG)
+    budget = 2 * HOUR
+    policy = policy_at(entry, NOW, LONG, budget)
     assert policy.at == NOW
     turns = 0
     while policy.until > policy.at:
         turns += 1
         for now in (policy.until - 0.001, policy.until):
-            later = policy_at(entry, now, LONG)
+            later = policy_at(entry, now, LONG, budget)
             same = (later.state, later.basis, later.refetch) == (policy.state, policy.basis, policy.refetch)
             assert same or now == policy.until
         policy = later
-    assert turns <= 8
+    assert turns <= 9
     for days in (0.5, 1.5, 12, 40):
-        later = policy_at(entry, policy.at + days * DAY, LONG)
+        later = policy_at(entry, policy.at + days * DAY, LONG, budget)
         assert (later.state, later.refetch) == (policy.state, policy.refetch), "nothing changes after the last turn"
 
 
 def test_a_refresh_that_fails_leaves_what_is_fresh_and_backs_off() -> None:
     ageing = Entry(ROBOTS_URL, copy(since=NOW - 0.95 * DAY))
-    after = after_fetch(ageing, ROBOTS_URL, FetchResult(AccessResult.UNREACHABLE), NOW, OutageLimits(LONG))
+    after = after_fetch(ageing, ROBOTS_URL, Failure("HTTP 503"), NOW)
     assert policy_at(after, NOW, LONG).refetch is Refetch.NOT
     assert policy_at(after, NOW + 5, LONG).refetch is Refetch.MEANWHILE
     assert policy_at(after, NOW + 5, LONG).robots is RULES

@@ -8,7 +8,7 @@ from asking import TOKEN, parse
 from scrapy_rep.cache.memory import EACH_PARSED, WEIGH_EVERY, Memory
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse
-from scrapy_rep.protocol.lifecycle import State
+from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.storage.memory import MemoryStorage
@@ -30,6 +30,12 @@ def memory_of(most: int = 100, in_use_octets: float = 1e9, octets: int = 10**9) 
     return Memory(MemoryStorage(most, octets), in_use_octets, 30 * DAY, 512_000)
 
 
+def put(memory: Memory, number: int, entry: Entry) -> RobotsPolicy:
+    policy = memory.policy_of(entry, NOW)
+    memory.put(origin_of(number), policy)
+    return policy
+
+
 def weight_of(body: str) -> int:
     """Bytes that an entry with this body is reckoned as while it is in use."""
     return EACH_PARSED + RobotsTxt.parse(body.encode()).memory
@@ -38,7 +44,7 @@ def weight_of(body: str) -> int:
 def test_what_is_not_in_use_is_put_together_again() -> None:
     memory = memory_of(in_use_octets=4 * weight_of("User-agent: *\nDisallow: /0\n"))
     for number in range(5):
-        memory.put(origin_of(number), entry_of(number, f"User-agent: *\nDisallow: /{number}\n"), NOW)
+        put(memory, number, entry_of(number, f"User-agent: *\nDisallow: /{number}\n"))
     assert len(memory._in_use) == 4
     for number in range(5):
         policy = memory.policy(origin_of(number), NOW)
@@ -51,7 +57,7 @@ def test_what_is_not_in_use_is_put_together_again() -> None:
 
 def test_what_is_in_use_is_at_hand_as_it_is() -> None:
     memory = memory_of()
-    policy = memory.put(origin_of(1), entry_of(1), NOW)
+    policy = put(memory, 1, entry_of(1))
     assert memory.policy(origin_of(1), NOW + 0.8 * DAY) is policy
     later = memory.policy(origin_of(1), NOW + 0.9 * DAY)
     assert later is not None
@@ -63,9 +69,9 @@ def test_what_is_in_use_is_at_hand_as_it_is() -> None:
 def test_the_least_recently_used_is_forgotten_first_wherever_it_is(in_use: int) -> None:
     memory = memory_of(most=3, in_use_octets=in_use * weight_of("User-agent: *\nDisallow: /x\n"))
     for number in (1, 2, 3):
-        memory.put(origin_of(number), entry_of(number), NOW)
+        put(memory, number, entry_of(number))
     assert memory.policy(origin_of(1), NOW) is not None
-    memory.put(origin_of(4), entry_of(4), NOW)
+    put(memory, 4, entry_of(4))
     assert [memory.policy(origin_of(n), NOW) is not None for n in (1, 2, 3, 4)] == [True, False, True, True]
 
 
@@ -74,11 +80,11 @@ def test_what_is_in_use_is_bounded_by_octets(large: int) -> None:
     body = "User-agent: *\n" + "Disallow: /x\n" * 1_000
     memory = memory_of(in_use_octets=large * weight_of(body) + 1)
     for number in range(10):
-        memory.put(origin_of(number), entry_of(number, body), NOW)
+        put(memory, number, entry_of(number, body))
     assert len(memory._in_use) == large
-    memory.put(origin_of(11), entry_of(11, body * 10), NOW)
+    put(memory, 11, entry_of(11, body * 10))
     assert len(memory._in_use) == 1, "the one just used stays"
-    memory.put(origin_of(12), entry_of(12), NOW)
+    put(memory, 12, entry_of(12))
     assert list(memory._in_use) == [origin_of(12)]
     assert memory._in_use_octets == weight_of("User-agent: *\nDisallow: /x\n")
 
@@ -86,12 +92,12 @@ def test_what_is_in_use_is_bounded_by_octets(large: int) -> None:
 def test_what_product_tokens_cost_is_reckoned_in() -> None:
     body = "".join(f"User-agent: a{n}\nDisallow: /{n}\n" for n in range(60))
     memory = memory_of(in_use_octets=10**9)
-    before = memory.put(origin_of(1), entry_of(1, body), NOW)
+    before = put(memory, 1, entry_of(1, body))
     reckoned = memory._in_use_octets
     for n in range(60):
         before.allows("/x", f"a{n}")
     for _ in range(WEIGH_EVERY):
-        memory.put(origin_of(1), before.entry, NOW)
+        put(memory, 1, before.entry)
     assert before.robots is not None
     assert memory._in_use_octets == EACH_PARSED + before.robots.memory > reckoned
 
@@ -100,6 +106,6 @@ def test_a_file_of_typical_size_takes_less_than_two_kib_while_not_in_use() -> No
     body = "User-agent: *\n" + "".join(f"Disallow: /section-{n}/{n * 7919 % 1000}/\n" for n in range(60))
     memory = memory_of(in_use_octets=1)
     for number in (1, 2):
-        memory.put(origin_of(number), entry_of(number, body), NOW)
+        put(memory, number, entry_of(number, body))
     assert len(memory._compressed) == 1
     assert memory._compressed._octets < 2_048

@@ -27,7 +27,7 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from scrapy_rep.extensions.output_path import APPEND
-from scrapy_rep.protocol.access_result import AccessResult, Answer, FetchEvent
+from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, plain_values
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.status_policy import words_of
@@ -94,7 +94,7 @@ class WarcFile:
             "type": "answer",
             "needed_by": None if needed_by is None else str(needed_by),
             "answer": words_of(answer),
-            "access": FetchEvent.NOT_MODIFIED.value if is_confirmed else access.value,
+            "access": "not modified" if is_confirmed else access.value,
             "sha256": digest,
             "replayed": answer.replayed,
         }
