@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import urldefrag
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
@@ -30,6 +32,15 @@ from scrapy_rep.user_agent import ProductTokens, UserAgent
 NO_REFETCH = Refetch.NOT
 
 
+class Landing(NamedTuple):
+    """Where a page comes from, if a browser or a service followed redirects by itself."""
+
+    request: Request
+    """As the one that was made, with the URL of the page."""
+    policy: RobotsPolicy | None
+    """The policy that applies to it; None if none does."""
+
+
 class Gate:
     """Decides for the middleware, and answers what extensions and spiders ask. Only its coroutines wait."""
 
@@ -44,9 +55,12 @@ class Gate:
     only in a dry run. While the list is empty, no verdict is made for an allowed request. A function in it may raise
     ForbiddenByRobots, which drops the request."""
 
-    after_fetch: list[Callable[[Request, Response], Awaitable[None] | None]]
+    after_fetch: list[Callable[[Request, Response, Landing | None], None]]
     """Called in order with each of these requests and its response, on the response's way to the spider. A function in
-    it may raise ForbiddenByRobots, at once or when awaited, which drops the response."""
+    it may raise ForbiddenByRobots, which drops the response."""
+
+    refuses_pages: bool
+    """Whether a function of `after_fetch` may refuse a page."""
 
     decided_at_once: int
     """Requests whose robots.txt was known."""
@@ -61,6 +75,8 @@ class Gate:
         self.purposes = Purposes(settings.purposes, settings.purposes_refuse) if settings.purposes else None
         self.before_fetch = []
         self.after_fetch = []
+        refuses_use = self.purposes is not None and self.purposes.refuse
+        self.refuses_pages = not settings.shadow and (settings.bypassed == "drop" or refuses_use)
         self.decided_at_once = 0
         self._crawler = crawler
         self._log = logger_of(crawler)
@@ -182,3 +198,16 @@ class Gate:
             return self.user_agent.tokens(request, decides=False)
         except ValueError:  # `decide` raises it
             return self.user_agent.product_tokens
+
+
+def where_it_ended(request: Request, response: Response) -> Request | None:
+    """A request for the URL of the response; None if the request has the same URL, or if the URL is not HTTP's."""
+    url = response.url
+    if url == request.url or not url.startswith(("http://", "https://")):
+        return None
+    if urldefrag(url)[0] == urldefrag(request.url)[0]:
+        return None
+    try:
+        return request.replace(url=url)
+    except ValueError:  # the handler's URL is malformed
+        return None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Coroutine
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -20,7 +20,7 @@ from scrapy_rep.cache.resolver import resolver_of
 from scrapy_rep.clock import Clock
 from scrapy_rep.extensions import start_extensions
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
-from scrapy_rep.gate import Gate
+from scrapy_rep.gate import Gate, Landing, where_it_ended
 from scrapy_rep.log import logger_of
 from scrapy_rep.misconfiguration import warn_of_misconfiguration
 from scrapy_rep.protocol.origin import Origin
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 T = TypeVar("T")
-Look: TypeAlias = Callable[[Request, Response], Awaitable[None] | None]
-
 
 FILES = ("REP_ARCHIVE", "REP_REFUSALS", "REP_REPORT")  # settings that name a file to write
 
@@ -103,22 +101,30 @@ class RepMiddleware:
         return None if origin is None else self._wait_here(origin, request)
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
-        """The response, or an awaitable of it where a look takes time. Either may raise ForbiddenByRobots."""
-        looks = iter(self.gate.after_fetch if ROBOTS_TXT_REQUEST not in request.meta else ())
-        for look in looks:
-            under_way = look(request, response)
-            if under_way is not None:
-                return self._looked_at(request, response, first=under_way, looks=looks)
-        return response
+        """The response; an awaitable of it if it comes from another URL, whose robots.txt is not known yet. Either may
+        raise ForbiddenByRobots."""
+        if ROBOTS_TXT_REQUEST in request.meta:
+            return response
+        target = where_it_ended(request, response)
+        if target is None:
+            return self._looked_at(request, response, None)
+        policy = self.gate.peek(target)
+        if policy is None:
+            return self._look_later(request, response, target)
+        return self._looked_at(request, response, Landing(target, policy))
 
-    async def _looked_at(
-        self, request: Request, response: Response, first: Awaitable[None], looks: Iterator[Look]
-    ) -> Response:
-        await first
-        for look in looks:
-            under_way = look(request, response)
-            if under_way is not None:
-                await under_way
+    async def _look_later(self, request: Request, response: Response, target: Request) -> Response:
+        try:
+            policy = await self.gate.wait_for_policy(target)
+        except IgnoreRequest:  # the crawl closes
+            if self.gate.refuses_pages:
+                raise
+            return response
+        return self._looked_at(request, response, Landing(target, policy))
+
+    def _looked_at(self, request: Request, response: Response, landing: Landing | None) -> Response:
+        for look in self.gate.after_fetch:
+            look(request, response, landing)
         return response
 
     # Waiting: at the scheduler's door, or here, if the request never came through that.

@@ -3,18 +3,13 @@ only the response tells where they led."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from urllib.parse import urldefrag
-
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
 from scrapy_rep.exceptions import explanation, refusal
-from scrapy_rep.gate import Gate
+from scrapy_rep.gate import Gate, Landing
 from scrapy_rep.log import logger_of
-from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 
@@ -31,28 +26,12 @@ class Bypassed:
         self._has_warned = False
         gate.after_fetch.append(self._look)
 
-    def _look(self, request: Request, response: Response) -> Awaitable[None] | None:
-        """Raises ForbiddenByRobots for a page to drop, at once or when awaited."""
-        if response.url == request.url or (target := where_it_ended(request, response)) is None:
-            return None
-        policy = self._gate.peek(target)
-        if policy is None:
-            return self._judge_later(target, request)
-        self._judge(target, request, policy)
-        return None
-
-    async def _judge_later(self, target: Request, request: Request) -> None:
-        try:
-            policy = await self._gate.wait_for_policy(target)
-        except IgnoreRequest:  # the crawl closes
-            if self._drops and not self._is_dry_run:
-                raise
+    def _look(self, request: Request, _response: Response, landing: Landing | None) -> None:
+        """Raises ForbiddenByRobots for a page to drop."""
+        if landing is None or landing.policy is None:
             return
-        if policy is not None:
-            self._judge(target, request, policy)
-
-    def _judge(self, target: Request, request: Request, policy: RobotsPolicy) -> None:
-        verdict = policy.verdict(target.url, self._gate.product_tokens(target))
+        target = landing.request
+        verdict = landing.policy.verdict(target.url, self._gate.product_tokens(target))
         if verdict.allowed:
             return
         self._stats.inc_value("rep/bypassed")
@@ -73,13 +52,3 @@ class Bypassed:
             request.meta.update(target.meta)  # what listeners noted about the target (evidence), for the errback
             if not self._is_dry_run:
                 raise refusal(verdict)
-
-
-def where_it_ended(request: Request, response: Response) -> Request | None:
-    """A request for the URL of the response; None if the request has the same URL, or if the URL is not HTTP's."""
-    if not response.url.startswith(("http://", "https://")) or urldefrag(response.url)[0] == urldefrag(request.url)[0]:
-        return None
-    try:
-        return request.replace(url=response.url)
-    except ValueError:  # the handler's URL is malformed
-        return None

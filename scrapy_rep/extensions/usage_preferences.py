@@ -3,17 +3,15 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
 from scrapy_rep.exceptions import refusal
-from scrapy_rep.extensions.bypassed import where_it_ended
-from scrapy_rep.gate import Gate
+from scrapy_rep.gate import Gate, Landing
 from scrapy_rep.protocol.robotstxt.preferences import PREFERENCE_WORDS, USAGE_DIRECTIVES, Purposes, Usage
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.settings import RepSettings
@@ -40,34 +38,14 @@ class PageUsage:
         request.meta.pop(META_KEY, None)  # another page's, if the spider copied that page's meta
         self._verdicts[request] = verdict
 
-    def _after_fetch(self, request: Request, response: Response) -> Awaitable[None] | None:
-        """Raises ForbiddenByRobots for a page to drop, at once or when awaited.
-
-        If a handler follows redirects by itself, the page is not the one that was asked for.
-        """
+    def _after_fetch(self, request: Request, response: Response, landing: Landing | None) -> None:
+        """Raises ForbiddenByRobots for a page to drop."""
         # None if another middleware had a response before this package saw the request.
         before = self._verdicts.pop(request, None)
-        target = where_it_ended(request, response)
-        if target is None and before is not None:
-            self._judge(request, response, before, before)
-            return None
-        policy = self._gate.peek(target or request)
-        if target is not None and policy is None:  # its robots.txt is not known yet, or none applies
-            return self._judge_later(target, request, response, before)
-        self._judge(request, response, before, self._gate.judge(target or request, policy))
-        return None
-
-    async def _judge_later(self, target: Request, request: Request, response: Response, before: Verdict | None) -> None:
-        try:
-            policy = await self._gate.wait_for_policy(target)
-        except IgnoreRequest:  # the crawl closes
-            if self._purposes.refuse and not self._is_dry_run:
-                raise
-            return
-        self._judge(request, response, before, self._gate.judge(target, policy))
-
-    def _judge(self, request: Request, response: Response, before: Verdict | None, verdict: Verdict) -> None:
-        """`before`: the verdict on the request. `verdict`: on the page's URL, without its headers."""
+        if landing is not None:
+            verdict = self._gate.judge(landing.request, landing.policy)
+        else:
+            verdict = before or self._gate.judge(request, self._gate.peek(request))
         usage = verdict.usage or Usage()
         for directive in USAGE_DIRECTIVES:
             usage = usage.with_header(directive, response.headers.getlist(directive))
