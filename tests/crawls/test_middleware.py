@@ -368,7 +368,7 @@ class Looks:
         def begin() -> None:
             middleware = RepMiddleware.of(crawler)
             middleware.gate.before_fetch.append(lambda r, v: self.before.append((r.url, v.reason.value, v.allowed)))
-            middleware.gate.after_fetch.append(lambda _, response: self.after.append(response.url))
+            middleware.gate.after_fetch.append(lambda _request, response, _landing: self.after.append(response.url))
 
         crawler.signals.connect(begin, signal=signals.spider_opened, weak=False)
 
