@@ -166,7 +166,7 @@ async def where_forms_lead(web: Web, listener: Listener, **settings: Any) -> tup
     locations += [form.replace(":{port}", "") for form in FORMS]
     sites = [web.robots(redirect(location.encode().decode("latin-1"))) for location in locations]
     urls = [f"http://site.test:{site.port}/" for site in sites]
-    settings = {"REP_FETCH_TIMEOUT": 3, "CONCURRENT_REQUESTS": 64, "LOG_LEVEL": "INFO", **settings}
+    settings = {"REP_FETCH_TIMEOUT": 6, "CONCURRENT_REQUESTS": 64, "LOG_LEVEL": "INFO", **settings}
     with names(site_test="127.0.0.1", localhost="127.0.0.1") as resolver:
         result = await crawl(*urls, settings=settings)
     assert result.tracebacks == []
