@@ -22,8 +22,6 @@ FILES = int(os.environ.get("SCRAPY_REP_FILES", "1500"))
 QUESTIONS = 8
 TOKENS = st.sampled_from([("a",), ("b",), ("c", "b"), ("*",), ()])
 
-LIMITS = ["FEW_PREFIXES", "FEW_OTHERS"]
-
 
 def fast(robots: RobotsTxt, url: str, tokens: tuple[str, ...]) -> plain.Outcome:
     verdict = robots.verdict(url, tokens)
@@ -31,12 +29,11 @@ def fast(robots: RobotsTxt, url: str, tokens: tuple[str, ...]) -> plain.Outcome:
     return plain.Outcome(verdict.allowed, verdict.rule.line if verdict.rule else None, verdict.product_token)
 
 
-@pytest.mark.parametrize("in_order", [pytest.param(False, id="as-it-is"), pytest.param(True, id="all-put-in-order")])
-def test_on_generated_files(in_order: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if in_order:  # what is else for many rules alone
-        for limit in LIMITS:
-            monkeypatch.setattr(match_by_index, limit, 0)
-    for body, questions in bodies_and_questions(seed=in_order, files=FILES, questions=QUESTIONS):
+@pytest.mark.parametrize("by_grams", [pytest.param(False, id="as-it-is"), pytest.param(True, id="as-if-all-had-many")])
+def test_on_generated_files(by_grams: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if by_grams:
+        monkeypatch.setattr(match_by_index, "FEW_OTHERS", 0)
+    for body, questions in bodies_and_questions(seed=by_grams, files=FILES, questions=QUESTIONS):
         robots, groups = parse(body), plain.groups_of(body)
         for url, tokens in questions:
             expected = plain.outcome_of_groups(groups, url, tokens)

@@ -6,6 +6,7 @@ end can; all others are compared octet by octet, once.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 
@@ -25,36 +26,23 @@ class TooCostlyError(Exception):
     """Comparing the URL with the rules would take too long."""
 
 
-def is_within_bound(spelling: str, octets: int) -> bool:
-    """Whether a URL's spelling may be compared with patterns of so many octets, all with a `*` before their end."""
-    return len(spelling) * octets <= MAX_COMPARED
-
-
-def octets_with_star(patterns: Iterable[str]) -> int:
-    """Octets of those patterns that have a `*` before their end."""
-    return sum([len(pattern) for pattern in patterns if "*" in pattern.rstrip("*$")])
-
-
-def must_exclude(spelling: str, octets: int) -> bool:
-    """Whether `affordable` has to exclude some of the patterns with so many `octets_with_star` before the rest is
-    compared. Raises TooCostlyError for a spelling that is too long to be cut into grams."""
-    exceeds_bound = len(spelling) * octets > MAX_COMPARED  # here once more, because each URL comes by
-    if exceeds_bound and len(spelling) > MAX_TARGET:
-        raise TooCostlyError
-    return exceeds_bound
+def longest_affordable(patterns: Iterable[str]) -> float:
+    """Octets of the longest URL that may be compared with all of these patterns."""
+    octets = sum([len(pattern) for pattern in patterns if "*" in pattern.rstrip("*$")])
+    return MAX_COMPARED / octets if octets else math.inf
 
 
 def affordable(spelling: str, patterns: Collection[str]) -> Collection[str]:
     """All of the patterns, each given once, if the spelling may be compared with all of them; else those whose grams
-    stand in it. Raises TooCostlyError if even these are too many.
-
-    An index may have excluded patterns by a gram before: it raises then if it would raise for all of them.
-    """
-    if not must_exclude(spelling, octets_with_star(patterns)):
+    stand in it. Raises TooCostlyError if even these are too many, or the spelling is too long to be cut into grams."""
+    # First as if each pattern had a `*` before its end, which is faster to say.
+    if len(spelling) * sum(map(len, patterns)) <= MAX_COMPARED or len(spelling) <= longest_affordable(patterns):
         return patterns
+    if len(spelling) > MAX_TARGET:
+        raise TooCostlyError
     grams = grams_of(f"{spelling}$")
     patterns = [pattern for pattern in patterns if grams.issuperset(REQUIRED.findall(pattern))]
-    if not is_within_bound(spelling, octets_with_star(patterns)):
+    if len(spelling) > longest_affordable(patterns):
         raise TooCostlyError
     return patterns
 

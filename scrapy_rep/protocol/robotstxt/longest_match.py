@@ -1,4 +1,4 @@
-"""The longest match: which of a crawler's rules decides about a URL (RFC 9309 section 2.2.2).
+"""The rules that a crawler obeys, and which of them decides about a URL: the longest match (RFC 9309 section 2.2.2).
 
 Many origins are asked about one URL and never again, so the first question is answered by trying each pattern, which
 needs no preparation. The second question makes an index of the patterns, which answers that one and all later ones.
@@ -6,67 +6,152 @@ needs no preparation. The second question makes an index of the patterns, which 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Collection, Sequence
+from itertools import accumulate, repeat
 
+from scrapy_rep.protocol.robotstxt.comparison_cost import affordable
 from scrapy_rep.protocol.robotstxt.match_by_index import MatchIndex
-from scrapy_rep.protocol.robotstxt.match_by_trying import matching_places
-from scrapy_rep.protocol.robotstxt.patterns import is_normal, most_specific, patterns
-from scrapy_rep.protocol.robotstxt.syntax import RULE_ALLOWS, RULE_VALUE, without_comments
+from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_normal, matches, patterns, spellings
+from scrapy_rep.protocol.robotstxt.rules import Rule
+from scrapy_rep.protocol.robotstxt.segments import Segments, find_records
+from scrapy_rep.protocol.robotstxt.syntax import RULE_ALLOWS, RULE_VALUE, WHITE_SPACE, without_comments
 
-_MEMORY_OF_RULE = 70  # bytes (measured: tests/protocol/test_costs.py)
+# Bytes (measured: tests/protocol/test_costs.py).
+_FIXED_MEMORY = 600
+_MEMORY_OF_RULE = 70
+
+_WHITE_SPACE = WHITE_SPACE.encode()
 
 
-class LongestMatch:
-    """The rules in a crawler's lines. A rule is known by its place: 0 is the first of them."""
+class EffectiveRules:
+    """The rules of all groups that name a crawler (2.2.1: MUST be combined), known by their places: 0 is the first."""
 
-    __slots__ = ("_any_starred", "_first", "_index", "_lines", "_octets", "_patterns", "_which_allow")
+    __slots__ = (
+        "_allow",
+        "_first",
+        "_index",
+        "_lines",
+        "_octets",
+        "_order",
+        "_patterns",
+        "_rule_lines",
+        "own",
+        "size",
+    )
 
-    def __init__(self, lines: str) -> None:
+    def __init__(self, segments: Segments, own: tuple[int, ...]) -> None:
+        self.own = own
+        """The segments that hold the rules."""
+        lines = segments.joined(own)
+        self.size = len(lines)
+        """Octets of these segments."""
         values: list[str] = RULE_VALUE.findall(lines)
         joined = "\n".join(values)
         if not is_normal(joined):
             joined = patterns(without_comments(joined))
             values = joined.split("\n")
         self._patterns = values
-        self._any_starred = "*" in joined
         self._octets = len(joined)
-        # Worked out only once a rule matches, which is seldom.
         self._lines = lines
-        self._which_allow: bytes | None = None
+        self._allow = b""
+        self._rule_lines: _RuleLines | None = None
         # The first question and its answer; what answers all other questions.
         self._first: tuple[Sequence[str], int | None] | None = None
         self._index: MatchIndex | None = None
+        self._order: Sequence[int] = ()
 
     @property
     def memory(self) -> int:
         """Bytes that it takes, about."""
         index = self._index.memory if self._index is not None else 0
-        return self._octets + len(self._lines) + _MEMORY_OF_RULE * len(self._patterns) + index
+        return _FIXED_MEMORY + self._octets + len(self._lines) + _MEMORY_OF_RULE * len(self._patterns) + index
 
-    def most_specific(self, compared: Sequence[str]) -> int | None:
-        """The place of the rule that decides about a URL with these `spellings`; None if none matches.
+    def allows(self, url: str) -> bool:
+        """Whether the URL may be fetched. Raises TooCostlyError, and ValueError as `spellings` does."""
+        compared = spellings(url)
+        place = self._deciding(compared)
+        # 2.2.2: "The /robots.txt URI is implicitly allowed."
+        return place is None or self._which_allow()[place] > 0 or compared[0] == ROBOTS_PATH
 
-        Raises TooCostlyError.
+    def rule(self, url: str, octets: bytes) -> Rule | None:
+        """The rule that decides about the URL, as it stands in the file's octets; None if no rule matches.
+
+        Raises as `allows` does.
         """
-        index = self._index
-        if index is None:
+        compared = spellings(url)
+        place = self._deciding(compared)
+        if place is None or compared[0] == ROBOTS_PATH:
+            return None
+        if self._rule_lines is None:
+            self._rule_lines = _RuleLines(octets, self.own)
+        line, value = self._rule_lines.number_and_value(place, octets)
+        return Rule(line, self._which_allow()[place] > 0, value)
+
+    def _deciding(self, compared: Sequence[str]) -> int | None:
+        """The rule that decides about a URL with these `spellings`; None if none matches. Raises TooCostlyError."""
+        if self._index is None:
             if self._first is None:
-                found = matching_places(self._patterns, compared, self._octets, any_starred=self._any_starred)
-                self._first = compared, self._deciding(found)
+                found = matching_places(self._patterns, compared)
+                self._first = compared, min(found, key=self._precedence()) if found else None
             if self._first[0] == compared:  # asked again, for the rule behind a refusal
                 return self._first[1]
-            self._index = index = MatchIndex(self._patterns, self.which_allow())
+            self._order = array("I", sorted(range(len(self._patterns)), key=self._precedence()))
+            self._index = MatchIndex([self._patterns[place] for place in self._order])
             self._first = None
         if len(compared) == 1:
-            return index.most_specific(compared[0])
-        return self._deciding([place for each in compared if (place := index.most_specific(each)) is not None])
+            at = self._index.first_match(compared[0])
+        else:
+            at = min([at for each in compared if (at := self._index.first_match(each)) is not None], default=None)
+        return self._order[at] if at is not None else None
 
-    def which_allow(self) -> bytes:
-        """For each rule whether it allows, 1 or 0."""
-        if self._which_allow is None:
-            self._which_allow = bytes(map(bool, RULE_ALLOWS.findall(self._lines)))
+    def _precedence(self) -> Callable[[int], tuple[int, bool, int]]:
+        """Of the rules that match, that with the least decides: the pattern with the most octets, `*` and `$` counted;
+        of equally long ones the first rule that allows, else the first (2.2.2)."""
+        patterns, allow = self._patterns, self._which_allow()
+        return lambda place: (-len(patterns[place]), not allow[place], place)
+
+    def _which_allow(self) -> bytes:
+        """For each rule whether it is an allow line, 1 or 0. Worked out once a rule matches, which is seldom."""
+        if self._lines:
+            self._allow = bytes(map(bool, RULE_ALLOWS.findall(self._lines)))
             self._lines = ""
-        return self._which_allow
+        return self._allow
 
-    def _deciding(self, found: Sequence[int]) -> int | None:
-        return most_specific(found, self._patterns, self.which_allow()) if found else None
+
+class _RuleLines:
+    """Where a crawler's rules stand in a file."""
+
+    __slots__ = ("_numbers", "_starts")
+
+    def __init__(self, octets: bytes, own: Sequence[int]) -> None:
+        # The text has one LF before the octets.
+        self._starts = array("I", [record.start(1) - 1 for record in find_records(octets, own, RULE_VALUE)])
+        line_ends = map(octets.count, repeat(b"\n"), [0, *self._starts], self._starts)
+        self._numbers = array("I", accumulate(line_ends))
+
+    def number_and_value(self, place: int, octets: bytes) -> tuple[int, bytes]:
+        """The number of a rule's line, and its value as written."""
+        start = self._starts[place]
+        end = octets.find(b"\n", start)
+        value = octets[start:] if end < 0 else octets[start:end]
+        return self._numbers[place] + 1, value.partition(b"#")[0].rstrip(_WHITE_SPACE)
+
+
+def matching_places(patterns: Sequence[str], spellings: Sequence[str]) -> list[int]:
+    """The places of the patterns that match one of a URL's `spellings`, found by trying each. Raises TooCostlyError."""
+    beginnings = tuple(patterns)
+    starred: Collection[str] = {pattern for pattern in patterns if "*" in pattern}
+    found: list[int] = []
+    for spelling in spellings:
+        # No spelling holds a `*` or `$`: a pattern without `*` matches if this begins with it, `$` being its end.
+        with_end = f"{spelling}$"
+        if with_end.startswith(beginnings):
+            found += [place for place, pattern in enumerate(patterns) if with_end.startswith(pattern)]
+        if starred:
+            # The text behind the last `*` tells rules of one kind apart.
+            candidates = affordable(spelling, starred)
+            likely = [pattern for pattern in candidates if pattern.rstrip("*").rpartition("*")[2] in with_end]
+            if matching := {pattern for pattern in likely if matches(pattern, spelling)}:
+                found += [place for place, pattern in enumerate(patterns) if pattern in matching]
+    return found

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from scrapy_rep.protocol.foreign_text import shortened, text_of
 from scrapy_rep.protocol.robotstxt.comparison_cost import TooCostlyError
 from scrapy_rep.protocol.robotstxt.crawl_delay import crawl_delay_of
-from scrapy_rep.protocol.robotstxt.effective_rules import EffectiveRules
 from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_ignored, read_records
+from scrapy_rep.protocol.robotstxt.longest_match import EffectiveRules
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt, spellings
 from scrapy_rep.protocol.robotstxt.preferences import Usage
 from scrapy_rep.protocol.robotstxt.product_tokens import in_order_of_preference, is_product_token

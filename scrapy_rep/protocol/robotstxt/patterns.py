@@ -6,7 +6,6 @@ A pattern is a rule's value, normalised. `*`, and `$` at its end, are special in
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from scrapy_rep.protocol.foreign_text import shortened
 
@@ -148,14 +147,6 @@ def matches(pattern: str, spelling: str) -> bool:
             return False
         position += len(text)
     return len(spelling) - len(last) >= position if ends else spelling.find(last, position) >= 0
-
-
-def most_specific(places: Sequence[int], patterns: Sequence[str], allow: Sequence[int]) -> int:
-    """The place of the pattern that decides, of those that match: the pattern with the most octets, `*` and `$`
-    counted; of equally long ones the first whose rule allows, else the first (2.2.2)."""
-    most = max([len(patterns[place]) for place in places])
-    longest = [place for place in places if len(patterns[place]) == most]
-    return min([place for place in longest if allow[place]] or longest)
 
 
 def is_robots_txt(url: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from scrapy_rep.protocol.foreign_text import shortened, text_of
 from scrapy_rep.protocol.robotstxt.comparison_cost import TooCostlyError
-from scrapy_rep.protocol.robotstxt.match_by_trying import matching_places
+from scrapy_rep.protocol.robotstxt.longest_match import matching_places
 from scrapy_rep.protocol.robotstxt.patterns import patterns, spellings
 from scrapy_rep.protocol.robotstxt.preferences import (
     CONTENT_SIGNAL,
@@ -93,13 +93,11 @@ class _Paths:
         self._statements = statements
         values = "\n".join(statement.octets.decode("latin-1") for statement in statements)
         self._patterns = patterns(values).split("\n")
-        self._octets = len(values)
-        self._any_starred = "*" in values
 
     def most_specific(self, compared: Sequence[str]) -> Sequence[Statement]:
         """The statements with the longest path that matches; all statements, if it takes too long to find out."""
         try:
-            places = matching_places(self._patterns, compared, self._octets, any_starred=self._any_starred)
+            places = matching_places(self._patterns, compared)
         except TooCostlyError:
             return self._statements
         longest = max((len(self._patterns[place]) for place in places), default=0)
