@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from scrapy import Request
@@ -36,34 +36,27 @@ class ComparingLookup(Lookup):
 
     async def _look_up(self, url: str, request: Request) -> Finding:
         finding = await super()._look_up(url, request)
-        if finding.verdict is None:
-            return finding
-        if _is_data(url):
-            return replace(finding, compared=Compared(True))
-        if finding.verdict.reason is VerdictReason.UNREACHABLE and not finding.verdict.answer.startswith("HTTP "):
-            # Scrapy's own would retry for minutes, with the same result.
-            return replace(finding, compared=Compared(True, "" if finding.allowed else NO_ANSWER))
-        answer = await self._builtin.answer(request)
-        return compared(finding, lambda _url: answer)
+        return compared(finding, None if has_no_answer(finding) else await self._builtin.answer(request))
 
 
-def _is_data(url: str) -> bool:
-    """Its robots.txt would be `data:///robots.txt`. There is none, so Scrapy's own allows everything."""
-    return url.lower().startswith("data:")
+def has_no_answer(finding: Finding) -> bool:
+    """Whether Scrapy's own is not asked: it would get no robots.txt."""
+    verdict = finding.verdict
+    if verdict is None or finding.url.lower().startswith("data:"):  # it would be `data:///robots.txt`
+        return True
+    # Scrapy's own would retry for minutes, with the same result.
+    return verdict.reason is VerdictReason.UNREACHABLE and not verdict.answer.startswith("HTTP ")
 
 
-def compared(finding: Finding, ask_builtin: Callable[[str], BuiltinAnswer]) -> Finding:
-    """The finding, with what Scrapy's own answers."""
+def compared(finding: Finding, builtin: BuiltinAnswer | None) -> Finding:
+    """The finding, with what Scrapy's own answers; `builtin` is None if it gets no robots.txt."""
     verdict = finding.verdict
     if verdict is None:
         return finding
-    if _is_data(finding.url):
-        return replace(finding, compared=Compared(True))
-    builtin = ask_builtin(finding.url)
-    if verdict.allowed is builtin.allowed:
-        return replace(finding, compared=Compared(builtin.allowed))
-    why = next(_reasons(finding, verdict, builtin))
-    return replace(finding, compared=Compared(builtin.allowed, why))
+    allowed, why = builtin is None or builtin.allowed, ""
+    if verdict.allowed is not allowed:
+        why = NO_ANSWER if builtin is None else next(_reasons(finding, verdict, builtin))
+    return replace(finding, compared=Compared(allowed, why))
 
 
 def _reasons(finding: Finding, verdict: Verdict, builtin: BuiltinAnswer) -> Iterator[str]:

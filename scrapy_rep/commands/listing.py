@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 
 from scrapy_rep.protocol.foreign_text import text_of
@@ -47,22 +48,13 @@ def _lines_that_matter(robots: RobotsTxt, obeyed: set[int], deciding: int | None
 
 def obeyed_lines(robots: RobotsTxt, product_token: str | None) -> set[int]:
     """The numbers of all lines from the first record to the last of each group that is obeyed."""
-    if product_token is None:
-        return set()
     obeyed: set[int] = set()
-    for group, lines in zip(robots.groups, _lines_of_groups(robots), strict=True):
-        if product_token.lower() in group.product_tokens:
-            obeyed.update(lines)
+    if product_token is not None:
+        lines: defaultdict[int | None, list[int]] = defaultdict(list)
+        for record in robots.records:
+            if record.key in GROUP_KEYS:
+                lines[record.group].append(record.line)
+        for number, group in enumerate(robots.groups):
+            if product_token.lower() in group.product_tokens:
+                obeyed.update(range(lines[number][0], lines[number][-1] + 1))
     return obeyed
-
-
-def _lines_of_groups(robots: RobotsTxt) -> list[range]:
-    """Of each group, the lines from its first record to its last."""
-    lines: list[range] = []
-    for record in robots.records:
-        if record.group is None or record.key not in GROUP_KEYS:
-            continue
-        if record.group == len(lines):
-            lines.append(range(record.line, record.line))
-        lines[-1] = range(lines[-1].start, record.line + 1)
-    return lines

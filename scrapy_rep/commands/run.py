@@ -14,7 +14,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from scrapy_rep.commands.compare import ComparingLookup, compared
+from scrapy_rep.commands.compare import ComparingLookup, compared, has_no_answer
 from scrapy_rep.commands.diff import DiffOutput, Side, StoredDiff, is_stored, write_diff
 from scrapy_rep.commands.findings import Crawl, Finding, judged
 from scrapy_rep.commands.lookup import CommandSpider, Lookup, command_spider
@@ -127,7 +127,9 @@ def _judge_by_files(opts: Namespace, urls: Urls, output: Output, crawl: Crawl, s
 
     def found(url: str) -> Finding:
         finding = judged(url, crawl, lambda url: crawl.verdict(robots, url))
-        return finding if builtin is None else compared(finding, builtin.answer)
+        if builtin is None:
+            return finding
+        return compared(finding, None if has_no_answer(finding) else builtin.answer(url))
 
     output.for_each(urls, lambda url: output.write(found(url)))
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import re
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -59,27 +59,27 @@ class SqliteStorage(Storage):
         self._batches = Batches(self._threads, self._file.run)
 
     async def get(self, origin: str) -> bytes | None:
-        return await self._read(lambda db: _get(db, origin), None)
+        return await self._run(lambda db: _get(db, origin))
 
     async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
         row = origin, entry, time.time() + lifetime
-        await self._write(lambda db: db.execute(PUT, row))
+        await self._run(lambda db: db.execute(PUT, row), stores=True)
 
     async def forget(self, origin: str) -> bool:
         statement = "DELETE FROM entries_1 WHERE origin = ?"
-        return await self._read(lambda db: db.execute(statement, (origin,)).rowcount > 0, False)
+        return await self._run(lambda db: db.execute(statement, (origin,)).rowcount > 0)
 
     async def origins(self) -> list[str]:
         statement = "SELECT origin FROM entries_1 ORDER BY origin"
-        return await self._read(lambda db: [row[0] for row in db.execute(statement)], [])
+        return await self._run(lambda db: [row[0] for row in db.execute(statement)])
 
     async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:
         now = time.time()
         row = {"origin": origin, "token": token, "until": now + seconds, "now": now}
-        return await self._write(lambda db: db.execute(ACQUIRE, row).rowcount > 0)
+        return await self._run(lambda db: db.execute(ACQUIRE, row).rowcount > 0, stores=True)
 
     async def release_lease(self, origin: str, token: str) -> None:
-        await self._read(lambda db: db.execute(RELEASE, (origin, token)), None)
+        await self._run(lambda db: db.execute(RELEASE, (origin, token)))
 
     async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
         now = time.time()
@@ -89,7 +89,7 @@ class SqliteStorage(Storage):
             entry = _get(db, origin)
             return entry, entry is None and db.execute(ACQUIRE, row).rowcount > 0
 
-        return await self._write(get_or_lease)
+        return await self._run(get_or_lease, stores=True)
 
     async def put_and_release(self, origin: str, entry: bytes, lifetime: float, token: str) -> None:
         row = origin, entry, time.time() + lifetime
@@ -98,15 +98,10 @@ class SqliteStorage(Storage):
             db.execute(PUT, row)
             db.execute(RELEASE, (origin, token))
 
-        await self._write(put_and_release)
+        await self._run(put_and_release, stores=True)
 
-    async def _read(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-        """`otherwise`: the result where there is no file yet."""
-        result: T = await self._batches.run(_Operation(work, otherwise, stores=False))
-        return result
-
-    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        result: T = await self._batches.run(_Operation(work, None, stores=True))
+    async def _run(self, work: Callable[[sqlite3.Connection], T], *, stores: bool = False) -> T:
+        result: T = await self._batches.run(_Operation(work, stores))
         return result
 
     async def close(self) -> None:
@@ -125,7 +120,7 @@ def path_of(address: str) -> Path:
             "it names no file; set it to 'sqlite:NAME', a file in the project's .scrapy directory, or to"
             " 'sqlite:///absolute/path'"
         )
-    with contextlib.suppress(NotConfigured):  # no scrapy.cfg, although SCRAPY_SETTINGS_MODULE names a project
+    with suppress(NotConfigured):  # no scrapy.cfg, although SCRAPY_SETTINGS_MODULE names a project
         if inside_project():
             return Path(data_path(name))
     file = Path(name).absolute()
@@ -159,7 +154,6 @@ def _get(db: sqlite3.Connection, origin: str) -> bytes | None:
 
 class _Operation(NamedTuple):
     work: Callable[[sqlite3.Connection], Any]
-    otherwise: Any
     stores: bool
     """Whether it needs the file, so that it is created."""
 
@@ -176,7 +170,8 @@ class _File:
     def run(self, operations: list[_Operation]) -> list[Any]:
         """Their results. What they store is stored together, or not at all."""
         if self._db is None and not any(operation.stores for operation in operations) and not self._path.exists():
-            return [operation.otherwise for operation in operations]
+            with closing(_connected(":memory:")) as nothing:  # a file is made when something is stored first
+                return [operation.work(nothing) for operation in operations]
         try:
             return self._done(operations)
         except sqlite3.DatabaseError as exc:
@@ -233,7 +228,7 @@ class _File:
         aside = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
         # The log goes first: SQLite would take it for the log of a new file beside it.
         for suffix in ("-wal", "-shm", ""):
-            with contextlib.suppress(FileNotFoundError):
+            with suppress(FileNotFoundError):
                 os.replace(f"{self._path}{suffix}", f"{aside}{suffix}")
         logger.warning(
             "REP_STORAGE: %s is damaged (%s); it was renamed to %s, and the crawl goes on with a new file",
@@ -251,7 +246,7 @@ def _inode_and_size(path: Path) -> tuple[int, int]:
     return status.st_ino, status.st_size
 
 
-def _connected(path: Path) -> sqlite3.Connection:
+def _connected(path: Path | str) -> sqlite3.Connection:
     # isolation_level None: each statement is its own transaction.
     db = sqlite3.connect(path, timeout=BUSY, isolation_level=None)
     try:

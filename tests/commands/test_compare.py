@@ -93,7 +93,7 @@ def test_by_a_file(robots: str, agent: str, url: str, said: str | None) -> None:
     parsed = RobotsTxt.parse(robots.encode())
     tokens = (agent.partition("/")[0],)
     finding = Finding(url, Crawl(tokens, file=parsed), verdict=parsed.verdict(url, tokens))
-    found = compared(finding, BuiltinParser(settings, robots.encode()).answer).compared
+    found = compared(finding, BuiltinParser(settings, robots.encode()).answer(url)).compared
     assert found is not None
     assert found.why == (said or "")
     assert (found.allowed is finding.allowed) is (said is None)
@@ -105,7 +105,7 @@ def test_http_and_https_of_one_host() -> None:
     finding = Finding(url, Crawl(("NewsBot",), file=ours), verdict=ours.verdict(url, "NewsBot"))
     parser = ProtegoRobotParser(RULES.encode(), None)
     theirs = BuiltinAnswer(False, settings["USER_AGENT"], parser, 200, "http")
-    found = compared(finding, lambda _url: theirs).compared
+    found = compared(finding, theirs).compared
     assert found is not None
     assert found.why == "it uses the rules of http: for the whole host"
 

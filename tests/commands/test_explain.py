@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_rep.commands.findings import Crawl, Finding, as_json, as_text, in_words
-from scrapy_rep.commands.listing import _lines_of_groups, listing
+from scrapy_rep.commands.listing import listing, obeyed_lines
 from scrapy_rep.commands.output import Output
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
@@ -65,10 +65,9 @@ LINES = st.sampled_from(
 def test_the_listing_sees_the_groups_that_the_parser_sees(lines: list[str]) -> None:
     octets = [line.encode() for line in lines]
     robots = RobotsTxt.parse(b"\n".join(octets))
-    spans = _lines_of_groups(robots)
-    assert len(spans) == len(robots.groups)
-    for lines_of_group, group in zip(spans, robots.groups, strict=True):
-        assert all(rule.line in lines_of_group[1:] for rule in group.rules)
+    for group in robots.groups:
+        for token in group.product_tokens:
+            assert {rule.line for rule in group.rules} < obeyed_lines(robots, token)
 
 
 @pytest.mark.parametrize(

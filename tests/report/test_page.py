@@ -15,7 +15,7 @@ from pytest_twisted import ensureDeferred
 from reports import HOSTILE, RULES, SimulatedCrawl, broad_crawl, hostile_crawl
 from web import Web, answer
 
-from scrapy_rep.extensions.report.html import FORMS, fill, page
+from scrapy_rep.extensions.report.page import FORMS, fill, page
 from scrapy_rep.origin_info import OriginKind
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.text import printable
@@ -174,7 +174,7 @@ def test_every_origin_is_in_it_without_a_script(tmp_path: Path) -> None:
 def test_what_is_not_listed_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrapy_rep.extensions.report.collector.MAX_ORIGINS", 30)
     monkeypatch.setattr("scrapy_rep.extensions.report.collector.MAX_RULES", 1)
-    monkeypatch.setattr("scrapy_rep.extensions.report.html.MAX_OUTAGE_LINES", 2)
+    monkeypatch.setattr("scrapy_rep.extensions.report.page.MAX_OUTAGE_LINES", 2)
     path = tmp_path / "report.html"
     broad_crawl(path, 90).close()
     words = read(path).words()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_rep.extensions.report.top_k import TopK
+from scrapy_rep.extensions.report.collector import TopK
 
 
 @pytest.mark.parametrize("most", [1, 3, 100])

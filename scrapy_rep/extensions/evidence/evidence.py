@@ -23,14 +23,11 @@ class Evidence:
     def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
         self._gate = gate
         gate.before_fetch.append(self._note)
-        crawler.signals.connect(self._forbidden, signal=request_forbidden)
+        crawler.signals.connect(self._note, signal=request_forbidden)
 
     def _note(self, request: Request, verdict: Verdict) -> None:
         tokens, now = self._gate.product_tokens(request), self._gate.now()
         request.meta[META_KEY] = evidence_of(request.url, verdict, tokens, now)
-
-    def _forbidden(self, request: Request, verdict: Verdict) -> None:
-        self._note(request, verdict)
 
 
 def evidence_of(url: str, verdict: Verdict, product_tokens: ProductTokens, now: float) -> dict[str, Any]:

@@ -63,9 +63,7 @@ class WarcFile:
         self._failure: OSError | None = None
         # The record that has a body, by its SHA-256.
         self._bodies: LocalCache[str, str] = LocalCache(limit=max_known)
-        # How a revisit refers to an earlier record: to the first one with its address and digest, or to the last one
-        # with its address.
-        self._first: LocalCache[tuple[str, str], Fields] = LocalCache(limit=max_known)
+        # How a revisit refers to the last response with its address.
         self._latest: LocalCache[str, Fields] = LocalCache(limit=max_known)
         self._compress(self._writer.create_warcinfo_record(name, information))
         self._flush()
@@ -147,15 +145,15 @@ class WarcFile:
         if not _is_http(request):
             return (self._add("resource", url, date, body, RESOURCE, **fields),) * 2
         head = _response_head(response)
-        first = self._first.get((url, digest)) if body else None
-        if first is not None:
-            fields |= {"WARC-Profile": f"{PROFILE}/identical-payload-digest", **first}
-            return self._add("revisit", url, date, head, HTTP_RESPONSE, **fields), first["WARC-Refers-To"]
+        latest = self._latest.get(url, {})
+        if body and latest.get("WARC-Payload-Digest") == digest:
+            fields |= {"WARC-Profile": f"{PROFILE}/identical-payload-digest", **latest}
+            return self._add("revisit", url, date, head, HTTP_RESPONSE, **fields), latest["WARC-Refers-To"]
         if response.status == 304 and _is_conditional(request):
-            fields |= {"WARC-Profile": f"{PROFILE}/server-not-modified", **self._latest.get(url, {})}
+            fields |= {"WARC-Profile": f"{PROFILE}/server-not-modified", **latest}
             return (self._add("revisit", url, date, head, HTTP_RESPONSE, **fields),) * 2
         record = self._add("response", url, date, head + body, HTTP_RESPONSE, **fields)
-        self._latest[url] = self._first[url, digest] = {
+        self._latest[url] = {
             "WARC-Refers-To": record,
             "WARC-Refers-To-Target-URI": url,
             "WARC-Refers-To-Date": date,

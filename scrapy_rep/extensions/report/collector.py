@@ -6,11 +6,11 @@ import json
 import platform
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
@@ -18,8 +18,7 @@ from scrapy.signals import response_received, spider_closed
 from scrapy.utils.url import strip_url
 
 from scrapy_rep.extensions.output_path import output_path, partial_path
-from scrapy_rep.extensions.report.html import page
-from scrapy_rep.extensions.report.top_k import TopK
+from scrapy_rep.extensions.report.page import page
 from scrapy_rep.extensions.usage_preferences import META_KEY as USAGE_KEY
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.gate import Gate
@@ -33,6 +32,9 @@ from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.settings import SETTINGS, RepSettings
 from scrapy_rep.signals import request_forbidden, request_waited, robots_available, robots_fetched
 from scrapy_rep.storage.base import without_password
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 # What the report lists. Up to twice as many origins and rules are in memory.
 MAX_ORIGINS = 5_000
@@ -125,6 +127,31 @@ class RefusedPages:
     origins: set[int] = field(default_factory=set)
     """Their hashes."""
     examples: list[dict[str, Any]] = field(default_factory=list)
+
+
+class TopK(dict[K, V]):
+    """The largest of many values, in bounded memory: it creates missing values, and holds at most twice `most`.
+
+    It is exact up to that number. Then it drops the smaller half; a key that was dropped and comes again starts anew.
+    """
+
+    def __init__(self, most: int, new: Callable[[], V], size: Callable[[V], float]) -> None:
+        super().__init__()
+        self._most = most
+        self._new = new
+        self._size = size
+
+    def __missing__(self, key: K) -> V:
+        if len(self) >= 2 * self._most:
+            largest = self.largest()
+            self.clear()
+            self.update(largest)
+        value = self[key] = self._new()
+        return value
+
+    def largest(self) -> list[tuple[K, V]]:
+        """The `most` largest, in that order; of equals, those that came first."""
+        return sorted(self.items(), key=lambda item: -self._size(item[1]))[: self._most]
 
 
 class Report:

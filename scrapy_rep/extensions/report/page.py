@@ -1,4 +1,4 @@
-"""The report as one HTML page: page.html, filled in."""
+"""The report as one HTML page: `page.html`, filled in."""
 
 from __future__ import annotations
 
