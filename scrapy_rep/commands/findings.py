@@ -40,7 +40,7 @@ class Crawl:
     crawl_delay_max: float = 0.0
     purposes: Purposes = field(default_factory=Purposes)
     not_obeyed: str = ""
-    """The setting by which it fetches refused pages anyway; empty if it does not."""
+    """Why it does not act by the answers, in words; empty if it does."""
     file: RobotsTxt | None = None
     """The robots.txt of `--file`, for all URLs."""
     file_name: str = ""
@@ -253,7 +253,7 @@ def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
         return
     if not finding.is_listed:
         if crawl.not_obeyed:
-            yield "not obeyed", f"{crawl.not_obeyed}, so a crawl fetches it anyway"
+            yield "not obeyed", crawl.not_obeyed
         yield "crawler", " or ".join(map(printable, crawl.tokens)) or "no name, so only the groups of '*' apply"
     if crawl.file is not None:
         yield "robots.txt", printable(crawl.file_name, None)

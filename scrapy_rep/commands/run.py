@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import traceback
 from argparse import Namespace
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.utils.misc import load_object
+from scrapy.utils.project import inside_project
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
@@ -29,6 +32,8 @@ from scrapy_rep.settings import RepSettings
 from scrapy_rep.user_agent import UserAgent
 
 logger = logging.getLogger("scrapy_rep")
+
+ADDON = "scrapy_rep.Addon"
 
 # These replace the project's settings: no page is crawled, and the command does not wait for an outage to end.
 FOR_ASKING: dict[str, Any] = {
@@ -53,7 +58,6 @@ def prepare(settings: BaseSettings, opts: Namespace) -> None:
     for name, value in FOR_ASKING.items():
         if (settings.getpriority(name) or 0) < SETTINGS_PRIORITIES["cmdline"]:  # else `-s` has set it
             settings.set(name, value, priority="cmdline")
-    settings.set("ADDONS", {"scrapy_rep.Addon": 500, **settings.getdict("ADDONS")}, priority="cmdline")
     if opts.agent:
         settings.set("ROBOTSTXT_USER_AGENT", opts.agent, priority="cmdline")
     if opts.purpose:
@@ -82,8 +86,10 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
     if is_offline(opts):
         _judge_by_files(opts, urls, output, crawl, crawl_settings)
     else:
-        # Also if `-s` says otherwise: without it there is no middleware to ask.
+        # Also if `-s` says otherwise: without them there is no middleware to ask.
         settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
+        switched_on = {addon: order for addon, order in settings.getdict("ADDONS").items() if order is not None}
+        settings.set("ADDONS", {ADDON: 500, **switched_on}, priority="cmdline")
         _crawl(process, command_spider(model), _lookup(opts, urls, output, crawl))
     return max(then, output.exit_status)
 
@@ -156,15 +162,28 @@ def _model(process: Any, name: str | None) -> type[Spider] | None:
 
 
 def _not_obeyed(settings: BaseSettings) -> str:
-    """The setting by which a crawl fetches what is refused; empty if it does not. Raises ValueError for a wrong one."""
+    """Why a crawl does not act by the answers; empty if it does. Raises ValueError for a wrong setting."""
+    is_in_use = not inside_project() or _is_in_use(settings)
     # Scrapy's own default is False, too, and then the add-on sets it.
     is_set = (settings.getpriority("ROBOTSTXT_OBEY") or 0) > SETTINGS_PRIORITIES["addon"]
     try:
-        if is_set and not settings.getbool("ROBOTSTXT_OBEY"):
-            return "ROBOTSTXT_OBEY is False"
+        if (is_set or not is_in_use) and not settings.getbool("ROBOTSTXT_OBEY"):
+            return "ROBOTSTXT_OBEY is False, so a crawl fetches it anyway"
     except ValueError:
         raise ValueError(f"ROBOTSTXT_OBEY is {settings['ROBOTSTXT_OBEY']!r}; set it to True or False") from None
-    return "REP_SHADOW is True" if RepSettings.read(settings).shadow else ""
+    if not is_in_use:
+        return "ADDONS does not have scrapy_rep.Addon, so Scrapy's own middleware decides"
+    return "REP_SHADOW is True, so a crawl fetches it anyway" if RepSettings.read(settings).shadow else ""
+
+
+def _is_in_use(settings: BaseSettings) -> bool:
+    """Whether the add-on is switched on, or the middleware without it."""
+    for setting, ours in (("ADDONS", ADDON), ("DOWNLOADER_MIDDLEWARES", "scrapy_rep.RepMiddleware")):
+        for component, order in settings.getdict(setting).items():
+            with suppress(Exception):  # what cannot be imported is not ours
+                if order is not None and issubclass(load_object(component), load_object(ours)):
+                    return True
+    return False
 
 
 def _crawl(process: Any, spider: type[CommandSpider], lookup: Lookup) -> None:

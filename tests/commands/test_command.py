@@ -238,6 +238,7 @@ def project(tmp_path: Path) -> Path:
         "SPIDER_MODULES = ['own.spiders']\nUSER_AGENT = 'OtherBot/1.0'\nJOBDIR = 'job'\nREP_CRAWL_DELAY_MAX = 1\n"
         "ROBOTSTXT_OBEY = False\nEXTENSIONS = {'own.spiders.Breaks': 0}\nLOG_LEVEL = 'DEBUG'\n"
         "REP_REPORT = 'report.html'\nFEEDS = {'items.json': {'format': 'json'}}\n"
+        "ADDONS = {'scrapy_rep.Addon': 500}\n"
     )
     (own / "spiders.py").write_text(
         "import scrapy\n"
@@ -351,6 +352,35 @@ def test_a_spider_may_obey_nothing(web: Web, project: Path) -> None:
     done = Ended("--spider", "unheeding", "-s", "ROBOTSTXT_OBEY=True", site.url("/"), cwd=project)
     assert done.row("not obeyed") == SHADOWED
     assert Ended("-s", "ROBOTSTXT_OBEY=True", site.url("/"), cwd=project).stdout.count("not obeyed ") == 0
+
+
+IN_ADDONS = 'ADDONS={"scrapy_rep.Addon": 500}'
+AS_MIDDLEWARE = 'DOWNLOADER_MIDDLEWARES={"scrapy_rep.RepMiddleware": 100}'
+NOT_IN_USE = "ADDONS does not have scrapy_rep.Addon, so Scrapy's own middleware decides"
+SWITCHED_OFF = 'ADDONS={"scrapy_rep.Addon": null}'
+
+
+@pytest.mark.parametrize("from_file", [True, False])
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        pytest.param(["ROBOTSTXT_OBEY=True", SWITCHED_OFF], NOT_IN_USE, id="switched-off"),
+        pytest.param(["ROBOTSTXT_OBEY=True", "ADDONS={}"], NOT_IN_USE, id="missing"),
+        pytest.param(["ROBOTSTXT_OBEY=True", "ADDONS={}", AS_MIDDLEWARE], None, id="as-middleware"),
+        pytest.param(["ROBOTSTXT_OBEY=True", IN_ADDONS], None, id="in-use"),
+        pytest.param(["ADDONS={}"], NOT_OBEYED, id="nothing-is-obeyed"),
+    ],
+)
+def test_where_the_project_does_not_use_the_plugin_that_is_said(
+    web: Web, project: Path, options: list[str], told: str | None, from_file: bool
+) -> None:
+    (project / "robots.txt").write_text(RULES)
+    url = ["--file", "robots.txt", "/"] if from_file else [web.robots(RULES).url("/")]
+    arguments = [argument for option in options for argument in ("-s", option)] + url
+    done = Ended(*arguments, cwd=project)
+    assert (done.status, done.stderr) == (1, "")
+    assert (done.row("not obeyed") if "not obeyed" in done.stdout else None) == told
+    assert Ended("--json", *arguments, cwd=project).objects[0]["obeyed"] is (told is None)
 
 
 # --file
