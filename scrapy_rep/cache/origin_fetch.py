@@ -42,6 +42,7 @@ from scrapy_rep.cache.memory import Memory
 from scrapy_rep.clock import Clock
 from scrapy_rep.fetching.answers import RETRY_DELAY, Answers
 from scrapy_rep.fetching.redirects import Redirects
+from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import Logger
 from scrapy_rep.origin_info import origin_info
 from scrapy_rep.protocol.entry import Entry, StoredResponse
@@ -64,6 +65,7 @@ class FetchTools:
     """What every fetch of a crawl needs."""
 
     settings: RepSettings
+    turns: FetchTurns
     answers: Answers
     memory: Memory
     shared_store: SharedStore | None
@@ -92,23 +94,14 @@ class OriginFetch:
     The answer is in memory by then, unless the crawl closes.
     """
 
-    def __init__(
-        self,
-        origin: Origin,
-        trigger: Request,
-        tools: FetchTools,
-        *,
-        ended: Callable[[OriginFetch], None],
-        pausing: Callable[[int], None],
-    ) -> None:
-        """`trigger`: the request that needs the origin's robots.txt. `ended` is called before those who wait are woken.
-        `pausing` gets 1 when it begins to pause, and -1 when the pause ends."""
+    def __init__(self, origin: Origin, trigger: Request, tools: FetchTools, ended: Callable[[], object]) -> None:
+        """`trigger`: the request that needs the origin's robots.txt. `ended` is called before those who wait are
+        woken."""
         self.origin = origin
         self.task: Deferred[None] | None = None
         self._trigger = trigger
         self._tools = tools
         self._ended = ended
-        self._pausing = pausing
         self._waiters: list[Deferred[RobotsPolicy]] = []
         self._entry: Entry | None = None  # from before this round
         self._lease: Lease | None = None
@@ -126,6 +119,7 @@ class OriginFetch:
         """Begin, unless it has begun."""
         if not self._has_started and not self._is_closing:
             self._has_started = True
+            self._tools.turns.coming += 1
             self.task = deferred_from_coro(self._run())
             self.task.addErrback(self._tell_of_fault)
 
@@ -141,6 +135,7 @@ class OriginFetch:
             self._tools.log.error(FAULT, self.origin.robots_url, exc_info=failure.value)
 
     async def _run(self) -> None:
+        self._tools.turns.coming -= 1  # at its first wait it is in a line of the turns, or asks the store
         result: RobotsPolicy | CrawlClosingError = CrawlClosingError()  # if the process ends before
         try:
             result = await self._fetch_or_fail()
@@ -148,7 +143,7 @@ class OriginFetch:
                 self._tools.memory.put(self.origin, result)
         finally:
             self._give_lease_back()
-            self._ended(self)
+            self._ended()
             self._wake(CrawlClosingError() if self._is_closing else result)
 
     async def _fetch_or_fail(self) -> RobotsPolicy:
@@ -192,7 +187,7 @@ class OriginFetch:
             if policy.pause is None or now >= wait_until:
                 return policy
             self._entry = policy.entry
-            await self._pause(min(policy.pause, wait_until - now))
+            await tools.clock.sleep(min(policy.pause, wait_until - now))
 
     async def _find(self) -> RobotsPolicy | None:
         """What is known, unless robots.txt has to be fetched; then this crawler has the lease, and `_entry` is the
@@ -202,7 +197,7 @@ class OriginFetch:
             if tools.shared_store is None:
                 return None
             self._entry, self._lease = await tools.shared_store.find_or_lease(
-                self.origin, self._entry, self._is_fetch_due, longest=tools.lease_wait, sleep=self._pause
+                self.origin, self._entry, self._is_fetch_due, longest=tools.lease_wait, sleep=tools.clock.sleep
             )
             tools.count("rep/storage/miss" if self._lease is not None else "rep/storage/hit")
         return tools.policy(self._entry) if self._entry is not None and self._lease is None else None
@@ -226,14 +221,6 @@ class OriginFetch:
             tools.count("rep/refreshed")
         self._store(policy.entry)
         return policy
-
-    async def _pause(self, seconds: float) -> None:
-        """Wait for so many seconds, taking no room meanwhile."""
-        self._pausing(1)
-        try:
-            await self._tools.clock.sleep(seconds)
-        finally:
-            self._pausing(-1)
 
     # What a round brings. Nothing here waits.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from scrapy import Request
@@ -24,9 +23,6 @@ from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, look_for_requests
 from scrapy_rep.settings import RepSettings
 
-# Times REP_FETCH_CONCURRENCY: origins whose fetch is under way, while more may begin soon.
-ROOM = 2
-
 # For the hot path, as in the gate.
 FETCH_FIRST = Refetch.FIRST
 
@@ -34,26 +30,18 @@ FETCH_FIRST = Refetch.FIRST
 class Resolver:
     """`peek` for what is known, `resolve` to wait for what is not, `refresh` for what had better be fetched again."""
 
-    def __init__(self, tools: FetchTools, on_room: Callable[[], None]) -> None:
-        """`on_room` is called when there may be room for one more fetch."""
+    def __init__(self, tools: FetchTools) -> None:
+        self.has_room = tools.turns.has_room
         self._tools = tools
-        self._on_room = on_room
         self._memory = tools.memory
         self._now = tools.clock.now
         self._fetches: dict[Origin, OriginFetch] = {}
-        self._pausing = 0  # of the fetches: in an outage, or while another crawler fetches
         self._closing = False
 
     def peek(self, origin: Origin) -> RobotsPolicy | None:
         """What may be used at once; None where robots.txt has to be fetched first. Never starts a fetch."""
         policy = self._memory.policy(origin, self._now())
         return None if policy is None or policy.refetch is FETCH_FIRST else policy
-
-    def has_room(self) -> bool:
-        """Whether one more fetch would begin soon. Fetches that are slow, requested once more or pausing in an
-        outage take no room."""
-        busy = len(self._fetches) - self._pausing - self._tools.answers.without_room
-        return busy < ROOM * self._tools.settings.fetch_concurrency
 
     def refresh(self, origin: Origin, trigger: Request) -> None:
         """Fetch the origin's robots.txt in the background, for the sake of later requests."""
@@ -85,43 +73,25 @@ class Resolver:
         """The origin's fetch that is under way; a new one, not started yet, where there is none."""
         fetch = self._fetches.get(origin)
         if fetch is None:
-            fetch = OriginFetch(origin, trigger, self._tools, ended=self._forget, pausing=self._count_pausing)
+            fetch = OriginFetch(origin, trigger, self._tools, ended=lambda: self._fetches.pop(origin))
             self._fetches[origin] = fetch
         return fetch
-
-    def _count_pausing(self, change: int) -> None:
-        self._pausing += change
-        self._on_room()
-
-    def _forget(self, fetch: OriginFetch) -> None:
-        del self._fetches[fetch.origin]
-        self._on_room()
 
 
 def resolver_of(crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> Resolver:
     """By the crawl's settings. Raises ValueError for a wrong REP_STORAGE."""
     count, log = crawler.stats.inc_value, logger_of(crawler)
     memory, store = memory_and_store(crawler, settings)
-    on_room = partial(look_for_requests, crawler)
-    fetcher = Fetcher(crawler, settings, under_way=downloads.fetch, is_on_wire=downloads.is_on_wire, now=clock.now)
-    turns = FetchTurns(settings.fetch_concurrency)
-    answers = Answers(
-        fetcher,
-        turns,
-        settings=settings,
-        clock=clock,
-        log=log,
-        count=count,
-        signals=crawler.signals,
-        on_slow=on_room,
-    )
+    fetcher = Fetcher(crawler, settings, downloads, clock.now)
+    turns = FetchTurns(settings.fetch_concurrency, on_room=partial(look_for_requests, crawler))
+    answers = Answers(fetcher, turns, settings=settings, clock=clock, log=log, count=count, signals=crawler.signals)
     shared_store = None
     if store is not None:
         # Most crawls have none.
         from scrapy_rep.cache.shared_store import SharedStore  # noqa: PLC0415
         from scrapy_rep.storage.circuit_breaker import CircuitBreaker  # noqa: PLC0415
 
-        shared_store = SharedStore(CircuitBreaker(store, count, clock.monotonic, log), settings)
+        shared_store = SharedStore(CircuitBreaker(store, count, clock.monotonic, log), settings, turns)
     parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
-    tools = FetchTools(settings, answers, memory, shared_store, clock, log, count, crawler.signals, parsed)
-    return Resolver(tools, on_room)
+    tools = FetchTools(settings, turns, answers, memory, shared_store, clock, log, count, crawler.signals, parsed)
+    return Resolver(tools)

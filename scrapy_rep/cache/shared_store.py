@@ -9,6 +9,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList
 
 from scrapy_rep.cache.lease import Lease
+from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.protocol.entry import (
     Entry,
     asked_at,
@@ -31,7 +32,8 @@ NOT_SHARED = b"\x00"
 class SharedStore:
     """The entries of a store, which may be down."""
 
-    def __init__(self, store: CircuitBreaker, settings: RepSettings) -> None:
+    def __init__(self, store: CircuitBreaker, settings: RepSettings, turns: FetchTurns) -> None:
+        self._turns = turns
         self._store = store
         self._settings = settings
         self._unreachable_for = settings.unreachable_for
@@ -54,7 +56,12 @@ class SharedStore:
         lease = Lease(self._store, str(origin))
         entry, waited, pause = known, 0.0, POLL_FIRST
         try:
-            octets = await lease.acquire_unless_stored()
+            self._turns.coming += 1
+            try:
+                octets = await lease.acquire_unless_stored()
+            finally:
+                self._turns.coming -= 1
+                self._turns.on_room()
             may_fetch = lease.is_acquired
             while True:
                 entry = _later(entry, self._read(origin, octets))

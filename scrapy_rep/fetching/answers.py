@@ -17,20 +17,17 @@ as it is fresh; a failure, until its backoff is over. But not
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import replace
 from math import inf
 from typing import NamedTuple, TypeAlias
 
-from scrapy import Request
-from scrapy.http.cookies import CookieJar
 from scrapy.signalmanager import SignalManager
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.fetching.fetcher import Fetcher
-from scrapy_rep.fetching.robots_request import has_own_proxy
+from scrapy_rep.fetching.robots_request import Question, has_own_proxy
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import Logger
 from scrapy_rep.protocol.access_result import AccessResult, Answer, is_worth_a_retry
@@ -47,23 +44,6 @@ MAX_KEPT = 1_000  # answers
 MAX_OCTETS = 4 * 2**20  # of their bodies
 
 Key: TypeAlias = tuple[str, "str | None", "str | None"]
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked of a URL."""
-
-    url: str
-    trigger: Request
-    """The request that needs a robots.txt."""
-    jar: CookieJar
-    """The cookies of this chain of redirects for the URL's origin; those of the answer are put there."""
-    validators: Caching | None = None
-    """Of a stored answer, to ask whether that is still valid."""
-    past_cache: bool = False
-    """The origin is known already: HttpCacheMiddleware would only replay what is known."""
-    is_from_public: bool = False
-    """A public host has redirected here, and REP_REDIRECT_PRIVATE is not set."""
 
 
 class Received(NamedTuple):
@@ -84,21 +64,6 @@ class _Kept(NamedTuple):
     """Seconds since the epoch."""
 
 
-class _Asking:
-    """A URL being asked, and who waits for the same answer."""
-
-    __slots__ = ("takes_no_room", "waiters")
-
-    def __init__(self) -> None:
-        self.takes_no_room = False
-        self.waiters: list[Deferred[Received | None]] = []
-
-    @property
-    def fetches(self) -> int:
-        """Fetches of origins that wait for it."""
-        return 1 + len(self.waiters)
-
-
 class Answers:
     """Asks URLs, and remembers what they answered."""
 
@@ -112,9 +77,8 @@ class Answers:
         log: Logger,
         count: Callable[[str], None],
         signals: SignalManager,
-        on_slow: Callable[[], None],
     ) -> None:
-        """`count` adds one to a stat. `on_slow` is called when an answer takes long."""
+        """`count` adds one to a stat."""
         self._fetcher = fetcher
         self._turns = turns
         self.settings = settings
@@ -122,12 +86,10 @@ class Answers:
         self.log = log
         self.count = count
         self._signals = signals
-        self._on_slow = on_slow
-        self._asking: dict[Key, _Asking] = {}
+        # The questions under way, each with who waits for the same answer: None if that is for the first alone.
+        self._asking: dict[Key, list[Deferred[Received | None]]] = {}
         self._kept: dict[Key, _Kept] = {}
         self._octets = 0
-        self.without_room = 0
-        """Fetches of origins that wait for an answer that takes long, or is not asked for the first time."""
 
     async def get(self, question: Question, *, newer_than: float = -inf, alone: bool = False) -> tuple[Received, bool]:
         """The answer, and whether it is another fetch's. Waits for it if it is not known.
@@ -135,85 +97,70 @@ class Answers:
         `newer_than`: seconds since the epoch; no answer from before is good enough. `alone`: no other fetch's is.
         """
         if alone or len(question.jar) or has_own_proxy(question.trigger):
-            return await self._ask(question, _Asking()), False
+            return await self._ask(question), False
         key = _key_of(question)
         kept = self._kept.get(key) or self._kept.get((question.url, None, None))
         if kept is not None and newer_than < kept.received.at <= self.clock.now() < kept.until:
             return self._shared(kept.received, question), True
-        asking = self._asking.get(key)
-        if asking is not None:
-            received = await self._wait_for(asking)
-            if received is not None:
-                return self._shared(received, question), True
-            return await self._ask(question, _Asking()), False
-        asking = self._asking[key] = _Asking()
-        received = None
+        waiters = self._asking.get(key)
+        if waiters is None:
+            return await self._ask_for_all(question, key), False
+        waiter: Deferred[Received | None] = Deferred()
+        waiters.append(waiter)
+        received = await maybe_deferred_to_future(waiter)
+        if received is None:
+            return await self._ask(question), False
+        return self._shared(received, question), True
+
+    async def _ask_for_all(self, question: Question, key: Key) -> Received:
+        """Also for the fetches that come to ask the same meanwhile, or while the answer is kept."""
+        waiters = self._asking[key] = []
+        for_all = None
         try:
-            received = await self._ask(question, asking)
+            received = await self._ask(question)
+            if _is_for_others(received, question):
+                for_all = received
+                self._keep(received, question)
+            return received
         finally:
             del self._asking[key]
-            if received is None or not _is_for_others(received, question):
-                _answer(asking, None)
-            else:
-                self._keep(received, question)
-                _answer(asking, received)
-        return received, False
+            for waiter in waiters:
+                if not waiter.called:  # else it was cancelled
+                    waiter.callback(for_all)
 
-    async def _wait_for(self, asking: _Asking) -> Received | None:
-        """The answer to the same question; None if that is for the other fetch alone."""
-        waiter: Deferred[Received | None] = Deferred()
-        asking.waiters.append(waiter)
-        self.without_room += asking.takes_no_room
-        return await maybe_deferred_to_future(waiter)
-
-    async def _ask(self, question: Question, asking: _Asking) -> Received:
+    async def _ask(self, question: Question) -> Received:
         """Request the URL, and once more (REP_FETCH_RETRIES) where that is worth it."""
-        retries, past_cache, failed_at = self.settings.fetch_retries, question.past_cache, None
-        try:
-            while True:
-                if past_cache:
-                    self._take_no_room(asking)
-                answer = await self._request(question, asking, past_cache=past_cache)
-                judgement, now = self._judge(answer, question), self.clock.now()
-                if failed_at is None and judgement.access is AccessResult.UNREACHABLE:
-                    failed_at = now
-                if not retries or not is_worth_a_retry(answer, judgement.access):
-                    return Received(answer, judgement, now, failed_at)
-                retries, past_cache = retries - 1, True
-                self.log.debug(
-                    "Requesting robots.txt once more: %s: %s", printable(question.url), printable(judgement.words)
-                )
-                self.count("rep/retries")
-                self._take_no_room(asking)
-                await self.clock.sleep(RETRY_DELAY)
-        finally:
-            if asking.takes_no_room:
-                asking.takes_no_room = False
-                self.without_room -= asking.fetches
-
-    async def _request(self, question: Question, asking: _Asking, *, past_cache: bool) -> Answer:
-        """One request, once it is its turn."""
-        turn = await self._turns.wait_for_turn(is_repeated=past_cache, became_slow=partial(self._take_no_room, asking))
-        url, trigger = question.url, question.trigger
-        try:
-            answer, response = await self._fetcher.fetch(
-                url, trigger, question.jar, past_cache=past_cache, validators=question.validators
+        retries, failed_at = self.settings.fetch_retries, None
+        while True:
+            answer = await self._request(question)
+            judgement, now = self._judge(answer, question), self.clock.now()
+            if failed_at is None and judgement.access is AccessResult.UNREACHABLE:
+                failed_at = now
+            if not retries or not is_worth_a_retry(answer, judgement.access):
+                return Received(answer, judgement, now, failed_at)
+            retries -= 1
+            question = replace(question, past_cache=True)
+            self.log.debug(
+                "Requesting robots.txt once more: %s: %s", printable(question.url), printable(judgement.words)
             )
+            self.count("rep/retries")
+            await self.clock.sleep(RETRY_DELAY)
+
+    async def _request(self, question: Question) -> Answer:
+        """One request, once it is its turn."""
+        turn = await self._turns.wait_for_turn(is_repeated=question.past_cache)
+        answer = None
+        try:
+            answer, response = await self._fetcher.fetch(question)
         finally:
-            self._turns.end(turn)
+            self._turns.end(turn, is_answered=answer is not None and answer.status is not None)
         if _is_refused(answer, question):
             # Nobody is to see, and no archive is to keep, what a private server said to us by a stranger's doing.
             answer, response = _refusal(answer), None
         await self._signals.send_catch_log_async(
-            robots_response, url=url, answer=answer, request=trigger, response=response
+            robots_response, url=question.url, answer=answer, request=question.trigger, response=response
         )
         return answer
-
-    def _take_no_room(self, asking: _Asking) -> None:
-        if not asking.takes_no_room:
-            asking.takes_no_room = True
-            self.without_room += asking.fetches
-            self._on_slow()
 
     def _judge(self, answer: Answer, question: Question) -> Judgement:
         if answer.status == 304 and question.validators is not None:
@@ -270,12 +217,6 @@ def _is_for_others(received: Received, question: Question) -> bool:
     answer = received.answer
     sets_cookie_and_redirects = len(question.jar) > 0 and received.judgement.access is AccessResult.REDIRECT
     return not (answer.dropped or answer.replayed or sets_cookie_and_redirects)
-
-
-def _answer(asking: _Asking, received: Received | None) -> None:
-    for waiter in asking.waiters:
-        if not waiter.called:  # else it was cancelled
-            waiter.callback(received)
 
 
 # Names of public hosts can lead to private addresses (`protocol.redirect_target` judges what a Location says).

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import cached_property
 from urllib.parse import urljoin, urlsplit
 
@@ -12,7 +11,6 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
-from scrapy.http.cookies import CookieJar
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import CancelledError
 from w3lib.url import safe_url_string
@@ -21,12 +19,13 @@ from scrapy_rep.fetching.body_limit import BodyLimit
 from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
 from scrapy_rep.fetching.http_headers import MAX_OCTETS, caching_of
 from scrapy_rep.fetching.retry_after import retry_after
-from scrapy_rep.fetching.robots_request import HAVE_TIMEOUTS, RobotsRequests, RobotsTxtDownload
+from scrapy_rep.fetching.robots_request import HAVE_TIMEOUTS, Question, RobotsRequests, RobotsTxtDownload
 from scrapy_rep.fetching.wire_timeout import within
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.challenges import vendor_of_challenge
-from scrapy_rep.protocol.freshness import SILENT, Caching
+from scrapy_rep.protocol.freshness import SILENT
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
+from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.head_limit import HeadLimit
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
@@ -36,51 +35,27 @@ class Fetcher:
     """Sends single requests. Never raises for what a server or another component does."""
 
     def __init__(
-        self,
-        crawler: Crawler,
-        settings: RepSettings,
-        *,
-        under_way: Callable[[Request], AbstractContextManager[None]],
-        is_on_wire: Callable[[Request], bool],
-        now: Callable[[], float],
+        self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, now: Callable[[], float]
     ) -> None:
-        """`under_way` is entered for the time of each request. `is_on_wire` tells whether a download handler works on
-        the request. `now` gives seconds since the epoch."""
+        """`now` gives seconds since the epoch."""
         self._crawler = crawler
         self._settings = settings
-        self._under_way = under_way
-        self._is_on_wire = is_on_wire
+        self._downloads = downloads
         self._now = now
         self._requests = RobotsRequests(crawler, settings)
         self._body_limit = BodyLimit(crawler)
         self._head_limit = HeadLimit(crawler)
 
-    async def fetch(
-        self,
-        url: str,
-        trigger: Request,
-        jar: CookieJar,
-        *,
-        past_cache: bool = False,
-        validators: Caching | None = None,
-    ) -> tuple[Answer, Response | None]:
-        """Request `url` once: the answer, and the response as it came; None if none did.
-
-        `trigger`: the request that needs robots.txt; its proxy and User-Agent are used. `jar`: cookies to send; those
-        of the answer are put there. `past_cache`: HttpCacheMiddleware must neither replay nor store the answer.
-        `validators`: from the stored answer, to ask whether that is still valid (RFC 9111 4.3.1).
-
-        Raises CancelledError when the crawl closes.
-        """
+    async def fetch(self, question: Question) -> tuple[Answer, Response | None]:
+        """Request the URL once: the answer, and the response as it came; None if none did. Raises CancelledError when
+        the crawl closes."""
         stats, download = self._crawler.stats, RobotsTxtDownload(self._settings.body_limit)
         try:
-            request = self._requests.make(url, trigger, download, past_cache=past_cache, validators=validators)
+            request = self._requests.make(question, download)
             if self._has_decoding_middleware:
                 # Where REP_BODY_LIMIT cuts, the first would drop the body, and the second log a WARNING.
                 request.meta.update(download_maxsize=0, download_warnsize=0)
-            if len(jar):
-                jar.add_cookie_header(request)
-            with self._under_way(request), self._body_limit, self._head_limit.watching(request):
+            with self._downloads.fetch(request), self._body_limit, self._head_limit.watching(request):
                 stats.inc_value("robotstxt/request_count")
                 try:
                     response = await self._download(request)
@@ -88,7 +63,7 @@ class Fetcher:
                     self._body_limit.abandon(request)
                     raise
             if "Set-Cookie" in response.headers:
-                jar.extract_cookies(response, request)
+                question.jar.extract_cookies(response, request)
         except CancelledError:  # an Exception, if it is Twisted's
             raise
         except Exception as exc:  # noqa: BLE001 - any component of the crawl may raise anything
@@ -109,7 +84,7 @@ class Fetcher:
         download = self._crawler.engine.download_async(request)
         if urlparse_cached(request).scheme in HAVE_TIMEOUTS:
             return await download
-        return await within(self._settings.fetch_timeout, download, lambda: self._is_on_wire(request))
+        return await within(self._settings.fetch_timeout, download, lambda: self._downloads.is_on_wire(request))
 
     def _answer(self, response: Response, request: Request) -> Answer:
         if "dataloss" in response.flags:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from scrapy import Request
 from scrapy.http.cookies import CookieJar
 
-from scrapy_rep.fetching.answers import Answers, Question, Received, caching_after
+from scrapy_rep.fetching.answers import Answers, Received, caching_after
+from scrapy_rep.fetching.robots_request import Question
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, Caching, fresh_until, validates

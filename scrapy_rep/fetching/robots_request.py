@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
+from scrapy.http.cookies import CookieJar
 from scrapy.http.request import NO_CALLBACK
 
 from scrapy_rep.fetching.services import meta_for_services
@@ -31,6 +33,24 @@ HAVE_TIMEOUTS = {"http", "https"}
 # A robots.txt request goes the way of the request that needs it: these are copied.
 _COPIED_HEADERS = (b"User-Agent", b"Proxy-Authorization")
 _COPIED_FOR_FTP = ("ftp_user", "ftp_password", "ftp_passive")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a URL."""
+
+    url: str
+    trigger: Request
+    """The request that needs the robots.txt; its proxy and User-Agent are used."""
+    jar: CookieJar
+    """The cookies of this chain of redirects for the URL's origin; those of the answer are put there."""
+    validators: Caching | None = None
+    """Of a stored answer, to ask whether that is still valid (RFC 9111 4.3.1)."""
+    past_cache: bool = False
+    """HttpCacheMiddleware must neither replay nor store the answer: it would replay what is known already, and store a
+    304 as the page."""
+    is_from_public: bool = False
+    """A public host has redirected here, and REP_REDIRECT_PRIVATE is not set."""
 
 
 class RobotsTxtDownload:
@@ -61,19 +81,15 @@ class RobotsRequests:
         self.offline = all(crawler.settings.getbool(f"HTTPCACHE_{name}") for name in ("ENABLED", "IGNORE_MISSING"))
         """The user wants only what HttpCacheMiddleware has."""
 
-    def make(
-        self, url: str, trigger: Request, download: RobotsTxtDownload, *, past_cache: bool, validators: Caching | None
-    ) -> Request:
-        """`trigger`: the request that needs the robots.txt. `past_cache`: HttpCacheMiddleware must neither replay nor
-        store the answer. `validators`: from the stored answer, to ask whether that is still valid (RFC 9111 4.3.1);
-        `past_cache` is set then, because that middleware would store a 304 as the page."""
+    def make(self, question: Question, download: RobotsTxtDownload) -> Request:
+        url, trigger, validators = question.url, question.trigger, question.validators
         meta: dict[str, Any] = {
             **_UNTOUCHED,
             **meta_for_services(self._crawl, self._settings, trigger),
             ROBOTS_TXT_REQUEST: download,
             "download_timeout": self._settings.fetch_timeout,
         }
-        if past_cache and not self.offline:
+        if question.past_cache and not self.offline:
             meta["dont_cache"] = True
         if has_own_proxy(trigger):
             meta["proxy"] = trigger.meta["proxy"]
@@ -85,16 +101,15 @@ class RobotsRequests:
             if name in trigger.headers:
                 request.headers[name] = trigger.headers[name]
         if validators is not None and not self.offline:
-            _make_conditional(request, validators)
+            conditions = {"If-None-Match": validators.etag, "If-Modified-Since": validators.last_modified}
+            for field, value in conditions.items():
+                if value is not None:
+                    request.headers[field] = value.encode("latin-1")
+        if len(question.jar):
+            question.jar.add_cookie_header(request)
         return request
 
 
 def has_own_proxy(trigger: Request) -> bool:
     """Whether the request names a proxy of its own, which its robots.txt is fetched through."""
-    return "proxy" in trigger.meta and "_scheme_proxy" not in trigger.meta
-
-
-def _make_conditional(request: Request, validators: Caching) -> None:
-    for name, validator in (("If-None-Match", validators.etag), ("If-Modified-Since", validators.last_modified)):
-        if validator is not None:
-            request.headers[name] = validator.encode("latin-1")
+    return "proxy" in trigger.meta

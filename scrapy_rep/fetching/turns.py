@@ -15,6 +15,7 @@ SLOW_FACTOR = 4.0  # times as long as answers usually take
 SMOOTHING = 1 / 8  # of the usual time by each answer; RFC 6298 2.3
 LOOK_EVERY = 0.02  # seconds
 REPEATED_SHARE = 1 / 8  # of the turns, which first fetches leave to repeated fetches
+ROOM = 2  # times REP_FETCH_CONCURRENCY: first fetches under way, while more may begin soon
 MAX_SLOW = 1_000  # a bound on sockets
 SELECT_MAX = 512 if sys.platform == "win32" else 1024  # FD_SETSIZE in CPython, and in C libraries elsewhere
 SHARE_OF_FILES = 0.5  # that all fetches together may have open; the pages' downloads need the rest
@@ -23,12 +24,21 @@ SHARE_OF_FILES = 0.5  # that all fetches together may have open; the pages' down
 class Turn:
     """The right to fetch."""
 
-    __slots__ = ("became_slow", "began", "is_repeated")
+    __slots__ = ("began", "line")
 
-    def __init__(self, is_repeated: bool, became_slow: Callable[[], None]) -> None:
+    def __init__(self, line: Line) -> None:
         self.began = monotonic()
-        self.is_repeated = is_repeated
-        self.became_slow = became_slow
+        self.line = line
+
+
+class Line:
+    """Fetches of one kind, first or repeated: how many have a turn, not counting slow ones, and who waits for one."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        """Of the turns that this kind may have."""
+        self.taken = 0
+        self.waiting: list[Deferred[None]] = []
 
 
 class FetchTurns:
@@ -39,63 +49,67 @@ class FetchTurns:
     has waited longer may be behind hosts that never answer.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, on_room: Callable[[], None]) -> None:
+        """`on_room` is called when there may be room for one more fetch."""
         self._limit = limit
-        self._limit_of_first = limit - int(REPEATED_SHARE * limit)
+        self.on_room = on_room
+        self.coming = 0
+        """First fetches that are about to wait for a turn, unless a store knows their origin."""
+        self._first, self._repeated = Line(limit - int(REPEATED_SHARE * limit)), Line(limit)
         self._max_slow = min(MAX_SLOW, max(int(SHARE_OF_FILES * max_open_files()) - limit, 0))
         self._slow = 0
-        self._repeated = 0  # turns taken, but those of slow fetches
-        self._first = 0
-        self._waiting_repeated: list[Deferred[None]] = []
-        self._waiting_first: list[Deferred[None]] = []
         self._usual = 0.125  # seconds that an answer takes, before there are any
         self._turns: dict[Turn, None] = {}  # of fetches that are not slow, in the order in which they began
         self._timer: CallLaterResult | None = None
 
-    async def wait_for_turn(self, *, is_repeated: bool, became_slow: Callable[[], None]) -> Turn:
-        """Take a turn, once there is one; `end` gives it back. `became_slow` is called if it lasts too long."""
-        if not self._take(is_repeated):
+    def has_room(self) -> bool:
+        """Whether one more fetch would begin soon. Fetches that are slow, repeated or pausing take no room."""
+        return self.coming + self._first.taken + len(self._first.waiting) < ROOM * self._limit
+
+    async def wait_for_turn(self, *, is_repeated: bool) -> Turn:
+        """Take a turn, once there is one; `end` gives it back."""
+        line = self._repeated if is_repeated else self._first
+        if not self._take(line):
             waiter: Deferred[None] = Deferred()
-            (self._waiting_repeated if is_repeated else self._waiting_first).append(waiter)
+            line.waiting.append(waiter)
             await maybe_deferred_to_future(waiter)
-        turn = Turn(is_repeated, became_slow)
+        turn = Turn(line)
         self._turns[turn] = None
         if self._timer is None:
             # One timer for all fetches: a crawl would notice the cost of a timer for each.
             self._timer = call_later(LOOK_EVERY, self._look)
         return turn
 
-    def end(self, turn: Turn) -> None:
+    def end(self, turn: Turn, *, is_answered: bool) -> None:
         """The fetch has ended."""
+        if is_answered:
+            # A server that takes minutes counts no more than one that is just slow.
+            took = min(monotonic() - turn.began, SLOW_AFTER_MAX / SLOW_FACTOR)
+            self._usual += SMOOTHING * (took - self._usual)
         if turn in self._turns:
-            self._usual += SMOOTHING * (monotonic() - turn.began - self._usual)
             self._give_up(turn)
         else:
             self._slow -= 1
 
-    def _take(self, is_repeated: bool) -> bool:
+    def _take(self, line: Line) -> bool:
         """Whether there is a turn, which is taken now."""
-        if self._first + self._repeated >= self._limit or (not is_repeated and self._first >= self._limit_of_first):
+        others = self._repeated if line is self._first else self._first
+        if line.taken >= line.limit or line.taken + others.taken >= self._limit:
             return False
-        if is_repeated:
-            self._repeated += 1
-        else:
-            self._first += 1
+        line.taken += 1
         return True
 
     def _give_up(self, turn: Turn) -> None:
         """Its fetch no longer counts; another may begin."""
         del self._turns[turn]
-        if turn.is_repeated:
-            self._repeated -= 1
-        else:
-            self._first -= 1
-        for waiting, is_repeated in ((self._waiting_first, False), (self._waiting_repeated, True)):
-            while waiting and waiting[-1].called:  # it was cancelled
-                waiting.pop()
-            if waiting and self._take(is_repeated):
-                waiting.pop().callback(None)
-                return
+        turn.line.taken -= 1
+        for line in (self._first, self._repeated):
+            while line.waiting and line.waiting[-1].called:  # it was cancelled
+                line.waiting.pop()
+            if line.waiting and self._take(line):
+                line.waiting.pop().callback(None)
+                break
+        self.on_room()
 
     def _look(self) -> None:
         """Let another fetch begin for each one that has become slow."""
@@ -104,7 +118,6 @@ class FetchTurns:
             if turn.began > began_before or self._slow >= self._max_slow:
                 break
             self._slow += 1
-            turn.became_slow()
             self._give_up(turn)
         self._timer = call_later(LOOK_EVERY, self._look) if self._turns else None
 

@@ -23,8 +23,10 @@ from twisted.web._newclient import HTTP11ClientProtocol
 from web import Web, answer, redirect
 
 from scrapy_rep.fetching.fetcher import Fetcher
+from scrapy_rep.fetching.robots_request import Question
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
 
@@ -55,14 +57,14 @@ class Faulty:
         return None
 
 
-class UnderWay:
+class UnderWay(UncountedDownloads):
     """How often each request was entered and left."""
 
-    def __init__(self) -> None:
+    def __init__(self) -> None:  # it needs no crawler
         self.steps: list[str] = []
 
     @contextmanager
-    def __call__(self, request: Request) -> Iterator[None]:
+    def fetch(self, request: Request) -> Iterator[None]:
         self.steps.append("entered")
         try:
             yield
@@ -77,14 +79,8 @@ async def fetched(url: str, *, cancel_after: float | None = None, **settings: An
 
     class Fetches(CrawlSpider):
         async def start(self) -> AsyncIterator[Any]:
-            fetcher = Fetcher(
-                self.crawler,
-                RepSettings.read(self.crawler.settings),
-                under_way=under_way,
-                is_on_wire=lambda _request: True,
-                now=lambda: 0.0,
-            )
-            fetching = deferred_from_coro(fetcher.fetch(url, Request(url), CookieJar()))
+            fetcher = Fetcher(self.crawler, RepSettings.read(self.crawler.settings), under_way, lambda: 0.0)
+            fetching = deferred_from_coro(fetcher.fetch(Question(url, Request(url), CookieJar())))
             if cancel_after is not None:
                 await sleep(cancel_after)
                 fetching.cancel()

@@ -20,11 +20,11 @@ async def test_slow_fetches_leave_files_to_the_pages(monkeypatch: pytest.MonkeyP
     monkeypatch.delitem(sys.modules, "twisted.internet.selectreactor", raising=False)
     monkeypatch.setattr(turns, "SLOW_AFTER_MAX", 0.01)
     monkeypatch.setattr(turns, "LOOK_EVERY", 0.01)
-    fetch_turns, under_way = turns.FetchTurns(64), 0
+    fetch_turns, under_way = turns.FetchTurns(64, lambda: None), 0
 
     async def fetch() -> None:
         nonlocal under_way
-        await fetch_turns.wait_for_turn(is_repeated=True, became_slow=lambda: None)
+        await fetch_turns.wait_for_turn(is_repeated=True)
         under_way += 1
 
     fetches = [deferred_from_coro(fetch()) for _ in range(300)]

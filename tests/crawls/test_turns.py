@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from crawling import Crawl, CrawlSpider, crawl, is_fetching
 from pytest_twisted import ensureDeferred
-from scrapy.utils.defer import deferred_f_from_coro_f, deferred_from_coro
+from scrapy.utils.defer import deferred_f_from_coro_f, deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import DeferredList
 from web import RULES, Web, answer
 
 from scrapy_rep import RepMiddleware
@@ -75,11 +76,11 @@ async def test_fetches_that_are_requested_once_more_take_no_room(web: Web) -> No
 @pytest.mark.parametrize("limit", [8, 64])
 @deferred_f_from_coro_f
 async def test_a_known_origin_is_fetched_again_however_many_new_ones_hang(limit: int) -> None:
-    turns = FetchTurns(limit)
+    turns = FetchTurns(limit, lambda: None)
     taken: list[bool] = []
 
     async def hang(*, is_repeated: bool) -> None:
-        await turns.wait_for_turn(is_repeated=is_repeated, became_slow=lambda: None)
+        await turns.wait_for_turn(is_repeated=is_repeated)
         taken.append(is_repeated)
 
     new = [deferred_from_coro(hang(is_repeated=False)) for _ in range(400)]
@@ -88,3 +89,22 @@ async def test_a_known_origin_is_fetched_again_however_many_new_ones_hang(limit:
     assert taken == [False] * (limit * 7 // 8) + [True]
     for each in new:
         each.addErrback(lambda _failure: None).cancel()
+
+
+@pytest.mark.parametrize("seconds", [0.6, 0.9])
+@deferred_f_from_coro_f
+async def test_the_limit_holds_where_every_answer_takes_long(seconds: float) -> None:
+    turns, under_way, most = FetchTurns(8, lambda: None), 0, []
+
+    async def fetch() -> None:
+        nonlocal under_way
+        turn = await turns.wait_for_turn(is_repeated=True)
+        under_way += 1
+        most.append(under_way)
+        await sleep(seconds)
+        under_way -= 1
+        turns.end(turn, is_answered=True)
+
+    fetches = [deferred_from_coro(fetch()) for _ in range(48)]
+    await maybe_deferred_to_future(DeferredList(fetches))
+    assert max(most[24:]) == 8, "once it is known how long answers take"

@@ -10,6 +10,7 @@ from in_loop import in_loop
 from scrapy.settings import Settings
 
 from scrapy_rep.cache.shared_store import SharedStore
+from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
@@ -40,7 +41,7 @@ async def test_a_fetch_that_is_cancelled_while_it_asks_for_the_lease_gives_it_ba
     storage = TakesLong()
     counted: list[str] = []
     breaker = CircuitBreaker(storage, counted.append, time.monotonic, LoggerAdapter(getLogger("scrapy_rep"), {}))
-    store = SharedStore(breaker, RepSettings.read(Settings()))
+    store = SharedStore(breaker, RepSettings.read(Settings()), FetchTurns(64, lambda: None))
     origin = Origin.of("https://a.example")
     assert origin is not None
     asking = asyncio.ensure_future(
