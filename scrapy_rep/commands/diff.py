@@ -18,7 +18,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.preferences import Statement
 from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict
-from scrapy_rep.protocol.robotstxt.usage import read_statements
+from scrapy_rep.protocol.robotstxt.usage import read_statements, statements_for
 from scrapy_rep.text import printable
 
 Line = Rule | Statement
@@ -52,7 +52,9 @@ class Side:
             return {}
         groups = (group for group in self.robots.groups if token.lower() in group.product_tokens)
         rules = (rule for group in groups for rule in group.rules)
-        return dict.fromkeys((*rules, *read_statements(self.robots.octets, token)), token)
+        octets = self.robots.octets
+        statements = (line.statement for line in statements_for(token, read_statements(octets), octets))
+        return dict.fromkeys((*rules, *statements), token)
 
 
 def is_stored(name: str) -> bool:

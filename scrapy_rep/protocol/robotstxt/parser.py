@@ -16,7 +16,7 @@ from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, rea
 from scrapy_rep.protocol.robotstxt.longest_match import EffectiveRules
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt, spellings
 from scrapy_rep.protocol.robotstxt.preferences import Usage
-from scrapy_rep.protocol.robotstxt.product_tokens import in_order_of_preference, is_product_token
+from scrapy_rep.protocol.robotstxt.product_tokens import is_product_token
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.protocol.robotstxt.segments import Segments
 from scrapy_rep.protocol.robotstxt.syntax import (
@@ -28,21 +28,20 @@ from scrapy_rep.protocol.robotstxt.syntax import (
     searchable,
     without_comments,
 )
-from scrapy_rep.protocol.robotstxt.usage import EffectiveStatements, read_statements
+from scrapy_rep.protocol.robotstxt.usage import StatementLine, read_statements, statements_for, usage_of
 
 PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"
 
 # What is kept for crawlers that have asked: a crawl has one product token, or a few that its requests name.
 MAX_READY = 64  # crawlers
 MAX_READY_COPIES = 4  # octets of the lines that they obey, in multiples of the file's: 1 if no two obey the same line
-MAX_READY_STATEMENTS = 2_000  # besides the statements for the crawler that asked last
 
 # Bytes of memory besides the octets and the rules (measured: tests/protocol/test_costs.py).
 _FIXED_MEMORY = 420
 _MEMORY_OF_CRAWLER = 150
 _MEMORY_OF_STATEMENT = 500
 
-NOT_READ = -1.0  # seconds; no delay is negative
+_NOT_READ = -1.0  # seconds; no delay is negative
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +62,9 @@ class _Crawler:
     token: str | None
     """The token that is obeyed, as given or `*`; None if no group applies."""
     rules: EffectiveRules
-    delay: float | None = NOT_READ
-    statements: EffectiveStatements | None = None
-    """None if they were not read yet."""
+    delay: float | None = _NOT_READ
+    statements: Sequence[StatementLine] | None = None
+    """None if nobody has asked for them."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -92,6 +91,7 @@ class RobotsTxt:
     truncated: bool = False
     """The body went on beyond the limit."""
     _ready: dict[str | tuple[str, ...], _Crawler] = field(init=False, compare=False, default_factory=dict)
+    _statements: list[StatementLine] = field(init=False, compare=False, default_factory=list)
 
     @classmethod
     def parse(cls, body: bytes, limit: int = PARSING_LIMIT) -> RobotsTxt:
@@ -129,7 +129,7 @@ class RobotsTxt:
         Raises ValueError.
         """
         crawler = self._crawler(product_token)
-        if crawler.delay == NOT_READ:
+        if crawler.delay == _NOT_READ:
             crawler.delay = crawl_delay_of(crawler.token, Segments(self.octets))
         return crawler.delay
 
@@ -138,12 +138,13 @@ class RobotsTxt:
         Content-Signal lines. Empty if the page may not be fetched, or nothing is said. Raises ValueError."""
         crawler = self._crawler(product_token)
         if crawler.statements is None:
-            crawler.statements = EffectiveStatements(read_statements(self.octets, crawler.token))
-            self._bound_statements(crawler)
+            if not self._statements:
+                self._statements.extend(read_statements(self.octets))
+            crawler.statements = statements_for(crawler.token, self._statements, self.octets)
         if not crawler.statements:  # as of most files
             spellings(url)  # raises ValueError
             return Usage()
-        return crawler.statements.usage(url) if self.allows(url, product_token) else Usage()
+        return usage_of(url, crawler.statements) if self.allows(url, product_token) else Usage()
 
     @property
     def has_groups(self) -> bool:
@@ -189,8 +190,8 @@ class RobotsTxt:
     def memory(self) -> int:
         """Bytes of memory that it takes, estimated; grows as more crawlers ask, within MAX_READY_COPIES."""
         rules = {crawler.rules for crawler in self._ready.values()}
-        statements = sum(len(crawler.statements or ()) for crawler in self._ready.values())
-        rest = _FIXED_MEMORY + _MEMORY_OF_CRAWLER * len(self._ready) + _MEMORY_OF_STATEMENT * statements
+        crawlers = sum(_MEMORY_OF_CRAWLER + 8 * len(crawler.statements or ()) for crawler in self._ready.values())
+        rest = _FIXED_MEMORY + crawlers + _MEMORY_OF_STATEMENT * len(self._statements)
         return len(self.octets) + sum(one.memory for one in rules) + rest
 
     def __repr__(self) -> str:
@@ -205,14 +206,8 @@ class RobotsTxt:
         key = product_token if isinstance(product_token, str) else tuple(product_token)
         return self._ready.get(key) or self._prepare(key)
 
-    def _bound_statements(self, latest: _Crawler) -> None:
-        others = [crawler for crawler in self._ready.values() if crawler.statements and crawler is not latest]
-        if sum(len(crawler.statements or ()) for crawler in others) > MAX_READY_STATEMENTS:
-            for crawler in others:
-                crawler.statements = None
-
     def _prepare(self, key: str | tuple[str, ...]) -> _Crawler:
-        tokens = in_order_of_preference(key)
+        tokens = (key,) if isinstance(key, str) else key
         for token in tokens:
             if not is_product_token(token):
                 raise ValueError(

@@ -19,28 +19,19 @@ _MAY_STAND_IN_URL = f"%{_PLAIN}".encode()
 _MAY_STAND_IN_LINES = f"%{_UNRESERVED}{_RESERVED}\n".encode()
 _NORMAL_IN_LINES = "".join(sorted({*_UNRESERVED, *_RESERVED, "\n"} - set("#$"))).encode()
 
-FEW_OCTETS = 8  # up to so many different octets are encoded faster in a pass for each
-
-_DIGITS = "0123456789ABCDEF"
+_DIGITS = "0123456789ABCDEFabcdef"
 # What each escape becomes: the same in capitals, or the unreserved character that it stands for.
 _ESCAPES = {
     f"%{high}{low}": octet if (octet := chr(int(high + low, 16))) in _UNRESERVED else f"%{high}{low}".upper()
-    for high in f"{_DIGITS}abcdef"
-    for low in f"{_DIGITS}abcdef"
+    for high in _DIGITS
+    for low in _DIGITS
 }
-
-
-def _settled() -> str:
-    """Matches the two digits of an escape that stays as it is."""
-    lows_of = {high: "".join(low for low in _DIGITS if _ESCAPES[f"%{high}{low}"][0] == "%") for high in _DIGITS}
-    rows = {lows: "".join(high for high in _DIGITS if lows_of[high] == lows) for lows in lows_of.values()}
-    return "|".join(f"[{highs}][{lows}]" for lows, highs in rows.items())
-
-
-_TO_NORMALISE = re.compile(rf"[^{re.escape(_PLAIN)}](?:(?<!%)|(?!{_settled()}))")
-_STARS = re.compile(r"\*\*+")
+# The digits of escapes that stay as they are: in capitals, of octets that are not unreserved.
+_SETTLED = "[0189A-F][0-9A-F]|2[0-9A-CF]|3[A-F]|[46]0|5[B-E]|7[B-DF]"
 _NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
-_TO_SETTLE = re.compile(f"%(?!{_settled()})..")
+_TO_SETTLE = re.compile(f"%(?!{_SETTLED})..")
+_TO_NORMALISE = re.compile(rf"[^{re.escape(_PLAIN)}](?:(?<!%)|(?!{_SETTLED}))")
+_STARS = re.compile(r"\*\*+")
 _QUERY = re.compile(r"(\?.*)")
 # RFC 9309 Figure 4, row 2: these four mean the same in a query, raw or encoded.
 _QUERY_ESCAPES = {"%3A": ":", "%2F": "/", "%3F": "?", "%40": "@"}
@@ -50,21 +41,12 @@ _TARGET = re.compile(rf"({_BEFORE_PATH})?([^#]*)")
 _PLAIN_TARGET = re.compile(rf"{_BEFORE_PATH}(/[{re.escape(_PLAIN)}]*)")
 
 
-def _with_settled_escapes(text: str) -> str:
-    """Each escape as `_ESCAPES` has it, and each `%` that begins none encoded."""
-    return _TO_SETTLE.sub(lambda escape: _ESCAPES[escape[0]], _NO_ESCAPE.sub("%25", text))
-
-
 def _normalised(text: str, may_stand: bytes) -> str:
     """The text, a character for each octet: hex digits in upper case, escapes of unreserved characters decoded, all
     octets encoded but those that `may_stand` (2.2.2)."""
     if "%" in text:
-        text = _with_settled_escapes(text)
-    odd = set(text.encode("latin-1").translate(None, may_stand))
-    if len(odd) > FEW_OCTETS:
-        encoded = [f"%{octet:02X}" if octet in odd else chr(octet) for octet in range(0x100)]
-        return "".join(map(encoded.__getitem__, text.encode("latin-1")))
-    for octet in odd:
+        text = _TO_SETTLE.sub(lambda escape: _ESCAPES[escape[0]], _NO_ESCAPE.sub("%25", text))
+    for octet in set(text.encode("latin-1").translate(None, may_stand)):
         text = text.replace(chr(octet), f"%{octet:02X}")
     return text
 

@@ -101,11 +101,15 @@ class Usage(Mapping[str, bool]):
         return stated[0] if allowed is not None and stated else None
 
     def with_header(self, directive: str, values: Sequence[bytes]) -> Usage:
-        """With what the headers of this name of the page's response say: the stricter counts."""
-        header = statement_of_header(directive, values)
-        if header is None:
+        """With what the headers of this name of the page's response say, which are one list (RFC 9110 5.3): the
+        stricter counts. A list that can't be read says nothing."""
+        # An empty header adds no element to the list, and RFC 9651 has no empty elements.
+        value = b", ".join(filter(None, map(bytes.strip, values)))
+        preferences = preferences_of(directive, value) if len(value) <= MAX_READ else None
+        if not preferences:
             return self
-        return Usage(stricter((self.preferences, header.preferences)), (*self.statements, header))
+        header = Statement(None, directive, b"", shortened(text_of(value)), preferences)
+        return Usage(stricter((self.preferences, preferences)), (*self.statements, header))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,17 +143,6 @@ def preferences_of(directive: str, value: bytes) -> dict[str, bool] | None:
         return None
     spelled = {category.name: category.spellings.get(directive, "") for category in VOCABULARY}
     return {name: stated[spelling] for name, spelling in spelled.items() if spelling in stated}
-
-
-def statement_of_header(directive: str, values: Sequence[bytes]) -> Statement | None:
-    """The statement in the values of a response's headers of this name, which are one list (RFC 9110 5.3).
-
-    None if it has no preference, or can't be read.
-    """
-    # An empty header adds no element to the list, and RFC 9651 has no empty elements.
-    value = b", ".join(filter(None, map(bytes.strip, values)))
-    preferences = preferences_of(directive, value) if len(value) <= MAX_READ else None
-    return Statement(None, directive, b"", shortened(text_of(value)), preferences) if preferences else None
 
 
 def _dictionary(value: bytes) -> dict[str, bool] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 EVERYONE = "*"
 
@@ -30,11 +29,6 @@ BROWSERS = frozenset(
 def is_product_token(text: str) -> bool:
     """Whether this is one product token, or `*`, and nothing else."""
     return text == EVERYONE or _PRODUCT_TOKEN.fullmatch(text) is not None
-
-
-def in_order_of_preference(tokens: str | Sequence[str]) -> tuple[str, ...]:
-    """One token, or several: the first that any group names is obeyed (Google's specification)."""
-    return (tokens,) if isinstance(tokens, str) else tuple(tokens)
 
 
 def product_token(user_agent: str) -> str | None:

@@ -24,9 +24,6 @@ from scrapy_rep.protocol.robotstxt.syntax import RECORDS, RULE_LINE, Directive, 
 
 _USER_AGENT = RECORDS[Directive.USER_AGENT]
 
-# Each blank line costs as much as a record, so that many in a row are worth a pass of their own. Few files have them.
-_MANY_LINE_ENDS = "\n" * 32
-_BLANK_LINES = re.compile(_MANY_LINE_ENDS + "\n*")
 # Stands between segments, so that the rest of a user-agent line is a comment.
 _COMMENT_LINE = "\n#"
 
@@ -37,10 +34,7 @@ class Segments:
     __slots__ = ("texts", "tokens")
 
     def __init__(self, octets: bytes) -> None:
-        text = searchable(octets)
-        if _MANY_LINE_ENDS in text:
-            text = _BLANK_LINES.sub("\n", text)
-        parts = _USER_AGENT.split(text)
+        parts = _USER_AGENT.split(searchable(octets))
         self.tokens = [token.lower() for token in parts[1::2]]
         """Of each segment's user-agent line, in lower case; empty if it names nobody."""
         self.texts = parts[2::2]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import NamedTuple
 
 from scrapy_rep.protocol.foreign_text import shortened, text_of
 from scrapy_rep.protocol.robotstxt.comparison_cost import TooCostlyError
@@ -14,6 +16,7 @@ from scrapy_rep.protocol.robotstxt.preferences import (
     CONTENT_SIGNAL,
     CONTENT_USAGE,
     MAX_READ,
+    USAGE_DIRECTIVES,
     Statement,
     Usage,
     preferences_of,
@@ -23,22 +26,66 @@ from scrapy_rep.protocol.robotstxt.segments import Segments, starts_of_segments
 from scrapy_rep.protocol.robotstxt.syntax import RULE_OR_USAGE_LINE, USAGE_RECORD, WHITE_SPACE, searchable
 
 
-def read_statements(octets: bytes, product_token: str | None) -> Iterator[Statement]:
-    """The statements for that product token, in their order; none for None.
+class StatementLine(NamedTuple):
+    """A statement, where it stands, and what URLs are compared with."""
+
+    statement: Statement
+    segment: int
+    pattern: str
+    """Its path, normalised; empty if it is about all paths."""
+
+
+def read_statements(octets: bytes) -> list[StatementLine]:
+    """The statements for anybody, in their order."""
+    text = searchable(octets)
+    if not USAGE_RECORD.search(text):  # as in most files
+        return []
+    starts = starts_of_segments(text)
+    lines = []
+    for line, record in lines_of_statements(text):
+        directive = CONTENT_USAGE if record[1] else CONTENT_SIGNAL
+        value = record[3].partition("#")[0].rstrip(WHITE_SPACE).encode("latin-1")
+        path, stated = path_and_rest(value)
+        statement = Statement(
+            line, directive, path, shortened(text_of(stated)), preferences_of(directive, stated) or {}
+        )
+        segment = bisect(starts, record.start()) - 1
+        lines.append(StatementLine(statement, segment, patterns(path.decode("latin-1"))))
+    return lines
+
+
+def statements_for(product_token: str | None, lines: Sequence[StatementLine], octets: bytes) -> list[StatementLine]:
+    """Those of the file's statements that are for that product token; none for None.
 
     A statement is for the user-agent lines above it, up to the statement or rule before them.
     """
-    text = searchable(octets)
-    if not USAGE_RECORD.search(text):  # as in most files
-        return
-    starts = starts_of_segments(text)
-    own = set(Segments(octets).of(product_token, RULE_OR_USAGE_LINE))
-    for line, record in lines_of_statements(text):
-        if bisect(starts, record.start()) - 1 in own:
-            directive = CONTENT_USAGE if record[1] else CONTENT_SIGNAL
-            value = record[3].partition("#")[0].rstrip(WHITE_SPACE).encode("latin-1")
-            path, stated = path_and_rest(value)
-            yield Statement(line, directive, path, shortened(text_of(stated)), preferences_of(directive, stated) or {})
+    own = set(Segments(octets).of(product_token, RULE_OR_USAGE_LINE)) if lines else ()
+    return [line for line in lines if line.segment in own]
+
+
+def usage_of(url: str, lines: Sequence[StatementLine]) -> Usage:
+    """The preferences for a URL that may be fetched, by the statements for a crawler. May raise ValueError as
+    `spellings` does."""
+    compared = spellings(url)
+    deciding = [
+        statement
+        for directive in USAGE_DIRECTIVES
+        for statement in _most_specific([line for line in lines if line.statement.directive == directive], compared)
+    ]
+    return Usage(
+        stricter(statement.preferences for statement in deciding),
+        tuple(sorted(deciding, key=attrgetter("line"))),
+    )
+
+
+def _most_specific(lines: Sequence[StatementLine], compared: Sequence[str]) -> list[Statement]:
+    """The statements with the longest path that matches; all statements, if it takes too long to find out."""
+    try:
+        places = matching_places([line.pattern for line in lines], compared)
+    except TooCostlyError:
+        return [line.statement for line in lines]
+    longest = max((len(lines[place].pattern) for place in places), default=0)
+    return [lines[place].statement for place in dict.fromkeys(places) if len(lines[place].pattern) == longest]
 
 
 def lines_of_statements(text: str) -> Iterator[tuple[int, re.Match[str]]]:
@@ -60,45 +107,3 @@ def path_and_rest(value: bytes) -> tuple[bytes, bytes]:
         return b"", value
     path = value.replace(b"\t", b" ").partition(b" ")[0]
     return path, value[len(path) :].strip(b" \t")
-
-
-class EffectiveStatements:
-    """The statements that a crawler obeys, ready to match."""
-
-    def __init__(self, statements: Iterable[Statement]) -> None:
-        self._statements = statements = tuple(statements)
-        # The longest path decides among the statements of each directive.
-        self._by_directive = [
-            _Paths([statement for statement in statements if statement.directive == directive])
-            for directive in dict.fromkeys(statement.directive for statement in statements)
-        ]
-
-    def __len__(self) -> int:
-        return len(self._statements)
-
-    def usage(self, url: str) -> Usage:
-        """The preferences for a URL that may be fetched. May raise ValueError as `spellings` does."""
-        compared = spellings(url)
-        deciding = [statement for paths in self._by_directive for statement in paths.most_specific(compared)]
-        return Usage(
-            stricter(statement.preferences for statement in deciding),
-            tuple(sorted(deciding, key=lambda statement: statement.line or 0)),
-        )
-
-
-class _Paths:
-    """The paths of one directive's statements."""
-
-    def __init__(self, statements: Sequence[Statement]) -> None:
-        self._statements = statements
-        values = "\n".join(statement.octets.decode("latin-1") for statement in statements)
-        self._patterns = patterns(values).split("\n")
-
-    def most_specific(self, compared: Sequence[str]) -> Sequence[Statement]:
-        """The statements with the longest path that matches; all statements, if it takes too long to find out."""
-        try:
-            places = matching_places(self._patterns, compared)
-        except TooCostlyError:
-            return self._statements
-        longest = max((len(self._patterns[place]) for place in places), default=0)
-        return [self._statements[place] for place in dict.fromkeys(places) if len(self._patterns[place]) == longest]
