@@ -7,7 +7,7 @@ needs no preparation. The second question makes an index of the patterns, which 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import accumulate, repeat
 
 from scrapy_rep.protocol.robotstxt.comparison_cost import affordable
@@ -93,10 +93,10 @@ class EffectiveRules:
         if self._index is None:
             if self._first is None:
                 found = matching_places(self._patterns, compared)
-                self._first = compared, min(found, key=self._precedence()) if found else None
+                self._first = compared, self._by_precedence(found)[0] if found else None
             if self._first[0] == compared:  # asked again, for the rule behind a refusal
                 return self._first[1]
-            self._order = array("I", sorted(range(len(self._patterns)), key=self._precedence()))
+            self._order = array("I", self._by_precedence(range(len(self._patterns))))
             self._index = MatchIndex([self._patterns[place] for place in self._order])
             self._first = None
         if len(compared) == 1:
@@ -105,11 +105,14 @@ class EffectiveRules:
             at = min([at for each in compared if (at := self._index.first_match(each)) is not None], default=None)
         return self._order[at] if at is not None else None
 
-    def _precedence(self) -> Callable[[int], tuple[int, bool, int]]:
-        """Of the rules that match, that with the least decides: the pattern with the most octets, `*` and `$` counted;
-        of equally long ones the first rule that allows, else the first (2.2.2)."""
-        patterns, allow = self._patterns, self._which_allow()
-        return lambda place: (-len(patterns[place]), not allow[place], place)
+    def _by_precedence(self, found: Iterable[int]) -> list[int]:
+        """These rules, the one that decides first: the pattern with the most octets, `*` and `$` counted; of equally
+        long ones the first rule that allows, else the first (2.2.2)."""
+        patterns = self._patterns
+        ordered = sorted(found)
+        ordered.sort(key=self._which_allow().__getitem__, reverse=True)
+        ordered.sort(key=lambda place: len(patterns[place]), reverse=True)
+        return ordered
 
     def _which_allow(self) -> bytes:
         """For each rule whether it is an allow line, 1 or 0. Worked out once a rule matches, which is seldom."""
