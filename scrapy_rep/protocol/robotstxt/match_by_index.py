@@ -39,7 +39,7 @@ class MatchIndex:
                 prefixes.setdefault(prefix, at)
         self._prefixes = _Prefixes(prefixes)
         self._others = _Others(others) if others else None
-        self.memory = 60 * len(prefixes) + 230 * len(others)
+        self.memory = 45 * len(prefixes) + 230 * len(others)
         """Bytes that it takes beside the patterns, about (measured: tests/protocol/test_costs.py)."""
 
     def first_match(self, spelling: str) -> int | None:
