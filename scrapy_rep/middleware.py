@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 from scrapy.http import Response
-from scrapy.utils.asyncio import call_later
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from twisted.internet.defer import CancelledError
+from scrapy.utils.defer import maybe_deferred_to_future
 
 from scrapy_rep.cache.resolver import resolver_of
 from scrapy_rep.clock import Clock
@@ -30,6 +27,7 @@ from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, call_when_closing
 from scrapy_rep.settings import RepSettings, warn_of_unknown_names
 from scrapy_rep.signals import request_waited
+from scrapy_rep.time_limit import within
 from scrapy_rep.waiting.door import SchedulerDoor
 from scrapy_rep.waiting.waiting_log import Wait, WaitingLog
 
@@ -178,7 +176,11 @@ class RepMiddleware:
         IgnoreRequest if the crawl closes first.
         """
         request = Request(request) if isinstance(request, str) else request
-        return self.gate.judge(request, await _within(timeout, self.gate.wait_for_policy(request)))
+        waiting = self.gate.wait_for_policy(request)
+        if timeout is not None:
+            late = TimeoutError(f"robots.txt has not answered within {timeout:g} seconds")
+            waiting = within(timeout, waiting, late)
+        return self.gate.judge(request, await waiting)
 
     # Beginning and end.
 
@@ -195,26 +197,3 @@ class RepMiddleware:
             # As one stat at the end, because a stat for each request costs as much as all the rest.
             self._crawler.stats.inc_value("rep/cache/hit", hits)
         await self._resolver.close()
-
-
-async def _within(seconds: float | None, call: Coroutine[Any, Any, T]) -> T:
-    """The call's result. After so many seconds the call is cancelled, and TimeoutError raised; None sets no limit."""
-    if seconds is None:
-        return await call
-    under_way = deferred_from_coro(call)
-    is_late = False
-
-    def give_up() -> None:
-        nonlocal is_late
-        is_late = True
-        under_way.cancel()
-
-    timer = call_later(seconds, give_up)
-    try:
-        return await maybe_deferred_to_future(under_way)
-    except (asyncio.CancelledError, CancelledError):
-        if is_late:
-            raise TimeoutError(f"robots.txt has not answered within {seconds:g} seconds") from None
-        raise
-    finally:
-        timer.cancel()

@@ -30,7 +30,7 @@ LAYERS = (
     ("cache", "refusals"),
     ("fetching", "storage", "waiting"),
     ("exceptions", "exemptions", "origin_info", "robotparser"),
-    ("clock", "settings", "signals", "stats", "text", "user_agent"),
+    ("clock", "settings", "signals", "stats", "text", "time_limit", "user_agent"),
     ("scrapy_internals",),
     ("log", "protocol"),
 )

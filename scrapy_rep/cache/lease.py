@@ -37,7 +37,7 @@ class Lease:
         return self.is_acquired
 
     async def acquire_unless_stored(self) -> bytes | None:
-        """What is stored of the origin; if that is nothing, this crawler has the lease now, or another one has it."""
+        """What is stored of the origin. If that is nothing, this crawler has the lease now, or another crawler has."""
         self.is_acquired = True
         octets, is_acquired = await self._store.get_or_lease(self._origin, self._token, LEASE_SECONDS)
         self._asked(is_acquired)
@@ -48,22 +48,18 @@ class Lease:
         if is_acquired:
             self._next = call_later(RENEW_EVERY, self._renew)
 
-    def let_go(self) -> None:
-        """Renew it no longer: unless it is given back, it ends by itself."""
+    async def end(self) -> str | None:
+        """Renew it no longer; the token to release it with, unless it was never acquired."""
         if self._next is not None:
             self._next.cancel()
             self._next = None
-
-    async def given_up(self) -> str | None:
-        """The token to release it with, unless it was never acquired."""
-        self.let_go()
         if self._renewing is not None:  # else it would take the lease again
             await maybe_deferred_to_future(self._renewing)
         return self._token if self.is_acquired else None
 
     async def release(self) -> None:
         """Let another crawler have it."""
-        token = await self.given_up()
+        token = await self.end()
         if token is not None:
             await self._store.release_lease(self._origin, token)
 

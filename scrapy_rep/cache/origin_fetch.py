@@ -117,7 +117,7 @@ class OriginFetch:
 
     def start(self) -> None:
         """Begin, unless it has begun."""
-        if not self._has_started and not self._is_closing:
+        if not self._has_started:
             self._has_started = True
             self._tools.turns.coming += 1
             self.task = deferred_from_coro(self._run())
@@ -235,9 +235,9 @@ class OriginFetch:
 
     def _store(self, entry: Entry) -> None:
         """Let the other crawlers have it, and the lease."""
-        if self._tools.shared_store is not None:
-            lease, self._lease = self._lease, None
-            self._tools.shared_store.store_and_give_back(self.origin, entry, lease, self._tools.clock.now())
+        if self._tools.shared_store is not None and self._lease is not None:
+            self._tools.shared_store.store_and_give_back(self.origin, entry, self._lease, self._tools.clock.now())
+            self._lease = None
 
     def _give_lease_back(self) -> None:
         if self._tools.shared_store is not None and self._lease is not None:

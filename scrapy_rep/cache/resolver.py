@@ -46,14 +46,14 @@ class Resolver:
     def refresh(self, origin: Origin, trigger: Request) -> None:
         """Fetch the origin's robots.txt in the background, for the sake of later requests."""
         if not self._closing:
-            self._fetch_of(origin, trigger).start()
+            self._single_fetch(origin, trigger).start()
 
     def resolve(self, origin: Origin, trigger: Request) -> Deferred[RobotsPolicy]:
         """The origin's policy, once it is known. Fails with CrawlClosingError where the crawl closes before; with
         nothing else."""
         if self._closing:
             return fail(CrawlClosingError())
-        return self._fetch_of(origin, trigger).wait()
+        return self._single_fetch(origin, trigger).wait()
 
     def stop(self) -> None:
         """The crawl is closing: tell those who wait, and fetch nothing any longer."""
@@ -69,8 +69,8 @@ class Resolver:
         if self._tools.shared_store is not None:
             await self._tools.shared_store.close()
 
-    def _fetch_of(self, origin: Origin, trigger: Request) -> OriginFetch:
-        """The origin's fetch that is under way; a new one, not started yet, where there is none."""
+    def _single_fetch(self, origin: Origin, trigger: Request) -> OriginFetch:
+        """The one fetch of the origin: what is under way, or else a new one, which has not started yet."""
         fetch = self._fetches.get(origin)
         if fetch is None:
             fetch = OriginFetch(origin, trigger, self._tools, ended=lambda: self._fetches.pop(origin))

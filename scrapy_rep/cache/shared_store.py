@@ -25,7 +25,7 @@ from scrapy_rep.storage.circuit_breaker import CircuitBreaker
 
 POLL_FIRST, POLL_MAX = 0.05, 1.0  # seconds
 
-# In an entry's place: the origin's answer may not be stored, so no crawler need wait for another's.
+# In an entry's place: the origin's answer may not be stored, so that no crawler waits for another crawler's fetch.
 NOT_SHARED = b"\x00"
 
 
@@ -36,7 +36,6 @@ class SharedStore:
         self._turns = turns
         self._store = store
         self._settings = settings
-        self._unreachable_for = settings.unreachable_for
         self._under_way: set[Deferred[None]] = set()
 
     async def find_or_lease(
@@ -64,7 +63,8 @@ class SharedStore:
                 self._turns.on_room()
             may_fetch = lease.is_acquired
             while True:
-                entry = _later(entry, self._read(origin, octets))
+                known_and_stored = filter(None, (entry, self._read(origin, octets)))
+                entry = max(known_and_stored, key=asked_at, default=None)
                 if entry is not None and not is_fetch_due(entry):
                     self.give_back(lease)  # it may have come with another crawler's answer
                     return entry, None
@@ -86,17 +86,14 @@ class SharedStore:
         entry = entry_from_bytes(octets, origin.robots_url, self._settings.body_limit)
         return entry if entry is not None and is_judged_by(entry, self._settings.status_policy) else None
 
-    # In the background; `close` waits for it.
+    # In the background; `close` waits for that.
 
-    def store_and_give_back(self, origin: Origin, entry: Entry, lease: Lease | None, now: float) -> None:
-        """First the entry, so that who has the lease next finds it."""
-        if lease is not None:
-            lease.let_go()
+    def store_and_give_back(self, origin: Origin, entry: Entry, lease: Lease, now: float) -> None:
+        """First the entry, so that the crawler that has the lease next finds it."""
         self._do_later(self._store_and_release(origin, entry, lease, now))
 
     def give_back(self, lease: Lease) -> None:
         """The lease, without an answer."""
-        lease.let_go()
         if lease.is_acquired:
             self._do_later(lease.release())
 
@@ -105,32 +102,19 @@ class SharedStore:
         self._under_way.add(doing)
         doing.addBoth(lambda _: self._under_way.discard(doing))
 
-    async def _store_and_release(self, origin: Origin, entry: Entry, lease: Lease | None, now: float) -> None:
-        token = await lease.given_up() if lease is not None else None
-        octets, until = self._storable(entry)
-        if octets is not None and token is not None:
-            await self._store.put_and_release(str(origin), octets, until - now, token)
-        elif octets is not None:
-            await self._store.put(str(origin), octets, until - now)
-        elif token is not None:
-            await self._store.release_lease(str(origin), token)
-
-    def _storable(self, entry: Entry) -> tuple[bytes | None, float]:
-        """What of the entry may be stored, and until when, in seconds since the epoch."""
-        kept = storable(entry)
+    async def _store_and_release(self, origin: Origin, entry: Entry, lease: Lease, now: float) -> None:
+        token, kept = await lease.end(), storable(entry)
         if kept is not None:
-            return entry_to_bytes(kept), of_use_until(kept, self._unreachable_for)
-        return (NOT_SHARED, entry.stored.fresh_until) if entry.stored is not None else (None, 0.0)
+            octets, until = entry_to_bytes(kept), of_use_until(kept, self._settings.unreachable_for)
+        else:
+            octets, until = NOT_SHARED, entry.stored.fresh_until if entry.stored is not None else now
+        if token is not None:
+            await self._store.put_and_release(str(origin), octets, until - now, token)
+        else:
+            await self._store.put(str(origin), octets, until - now)
 
     async def close(self) -> None:
         """The crawl is over: wait until everything is stored, for a few seconds at most."""
         self._store.start_closing()
         await maybe_deferred_to_future(DeferredList(list(self._under_way)))
         await self._store.close()
-
-
-def _later(one: Entry | None, other: Entry | None) -> Entry | None:
-    """Of two entries, the one that knows of a later fetch."""
-    if one is None or other is None:
-        return one or other
-    return other if asked_at(other) > asked_at(one) else one

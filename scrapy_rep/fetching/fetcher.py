@@ -17,10 +17,8 @@ from w3lib.url import safe_url_string
 
 from scrapy_rep.fetching.body_limit import BodyLimit
 from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
-from scrapy_rep.fetching.http_headers import MAX_OCTETS, caching_of
-from scrapy_rep.fetching.retry_after import retry_after
+from scrapy_rep.fetching.http_headers import MAX_OCTETS, caching_of, retry_after
 from scrapy_rep.fetching.robots_request import HAVE_TIMEOUTS, Question, RobotsRequests, RobotsTxtDownload
-from scrapy_rep.fetching.wire_timeout import within
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.challenges import vendor_of_challenge
 from scrapy_rep.protocol.freshness import SILENT
@@ -29,6 +27,7 @@ from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.head_limit import HeadLimit
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
+from scrapy_rep.time_limit import within
 
 
 class Fetcher:
@@ -84,7 +83,9 @@ class Fetcher:
         download = self._crawler.engine.download_async(request)
         if urlparse_cached(request).scheme in HAVE_TIMEOUTS:
             return await download
-        return await within(self._settings.fetch_timeout, download, lambda: self._downloads.is_on_wire(request))
+        seconds = self._settings.fetch_timeout
+        late = DownloadTimeoutError(f"No answer within {seconds:g} seconds")
+        return await within(seconds, download, late, counts=lambda: self._downloads.is_on_wire(request))
 
     def _answer(self, response: Response, request: Request) -> Answer:
         if "dataloss" in response.flags:

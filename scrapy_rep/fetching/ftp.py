@@ -1,19 +1,18 @@
-"""robots.txt by FTP, with a time limit and a size limit. Scrapy's handler has neither."""
+"""robots.txt by FTP, up to a limit. Scrapy's handler has none."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from scrapy import Request
 from scrapy.core.downloader.handlers.ftp import FTPDownloadHandler
 from scrapy.http import Response
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.protocol import ClientCreator, Protocol
 
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
-from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 
 if TYPE_CHECKING:
     from twisted.protocols.ftp import FTPClient
@@ -28,19 +27,9 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
     async def download_request(self, request: Request) -> Response:
         if ROBOTS_TXT_REQUEST not in request.meta:
             return await super().download_request(request)
-        from twisted.internet import reactor  # noqa: PLC0415 - as Scrapy: only once one is installed
-
-        # asyncio's CancelledError would pass Scrapy's `except Exception`, and the request would be lost.
-        def too_late(_failure: object, timeout: float) -> NoReturn:
-            raise DownloadTimeoutError(f"Getting {request.url} took longer than {timeout} seconds.")
-
-        download = deferred_from_coro(self._retrieve(request))
-        download.addTimeout(request.meta["download_timeout"], reactor, too_late)
-        return await maybe_deferred_to_future(download)
-
-    async def _retrieve(self, request: Request) -> Response:
+        # As Scrapy: only once a reactor is installed, because these install one.
         from twisted.internet import reactor  # noqa: PLC0415
-        from twisted.protocols.ftp import CommandFailed, FTPClient  # noqa: PLC0415 - they install a reactor
+        from twisted.protocols.ftp import CommandFailed, FTPClient  # noqa: PLC0415
 
         parts, meta = urlparse_cached(request), request.meta
         user, password = meta.get("ftp_user", self.default_user), meta.get("ftp_password", self.default_password)

@@ -1,4 +1,4 @@
-"""Reads what the header fields of a robots.txt response say about caching (RFC 9110, RFC 9111)."""
+"""What the header fields of a robots.txt response say about caching, and Retry-After (RFC 9110, RFC 9111)."""
 
 from __future__ import annotations
 
@@ -84,3 +84,15 @@ def field_text(headers: Headers, name: str, *, first: bool = False) -> str | Non
 def _validator(headers: Headers, name: str) -> str | None:
     text = field_text(headers, name, first=True)
     return text.strip(" \t") if text and len(text) <= MAX_VALIDATOR else None
+
+
+def retry_after(headers: Headers, now: float) -> float:
+    """Seconds to wait from `now` (seconds since the epoch), by the Retry-After field (RFC 9110 10.2.3).
+
+    0 where there is no such field or it cannot be read; at most MAX_SECONDS.
+    """
+    value = field_text(headers, "Retry-After", first=True) or ""
+    seconds, date = delta_seconds(value), http_date(value)
+    if seconds is None:
+        seconds = 0.0 if date is None else date - now
+    return min(max(seconds, 0.0), MAX_SECONDS)
