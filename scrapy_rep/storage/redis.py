@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from scrapy.crawler import Crawler
 
 from scrapy_rep.storage.base import Storage
-from scrapy_rep.storage.threads import Batches, Threads
+from scrapy_rep.storage.blocking_calls import Batches, BlockingCalls
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -16,7 +16,6 @@ PREFIX = "scrapy-rep:1:"  # with a version: an older or newer scrapy-rep leaves 
 ENTRY, LEASE = f"{PREFIX}entry:", f"{PREFIX}lease:"
 
 TIMEOUT = 2.0  # seconds for a connection, and for an answer
-BATCHES_AT_ONCE = 4
 
 # `pcall`, because somebody else may have put something of another type there: only that key is of no use then.
 # Only the lease's holder may renew or release it.
@@ -43,8 +42,8 @@ class RedisStorage(Storage):
 
     def __init__(self, address: str) -> None:
         self._redis = _client(address)
-        self._threads = Threads(BATCHES_AT_ONCE)
-        self._batches = Batches(self._threads, self._sent)
+        self._thread = BlockingCalls()
+        self._batches = Batches(self._thread, self._sent)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, address: str) -> RedisStorage:
@@ -65,7 +64,7 @@ class RedisStorage(Storage):
         return bool(await self._command("DEL", ENTRY + origin))
 
     async def origins(self) -> list[str]:
-        return await self._threads.run(self._scan)
+        return await self._thread.run(self._scan)
 
     async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:
         return bool(await self._command("EVAL", ACQUIRE, 1, LEASE + origin, token, _milliseconds(seconds)))
@@ -83,8 +82,8 @@ class RedisStorage(Storage):
         await self._command("EVAL", PUT_AND_RELEASE, 2, *keys, entry, _milliseconds(lifetime), token)
 
     async def close(self) -> None:
-        await self._threads.run(self._redis.close)
-        self._threads.close()
+        await self._thread.run(self._redis.close)
+        self._thread.close()
 
     async def _command(self, *command: str | bytes | int) -> Any:
         return await self._batches.run(command)
@@ -119,7 +118,6 @@ def _client(address: str) -> Redis:
             socket_timeout=TIMEOUT,
             socket_connect_timeout=TIMEOUT,
             retry=Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)),
-            max_connections=BATCHES_AT_ONCE,
         )
     except (ValueError, TypeError) as exc:
         raise ValueError(

@@ -16,7 +16,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.project import data_path, inside_project
 
 from scrapy_rep.storage.base import Storage
-from scrapy_rep.storage.threads import Batches, Threads
+from scrapy_rep.storage.blocking_calls import Batches, BlockingCalls
 
 logger = logging.getLogger("scrapy_rep")
 
@@ -55,8 +55,8 @@ class SqliteStorage(Storage):
         path = path_of(address)
         _check(path)
         self._file = _File(path)
-        self._threads = Threads(1)  # SQLite ties a connection to its thread
-        self._batches = Batches(self._threads, self._file.run)
+        self._thread = BlockingCalls()  # SQLite ties a connection to its thread
+        self._batches = Batches(self._thread, self._file.run)
 
     async def get(self, origin: str) -> bytes | None:
         return await self._run(lambda db: _get(db, origin))
@@ -105,8 +105,8 @@ class SqliteStorage(Storage):
         return result
 
     async def close(self) -> None:
-        await self._threads.run(self._file.close)
-        self._threads.close()
+        await self._thread.run(self._file.close)
+        self._thread.close()
 
 
 def path_of(address: str) -> Path:

@@ -6,8 +6,8 @@ import time
 
 from scrapy.crawler import Crawler
 
+from scrapy_rep.storage.blocking_calls import BlockingCalls
 from scrapy_rep.storage.memory import MemoryStorage
-from scrapy_rep.storage.threads import Threads
 
 
 class HangingStorage(MemoryStorage):
@@ -15,10 +15,10 @@ class HangingStorage(MemoryStorage):
 
     def __init__(self, address: str) -> None:
         super().__init__(1_000, 2**20)
-        threads = Threads(1)
+        thread = BlockingCalls()
 
         async def hang(*_: object) -> None:
-            await threads.run(time.sleep, 3_600)
+            await thread.run(time.sleep, 3_600)
 
         for name in address.partition(":")[2].split(","):
             setattr(self, name, hang)

@@ -25,7 +25,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.status_policy import judge
 from scrapy_rep.settings import SETTINGS, RepSettings
 from scrapy_rep.signals import robots_available, robots_response
-from scrapy_rep.storage.threads import Threads
+from scrapy_rep.storage.blocking_calls import BlockingCalls
 from scrapy_rep.text import printable
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class ArchiveWriter:
         self._settings = settings
         self._gate = gate
         self._path = output_path("REP_ARCHIVE", str(settings.archive), crawler, gate.now())
-        self._threads = Threads(1)
+        self._thread = BlockingCalls()
         self._file: WarcFile | None = None
         self._waiting: set[Deferred[None]] = set()
         self._queued = self._lost = 0
@@ -115,7 +115,7 @@ class ArchiveWriter:
             done.callback(None)
             return done
         self._queued += size
-        writing = deferred_from_coro(self._threads.run(write))
+        writing = deferred_from_coro(self._thread.run(write))
         self._waiting.add(writing)
 
         def written(result: Any) -> None:
@@ -158,7 +158,7 @@ class ArchiveWriter:
         timer = call_later(CLOSING, self._give_up)
         await maybe_deferred_to_future(DeferredList(list(self._waiting)))
         timer.cancel()
-        self._threads.close()
+        self._thread.close()
 
     def _give_up(self) -> None:
         for writing in list(self._waiting):

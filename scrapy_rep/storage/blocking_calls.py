@@ -1,0 +1,111 @@
+"""Blocking calls, made in a thread of a store's own, with any reactor and without one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from scrapy.utils.asyncio import call_later, is_asyncio_available
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+P = ParamSpec("P")
+T = TypeVar("T")
+C = TypeVar("C")
+
+
+class BlockingCalls:
+    """Made one after the other in a daemon thread: a call that never returns does not keep the process alive.
+
+    Scrapy's `run_in_thread` and `ThreadPoolExecutor` have threads that the interpreter waits for when it ends. Those of
+    the former also resolve names, which a store that hangs would stop.
+    """
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread = Thread(target=_work, args=(self._calls,), daemon=True)
+
+    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The call's result, once the thread has it. A cancelled call is not made, unless it has begun."""
+        result: Deferred[T] = Deferred()
+        self._calls.put(partial(_make, partial(call, *args, **kwargs), result, _caller_in_loop()))
+        if self._thread.ident is None:
+            self._thread.start()
+        return await maybe_deferred_to_future(result)
+
+    def close(self) -> None:
+        """The thread ends when it gets there."""
+        self._calls.put(None)
+
+
+def _work(calls: SimpleQueue[Callable[[], None] | None]) -> None:
+    while (make := calls.get()) is not None:
+        make()
+
+
+def _make(call: Callable[[], T], result: Deferred[T], call_in_loop: Callable[..., object]) -> None:
+    if result.called:  # it was cancelled
+        return
+    made: T | Failure
+    try:
+        made = call()
+    except BaseException as exc:  # noqa: BLE001 - it is raised where the call is awaited
+        made = Failure(exc)  # type: ignore[no-untyped-call]
+    with suppress(RuntimeError):  # the event loop has ended meanwhile
+        call_in_loop(_settle, result, made)
+
+
+def _settle(waiter: Deferred[T], result: T | Failure) -> None:
+    if not waiter.called:  # else it was cancelled
+        waiter.callback(result)
+
+
+def _caller_in_loop() -> Callable[..., object]:
+    """A function that calls another one in the event loop, from any thread."""
+    if is_asyncio_available():
+        return asyncio.get_running_loop().call_soon_threadsafe
+    from twisted.internet import reactor  # importing it installs one  # noqa: PLC0415
+
+    call_from_thread: Callable[..., object] = reactor.callFromThread
+    return call_from_thread
+
+
+class Batches(Generic[C]):
+    """Calls that come in one turn of the event loop, or while others are made, are made together: in one transaction,
+    or in one round trip.
+
+    `make` makes calls in the thread and returns their results in the same order. If it raises, each of them fails.
+    """
+
+    def __init__(self, thread: BlockingCalls, make: Callable[[list[C]], Sequence[Any]]) -> None:
+        self._thread = thread
+        self._make = make
+        self._next: list[tuple[C, Deferred[Any]]] = []
+        self._is_making = False
+
+    async def run(self, call: C) -> Any:
+        """The call's result. A cancelled call is not made, unless its batch has begun."""
+        waiter: Deferred[Any] = Deferred()
+        self._next.append((call, waiter))
+        if not self._is_making:
+            self._is_making = True
+            call_later(0, lambda: deferred_from_coro(self._make_all()))
+        return await maybe_deferred_to_future(waiter)
+
+    async def _make_all(self) -> None:
+        while self._next:
+            batch, self._next = [item for item in self._next if not item[1].called], []
+            results: Sequence[Any]
+            try:
+                results = await self._thread.run(self._make, [call for call, _ in batch])
+            except Exception as exc:  # noqa: BLE001 - it is raised where the calls are awaited
+                results = [Failure(exc) for _ in batch]  # type: ignore[no-untyped-call]
+            for (_, waiter), result in zip(batch, results, strict=True):
+                _settle(waiter, result)
+        self._is_making = False
