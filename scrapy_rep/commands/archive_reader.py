@@ -8,7 +8,7 @@ import logging
 import zlib
 from bisect import bisect_right
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.util import find_spec
@@ -93,10 +93,11 @@ class ArchiveReader:
         for known in self._known.values():
             known.sort(key=lambda one: one.at)
 
-    def known(self, url: str, at: float | None, evidence: dict[str, Any] | None = None) -> Known:
+    def known(self, url: str, at: float | None, evidence: Mapping[str, Any]) -> Known:
         """What was known of the URL's origin at that moment; None for the end of the archive. Raises CannotTellError.
 
-        `evidence`: of an item. If several crawls wrote the archive, it tells by which robots.txt the item was judged.
+        `evidence`: of an item, or empty. If several crawls wrote the archive, it tells by which robots.txt the item was
+        judged.
         """
         origin = Origin.of(url)
         known = self._known.get(str(origin), [])
@@ -105,8 +106,9 @@ class ArchiveReader:
         before = known if at is None else known[: bisect_right(known, at, key=lambda one: one.at)]
         if not before:
             raise CannotTellError(f"the archive has nothing of {origin} before {iso_time(known[0].at)}")
-        wanted = evidence and (evidence.get("received_at"), evidence.get("sha256"))
-        return next((one for one in reversed(before) if (one.received_at, one.sha256) == wanted), before[-1])
+        wanted = evidence.get("received_at"), evidence.get("sha256")
+        named = (one for one in reversed(before) if evidence and (one.received_at, one.sha256) == wanted)
+        return next(named, before[-1])
 
     def policy(self, url: str, known: Known, at: float) -> RobotsPolicy:
         """What that meant at the moment, by the crawl's own functions. Raises CannotTellError."""

@@ -7,9 +7,10 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from scrapy_rep.commands.findings import CannotTellError, Crawl, Finding, judged
-from scrapy_rep.commands.output import ALL_ALLOWED, COULD_NOT_TELL, SOME_REFUSED, Output
+from scrapy_rep.commands.output import SOME_REFUSED, Output
 from scrapy_rep.commands.stored_lookup import StoredLookup
 from scrapy_rep.commands.urls import Urls, body_of
 from scrapy_rep.protocol.foreign_text import MAX_RULE
@@ -66,65 +67,47 @@ class DiffOutput(Output):
     """Writes only what changes: rules as in a diff, then URLs."""
 
     counted_words = ("from allowed to refused", "from refused to allowed", "the same", "can't tell")
-    _has_changes = False
 
-    @property
-    def exit_status(self) -> int:
-        is_over = self.is_complete or self.is_closed
-        if not is_over or self._counts["can't tell"]:
-            return COULD_NOT_TELL
-        return SOME_REFUSED if self._has_changes else ALL_ALLOWED
-
-    def write_line(self, sign: str, line: Line, token: str) -> None:
-        self._has_changes = True
-        change = {"change": "added" if sign == "+" else "removed", "line": line.line, "rule": str(line), "group": token}
-        words = f"{sign} line {line.line}, {printable(str(line), MAX_RULE)} (group of {token!r})"
+    def write_change(self, change: dict[str, Any], words: str) -> None:
+        self._status = SOME_REFUSED
         self._texts.append(json.dumps(change) if self._as_objects else words)
-
-    def write_crawl_delays(self, before: float | None, after: float | None) -> None:
-        """Seconds."""
-        if before == after:
-            return
-        self._has_changes = True
-        if self._as_objects:
-            self._texts.append(json.dumps({"change": "crawl-delay", "before": before, "after": after}))
-        else:
-            signs = (("-", before), ("+", after))
-            self._texts.extend(f"{sign} Crawl-delay: {delay:g}" for sign, delay in signs if delay is not None)
 
     def write_both(self, before: Finding, after: Finding) -> None:
         """What was found out of a URL, before and after."""
         self._seen += 1
+        url = printable(before.url, None)
+        sides = {"before": before, "after": after}
+        told = {side: {"allowed": finding.allowed, "why": finding.why} for side, finding in sides.items()}
+        change = {"url": before.url, **told}
         if before.allowed is None:
-            kind, words = "can't tell", f"can't tell\t{printable(before.url, None)}\t{before.why}"
+            kind, words = "can't tell", f"can't tell\t{url}\t{before.why}"
+            self._texts.append(json.dumps(change) if self._as_objects else words)
         elif before.allowed is after.allowed:
-            self._counts["the same"] += 1
-            return
+            kind = "the same"
         else:
-            self._has_changes = True
             kind = f"from {before.word} to {after.word}"
-            words = f"now {after.word}\t{printable(before.url, None)}\t{after.why}; before, {before.why}"
+            self.write_change(change, f"now {after.word}\t{url}\t{after.why}; before, {before.why}")
         self._counts[kind] += 1
-        self._texts.append(_as_json(before, after) if self._as_objects else words)
 
     def finish(self, if_empty: str = "") -> None:
-        if not (self._has_changes or self._counts["can't tell"] or self._is_list or self._as_objects):
-            self._texts.append("nothing changes")
-        super().finish(if_empty)
-
-
-def _as_json(before: Finding, after: Finding) -> str:
-    sides = {"before": before, "after": after}
-    told = {side: {"allowed": finding.allowed, "why": finding.why} for side, finding in sides.items()}
-    return json.dumps({"url": before.url, **told})
+        has_told = self._status == SOME_REFUSED or self._counts["can't tell"] or self._is_list
+        super().finish(if_empty if has_told else "nothing changes")
 
 
 def write_diff(sides: tuple[Side, Side], crawl: Crawl, urls: Urls, output: DiffOutput) -> None:
     """Raises ValueError for a list of URLs that cannot be read."""
     before, after = sides
     for sign, line, token in _changes(before.lines(), after.lines()):
-        output.write_line(sign, line, token)
-    output.write_crawl_delays(before.crawl_delay(crawl), after.crawl_delay(crawl))
+        change = "added" if sign == "+" else "removed"
+        output.write_change(
+            {"change": change, "line": line.line, "rule": str(line), "group": token},
+            f"{sign} line {line.line}, {printable(str(line), MAX_RULE)} (group of {token!r})",
+        )
+    delays = {"before": before.crawl_delay(crawl), "after": after.crawl_delay(crawl)}
+    if delays["before"] != delays["after"]:
+        signs = zip("-+", delays.values(), strict=True)
+        words = [f"{sign} Crawl-delay: {delay:g}" for sign, delay in signs if delay is not None]
+        output.write_change({"change": "crawl-delay", **delays}, "\n".join(words))
     output.for_each(
         urls, lambda url: output.write_both(judged(url, crawl, before.judge), judged(url, crawl, after.judge))
     )

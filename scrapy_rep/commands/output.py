@@ -34,6 +34,7 @@ class Output:
         self._texts: list[str] = []
         self._written = self._seen = self._undecided = self._not_as_builtin = 0
         self._counts: Counter[str] = Counter()
+        self._status = ALL_ALLOWED
         self.is_complete = False
         """Every URL was answered. It stays False if the crawl does not start, or ends early."""
         self.is_closed = False
@@ -45,9 +46,7 @@ class Output:
     @property
     def exit_status(self) -> int:
         is_over = self.is_complete or self.is_closed
-        if not is_over or self._undecided or self._counts["can't tell"]:
-            return COULD_NOT_TELL
-        return SOME_REFUSED if self._counts["refused"] else ALL_ALLOWED
+        return COULD_NOT_TELL if not is_over or self._undecided or self._counts["can't tell"] else self._status
 
     def write(self, finding: Finding) -> None:
         """Count the finding, and write it with the next `flush`."""
@@ -66,6 +65,7 @@ class Output:
         self._seen += 1
         if not finding.is_listed:
             self._counts[finding.word] += 1
+            self._status = SOME_REFUSED if finding.allowed is False else self._status
             self._undecided += finding.is_undecided
             self._not_as_builtin += finding.compared is not None and bool(finding.compared.why)
 

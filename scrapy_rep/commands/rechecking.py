@@ -6,11 +6,12 @@ import gzip
 import json
 import zlib
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
-from scrapy_rep.commands.archive_reader import ArchiveReader, Known
+from scrapy_rep.commands.archive_reader import ArchiveReader
 from scrapy_rep.commands.findings import CannotTellError, Crawl, Finding
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import Urls, is_without_robots, unreadable
@@ -88,52 +89,41 @@ class ArchiveJudge:
         """The tokens and purposes of `crawl` decide; if it has none, those of the item, or of the crawl that wrote the
         archive."""
         self._archive = archive
-        self._tokens = crawl.tokens
         self._crawl = crawl
 
-    def finding(self, url: str, at: float | None) -> Finding:
-        """The URL at that moment; None for the end of the archive."""
-        if is_without_robots(url):
-            return self._not_subject(url)
+    def finding(self, url: str, at: float | None, evidence: Mapping[str, Any] = MappingProxyType({})) -> Finding:
+        """The URL at that moment; None for the end of the archive. `evidence`: of an item, as of `ArchiveReader`."""
+        if is_without_robots(url) or is_robots_txt(url):
+            return Finding(url, self._crawl, verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
         try:
-            known = self._archive.known(url, at)
-            return self._found(url, known, known.at if at is None else at, self._tokens or known.file.tokens)
-        except (CannotTellError, ValueError) as exc:
+            known = self._archive.known(url, at, evidence)
+            now = known.at if at is None else at
+            policy = self._archive.policy(url, known, now)
+            tokens = self._crawl.tokens or tuple(evidence.get("product_tokens") or known.file.tokens)
+            purposes = self._crawl.purposes if self._crawl.purposes.categories else known.file.purposes
+            crawl = replace(self._crawl, tokens=tokens, purposes=purposes or Purposes())
+            return Finding(url, crawl, verdict=policy.verdict(url, tokens, purposes), policy=policy, now=now)
+        except (CannotTellError, ValueError, TypeError) as exc:
             return Finding(url, self._crawl, str(exc))
 
     def checked(self, item: Item) -> Finding:
         """Whether the archive allows the item's request, for the reason and by the robots.txt that the item names."""
-        evidence, at = item.evidence, item.at
+        url, at, evidence = item.url, item.at, item.evidence
         if item.error or at is None:
-            return Finding(item.url, self._crawl, item.error or "the item has no 'time', and no 'robots'")
-        if evidence.get("reason") == VerdictReason.EXEMPT.value:  # which the archive cannot refute
-            return Finding(item.url, self._crawl, verdict=Verdict(True, VerdictReason.EXEMPT))
-        if is_without_robots(item.url) or is_robots_txt(item.url):
-            return self._not_subject(item.url)
-        try:
-            known = self._archive.known(item.url, at, evidence)
-            tokens = self._tokens or tuple(evidence.get("product_tokens") or known.file.tokens)
-            found = self._found(item.url, known, at, tokens)
-        except (CannotTellError, ValueError, TypeError) as exc:
-            return Finding(item.url, self._crawl, str(exc))
-        # The archive does not have the headers of pages.
-        is_by_header = evidence.get("reason") == VerdictReason.USAGE.value
-        if evidence and found.allowed and found.verdict is not None and not self._tokens and not is_by_header:
-            archived = evidence_of(item.url, found.verdict, tokens, at)
-            for key in COMPARED:
-                if evidence.get(key) != archived[key]:
-                    error = f"the item says {key} {evidence.get(key)!r}, the archive {archived[key]!r}"
-                    return replace(found, error=shortened(error), verdict=None)
+            return Finding(url, self._crawl, item.error or "the item has no 'time', and no 'robots'")
+        reason = evidence.get("reason")
+        if reason == VerdictReason.EXEMPT.value:  # which the archive cannot refute
+            return Finding(url, self._crawl, verdict=Verdict(True, VerdictReason.EXEMPT))
+        found = self.finding(url, at, evidence)
+        if found.policy is None or found.verdict is None or self._crawl.tokens or not (evidence and found.allowed):
+            return found
+        archived = evidence_of(url, found.verdict, found.crawl.tokens, at)
+        for key in COMPARED:
+            # The archive does not have the headers of pages, which may have decided.
+            if evidence.get(key) != archived[key] and reason != VerdictReason.USAGE.value:
+                error = f"the item says {key} {evidence.get(key)!r}, the archive {archived[key]!r}"
+                return replace(found, error=shortened(error), verdict=None)
         return found
-
-    def _not_subject(self, url: str) -> Finding:
-        return Finding(url, self._crawl, verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
-
-    def _found(self, url: str, known: Known, at: float, tokens: tuple[str, ...]) -> Finding:
-        policy = self._archive.policy(url, known, at)
-        purposes = self._crawl.purposes if self._crawl.purposes.categories else known.file.purposes
-        crawl = replace(self._crawl, tokens=tokens, purposes=purposes or Purposes())
-        return Finding(url, crawl, verdict=policy.verdict(url, tokens, purposes), policy=policy, now=at)
 
 
 def judged_again(opts: Namespace, urls: Urls, output: Output, crawl: Crawl) -> int:
