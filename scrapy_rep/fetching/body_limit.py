@@ -1,4 +1,4 @@
-"""REP_BODY_LIMIT: what comes of a robots.txt beyond it is left on the wire (RFC 9309 section 2.5)."""
+"""REP_BODY_LIMIT, 500 KiB or more: what comes of a robots.txt beyond it is left on the wire (RFC 9309 section 2.5)."""
 
 from __future__ import annotations
 

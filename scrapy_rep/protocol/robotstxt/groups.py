@@ -12,7 +12,6 @@ from functools import partial
 from itertools import chain, repeat
 
 from scrapy_rep.protocol.foreign_text import text_of
-from scrapy_rep.protocol.robotstxt.crawl_delay import seconds_of
 from scrapy_rep.protocol.robotstxt.preferences import MAX_READ, USAGE_DIRECTIVES, preferences_of
 from scrapy_rep.protocol.robotstxt.rules import Rule
 from scrapy_rep.protocol.robotstxt.segments import Segments
@@ -23,6 +22,7 @@ from scrapy_rep.protocol.robotstxt.syntax import (
     WHITE_SPACE,
     Directive,
     searchable,
+    seconds_of,
 )
 from scrapy_rep.protocol.robotstxt.usage import lines_of_statements, path_and_rest
 

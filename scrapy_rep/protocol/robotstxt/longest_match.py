@@ -12,7 +12,7 @@ from itertools import accumulate, repeat
 
 from scrapy_rep.protocol.robotstxt.comparison_cost import affordable
 from scrapy_rep.protocol.robotstxt.match_by_index import MatchIndex
-from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_normal, matches, patterns, spellings
+from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, matches, patterns, spellings
 from scrapy_rep.protocol.robotstxt.rules import Rule
 from scrapy_rep.protocol.robotstxt.segments import Segments, find_records
 from scrapy_rep.protocol.robotstxt.syntax import RULE_ALLOWS, RULE_VALUE, WHITE_SPACE, without_comments
@@ -47,12 +47,10 @@ class EffectiveRules:
         self.size = len(lines)
         """Octets of these segments."""
         values: list[str] = RULE_VALUE.findall(lines)
-        joined = "\n".join(values)
-        if not is_normal(joined):
-            joined = patterns(without_comments(joined))
-            values = joined.split("\n")
-        self._patterns = values
-        self._octets = len(joined)
+        as_written = "\n".join(values)
+        normalised = patterns(without_comments(as_written))
+        self._patterns = values if normalised == as_written else normalised.split("\n")
+        self._octets = len(normalised)
         self._lines = lines
         self._allow = b""
         self._rule_lines: _RuleLines | None = None

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from scrapy_rep.protocol.foreign_text import shortened, text_of
 from scrapy_rep.protocol.robotstxt.comparison_cost import TooCostlyError
-from scrapy_rep.protocol.robotstxt.crawl_delay import crawl_delay_of
 from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_ignored, read_records
 from scrapy_rep.protocol.robotstxt.longest_match import EffectiveRules
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt, spellings
@@ -21,11 +20,13 @@ from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.protocol.robotstxt.segments import Segments
 from scrapy_rep.protocol.robotstxt.syntax import (
     RECORDS,
+    RULE_OR_DELAY_LINE,
     WHITE_SPACE,
     Directive,
     has_record,
     readable,
     searchable,
+    seconds_of,
     without_comments,
 )
 from scrapy_rep.protocol.robotstxt.usage import StatementLine, read_statements, statements_for, usage_of
@@ -126,11 +127,15 @@ class RobotsTxt:
     def crawl_delay(self, product_token: str | Sequence[str]) -> float | None:
         """Seconds between requests: the largest that the crawler's groups ask for; None if they ask for none.
 
-        Raises ValueError.
+        A delay is for the user-agent lines above it, up to the rule or delay before them, so that no crawler gets the
+        delay of another one. Protego, crawler-commons and robots-parser read it so. Raises ValueError.
         """
         crawler = self._crawler(product_token)
         if crawler.delay == _NOT_READ:
-            crawler.delay = crawl_delay_of(crawler.token, Segments(self.octets))
+            segments = Segments(self.octets)
+            own = segments.joined(segments.of(crawler.token, RULE_OR_DELAY_LINE))
+            values = set(without_comments("\n".join(RECORDS[Directive.CRAWL_DELAY].findall(own))).split("\n"))
+            crawler.delay = max([delay for value in values if (delay := seconds_of(value)) is not None], default=None)
         return crawler.delay
 
     def usage(self, url: str, product_token: str | Sequence[str]) -> Usage:

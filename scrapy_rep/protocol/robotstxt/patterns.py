@@ -17,7 +17,6 @@ _RESERVED = ":/?#@!$&'()*+,;="
 _PLAIN = "".join(sorted({*_UNRESERVED, *_RESERVED} - set("#*$")))
 _MAY_STAND_IN_URL = f"%{_PLAIN}".encode()
 _MAY_STAND_IN_LINES = f"%{_UNRESERVED}{_RESERVED}\n".encode()
-_NORMAL_IN_LINES = "".join(sorted({*_UNRESERVED, *_RESERVED, "\n"} - set("#$"))).encode()
 
 _DIGITS = "0123456789ABCDEFabcdef"
 # What each escape becomes: the same in capitals, or the unreserved character that it stands for.
@@ -84,11 +83,6 @@ def spellings(url: str) -> tuple[str, ...]:
         return (target,)
     decoded = _queries_decoded(target)
     return (target,) if decoded == target else (target, decoded)
-
-
-def is_normal(values: str) -> bool:
-    """Whether `patterns` would change nothing about these values; False if that is not sure."""
-    return not values.encode("latin-1").translate(None, _NORMAL_IN_LINES)
 
 
 def patterns(values: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import math
 import re
 import sys
 from enum import Enum
@@ -134,3 +135,12 @@ def without_comments(lines: str) -> str:
     if " \n" in lines or "\t\n" in lines or lines.endswith((" ", "\t")):
         lines = "\n".join([line.rstrip(WHITE_SPACE) for line in lines.split("\n")])
     return lines
+
+
+_SECONDS = re.compile(r"\+?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+def seconds_of(value: str) -> float | None:
+    """A value of Crawl-delay in seconds; None if it is no finite number, or negative."""
+    seconds = float(value) if _SECONDS.fullmatch(value) else math.inf
+    return seconds if math.isfinite(seconds) else None
