@@ -3,21 +3,21 @@
 There is one `OriginFetch` for an origin at a time (`cache.resolver` sees to that), as a task of its own: a request that
 waits may be cancelled, and the others still get their answer. It goes on in rounds:
 
-    1. Find. What the crawl's memory has may be enough by now. Where there is a shared store, so may be what another
-       crawler has put there; if not, this crawler takes the origin's lease, or waits while another crawler fetches.
-    2. Fetch, along redirects. The answer and the entry from before make the new entry (`protocol.lifecycle`), which is
-       told of (`robots_fetched`), and goes into the shared store, with the lease, in the background. What
-       HttpCacheMiddleware has replayed may be too old for use; then the same is asked again, past that cache.
+    1. Find. What the crawl's memory has may be enough by now. Where there is a shared store, another crawler may have
+       put enough there; if not, this crawler takes the origin's lease, or waits while another crawler fetches.
+    2. Fetch, along redirects. The answer and the entry from before make the new entry (`protocol.lifecycle`). The
+       signal `robots_fetched` tells of it, and it goes into the shared store in the background, which gives the lease
+       back. An answer that HttpCacheMiddleware has replayed may be too old; then the fetch is repeated past that cache.
     3. Pause. While nothing is allowed because robots.txt is unreachable, requests wait for REP_UNREACHABLE_WAIT
        seconds. If the next fetch is due within them, it pauses until then, and the next round begins. The seconds are
        counted by a clock that is never set back.
 
-At the end it tells that the origin is known (`robots_available`), puts the entry into memory, and wakes all who wait:
-in this order, so that who listens to the signal (a crawl delay, for one) is ready before a request goes on.
+At the end the signal `robots_available` tells that the origin is known, memory gets the policy, and the requests go on:
+in this order, so that a handler of the signal (a crawl delay, for example) is ready before a request goes on.
 
-However it ends, the lease is given back and all who wait are woken. An error of ours, or a cancellation, is a failure
-like one of the network: it makes the outage begin or go on, and the requests are refused. If the crawl closes, they get
-CrawlClosingError instead, and memory nothing.
+However it ends, the lease is given back and no request is left waiting. An error of ours, or a cancellation, is a
+failure like one of the network: it makes the outage begin or go on. If the crawl closes, the requests get
+CrawlClosingError instead, and memory gets nothing.
 
 What is not good about it yet: the first request that needs the origin decides for all others through which proxy and
 under which User-Agent robots.txt is fetched; and requests that come while the fetch pauses wait as long as the first.
@@ -35,12 +35,11 @@ from scrapy.signalmanager import SignalManager
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.python.failure import Failure
 
-from scrapy_rep.cache.lease import LEASE_SECONDS, Lease
+from scrapy_rep.cache.lease import Lease
 from scrapy_rep.cache.memory import Memory
 from scrapy_rep.clock import Clock
-from scrapy_rep.fetching.answers import RETRY_DELAY, Answers
+from scrapy_rep.fetching.answers import Answers
 from scrapy_rep.fetching.redirects import Redirects
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import Logger
@@ -48,7 +47,7 @@ from scrapy_rep.origin_info import origin_info
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State, after_fetch
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.outage import Failure as FetchFailure
+from scrapy_rep.protocol.outage import Failure
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError
 from scrapy_rep.settings import RepSettings
@@ -77,12 +76,6 @@ class FetchTools:
     signals: SignalManager
     parsed: LocalCache[Origin, None]
     """The origins that Scrapy's `robots_parsed` was sent for."""
-
-    @property
-    def lease_wait(self) -> float:
-        """Seconds that another crawler may take to fetch a robots.txt."""
-        settings = self.settings
-        return (settings.fetch_timeout + RETRY_DELAY) * (1 + settings.fetch_retries) + 2 * LEASE_SECONDS
 
     def policy(self, entry: Entry) -> RobotsPolicy:
         return self.memory.policy_of(entry, self.clock.now())
@@ -121,7 +114,7 @@ class OriginFetch:
             self._has_started = True
             self._tools.turns.coming += 1
             self.task = deferred_from_coro(self._run())
-            self.task.addErrback(self._tell_of_fault)
+            self.task.addErrback(lambda _failure: None)  # a cancellation while it ends
 
     def stop(self) -> None:
         """The crawl is closing."""
@@ -130,10 +123,6 @@ class OriginFetch:
         if self.task is not None:
             self.task.cancel()
 
-    def _tell_of_fault(self, failure: Failure) -> None:
-        if not isinstance(failure.value, (asyncio.CancelledError, CancelledError)):  # while it ends
-            self._tools.log.error(FAULT, self.origin.robots_url, exc_info=failure.value)
-
     async def _run(self) -> None:
         self._tools.turns.coming -= 1  # at its first wait it is in a line of the turns, or asks the store
         result: RobotsPolicy | CrawlClosingError = CrawlClosingError()  # if the process ends before
@@ -141,6 +130,8 @@ class OriginFetch:
             result = await self._fetch_or_fail()
             if not self._is_closing:
                 self._tools.memory.put(self.origin, result)
+        except Exception:
+            self._tools.log.exception(FAULT, self.origin.robots_url)
         finally:
             self._give_lease_back()
             self._ended()
@@ -196,9 +187,8 @@ class OriginFetch:
         if self._entry is None or self._is_fetch_due(self._entry):
             if tools.shared_store is None:
                 return None
-            self._entry, self._lease = await tools.shared_store.find_or_lease(
-                self.origin, self._entry, self._is_fetch_due, longest=tools.lease_wait, sleep=tools.clock.sleep
-            )
+            found = await tools.shared_store.find_or_lease(self.origin, self._entry, self._is_fetch_due)
+            self._entry, self._lease = found
             tools.count("rep/storage/miss" if self._lease is not None else "rep/storage/hit")
         return tools.policy(self._entry) if self._entry is not None and self._lease is None else None
 
@@ -224,19 +214,19 @@ class OriginFetch:
 
     # What a round brings. Nothing here waits.
 
-    def _policy_after(self, entry: Entry | None, result: StoredResponse | FetchFailure) -> RobotsPolicy:
+    def _policy_after(self, entry: Entry | None, result: StoredResponse | Failure) -> RobotsPolicy:
         tools = self._tools
         now, budget = tools.clock.now(), tools.settings.unreachable_wait
         return tools.memory.policy_of(after_fetch(entry, self.origin.robots_url, result, now, budget), now)
 
     def _fail(self, reason: str) -> RobotsPolicy:
         """The fetch has failed by itself: part of the outage, if the rounds before have found one."""
-        return self._policy_after(self._entry, FetchFailure(reason))
+        return self._policy_after(self._entry, Failure(reason))
 
     def _store(self, entry: Entry) -> None:
         """Let the other crawlers have it, and the lease."""
         if self._tools.shared_store is not None and self._lease is not None:
-            self._tools.shared_store.store_and_give_back(self.origin, entry, self._lease, self._tools.clock.now())
+            self._tools.shared_store.store_and_give_back(self.origin, entry, self._lease)
             self._lease = None
 
     def _give_lease_back(self) -> None:

@@ -84,14 +84,14 @@ def resolver_of(crawler: Crawler, settings: RepSettings, downloads: UncountedDow
     memory, store = memory_and_store(crawler, settings)
     fetcher = Fetcher(crawler, settings, downloads, clock.now)
     turns = FetchTurns(settings.fetch_concurrency, on_room=partial(look_for_requests, crawler))
-    answers = Answers(fetcher, turns, settings=settings, clock=clock, log=log, count=count, signals=crawler.signals)
+    answers = Answers(crawler, settings, clock, fetcher, turns)
     shared_store = None
     if store is not None:
         # Most crawls have none.
         from scrapy_rep.cache.shared_store import SharedStore  # noqa: PLC0415
         from scrapy_rep.storage.circuit_breaker import CircuitBreaker  # noqa: PLC0415
 
-        shared_store = SharedStore(CircuitBreaker(store, count, clock.monotonic, log), settings, turns)
+        shared_store = SharedStore(CircuitBreaker(store, count, clock.monotonic, log), settings, turns, clock)
     parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
     tools = FetchTools(settings, turns, answers, memory, shared_store, clock, log, count, crawler.signals, parsed)
     return Resolver(tools)

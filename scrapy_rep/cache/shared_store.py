@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList
 
-from scrapy_rep.cache.lease import Lease
+from scrapy_rep.cache.lease import LEASE_SECONDS, Lease
+from scrapy_rep.clock import Clock
+from scrapy_rep.fetching.answers import RETRY_DELAY
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.protocol.entry import (
     Entry,
@@ -32,10 +34,13 @@ NOT_SHARED = b"\x00"
 class SharedStore:
     """The entries of a store, which may be down."""
 
-    def __init__(self, store: CircuitBreaker, settings: RepSettings, turns: FetchTurns) -> None:
+    def __init__(self, store: CircuitBreaker, settings: RepSettings, turns: FetchTurns, clock: Clock) -> None:
         self._turns = turns
         self._store = store
         self._settings = settings
+        self._clock = clock
+        # Seconds that another crawler may take to fetch a robots.txt.
+        self._longest_wait = (settings.fetch_timeout + RETRY_DELAY) * (1 + settings.fetch_retries) + 2 * LEASE_SECONDS
         self._under_way: set[Deferred[None]] = set()
 
     async def find_or_lease(
@@ -43,14 +48,11 @@ class SharedStore:
         origin: Origin,
         known: Entry | None,
         is_fetch_due: Callable[[Entry], bool],
-        *,
-        longest: float,
-        sleep: Callable[[float], Awaitable[None]],
     ) -> tuple[Entry | None, Lease | None]:
         """The latest that any crawler knows of the origin; and the lease to fetch it, or None if no fetch is due.
 
-        Waits while another crawler has the lease; after `longest` seconds of that, this crawler fetches without it.
-        `known`: what this crawler knows.
+        Waits while another crawler has the lease; when it takes longer than a fetch, this crawler fetches without the
+        lease. `known`: what this crawler knows.
         """
         lease = Lease(self._store, str(origin))
         entry, waited, pause = known, 0.0, POLL_FIRST
@@ -70,10 +72,10 @@ class SharedStore:
                     return entry, None
                 if may_fetch or octets == NOT_SHARED:
                     return entry, lease
-                if await lease.try_acquire() or waited >= longest:
+                if await lease.try_acquire() or waited >= self._longest_wait:
                     may_fetch = True  # but look once more: the last holder may have answered meanwhile
                 else:
-                    await sleep(pause)
+                    await self._clock.sleep(pause)
                     waited, pause = waited + pause, min(1.5 * pause, POLL_MAX)
                 octets = await self._store.get(str(origin))
         except BaseException:  # it was cancelled
@@ -88,9 +90,9 @@ class SharedStore:
 
     # In the background; `close` waits for that.
 
-    def store_and_give_back(self, origin: Origin, entry: Entry, lease: Lease, now: float) -> None:
+    def store_and_give_back(self, origin: Origin, entry: Entry, lease: Lease) -> None:
         """First the entry, so that the crawler that has the lease next finds it."""
-        self._do_later(self._store_and_release(origin, entry, lease, now))
+        self._do_later(self._store_and_release(origin, entry, lease, self._clock.now()))
 
     def give_back(self, lease: Lease) -> None:
         """The lease, without an answer."""

@@ -4,24 +4,23 @@ Redirects of many origins lead to one robots.txt (a site's other names, parked d
 redirects (`fetching.redirects`), asks here for each URL on the way, and never waits for another origin's fetch: only
 for an answer that comes, or fails, in bounded time. So nothing can wait in a ring.
 
-An answer is for everybody who asks the same URL with the same validators, while the request is under way and as long
-as it is fresh; a failure, until its backoff is over. But not
+An answer is for all fetches that ask the same URL with the same validators, while the request is under way and as long
+as the answer is fresh; a failure, until its backoff is over. But an answer is not for other fetches
 
-- what depends on who asked: an answer to cookies or through a proxy of the request's own, a redirect that sets a cookie
-  (who follows it without that cookie may run in a circle), one that another component dropped;
-- what HttpCacheMiddleware replayed, which is of unknown age;
+- if it depends on who asked: an answer to cookies or through a proxy of the request's own, a redirect that sets a
+  cookie (without that cookie, a chain of redirects may run in a circle), an answer that another component dropped;
+- if HttpCacheMiddleware replayed it, because its age is unknown;
 - for a chain of redirects that has used an answer of this URL (it asks `alone`): it would run in a circle, too;
-- for a fetch after a failure, what is not newer than that (`newer_than`).
+- for a fetch after a failure, if the answer is from before that failure (`newer_than`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import inf
 from typing import NamedTuple, TypeAlias
 
-from scrapy.signalmanager import SignalManager
+from scrapy.crawler import Crawler
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
@@ -29,7 +28,7 @@ from scrapy_rep.clock import Clock
 from scrapy_rep.fetching.fetcher import Fetcher
 from scrapy_rep.fetching.robots_request import Question, has_own_proxy
 from scrapy_rep.fetching.turns import FetchTurns
-from scrapy_rep.log import Logger
+from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult, Answer, is_worth_a_retry
 from scrapy_rep.protocol.freshness import Caching, fresh_until, freshened, refresh_from
 from scrapy_rep.protocol.outage import BACKOFF_FIRST, BACKOFF_MAX
@@ -68,24 +67,15 @@ class Answers:
     """Asks URLs, and remembers what they answered."""
 
     def __init__(
-        self,
-        fetcher: Fetcher,
-        turns: FetchTurns,
-        *,
-        settings: RepSettings,
-        clock: Clock,
-        log: Logger,
-        count: Callable[[str], None],
-        signals: SignalManager,
+        self, crawler: Crawler, settings: RepSettings, clock: Clock, fetcher: Fetcher, turns: FetchTurns
     ) -> None:
-        """`count` adds one to a stat."""
-        self._fetcher = fetcher
-        self._turns = turns
         self.settings = settings
         self.clock = clock
-        self.log = log
-        self.count = count
-        self._signals = signals
+        self.log = logger_of(crawler)
+        self.count = crawler.stats.inc_value
+        self._signals = crawler.signals
+        self._fetcher = fetcher
+        self._turns = turns
         # The questions under way, each with who waits for the same answer: None if that is for the first alone.
         self._asking: dict[Key, list[Deferred[Received | None]]] = {}
         self._kept: dict[Key, _Kept] = {}

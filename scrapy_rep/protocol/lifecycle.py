@@ -15,8 +15,8 @@ It has no state of its own. What it means follows from it and the time:
 The table is total, and every row has its source. `RobotsPolicy` is what an entry means for a while: from `at` until
 `until`, the first moment at which another row may hold. So a request to a known origin costs two comparisons.
 
-What is not good about it yet: UNREACHABLE and UNREACHABLE_EXPIRED differ only in why there are no rules to obey; and a
-stored answer from the future (a clock was ahead) is taken for STALE, as if it had been used up.
+What is not good about it yet: a stored answer from the future (a clock was ahead) is taken for STALE, as if its time
+were over.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ class State(Enum):
     FRESH = "the stored response is within its lifetime"
     AGEING = "the stored response is in the last tenth of its lifetime"
     STALE = "the stored response is past its lifetime, and nobody has fetched since"
-    UNREACHABLE = "robots.txt is unreachable, and no rules are stored"
-    UNREACHABLE_EXPIRED = "robots.txt is unreachable, and the stored rules must not be used past their lifetime"
+    UNREACHABLE = "robots.txt is unreachable, and no rules are stored that may be used past their lifetime"
     UNREACHABLE_STALE = "robots.txt is unreachable, and the stored rules are obeyed past their lifetime"
     LONG_UNREACHABLE = "robots.txt has been unreachable for too long, and no rules are stored"
 
@@ -78,8 +77,11 @@ POLICY_OF_STATE: Mapping[State, tuple[Basis, Refetch, str]] = {
     State.FRESH: (Basis.STORED, Refetch.NOT, "RFC 9309 2.4; RFC 9111 4.2"),
     State.AGEING: (Basis.STORED, Refetch.MEANWHILE, "so that nobody waits; RFC 9111 4.2 allows a fetch at any time"),
     State.STALE: (Basis.NOTHING_ALLOWED, Refetch.FIRST, "RFC 9111 4.2.4; RFC 9309 2.4"),
-    State.UNREACHABLE: (Basis.NOTHING_ALLOWED, Refetch.MEANWHILE, "RFC 9309 2.3.1.4: complete disallow"),
-    State.UNREACHABLE_EXPIRED: (Basis.NOTHING_ALLOWED, Refetch.MEANWHILE, "RFC 9111 4.2.4; RFC 9309 2.3.1.4"),
+    State.UNREACHABLE: (
+        Basis.NOTHING_ALLOWED,
+        Refetch.MEANWHILE,
+        "RFC 9309 2.3.1.4: complete disallow; RFC 9111 4.2.4",
+    ),
     State.UNREACHABLE_STALE: (Basis.STORED, Refetch.MEANWHILE, "RFC 9309 2.4: 'unless ... unreachable'; 2.3.1.4"),
     State.LONG_UNREACHABLE: (Basis.EVERYTHING_ALLOWED, Refetch.MEANWHILE, "RFC 9309 2.3.1.4: 'MAY assume'"),
 }
@@ -200,7 +202,7 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
     if stored is None or stored.robots is None:
         return State.LONG_UNREACHABLE if too_long else State.UNREACHABLE
     # 2.3.1.4: after a long time "continue to use a cached copy", whatever forbade it: the alternative has no rules.
-    return State.UNREACHABLE_EXPIRED if stored.forbids_stale and not too_long else State.UNREACHABLE_STALE
+    return State.UNREACHABLE if stored.forbids_stale and not too_long else State.UNREACHABLE_STALE
 
 
 def policy_at(entry: Entry, now: float, unreachable_for: float, budget: float = 0.0) -> RobotsPolicy:

@@ -91,8 +91,8 @@ IN_STATE: dict[State, list[Entry | None]] = {
         Entry(ROBOTS_URL, None, outage(NOW, NOW + 60)),  # by a clock that is a minute ahead
         Entry(ROBOTS_URL, copy(AccessResult.UNAVAILABLE, since=NOW - 2 * DAY), JUST_NOW),
         Entry(ROBOTS_URL, copy(AccessResult.RESTRICTED, since=NOW - 2 * DAY), JUST_NOW),
+        Entry(ROBOTS_URL, FORBIDDEN, JUST_NOW),
     ],
-    State.UNREACHABLE_EXPIRED: [Entry(ROBOTS_URL, FORBIDDEN, JUST_NOW)],
     State.UNREACHABLE_STALE: [
         Entry(ROBOTS_URL, OLD, JUST_NOW),
         Entry(ROBOTS_URL, OLD, LONG_AGO),

@@ -10,11 +10,14 @@ from in_loop import in_loop
 from scrapy.settings import Settings
 
 from scrapy_rep.cache.shared_store import SharedStore
+from scrapy_rep.clock import Clock
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
 from scrapy_rep.storage.memory import MemoryStorage
+
+CLOCK = Clock(time.time, time.monotonic, asyncio.sleep)
 
 
 class TakesLong(MemoryStorage):
@@ -41,12 +44,10 @@ async def test_a_fetch_that_is_cancelled_while_it_asks_for_the_lease_gives_it_ba
     storage = TakesLong()
     counted: list[str] = []
     breaker = CircuitBreaker(storage, counted.append, time.monotonic, LoggerAdapter(getLogger("scrapy_rep"), {}))
-    store = SharedStore(breaker, RepSettings.read(Settings()), FetchTurns(64, lambda: None))
+    store = SharedStore(breaker, RepSettings.read(Settings()), FetchTurns(64, lambda: None), CLOCK)
     origin = Origin.of("https://a.example")
     assert origin is not None
-    asking = asyncio.ensure_future(
-        store.find_or_lease(origin, None, lambda _entry: True, longest=10.0, sleep=asyncio.sleep)
-    )
+    asking = asyncio.ensure_future(store.find_or_lease(origin, None, lambda _entry: True))
     await storage.taken.wait()
     assert storage.holder
     asking.cancel()
