@@ -25,13 +25,13 @@ class Lease:
         self._origin = origin
         self._token = uuid4().hex
         self.is_acquired = False
-        """Also while the store is asked for it: a fetch that is cancelled then has to give it back."""
+        """True also while the store is asked for the lease: a fetch that is cancelled then has to give it back."""
         self._renewals = 0
         self._next: CallLaterResult | None = None
         self._renewing: Deferred[bool | None] | None = None
 
     async def try_acquire(self) -> bool:
-        """Whether this crawler has it now."""
+        """Whether this crawler has the lease now."""
         self.is_acquired = True
         self._asked(await self._store.acquire_lease(self._origin, self._token, LEASE_SECONDS))
         return self.is_acquired
@@ -65,7 +65,7 @@ class Lease:
 
     def _renew(self) -> None:
         self._renewals += 1
-        if self._next is None or self._renewals > MAX_RENEWALS:
+        if self._renewals > MAX_RENEWALS:
             return
         self._next = call_later(RENEW_EVERY, self._renew)
         self._renewing = deferred_from_coro(self._store.acquire_lease(self._origin, self._token, LEASE_SECONDS))

@@ -27,7 +27,7 @@ class _InUse(NamedTuple):
 
 
 class Memory:
-    """Every origin is either in use, which means parsed, or compressed, if it was not used for longer."""
+    """An origin's entry is parsed while it is in use, and compressed if it was not used for longer."""
 
     def __init__(
         self,

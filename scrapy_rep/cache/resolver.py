@@ -28,7 +28,7 @@ FETCH_FIRST = Refetch.FIRST
 
 
 class Resolver:
-    """`peek` for what is known, `resolve` to wait for what is not, `refresh` for what had better be fetched again."""
+    """`peek` gives a policy that is known, `resolve` waits for one that is not, `refresh` fetches it in advance."""
 
     def __init__(self, tools: FetchTools) -> None:
         self.has_room = tools.turns.has_room
@@ -56,7 +56,7 @@ class Resolver:
         return self._single_fetch(origin, trigger).wait()
 
     def stop(self) -> None:
-        """The crawl is closing: tell those who wait, and fetch nothing any longer."""
+        """The crawl is closing: tell the requests that wait, and fetch nothing any longer."""
         self._closing = True
         for fetch in list(self._fetches.values()):
             fetch.stop()
@@ -70,7 +70,7 @@ class Resolver:
             await self._tools.shared_store.close()
 
     def _single_fetch(self, origin: Origin, trigger: Request) -> OriginFetch:
-        """The one fetch of the origin: what is under way, or else a new one, which has not started yet."""
+        """The origin's fetch that is under way, or else a new one, which has not started yet: never two at a time."""
         fetch = self._fetches.get(origin)
         if fetch is None:
             fetch = OriginFetch(origin, trigger, self._tools, ended=lambda: self._fetches.pop(origin))

@@ -68,7 +68,7 @@ class SharedStore:
                 known_and_stored = filter(None, (entry, self._read(origin, octets)))
                 entry = max(known_and_stored, key=asked_at, default=None)
                 if entry is not None and not is_fetch_due(entry):
-                    self.give_back(lease)  # it may have come with another crawler's answer
+                    self.give_back(lease)  # the store may have given both the lease and another crawler's answer
                     return entry, None
                 if may_fetch or octets == NOT_SHARED:
                     return entry, lease

@@ -85,7 +85,7 @@ class Redirects:
             url = location
 
     async def _ask(self, url: str) -> Step:
-        """The URL's answer: of now, or what it has answered to others."""
+        """The URL's answer: to a request of now, or to another fetch's."""
         stored = self._validatable(url)
         outage = self._known.outage if self._known is not None else None
         question = Question(
@@ -117,7 +117,7 @@ class Redirects:
         return stored if stored.caching.etag or stored.caching.last_modified else None
 
     def _is_from_public(self, url: str) -> bool:
-        """Whether a redirect of a public host leads there, and must not lead to a private one."""
+        """Whether a public host redirects to the URL, which then must not be a private host's."""
         if not self._steps or self._settings.redirect_private:
             return False
         return Origin.of(url) != self._origin and not self._steps[-1].is_private
@@ -176,7 +176,7 @@ class Redirects:
         steps = self._steps
         received_at = min(step.received_at for step in steps)
         until = min(step.fresh_until for step in steps)
-        if not self.is_replayed:  # counted from now: the answers, with their retries, may have taken longer than that
+        if not self.is_replayed:  # counted from now: redirects and retries may have taken longer than LEAST_LIFETIME
             until = min(max(until, self._answers.clock.now() + LEAST_LIFETIME), received_at + MAX_LIFETIME)
         return {
             "received_at": received_at,

@@ -54,7 +54,7 @@ class Question:
 
 
 class RobotsTxtDownload:
-    """How much of one response has come so far, and what came."""
+    """One response on its way: how many octets have come, and the response once it is there."""
 
     __slots__ = ("is_abandoned", "limit", "octets", "response")
 

@@ -65,8 +65,8 @@ class Answer:
 
 
 def is_worth_a_retry(answer: Answer, access: AccessResult) -> bool:
-    """Whether the same request may well succeed a moment later: after no answer, or a server error (2.3.1.4) that does
-    not say when and is no challenge. A host that hangs would only cost as much time again."""
+    """Whether the same request may well succeed a moment later: if the connection failed, or after a server error
+    (2.3.1.4) without a Retry-After that is no challenge. After a time-out, it would cost as much time again."""
     if access is not AccessResult.UNREACHABLE or answer.dropped or answer.retry_after or answer.challenge:
         return False
     return not answer.timed_out if answer.status is None else answer.status in range(500, 600)

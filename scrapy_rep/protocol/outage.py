@@ -2,13 +2,13 @@
 
 - The backoff. After a failure, robots.txt is fetched again 5 s later, after the second failure 10 s later, and so on:
   doubling, at most an hour. A server may ask for more time (Retry-After), and gets an hour at most.
-- The budget (REP_UNREACHABLE_WAIT). For so many seconds from the first failure, requests wait for robots.txt to come
-  back; then there is a last fetch. Afterwards requests are refused at once, until a fetch succeeds.
+- The budget (REP_UNREACHABLE_WAIT). For 30 s from the first failure, requests wait for robots.txt to come back; then
+  there is a last fetch. Afterwards requests are refused at once, until a fetch succeeds.
 - The 30 days (REP_UNREACHABLE_DAYS). An outage as long as that may count as "there is no robots.txt". It has to have
   been seen, not only begun: failures that are too far apart (MAX_UNSEEN) are two outages.
 
-All times are of a clock that may be wrong: it is set back, or the clock of another crawler is ahead. Whatever such a
-time says, nobody waits for longer than by a right one.
+All times are of a clock that may be wrong: it is set back, or the clock of another crawler is ahead. A wrong time never
+makes a request wait for longer than the budget, or a fetch for longer than the backoff.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ BACKOFF_FIRST = 5.0  # seconds
 BACKOFF_MAX = 3600.0  # seconds
 CLOCK_SKEW = 300.0  # seconds by which clocks may differ: those of a fleet, or one before and after it was set
 
-# Two failures belong to one outage if fewer seconds lie between them. "Undefined for a reasonably long period of time
-# (for example, 30 days)" (RFC 9309 2.3.1.4) has to be seen, not assumed: this is a third of it, so that a long outage
-# is seen several times, and a day for crawls that do not start on the minute. A weekly crawl stays within it.
+# Seconds between two failures of one outage, at most. An outage of 30 days (RFC 9309 2.3.1.4) has to be seen several
+# times, so this is a third of 30 days, and one day more for crawls that start some hours late. A weekly crawl is often
+# enough.
 MAX_UNSEEN = 11 * DAY
 
 
@@ -35,7 +35,7 @@ class Failure:
     reason: str
     """In words: `HTTP 503`, or why there was no answer."""
     status: int | None = None
-    """The answer's; None if there was none, or a redirect that was not followed."""
+    """The answer's HTTP status; None if no answer came, or a redirect that was not followed."""
     sign: str = ""
     """What made robots.txt unreachable instead of the status, as of `Judgement`."""
     retry_after: float = 0.0
@@ -69,8 +69,8 @@ class Outage:
     """What decided instead of the status, as of `Judgement`."""
 
     def goes_on_at(self, now: float) -> bool:
-        """Not if nobody has looked for too long (MAX_UNSEEN), or if it is from the future: written by a clock that was
-        ahead, or before it was set back."""
+        """Whether it is still this outage: not if the last failure is too long ago (MAX_UNSEEN) or in the future,
+        because a clock was ahead, or has been set back since."""
         return self.asked_at - CLOCK_SKEW <= now < self.asked_at + MAX_UNSEEN
 
     def is_backing_off_at(self, now: float) -> bool:
@@ -87,7 +87,7 @@ class Outage:
 
 
 def backoff(failures: int, first: float = BACKOFF_FIRST, longest: float = BACKOFF_MAX) -> float:
-    """Seconds until the next attempt after so many failures in a row: `first`, then doubling, at most `longest`."""
+    """Seconds until the next attempt after that many failures in a row: `first`, then doubling, at most `longest`."""
     # The exponent is bounded before it is used: a float has no 2 ** 1100.
     return min(first * 2.0 ** min(failures - 1, 64), longest)
 
