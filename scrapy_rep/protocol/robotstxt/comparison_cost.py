@@ -6,13 +6,13 @@ end can; all others are compared octet by octet, once.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 
 # Octets of a URL times octets of the patterns with `*` that it is compared with; about 20 ms. The number of `*` alone
 # says too little: the search for one text may look at the same octets of the URL again and again.
 MAX_COMPARED = 2**26
+NO_LIMIT = 2**63  # octets of a URL
 # Octets of a URL that is cut into grams. RFC 9110 4.1 recommends that servers take 8 000.
 MAX_TARGET = 16_384
 
@@ -26,10 +26,10 @@ class TooCostlyError(Exception):
     """Comparing the URL with the rules would take too long."""
 
 
-def longest_affordable(patterns: Iterable[str]) -> float:
+def longest_affordable(patterns: Iterable[str]) -> int:
     """Octets of the longest URL that may be compared with all of these patterns."""
     octets = sum([len(pattern) for pattern in patterns if "*" in pattern.rstrip("*$")])
-    return MAX_COMPARED / octets if octets else math.inf
+    return MAX_COMPARED // octets if octets else NO_LIMIT
 
 
 def affordable(spelling: str, patterns: Collection[str]) -> Collection[str]:

@@ -113,23 +113,18 @@ def read_groups(records: Iterable[Record]) -> tuple[Group, ...]:
 
 def read_ignored(octets: bytes) -> Iterator[tuple[int, str]]:
     """The number of each line that is ignored, and why, in their order."""
-    statements = {line for line, _ in lines_of_statements(searchable(octets))}
+    read_statements = {line for line, _ in lines_of_statements(searchable(octets))}
     for line in read_lines(octets):
         if isinstance(line, int):
             yield line, "no colon"
-        elif reason := _why_ignored(line, is_within_bound=line.line in statements):
-            yield line.line, reason
-
-
-def _why_ignored(record: Record, *, is_within_bound: bool) -> str:
-    """Empty if it is not; `is_within_bound`: a statement that is read."""
-    if record.key not in VALUE_FAULTS:
-        return "unknown key"
-    if record.group is None and record.key != Directive.SITEMAP.key:
-        return f"{record.key} before the first user-agent line"
-    if record.key in USAGE_DIRECTIVES and not is_within_bound:
-        return f"beyond {MAX_READ} bytes of such lines"
-    return VALUE_FAULTS[record.key](record.octets)
+        elif line.key not in VALUE_FAULTS:
+            yield line.line, "unknown key"
+        elif line.group is None and line.key != Directive.SITEMAP.key:
+            yield line.line, f"{line.key} before the first user-agent line"
+        elif line.key in USAGE_DIRECTIVES and line.line not in read_statements:
+            yield line.line, f"beyond {MAX_READ} bytes of such lines"
+        elif fault := VALUE_FAULTS[line.key](line.octets):
+            yield line.line, fault
 
 
 def token_of(octets: bytes) -> str:

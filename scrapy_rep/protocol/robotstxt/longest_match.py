@@ -19,7 +19,7 @@ from scrapy_rep.protocol.robotstxt.syntax import RULE_ALLOWS, RULE_VALUE, WHITE_
 
 # Bytes (measured: tests/protocol/test_costs.py).
 _FIXED_MEMORY = 600
-_MEMORY_OF_RULE = 70
+_MEMORY_OF_RULE = 60
 
 _WHITE_SPACE = WHITE_SPACE.encode()
 
@@ -27,18 +27,7 @@ _WHITE_SPACE = WHITE_SPACE.encode()
 class EffectiveRules:
     """The rules of all groups that name a crawler (2.2.1: MUST be combined), known by their places: 0 is the first."""
 
-    __slots__ = (
-        "_allow",
-        "_first",
-        "_index",
-        "_lines",
-        "_octets",
-        "_order",
-        "_patterns",
-        "_rule_lines",
-        "own",
-        "size",
-    )
+    __slots__ = ("_allow", "_first", "_index", "_lines", "_order", "_patterns", "_rule_lines", "own", "size")
 
     def __init__(self, segments: Segments, own: tuple[int, ...]) -> None:
         self.own = own
@@ -50,7 +39,6 @@ class EffectiveRules:
         as_written = "\n".join(values)
         normalised = patterns(without_comments(as_written))
         self._patterns = values if normalised == as_written else normalised.split("\n")
-        self._octets = len(normalised)
         self._lines = lines
         self._allow = b""
         self._rule_lines: _RuleLines | None = None
@@ -63,31 +51,31 @@ class EffectiveRules:
     def memory(self) -> int:
         """Bytes that it takes, about."""
         index = self._index.memory if self._index is not None else 0
-        return _FIXED_MEMORY + self._octets + len(self._lines) + _MEMORY_OF_RULE * len(self._patterns) + index
+        return _FIXED_MEMORY + self.size + len(self._lines) + _MEMORY_OF_RULE * len(self._patterns) + index
 
     def allows(self, url: str) -> bool:
         """Whether the URL may be fetched. Raises TooCostlyError, and ValueError as `spellings` does."""
-        compared = spellings(url)
-        place = self._deciding(compared)
-        # 2.2.2: "The /robots.txt URI is implicitly allowed."
-        return place is None or self._which_allow()[place] > 0 or compared[0] == ROBOTS_PATH
+        place = self._deciding(url)
+        return place is None or self._which_allow()[place] > 0
 
     def rule(self, url: str, octets: bytes) -> Rule | None:
-        """The rule that decides about the URL, as it stands in the file's octets; None if no rule matches.
+        """The rule that decides about the URL, as it stands in the file's octets; None if none does.
 
         Raises as `allows` does.
         """
-        compared = spellings(url)
-        place = self._deciding(compared)
-        if place is None or compared[0] == ROBOTS_PATH:
+        place = self._deciding(url)
+        if place is None:
             return None
         if self._rule_lines is None:
             self._rule_lines = _RuleLines(octets, self.own)
         line, value = self._rule_lines.number_and_value(place, octets)
         return Rule(line, self._which_allow()[place] > 0, value)
 
-    def _deciding(self, compared: Sequence[str]) -> int | None:
-        """The rule that decides about a URL with these `spellings`; None if none matches. Raises TooCostlyError."""
+    def _deciding(self, url: str) -> int | None:
+        """The place of the rule that decides about the URL; None if none does. Raises as `allows` does."""
+        compared = spellings(url)
+        if compared[0] == ROBOTS_PATH:  # 2.2.2: "The /robots.txt URI is implicitly allowed."
+            return None
         if self._index is None:
             if self._first is None:
                 found = matching_places(self._patterns, compared)

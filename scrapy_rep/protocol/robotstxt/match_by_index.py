@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,12 +22,15 @@ FEW_OTHERS = 100
 
 
 class MatchIndex:
-    """Patterns in an order of precedence: of those that match a URL, the first decides."""
+    """Patterns in an order of precedence: of those that match a URL, the first decides.
 
-    __slots__ = ("_others", "_prefixes", "memory")
+    Most patterns are prefixes of URLs, also those with `*` at their end alone. Prefixes are sorted, each with a link to
+    the longest other prefix that it begins with: `/a/b` to `/a`.
+    """
+
+    __slots__ = ("_first", "_others", "_prefixes", "_shorter", "memory")
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        # Most patterns are prefixes of URLs, also those with `*` at their end alone.
         prefixes: dict[str, int] = {}
         others: dict[str, int] = {}
         for at, pattern in enumerate(patterns):
@@ -37,7 +39,17 @@ class MatchIndex:
                 others.setdefault(pattern, at)
             else:
                 prefixes.setdefault(prefix, at)
-        self._prefixes = _Prefixes(prefixes)
+        self._prefixes = sorted(prefixes)
+        self._shorter: list[int] = []
+        # For each prefix, the first of its own pattern and those of all prefixes that it begins with. A shorter prefix
+        # may have the longer pattern: `/a*****` of `/a`, beside `/a/b`.
+        self._first: list[int] = []
+        for number, prefix in enumerate(self._prefixes):
+            shorter = number - 1
+            while shorter >= 0 and not prefix.startswith(self._prefixes[shorter]):
+                shorter = self._shorter[shorter]
+            self._shorter.append(shorter)
+            self._first.append(min(prefixes[prefix], self._first[shorter]) if shorter >= 0 else prefixes[prefix])
         self._others = _Others(others) if others else None
         self.memory = 45 * len(prefixes) + 230 * len(others)
         """Bytes that it takes beside the patterns, about (measured: tests/protocol/test_costs.py)."""
@@ -47,37 +59,15 @@ class MatchIndex:
 
         Raises TooCostlyError.
         """
-        at = self._prefixes.first_match(spelling)
+        # The last prefix that is not sorted after the spelling begins with all prefixes of the spelling, or is the
+        # longest of them. So its links lead to the longest.
+        number = bisect_right(self._prefixes, spelling) - 1
+        while number >= 0 and not spelling.startswith(self._prefixes[number]):
+            number = self._shorter[number]
+        at = self._first[number] if number >= 0 else None
         if self._others is not None and (matching := self._others.matching(spelling)):
             return min(matching) if at is None else min(at, *matching)
         return at
-
-
-class _Prefixes:
-    """Sorted prefixes, each with a link to the longest other prefix that it begins with: `/a/b` to `/a`."""
-
-    __slots__ = ("_first", "_shorter", "_sorted")
-
-    def __init__(self, at: Mapping[str, int]) -> None:
-        self._sorted = ordered = sorted(at)
-        self._shorter = array("i")
-        # For each prefix, the first of its own pattern and those of all prefixes that it begins with. A shorter prefix
-        # may have the longer pattern: `/a*****` of `/a`, beside `/a/b`.
-        self._first = array("i")
-        for number, prefix in enumerate(ordered):
-            shorter = number - 1
-            while shorter >= 0 and not prefix.startswith(ordered[shorter]):
-                shorter = self._shorter[shorter]
-            self._shorter.append(shorter)
-            self._first.append(min(at[prefix], self._first[shorter]) if shorter >= 0 else at[prefix])
-
-    def first_match(self, spelling: str) -> int | None:
-        # The last prefix that is not sorted after the spelling begins with all prefixes of the spelling, or is the
-        # longest of them. So its links lead to the longest.
-        number = bisect_right(self._sorted, spelling) - 1
-        while number >= 0 and not spelling.startswith(self._sorted[number]):
-            number = self._shorter[number]
-        return self._first[number] if number >= 0 else None
 
 
 class _Others:
