@@ -58,18 +58,9 @@ class RepMiddleware:
         self._downloads = UncountedDownloads(crawler)
         self._resolver = resolver_of(crawler, settings, self._downloads, Clock(self.clock, self.monotonic, self.sleep))
         self.gate = Gate(crawler, settings, self._resolver, self.clock)
-        self._door = SchedulerDoor(
-            crawler,
-            settings.waiting_max,
-            origin_to_await=self.gate.origin_to_await,
-            has_room=self._resolver.has_room,
-            fetch=self._resolver.resolve,
-            on_released=self._on_released,
-            clock=self.monotonic,
-        )
+        self._door = SchedulerDoor(crawler, settings.waiting_max, self.gate, self._resolver, self.monotonic)
         self._waiting_here: dict[Request, Wait] = {}
         self._waiting_log = WaitingLog(crawler, self._waits, self.monotonic)
-        self._released_number = 0
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
         self._extensions = start_extensions(crawler, settings, self.gate)
@@ -126,10 +117,6 @@ class RepMiddleware:
         return response
 
     # Waiting: at the scheduler's door, or here, if the request never came through that.
-
-    def _on_released(self, request: Request, seconds: float) -> None:
-        self._released_number += 1
-        self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
 
     def _waits(self) -> list[Wait]:
         return [*self._door.waits(), *self._waiting_here.values()]
@@ -192,7 +179,7 @@ class RepMiddleware:
 
     async def _spider_closed(self) -> None:
         # Another middleware may have dropped some of the released requests.
-        hits = self.gate.decided_at_once - self._released_number
+        hits = self.gate.decided_at_once - self._door.went_on
         if hits > 0:
             # As one stat at the end, because a stat for each request costs as much as all the rest.
             self._crawler.stats.inc_value("rep/cache/hit", hits)

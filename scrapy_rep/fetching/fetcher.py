@@ -23,6 +23,7 @@ from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.challenges import vendor_of_challenge
 from scrapy_rep.protocol.freshness import SILENT
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
+from scrapy_rep.scrapy_internals.download_slots import is_on_wire
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.head_limit import HeadLimit
 from scrapy_rep.settings import RepSettings
@@ -54,7 +55,7 @@ class Fetcher:
             if self._has_decoding_middleware:
                 # Where REP_BODY_LIMIT cuts, the first would drop the body, and the second log a WARNING.
                 request.meta.update(download_maxsize=0, download_warnsize=0)
-            with self._downloads.fetch(request), self._body_limit, self._head_limit.watching(request):
+            with self._downloads.for_robots_txt(request), self._body_limit, self._head_limit.watching(request):
                 stats.inc_value("robotstxt/request_count")
                 try:
                     response = await self._download(request)
@@ -85,7 +86,7 @@ class Fetcher:
             return await download
         seconds = self._settings.fetch_timeout
         late = DownloadTimeoutError(f"No answer within {seconds:g} seconds")
-        return await within(seconds, download, late, counts=lambda: self._downloads.is_on_wire(request))
+        return await within(seconds, download, late, counts=lambda: is_on_wire(self._crawler, request))
 
     def _answer(self, response: Response, request: Request) -> Answer:
         if "dataloss" in response.flags:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from scrapy import Request
@@ -24,20 +23,14 @@ def is_next_from_memory(scheduler: Any) -> bool:
     return is_scrapys(scheduler) and (not has_queue_on_disk(scheduler) or len(scheduler.mqs) > 0)
 
 
-def take_from_disk(crawler: Crawler, scheduler: Any, is_wanted: Callable[[Request], bool]) -> Request | None:
-    """The next request of the queue on disk if it is wanted. If not, it is put back.
+def leave_on_disk(crawler: Crawler, scheduler: Any, request: Request) -> None:
+    """Put back a request that was taken out of the queue on disk only to look at it.
 
     `peek` would not do: after that of queuelib 1.10, the next `push` spoils the file of a LIFO queue.
     """
-    request: Request | None = scheduler.dqs.pop() if has_queue_on_disk(scheduler) else None
-    if request is None:
-        return None
-    if not is_wanted(request):
-        scheduler.dqs.push(request)
-        return None
-    crawler.stats.inc_value("scheduler/dequeued/disk")
-    crawler.stats.inc_value("scheduler/dequeued")
-    return request
+    scheduler.dqs.push(request)
+    crawler.stats.inc_value("scheduler/dequeued/disk", -1)
+    crawler.stats.inc_value("scheduler/dequeued", -1)
 
 
 def put_back(crawler: Crawler, scheduler: Any, request: Request) -> None:

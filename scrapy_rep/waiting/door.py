@@ -1,81 +1,73 @@
 """Where requests wait for a robots.txt: at the scheduler's door, where the engine asks for the next request.
 
-A request that waits here has passed no downloader middleware and takes no place in the downloader. It stays here until
-its origin's robots.txt is known and the engine takes it, or until the crawl closes: then it goes back to its queue.
+1. The engine asks for a request. The door takes the queue's next one. If its origin is known, the engine gets it.
+2. Else the request waits here, has its origin's robots.txt fetched, and the door takes the next one, as long as that
+   may be of use. A request that waits has passed no downloader middleware and takes no place in the downloader.
+3. When robots.txt is known, the requests to its origin are ready. The engine gets ready requests and those of the queue
+   by turns, so that neither wait for the others to be gone.
+4. If the crawl closes first, the requests that are here go back to their queue.
 """
 
 from __future__ import annotations
 
 import sys
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any
 from weakref import WeakSet
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
+from scrapy_rep.cache.resolver import Resolver
+from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals import scheduler_queues
-from scrapy_rep.scrapy_internals.download_places import DownloadPlaces
+from scrapy_rep.scrapy_internals.download_slots import DownloadPlaces
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, look_for_requests, scheduler_of
+from scrapy_rep.signals import request_waited
 from scrapy_rep.waiting.keeper import KILLED_LOSES, Keeper
 from scrapy_rep.waiting.waiting_log import Wait
 
 MAX_SECONDS = 0.005  # for one call of the engine's, while all requests that the queue hands out have to wait
-MAX_READY = 100  # origins with requests that may go on; from this number on, these always go before those of the queue
+MAX_READY = 100  # places with ready requests; from this number on, these always go before those of the queue
 # Meta key of a request that goes back to a scheduler that is not Scrapy's own: `dont_filter` was False.
 PUT_BACK = "rep_put_back"
 # Seconds that a queue may take to fail. After that it is not asked to take back the others: each may take as long.
 MAX_FAILING = 5.0
 
-Ready: TypeAlias = deque[tuple[Request, float]]
-"""Requests to one origin that may go on, and the seconds for which each has waited."""
-
 
 class SchedulerDoor:
     """Wraps the `next_request`, `has_pending_requests` and `close` of the crawl's scheduler, whatever its class."""
 
+    went_on: int
+    """Requests that waited here and went on."""
+
     def __init__(
-        self,
-        crawler: Crawler,
-        max_waiting: int,
-        *,
-        origin_to_await: Callable[[Request], Origin | None],
-        has_room: Callable[[], bool],
-        fetch: Callable[[Origin, Request], Deferred[Any]],
-        on_released: Callable[[Request, float], None],
-        clock: Callable[[], float],
+        self, crawler: Crawler, max_waiting: int, gate: Gate, resolver: Resolver, monotonic: Callable[[], float]
     ) -> None:
         """`max_waiting`: how many may be here beyond each origin's first; no limit for those from a queue in memory.
-        `origin_to_await`: the origin whose robots.txt a request has to wait for. `has_room`: whether a fetch for one
-        more origin would begin soon. `fetch` fetches a robots.txt, and fails only if the crawl closes first.
-        `on_released` gets each request that goes on, and the seconds for which it waited. `clock`: monotonic.
-        """
+        With 0, requests wait in the downloader."""
+        self.went_on = 0
         self._crawler = crawler
         self._log = logger_of(crawler)
         self._max_waiting = max_waiting
-        self._origin_to_await = origin_to_await
-        self._has_room = has_room
-        self._fetch = fetch
-        self._on_released = on_released
-        self._clock = clock
-        # Requests with the time since when they wait.
+        self._gate = gate
+        self._resolver = resolver
+        self._monotonic = monotonic
         self._waiting: dict[Origin, list[tuple[Request, float]]] = {}
-        self._ready: deque[Ready] = deque()
-        self._number = 0
-        # Next, before those of the queue: requests that waited when an earlier run of this job was killed, for example.
-        self._taken: deque[Request] = deque()
-        self._looked_in_vain = 0  # how many of the ready origins, one after another
+        """Requests, and the time since when each waits."""
+        self._ready: OrderedDict[str, deque[tuple[Request, float]]] = OrderedDict()
+        """By their place in the downloader: requests that may go on, and the seconds for which each has waited."""
+        self._number = 0  # of requests that wait or are ready
         self._is_turn_of_queue = False
         self._handed_out: WeakSet[Request] = WeakSet()
         self._is_open = False
         self._is_queue_working = False
-        self._keeper: Keeper | None = None
+        self._keeper = Keeper(crawler)
 
     def open(self) -> None:
         """From now on requests wait here, unless none may or the scheduler cannot be wrapped."""
@@ -86,8 +78,6 @@ class SchedulerDoor:
                 " downloader for done: requests that wait for a robots.txt count against CONCURRENT_REQUESTS"
             )
             self._max_waiting = 0
-        if not self._max_waiting:  # they wait in the downloader
-            self._origin_to_await = lambda _request: None
         try:
             self._next_of_queue = scheduler.next_request
             self._queue_has_pending = scheduler.has_pending_requests
@@ -106,10 +96,10 @@ class SchedulerDoor:
             return
         self._places = DownloadPlaces(self._crawler, scheduler)
         self._keeper = _keeper(self._crawler, scheduler)
-        if self._keeper is not None:
-            self._taken.extend(self._keeper.left_over())
-        if self._taken:
-            self._log.info("Requests that waited for a robots.txt when this job was killed: %d", len(self._taken))
+        left_over = self._keeper.left_over()
+        if left_over:
+            self._log.info("Requests that waited for a robots.txt when this job was killed: %d", len(left_over))
+            self._put_back(left_over)
 
     def never_saw(self, request: Request) -> bool:
         """Whether the request came to the downloader by another way, so that no limit of the engine's is about it."""
@@ -117,7 +107,7 @@ class SchedulerDoor:
 
     def take_back(self, request: Request) -> bool:
         """The crawl closes: whether a request that was handed out is in the queue again."""
-        return self._is_open and request in self._handed_out and bool(self._put_back([request]))
+        return self._is_open and request in self._handed_out and self._put_back([request])
 
     def waits(self) -> list[Wait]:
         """Those of the requests that wait here at this moment."""
@@ -126,84 +116,58 @@ class SchedulerDoor:
     # The scheduler's methods.
 
     def _next_request(self) -> Request | None:
-        """The next request that need not wait: from the queue and from here by turns, so that neither waits for the
-        other to be empty."""
-        is_turn_of_queue = self._is_turn_of_queue and len(self._ready) < MAX_READY
-        self._is_turn_of_queue = not is_turn_of_queue
-        ways = (self._from_queue, self._from_here) if is_turn_of_queue else (self._from_here, self._from_queue)
-        request = ways[0]() or ways[1]()
+        if self._is_turn_of_queue and len(self._ready) < MAX_READY:
+            request = self._from_queue() or self._from_here()
+            self._is_turn_of_queue = False
+        else:
+            request = self._from_here() or self._from_queue()
+            self._is_turn_of_queue = True
         if request is not None:
-            self._forget(request)
+            self._keeper.forget(request)
             self._handed_out.add(request)
         return request
 
     def _has_pending_requests(self) -> bool:
         # A scheduler that asks itself, as scrapy-frontera's does, means its own queue.
-        waits_here = not self._is_queue_working and self._number + len(self._taken) > 0
+        waits_here = not self._is_queue_working and self._number > 0
         return waits_here or bool(self._queue_has_pending())
 
     def _close(self, reason: str) -> Any:
         """What waits goes back first: what the scheduler keeps beyond the crawl, it keeps of these, too."""
-        waiting = [request for request, _ in chain(*self._ready, *self._waiting.values())]
-        for request in self._put_back(_in_order([*self._taken, *waiting])):
-            self._forget(request)
-        if self._keeper is not None:
-            self._keeper.close()
+        self._put_back([request for request, _ in chain(*self._ready.values(), *self._waiting.values())])
+        self._keeper.close()
         return self._close_queue(reason)
 
     # What the engine gets.
 
     def _from_queue(self) -> Request | None:
         """The queue's next request that need not wait. Those before it begin to."""
-        until = self._clock() + MAX_SECONDS
-        while self._may_take():
-            is_from_memory = not self._taken and scheduler_queues.is_next_from_memory(self._scheduler)
-            request = self._taken_from_queue()
-            if request is None:
-                return None
-            origin = self._origin_to_await(request)
-            if origin is None:
+        if not self._max_waiting:
+            return self._taken_from_queue()
+        until = self._monotonic() + MAX_SECONDS
+        while self._places.is_next_of_use(has_room=self._resolver.has_room()):
+            is_from_memory = scheduler_queues.is_next_from_memory(self._scheduler)
+            is_full = not is_from_memory and self._number - len(self._waiting) - len(self._ready) >= self._max_waiting
+            # An origin that does not answer holds up no others, as far as a request can be left on disk.
+            is_taken = not is_full or scheduler_queues.has_queue_on_disk(self._scheduler)
+            request = self._taken_from_queue() if is_taken else None
+            origin = self._gate.origin_to_await(request) if request is not None else None
+            if request is None or origin is None:
                 return request
-            self._number += 1
-            self._crawler.stats.inc_value("rep/waited")
-            if self._keeper is not None and not is_from_memory:
-                self._keeper.keep(request)
-            self._wait(origin, request)
-            if self._clock() >= until:
-                look_for_requests(self._crawler)
+            if is_full and origin in self._waiting:
+                scheduler_queues.leave_on_disk(self._crawler, self._scheduler, request)
                 return None
+            if not is_from_memory:
+                self._keeper.keep(request)
+            self._crawler.stats.inc_value("rep/waited")
+            self._number += 1
+            self._wait(origin, request)
+            if self._monotonic() >= until:
+                look_for_requests(self._crawler)
+                break
         return None
 
-    def _may_take(self) -> bool:
-        """Whether a request of the queue's could be of use: it could go on, or begin a fetch."""
-        if not self._max_waiting:
-            return True
-        has_room = self._has_room()
-        self._places.are_new_last = not has_room
-        if not has_room and not self._places.has_known():
-            return False
-        number_of_firsts = len(self._waiting) + len(self._ready)
-        if self._number - number_of_firsts < self._max_waiting or scheduler_queues.is_next_from_memory(self._scheduler):
-            return True
-        return self._takes_past_those_that_wait()
-
-    def _takes_past_those_that_wait(self) -> bool:
-        """Whether the next request is to an origin that none waits for here: an origin that does not answer holds up
-        no others, as far as Scrapy's queue on disk can tell."""
-
-        def is_wanted(request: Request) -> bool:
-            return self._origin_to_await(request) not in self._waiting
-
-        if not self._taken or not is_wanted(self._taken[0]):
-            request = scheduler_queues.take_from_disk(self._crawler, self._scheduler, is_wanted)
-            if request is None:
-                return False
-            self._taken.appendleft(request)
-        return True
-
     def _taken_from_queue(self) -> Request | None:
-        if self._taken:
-            return self._taken.popleft()
         self._is_queue_working = True
         try:
             request: Request | None = self._next_of_queue()
@@ -214,91 +178,82 @@ class SchedulerDoor:
         return request
 
     def _from_here(self) -> Request | None:
-        """The next request that has waited and for which there is a place: one of each origin by turns."""
-        until = self._clock() + MAX_SECONDS
-        forgotten: list[tuple[Origin, Ready]] = []
+        """The next request that is ready and has room in the downloader: one for each place there by turns."""
+        forgotten = []
         for _ in range(len(self._ready)):
-            of_origin = self._ready[0]
-            self._ready.rotate(-1)
-            request, seconds = of_origin[0]
-            if self._places.has_place(request, self._handed_out):
-                origin = self._origin_to_await(request)
-                if origin is None:
-                    of_origin.popleft()
-                    if not of_origin:
-                        self._ready.pop()
-                    self._number -= 1
-                    self._looked_in_vain = 0
-                    self._on_released(request, seconds)
-                    return request
-                forgotten.append((origin, of_origin))
-            self._looked_in_vain += 1
-            if self._looked_in_vain >= len(self._ready):
-                # There is a place for none: the engine asks again when a download has ended.
-                self._looked_in_vain = 0
-                break
-            if self._clock() >= until:
-                look_for_requests(self._crawler)
-                break
+            place, requests = next(iter(self._ready.items()))
+            self._ready.move_to_end(place)
+            if not self._places.has_room(place, self._handed_out):
+                continue
+            request, seconds = requests[0]
+            if self._gate.origin_to_await(request) is None:
+                requests.popleft()
+                if not requests:
+                    del self._ready[place]
+                self._number -= 1
+                self.went_on += 1
+                self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
+                return request
+            forgotten.append(place)
         self._wait_again(forgotten)
         return None
-
-    def _wait_again(self, forgotten: list[tuple[Origin, Ready]]) -> None:
-        """Only if no other request can go on: else origins would take each other's place in memory, without an end."""
-        for origin, of_origin in forgotten:
-            self._ready.remove(of_origin)
-            for request, _ in of_origin:
-                self._wait(origin, request)
 
     # Waiting.
 
     def _wait(self, origin: Origin, request: Request) -> None:
         self._places.begin_to_wait(request)
         is_first = origin not in self._waiting
-        self._waiting.setdefault(origin, []).append((request, self._clock()))
+        self._waiting.setdefault(origin, []).append((request, self._monotonic()))
         if is_first:
-            self._fetch(origin, request).addCallbacks(self._release, self._failed, (origin,), errbackArgs=(origin,))
+            self._resolver.resolve(origin, request).addCallbacks(self._release, _expect_closing, (origin,))
 
-    def _release(self, _result: object, origin: Origin) -> None:
-        now = self._clock()
-        released = [(request, now - since) for request, since in self._waiting.pop(origin, [])]
-        for request, _ in released:
+    def _release(self, _policy: object, origin: Origin) -> None:
+        """Its robots.txt is known."""
+        now = self._monotonic()
+        for request, since in sorted(self._waiting.pop(origin), key=lambda waiting: -waiting[0].priority):
             self._places.end_to_wait(request)
-        if released:
-            self._ready.append(deque(sorted(released, key=lambda ready: -ready[0].priority)))
+            self._be_ready(request, now - since)
         look_for_requests(self._crawler)
 
-    def _failed(self, failure: Failure, origin: Origin) -> None:
-        # The crawl closes, and `_close` puts the requests back.
-        if not isinstance(failure.value, CrawlClosingError):
-            self._log.error("Internal error while waiting for %s", origin.robots_url, exc_info=failure.value)
+    def _be_ready(self, request: Request, seconds: float) -> None:
+        self._ready.setdefault(self._places.place_of(request), deque()).append((request, seconds))
 
-    def _forget(self, request: Request) -> None:
-        if self._keeper is not None:
-            self._keeper.forget(request)
+    def _wait_again(self, places: list[str]) -> None:
+        """The first requests to these places waited so long for room that their origins have been forgotten.
+
+        Only if no other request can go on: else origins would take each other's place in memory, without an end.
+        """
+        for request, seconds in chain(*map(self._ready.pop, places)):
+            origin = self._gate.origin_to_await(request)
+            if origin is None:
+                self._be_ready(request, seconds)
+                look_for_requests(self._crawler)
+            else:
+                self._wait(origin, request)
 
     # The crawl closes.
 
-    def _put_back(self, requests: list[Request]) -> list[Request]:
-        """Those that the queue took back."""
-        put_back, seconds_failing, error = [], 0.0, None
-        for request in requests:
-            began = self._clock()
+    def _put_back(self, requests: list[Request]) -> bool:
+        """Whether the queue took back all of them."""
+        number, seconds_failing, error = 0, 0.0, None
+        for request in _in_order(requests):
+            began = self._monotonic()
             try:
                 if seconds_failing <= MAX_FAILING and self._is_taken_back(request):
-                    put_back.append(request)
+                    self._keeper.forget(request)
+                    number += 1
                     continue
             except Exception as exc:  # noqa: BLE001 - of any scheduler
                 error = error or exc
-            seconds_failing += self._clock() - began
-        if len(put_back) < len(requests):
+            seconds_failing += self._monotonic() - began
+        if number < len(requests):
             self._log.error(
                 "The scheduler has not taken back %d of %d requests that waited for a robots.txt; its first error: %r",
-                len(requests) - len(put_back),
+                len(requests) - number,
                 len(requests),
                 error,
             )
-        return put_back
+        return number == len(requests)
 
     def _is_taken_back(self, request: Request) -> bool:
         if scheduler_queues.is_scrapys(self._scheduler):
@@ -310,6 +265,11 @@ class SchedulerDoor:
         return self._enqueue(request) is not False
 
 
+def _expect_closing(failure: Failure) -> None:
+    if not isinstance(failure.value, CrawlClosingError):
+        failure.raiseException()
+
+
 def _in_order(requests: list[Request]) -> list[Request]:
     """The order in which to put them back, so that they come out as they did before: Scrapy's queue for start requests
     is first in, first out, its queue for all others last in, first out."""
@@ -317,8 +277,7 @@ def _in_order(requests: list[Request]) -> list[Request]:
     return starts + [request for request in reversed(requests) if not request.meta.get("is_start_request")]
 
 
-def _keeper(crawler: Crawler, scheduler: Any) -> Keeper | None:
-    """None where requests are lost with the process in any case, or nothing is known of the queue."""
+def _keeper(crawler: Crawler, scheduler: Any) -> Keeper:
     try:
         if _is_of(scheduler, "scrapy_redis.scheduler", "Scheduler"):
             from scrapy_rep.waiting.kept_in_redis import KeptInRedis  # noqa: PLC0415 - few crawls need it
@@ -330,7 +289,8 @@ def _keeper(crawler: Crawler, scheduler: Any) -> Keeper | None:
             return KeptInJobdir(crawler)
     except Exception as exc:  # noqa: BLE001 - a queue class of the user's own, or a file that cannot be made
         logger_of(crawler).warning(KILLED_LOSES, exc)
-    return None
+    # Requests are lost with the process in any case, or nothing is known of the queue.
+    return Keeper(crawler)
 
 
 def _is_of(scheduler: Any, module: str, name: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,27 +13,25 @@ from scrapy_rep.log import logger_of
 KILLED_LOSES = "If this crawler is killed, requests that wait for a robots.txt are lost: %s"
 
 
-class Keeper(ABC):
-    """Holds a copy of each request that has left its queue and waits. If it fails, nothing but this safety is lost."""
+class Keeper:
+    """Keeps nothing. Those derived from it keep a copy of each request that has left its queue and waits; if they fail,
+    only this safety is lost."""
 
     _has_warned = False
 
     def __init__(self, crawler: Crawler) -> None:
         self._log = logger_of(crawler)
 
-    @abstractmethod
     def keep(self, request: Request) -> None:
         """The request waits from now on, or does so again."""
 
-    @abstractmethod
     def forget(self, request: Request) -> None:
         """The request has gone on, or is back in its queue. It need not be one that is kept."""
 
-    @abstractmethod
     def left_over(self) -> list[Request]:
-        """Those of a crawl that was killed, which this crawl has to take over. They count as kept."""
+        """The requests of a crawl that was killed, which have to go back to the queue. They count as kept."""
+        return []
 
-    @abstractmethod
     def close(self) -> None:
         """The crawl ends. What is still kept has to be found later."""
 
