@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 from scrapy import Request
@@ -31,6 +31,9 @@ from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, look_for
 from scrapy_rep.signals import request_waited
 from scrapy_rep.waiting.keeper import KILLED_LOSES, Keeper
 from scrapy_rep.waiting.waiting_log import Wait
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 MAX_SECONDS = 0.005  # for one call of the engine's, while all requests that the queue hands out have to wait
 MAX_READY = 100  # places with ready requests; from this number on, these always go before those of the queue
@@ -60,7 +63,7 @@ class SchedulerDoor:
         self._monotonic = monotonic
         self._waiting: dict[Origin, list[tuple[Request, float]]] = {}
         """Requests, and the time since when each waits."""
-        self._ready: OrderedDict[str, deque[tuple[Request, float]]] = OrderedDict()
+        self._ready: OrderedDict[str, OrderedDict[Origin, deque[tuple[Request, float]]]] = OrderedDict()
         """By their place in the downloader: requests that may go on, and the seconds for which each has waited."""
         self._number = 0  # of requests that wait or are ready
         self._is_turn_of_queue = False
@@ -134,7 +137,8 @@ class SchedulerDoor:
 
     def _close(self, reason: str) -> Any:
         """What waits goes back first: what the scheduler keeps beyond the crawl, it keeps of these, too."""
-        self._put_back([request for request, _ in chain(*self._ready.values(), *self._waiting.values())])
+        ready = chain.from_iterable(of_place.values() for of_place in self._ready.values())
+        self._put_back([request for request, _ in chain(*ready, *self._waiting.values())])
         self._keeper.close()
         return self._close_queue(reason)
 
@@ -180,23 +184,34 @@ class SchedulerDoor:
     def _from_here(self) -> Request | None:
         """The next request that is ready and has room in the downloader: one for each place there by turns."""
         forgotten = []
-        for _ in range(len(self._ready)):
-            place, requests = next(iter(self._ready.items()))
-            self._ready.move_to_end(place)
+        for place, of_place in _by_turns(self._ready):
             if not self._places.has_room(place, self._handed_out):
                 continue
-            request, seconds = requests[0]
-            if self._gate.origin_to_await(request) is None:
+            for origin, requests in _by_turns(of_place):
+                request, seconds = requests[0]
+                if self._gate.origin_to_await(request) is not None:
+                    forgotten.append((place, origin))
+                    continue
                 requests.popleft()
-                if not requests:
-                    del self._ready[place]
+                self._drop_empty(place, origin)
                 self._number -= 1
                 self.went_on += 1
                 self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
                 return request
-            forgotten.append(place)
-        self._wait_again(forgotten)
+        # Only if no other request can go on: else origins would take each other's place in memory, without an end.
+        for place, origin in forgotten:
+            requests = self._ready[place].pop(origin)
+            self._drop_empty(place, origin)
+            for request, _ in requests:
+                self._wait(origin, request)
         return None
+
+    def _drop_empty(self, place: str, origin: Origin) -> None:
+        of_place = self._ready[place]
+        if not of_place.get(origin, True):
+            del of_place[origin]
+        if not of_place:
+            del self._ready[place]
 
     # Waiting.
 
@@ -212,24 +227,9 @@ class SchedulerDoor:
         now = self._monotonic()
         for request, since in sorted(self._waiting.pop(origin), key=lambda waiting: -waiting[0].priority):
             self._places.end_to_wait(request)
-            self._be_ready(request, now - since)
+            of_place = self._ready.setdefault(self._places.place_of(request), OrderedDict())
+            of_place.setdefault(origin, deque()).append((request, now - since))
         look_for_requests(self._crawler)
-
-    def _be_ready(self, request: Request, seconds: float) -> None:
-        self._ready.setdefault(self._places.place_of(request), deque()).append((request, seconds))
-
-    def _wait_again(self, places: list[str]) -> None:
-        """The first requests to these places waited so long for room that their origins have been forgotten.
-
-        Only if no other request can go on: else origins would take each other's place in memory, without an end.
-        """
-        for request, seconds in chain(*map(self._ready.pop, places)):
-            origin = self._gate.origin_to_await(request)
-            if origin is None:
-                self._be_ready(request, seconds)
-                look_for_requests(self._crawler)
-            else:
-                self._wait(origin, request)
 
     # The crawl closes.
 
@@ -263,6 +263,14 @@ class SchedulerDoor:
             request.dont_filter = request.meta[PUT_BACK] = True  # the duplicate filter has seen it
         # Some schedulers return None.
         return self._enqueue(request) is not False
+
+
+def _by_turns(items: OrderedDict[K, V]) -> Iterator[tuple[K, V]]:
+    """Each item once, and next time those after it first."""
+    for _ in range(len(items)):
+        key = next(iter(items))
+        items.move_to_end(key)
+        yield key, items[key]
 
 
 def _expect_closing(failure: Failure) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import sqlite3
 from collections import Counter
 from pathlib import Path
 from time import monotonic
@@ -127,6 +129,23 @@ def test_killed_in_mid_wait_none_is_lost_with_a_jobdir(web: Web, tmp_path: Path,
     assert Counter(end["url"] for end in last.ends) == Counter(urls)
     assert last.complaints == []
     assert not (tmp_path / "job" / "requests.waiting").exists()
+
+
+@ensureDeferred
+async def test_a_kept_request_that_cannot_be_read_is_said_once_and_deleted(web: Web, tmp_path: Path) -> None:
+    file = tmp_path / "requests.waiting"
+    with sqlite3.connect(file) as db:
+        db.execute("CREATE TABLE waiting (number INTEGER PRIMARY KEY, request BLOB)")
+        db.execute("INSERT INTO waiting (request) VALUES (?)", (b"no request",))
+    db.close()
+    site = web.robots(RULES)
+    said = []
+    for path in ("/1", "/2"):
+        result = await crawl(site.url(path), settings={"JOBDIR": str(tmp_path)})
+        assert list(result.pages) == [site.url(path)]
+        said.append([message for message in result.messages(logging.ERROR) if "cannot be read" in message])
+    assert said == [["A request that waited for a robots.txt when its crawl was killed cannot be read"], []]
+    assert not file.exists()
 
 
 def test_a_stopped_job_can_be_resumed_without_the_plugin(web: Web, tmp_path: Path) -> None:

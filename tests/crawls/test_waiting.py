@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from crawling import Crawl, CrawlSpider, Releases, SlotByOrigin, crawl
 from installed_scrapy import CAN
+from processes import REACTORS, crawled
 from pydispatch.dispatcher import getAllReceivers, liveReceivers
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.core.downloader import Downloader, Slot
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
@@ -282,6 +284,27 @@ async def test_pages_of_known_origins_go_on_while_no_fetch_can_begin(web: Web, m
     assert len(result.pages) == 45
 
 
+@ensureDeferred
+async def test_with_few_open_files_pages_of_a_known_origin_go_on_beside_400_dead_ones(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "max_open_files", lambda: 64)
+    dead, healthy = [web.robots(DEAD) for _ in range(400)], web.robots(RULES)
+
+    class AsksAtOnce(Releases):
+        def parse(self, response: Response, **more: Any) -> Any:
+            super().parse(response, **more)
+            if response.url == healthy.url("/0"):
+                yield from (self.prepared(site.url("/")) for site in dead)
+                yield from (self.prepared(healthy.url(f"/{n}")) for n in range(1, 40))
+
+    settings = {**LONG, "REP_FETCH_CONCURRENCY": 16}
+    more: dict[str, Any] = {"dead": dead, "healthy": 40}
+    result = await crawl(healthy.url("/0"), spider=AsksAtOnce, settings=settings, **more)
+    assert result.ends == ["no stall"]
+    assert len(result.pages) == 440
+
+
 @pytest.mark.parametrize("is_on_disk", [False, True], ids=["memory", "disk"])
 @ensureDeferred
 async def test_the_default_queue_hands_out_requests_to_origins_that_answer_first(
@@ -360,6 +383,59 @@ async def test_waiters_of_many_origins_never_overfill_the_downloader(web: Web) -
         by_site[url.rpartition("/")[0]].append(url)
     assert all(reached[1:] == [u for u in urls if u.startswith(f"{site}/")] for site, reached in by_site.items())
     assert (inside.left_over, inside.downloader.total_concurrency) == ([], 5)
+
+
+@ensureDeferred
+async def test_origins_that_share_a_download_slot_are_not_looked_at_again_and_again() -> None:
+    number, looks = 1_000, 0
+
+    class Slots(dict[str, Slot]):
+        def get(self, *args: Any) -> Any:
+            nonlocal looks
+            looks += 1
+            return super().get(*args)
+
+    class OneSlot(Downloader):
+        def __init__(self, crawler: Crawler) -> None:
+            super().__init__(crawler)
+            self.slots = Slots()
+
+        def get_slot_key(self, request: Request) -> str:
+            nonlocal looks
+            looks += 1
+            return "robots" if request.url.endswith("/robots.txt") else "pages"
+
+    class AnswersAtOnce(HTTP11DownloadHandler):
+        async def download_request(self, request: Request) -> Response:
+            stats = self._crawler.stats
+            while not request.url.endswith("/robots.txt") and stats.get_value("rep/access/unavailable") < number:
+                await sleep(0.1)  # the first page holds up the others until all are ready
+            return Response(request.url, status=404, request=request)
+
+    settings = {
+        "DOWNLOADER": OneSlot,
+        "DOWNLOAD_HANDLERS": {"http": AnswersAtOnce},
+        "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
+    }
+    result = await crawl(*(f"http://{n}.example/" for n in range(number)), settings=settings)
+    assert len(result.pages) == number
+    assert result.stats["rep/waited"] == number
+    assert looks < 40 * number
+
+
+@pytest.mark.parametrize("downloader", [{}, {"DOWNLOADER": "crawling.SlotByOrigin"}], ids=["one-slot", "slots"])
+@pytest.mark.parametrize("reactor", ["asyncio", "select"])
+def test_who_waits_again_because_its_origin_was_forgotten_is_counted_once(
+    web: Web, reactor: str, downloader: dict[str, Any]
+) -> None:
+    sites = [web.robots(answer(RULES, delay=0.5)) for _ in range(4)]
+    urls = [site.url(f"/{n}") for n in range(4) for site in sites]
+    settings = {**REACTORS[reactor], **downloader, "REP_MEMORY_ORIGINS": 2, "CONCURRENT_REQUESTS": 1}
+    ended = crawled(urls, settings)
+    assert sorted(ended.pages) == sorted(urls)
+    assert ended.stats["rep/cache/miss"] > len(sites), "some were forgotten"
+    assert ended.stats["rep/waited"] == len(urls)
+    assert ended.complaints == []
 
 
 class DropsLater:
