@@ -122,7 +122,9 @@ class RepMiddleware:
         return [*self._door.waits(), *self._waiting_here.values()]
 
     async def _wait_here(self, origin: Origin, request: Request) -> None:
-        self._crawler.stats.inc_value("rep/waited")
+        is_first_wait = request not in self._door.waited
+        if is_first_wait:
+            self._crawler.stats.inc_value("rep/waited")
         began = self.monotonic()
         self._waiting_here[request] = Wait(origin, began)
         try:
@@ -134,8 +136,9 @@ class RepMiddleware:
             raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}") from None
         finally:
             self._waiting_here.pop(request, None)
-        seconds = self.monotonic() - began
-        self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
+        if is_first_wait:
+            seconds = self.monotonic() - began
+            self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
         self.gate.decide(request, policy)
 
     # For spiders.

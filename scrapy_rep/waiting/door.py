@@ -47,7 +47,10 @@ class SchedulerDoor:
     """Wraps the `next_request`, `has_pending_requests` and `close` of the crawl's scheduler, whatever its class."""
 
     went_on: int
-    """Requests that waited here and went on."""
+    """How many requests waited here and went on."""
+
+    waited: WeakSet[Request]
+    """Those of them that are not over yet."""
 
     def __init__(
         self, crawler: Crawler, max_waiting: int, gate: Gate, resolver: Resolver, monotonic: Callable[[], float]
@@ -55,6 +58,7 @@ class SchedulerDoor:
         """`max_waiting`: how many may be here beyond each origin's first; no limit for those from a queue in memory.
         With 0, requests wait in the downloader."""
         self.went_on = 0
+        self.waited = WeakSet()
         self._crawler = crawler
         self._log = logger_of(crawler)
         self._max_waiting = max_waiting
@@ -196,6 +200,7 @@ class SchedulerDoor:
                 self._drop_empty(place, origin)
                 self._number -= 1
                 self.went_on += 1
+                self.waited.add(request)
                 self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
                 return request
         # Only if no other request can go on: else origins would take each other's place in memory, without an end.
