@@ -73,16 +73,13 @@ class MatchIndex:
 class _Others:
     """Patterns that are no prefixes, each tried only on a URL that has one of the texts between its `*`."""
 
-    __slots__ = ("_anywhere", "_at", "_at_end", "_endings", "_index", "_longest")
+    __slots__ = ("_at", "_index", "_longest", "_texts")
 
     def __init__(self, at: Mapping[str, int]) -> None:
         self._at = at
         self._longest = longest_affordable(at)
         self._index = _Index(at) if len(at) > FEW_OTHERS else None
-        texts = {pattern: _telling_text(pattern) for pattern in at} if self._index is None else {}
-        self._at_end = [(pattern, text[:-1]) for pattern, text in texts.items() if text.endswith("$")]
-        self._endings = tuple([text for _, text in self._at_end])
-        self._anywhere = [(pattern, text) for pattern, text in texts.items() if not text.endswith("$")]
+        self._texts = [(pattern, _telling_text(pattern)) for pattern in at] if self._index is None else []
 
     def matching(self, spelling: str) -> list[int]:
         """Where those that match stand. Raises TooCostlyError."""
@@ -90,9 +87,8 @@ class _Others:
         if len(spelling) > self._longest:
             candidates = affordable(spelling, self._at)
         elif self._index is None:
-            candidates = [pattern for pattern, text in self._anywhere if text in spelling]
-            if spelling.endswith(self._endings):
-                candidates += [pattern for pattern, text in self._at_end if spelling.endswith(text)]
+            with_end = f"{spelling}$"
+            candidates = [pattern for pattern, text in self._texts if text in with_end]
         elif len(spelling) <= MAX_TARGET:
             candidates = self._index.candidates(spelling)
         else:
