@@ -8,8 +8,8 @@ The way of one request
 
 The way of one robots.txt
     `cache.origin_fetch` looks into `cache.shared_store`, if there is one; else it has the robots.txt fetched.
-    `fetching.redirects` follows the redirects to a `FetchResult`; on the way it asks `fetching.answers` for the
-    `Answer` of each URL, and that asks `fetching.fetcher` for one HTTP request.
+    `fetching.redirects` follows the redirects to a `StoredResponse` or a `Failure`; on the way it asks
+    `fetching.answers` for the `Answer` of each URL, and that asks `fetching.fetcher` for one HTTP request.
     `protocol.lifecycle.after_fetch` makes the origin's new `Entry` of it, which `cache.memory` and `cache.shared_store`
     keep. `protocol.lifecycle.policy_at` makes of an entry the `RobotsPolicy` of a moment, and `protocol.robotstxt`
     gives the `Verdict` on one URL. Signals (`signals`) tell of each step; `extensions` listen to them.

@@ -112,7 +112,7 @@ class OriginFetch:
         """Begin, unless it has begun."""
         if not self._has_started:
             self._has_started = True
-            self._tools.turns.coming += 1
+            self._tools.turns.without_turn += 1
             self.task = deferred_from_coro(self._run())
             self.task.addErrback(lambda _failure: None)  # a cancellation while it ends
 
@@ -124,7 +124,7 @@ class OriginFetch:
             self.task.cancel()
 
     async def _run(self) -> None:
-        self._tools.turns.coming -= 1  # at its first wait it is in a line of the turns, or asks the store
+        self._tools.turns.without_turn -= 1  # before anything else looks, it waits for a turn or asks the store
         result: RobotsPolicy | CrawlClosingError = CrawlClosingError()  # if the process ends before
         try:
             result = await self._fetch_or_fail()

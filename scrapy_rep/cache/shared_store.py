@@ -57,12 +57,8 @@ class SharedStore:
         lease = Lease(self._store, str(origin))
         entry, waited, pause = known, 0.0, POLL_FIRST
         try:
-            self._turns.coming += 1
-            try:
+            with self._turns.taking_room():
                 octets = await lease.acquire_unless_stored()
-            finally:
-                self._turns.coming -= 1
-                self._turns.on_room()
             may_fetch = lease.is_acquired
             while True:
                 known_and_stored = filter(None, (entry, self._read(origin, octets)))

@@ -147,9 +147,10 @@ class Answers:
         if _is_refused(answer, question):
             # Nobody is to see, and no archive is to keep, what a private server said to us by a stranger's doing.
             answer, response = _refusal(answer), None
-        await self._signals.send_catch_log_async(
-            robots_response, url=question.url, answer=answer, request=question.trigger, response=response
-        )
+        with self._turns.taking_room():  # a handler may hold up the fetches
+            await self._signals.send_catch_log_async(
+                robots_response, url=question.url, answer=answer, request=question.trigger, response=response
+            )
         return answer
 
     def _judge(self, answer: Answer, question: Question) -> Judgement:

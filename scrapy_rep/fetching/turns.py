@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import monotonic
 
 from scrapy.utils.asyncio import CallLaterResult, call_later
@@ -53,8 +54,8 @@ class FetchTurns:
         """`on_room` is called when there may be room for one more fetch."""
         self._limit = limit
         self.on_room = on_room
-        self.coming = 0
-        """First fetches that are about to wait for a turn, unless a store knows their origin."""
+        self.without_turn = 0
+        """Fetches that take room without a turn: they have just begun, ask a store, or are held up by a handler."""
         self._first, self._repeated = Line(limit - int(REPEATED_SHARE * limit)), Line(limit)
         self._max_slow = min(MAX_SLOW, max(int(SHARE_OF_FILES * max_open_files()) - limit, 0))
         self._slow = 0
@@ -64,7 +65,17 @@ class FetchTurns:
 
     def has_room(self) -> bool:
         """Whether one more fetch would begin soon. Fetches that are slow, repeated or pausing take no room."""
-        return self.coming + self._first.taken + len(self._first.waiting) < ROOM * self._limit
+        return self.without_turn + self._first.taken + len(self._first.waiting) < ROOM * self._limit
+
+    @contextmanager
+    def taking_room(self) -> Iterator[None]:
+        """For this long a fetch takes room without a turn."""
+        self.without_turn += 1
+        try:
+            yield
+        finally:
+            self.without_turn -= 1
+            self.on_room()
 
     async def wait_for_turn(self, *, is_repeated: bool) -> Turn:
         """Take a turn, once there is one; `end` gives it back."""

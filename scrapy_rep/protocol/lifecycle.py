@@ -22,7 +22,7 @@ were over.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from scrapy_rep.protocol.access_result import AccessResult
@@ -107,17 +107,10 @@ class RobotsPolicy:
     """Seconds since the epoch. Before that moment (the clock was set back) the policy does not hold."""
     until: float
     """Seconds since the epoch, the first moment at which it may no longer hold."""
-
-    # Worked out once: every request needs them.
-    robots: RobotsTxt | None = field(init=False, repr=False, compare=False)
+    robots: RobotsTxt | None
     """The rules that are obeyed; None if there are none."""
-    is_stale: bool = field(init=False, repr=False, compare=False)
+    is_stale: bool
     """Rules are obeyed past their lifetime."""
-
-    def __post_init__(self) -> None:
-        stored = self.entry.stored if self.basis is Basis.STORED else None
-        object.__setattr__(self, "robots", stored.robots if stored is not None else None)
-        object.__setattr__(self, "is_stale", self.state is State.UNREACHABLE_STALE)
 
     @property
     def is_fetch_due(self) -> bool:
@@ -215,7 +208,9 @@ def policy_at(entry: Entry, now: float, unreachable_for: float, budget: float = 
             refetch = Refetch.FIRST
         elif outage.is_backing_off_at(now):
             refetch = Refetch.NOT
-    return RobotsPolicy(entry, state, basis, refetch, now, _next_turn(entry, now, unreachable_for, budget))
+    until = _next_turn(entry, now, unreachable_for, budget)
+    robots = entry.stored.robots if entry.stored is not None and basis is Basis.STORED else None
+    return RobotsPolicy(entry, state, basis, refetch, now, until, robots, state is State.UNREACHABLE_STALE)
 
 
 def _is_plausible(stored: StoredResponse, now: float) -> bool:
