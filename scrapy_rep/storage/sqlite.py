@@ -23,7 +23,6 @@ logger = logging.getLogger("scrapy_rep")
 T = TypeVar("T")
 
 BUSY = 3.0  # seconds to wait for another process that writes
-PRUNE_EVERY = 2_000  # entries and leases stored
 
 # In the file's first 100 bytes (sqlite.org/fileformat.html), so that a damaged file can be told from somebody else's.
 MAGIC = b"SQLite format 3\0"
@@ -74,16 +73,14 @@ class SqliteStorage(Storage):
         return await self._run(lambda db: [row[0] for row in db.execute(statement)])
 
     async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:
-        now = time.time()
-        row = {"origin": origin, "token": token, "until": now + seconds, "now": now}
+        row = _lease(origin, token, seconds)
         return await self._run(lambda db: db.execute(ACQUIRE, row).rowcount > 0, stores=True)
 
     async def release_lease(self, origin: str, token: str) -> None:
         await self._run(lambda db: db.execute(RELEASE, (origin, token)))
 
     async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
-        now = time.time()
-        row = {"origin": origin, "token": token, "until": now + seconds, "now": now}
+        row = _lease(origin, token, seconds)
 
         def get_or_lease(db: sqlite3.Connection) -> tuple[bytes | None, bool]:
             entry = _get(db, origin)
@@ -152,6 +149,12 @@ def _get(db: sqlite3.Connection, origin: str) -> bytes | None:
     return row[0] if row is not None and isinstance(row[0], bytes) else None
 
 
+def _lease(origin: str, token: str, seconds: float) -> dict[str, Any]:
+    """The parameters of ACQUIRE."""
+    now = time.time()
+    return {"origin": origin, "token": token, "until": now + seconds, "now": now}
+
+
 class _Operation(NamedTuple):
     work: Callable[[sqlite3.Connection], Any]
     stores: bool
@@ -165,7 +168,6 @@ class _File:
         self._path = path
         self._db: sqlite3.Connection | None = None
         self._inode = 0
-        self._stored = 0
 
     def run(self, operations: list[_Operation]) -> list[Any]:
         """Their results. What they store is stored together, or not at all."""
@@ -187,16 +189,10 @@ class _File:
             self._db = None
 
     def _done(self, operations: list[_Operation]) -> list[Any]:
-        db, stored = self._opened(), sum(operation.stores for operation in operations)
-        with db:
-            if stored:
+        with self._opened() as db:
+            if any(operation.stores for operation in operations):
                 db.execute("BEGIN IMMEDIATE")
-            results = [operation.work(db) for operation in operations]
-        self._stored += stored
-        if self._stored >= PRUNE_EVERY:
-            self._stored = 0
-            _prune(db)
-        return results
+            return [operation.work(db) for operation in operations]
 
     def _opened(self) -> sqlite3.Connection:
         if self._db is None:
@@ -231,11 +227,14 @@ def _inode(path: Path) -> int:
 
 
 def _connected(path: Path | str) -> sqlite3.Connection:
+    """The file, without what has outlived its lifetime."""
     # isolation_level None: each statement is its own transaction.
     db = sqlite3.connect(path, timeout=BUSY, isolation_level=None)
     try:
         _set_up(db)
-        _prune(db)
+        now = time.time()
+        db.execute("DELETE FROM entries_1 WHERE keep_until < ?", (now,))
+        db.execute("DELETE FROM leases_1 WHERE until < ?", (now,))
     except BaseException:
         db.close()
         raise
@@ -257,10 +256,3 @@ def _set_up(db: sqlite3.Connection) -> None:
             time.sleep(0.05)
         else:
             return
-
-
-def _prune(db: sqlite3.Connection) -> None:
-    """Drop what has outlived its lifetime."""
-    now = time.time()
-    db.execute("DELETE FROM entries_1 WHERE keep_until < ?", (now,))
-    db.execute("DELETE FROM leases_1 WHERE until < ?", (now,))
