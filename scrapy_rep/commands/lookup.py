@@ -25,12 +25,13 @@ from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.status_policy import words_of
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.signals import robots_response
+from scrapy_rep.storage.blocking_calls import BlockingCalls
 from scrapy_rep.user_agent import SPIDER_ATTRIBUTE
 
 # What the command's spider has of the spider that `--spider` names.
 _OF_THE_SPIDER = ("name", "allowed_domains", "custom_settings", "update_settings", "user_agent", SPIDER_ATTRIBUTE)
 
-LOOK_EVERY = 0.01  # seconds, while the next URLs of a pipe are awaited
+LOOK_EVERY = 0.01  # seconds, while the next URLs are read
 SHOW_EVERY = 1.0  # seconds between two lines about what is awaited, on a terminal
 
 
@@ -89,12 +90,13 @@ class Lookup:
             showing.stop()
 
     async def answer_all(self) -> None:
-        lists = iter(self._urls)
+        lists, thread = iter(self._urls), BlockingCalls()
         while not self._output.is_closed:
-            while not self._urls.is_ready():
+            reading = deferred_from_coro(thread.run(next, lists, None))
+            while not reading.called:
                 await self._write(self.max_waiting)
                 await sleep(LOOK_EVERY)
-            urls = next(lists, None)
+            urls = await maybe_deferred_to_future(reading)
             if urls is None:
                 break
             for url in urls:
@@ -102,7 +104,7 @@ class Lookup:
                 self._waiting.append(url if Origin.of(url) in self._looking_up else self._begun(url))
                 await self._write(self.max_waiting)
             self._output.flush()
-            await sleep(0)
+        thread.close()
         await self._write(0)
         self._output.finish()
 

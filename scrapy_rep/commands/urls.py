@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import select
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -31,15 +30,6 @@ class Urls:
                 self._stream = open(0 if file == "-" else file, "rb", buffering=0, closefd=file != "-")  # noqa: SIM115
             except OSError as exc:
                 raise unreadable("--input", file, exc) from None
-
-    def is_ready(self) -> bool:
-        """Whether the next list is there without a wait."""
-        if self.file is None:
-            return True
-        try:
-            return bool(select.select([self._stream], [], [], 0)[0])
-        except OSError:  # on Windows, only sockets can be asked
-            return True
 
     def __iter__(self) -> Iterator[list[str]]:
         """Raises ValueError for a line that is too long for a URL."""
