@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from scrapy.crawler import Crawler
 
@@ -20,10 +20,13 @@ EACH_PARSED = 1_500  # bytes of an entry in use, beside its robots.txt (measured
 WEIGH_EVERY = 128  # entries, at least: a robots.txt takes more memory the more crawlers ask it
 
 
-class _InUse(NamedTuple):
+@dataclass(slots=True)
+class _InUse:
     policy: RobotsPolicy
     octets: bytes | None
     """The entry compressed, if it came so; then it need not be compressed again."""
+    weight: int
+    """Bytes of memory, as far as they are reckoned."""
 
 
 class Memory:
@@ -42,7 +45,6 @@ class Memory:
         REP_UNREACHABLE_WAIT."""
         self._compressed = compressed
         self._in_use: OrderedDict[Origin, _InUse] = OrderedDict()
-        self._weights: dict[Origin, int] = {}
         self._in_use_octets = 0
         self._used_since_weighing = 0
         self._most_octets = in_use_octets
@@ -59,7 +61,7 @@ class Memory:
         used = self._in_use.get(origin)
         if used is not None:
             self._in_use.move_to_end(origin)
-            policy, octets = used
+            policy, octets = used.policy, used.octets
             if policy.at <= now < policy.until:
                 return policy
             entry: Entry | None = policy.entry
@@ -79,35 +81,34 @@ class Memory:
     def put(self, origin: Origin, policy: RobotsPolicy, octets: bytes | None = None) -> None:
         """Remember it. `octets`: its entry compressed, if it came so."""
         self._compressed.drop(str(origin))
-        self._in_use.pop(origin, None)
-        self._in_use[origin] = _InUse(policy, octets)
-        self._weigh(origin)
+        before = self._in_use.pop(origin, None)
+        self._in_use[origin] = used = _InUse(policy, octets, before.weight if before is not None else 0)
+        self._weigh(used)
         self._used_since_weighing += 1
         if self._used_since_weighing >= max(WEIGH_EVERY, len(self._in_use)):
             self._used_since_weighing = 0
-            for each in self._in_use:
+            for each in self._in_use.values():
                 self._weigh(each)
         # The entry just used stays, whatever memory it takes.
         while self._in_use_octets > self._most_octets and len(self._in_use) > 1:
-            oldest, used = self._forget_oldest()
-            self._compressed.keep(str(oldest), used.octets or entry_to_bytes(used.policy.entry))
+            origin, used = self._forget_oldest()
+            self._compressed.keep(str(origin), used.octets or entry_to_bytes(used.policy.entry))
         while len(self) > self._compressed.max_origins:  # which is at least 1
             if not self._compressed.drop_oldest():
                 self._forget_oldest()
 
     def _forget_oldest(self) -> tuple[Origin, _InUse]:
         origin, used = self._in_use.popitem(last=False)
-        self._in_use_octets -= self._weights.pop(origin)
+        self._in_use_octets -= used.weight
         return origin, used
 
-    def _weigh(self, origin: Origin) -> None:
-        policy, octets = self._in_use[origin]
-        stored = policy.entry.stored
-        weight = EACH_PARSED + len(octets or b"")
+    def _weigh(self, used: _InUse) -> None:
+        stored = used.policy.entry.stored
+        weight = EACH_PARSED + len(used.octets or b"")
         if stored is not None and stored.robots is not None:
             weight += stored.robots.memory
-        self._in_use_octets += weight - self._weights.get(origin, 0)
-        self._weights[origin] = weight
+        self._in_use_octets += weight - used.weight
+        used.weight = weight
 
 
 def memory_and_store(crawler: Crawler, settings: RepSettings) -> tuple[Memory, Storage | None]:

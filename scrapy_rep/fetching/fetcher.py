@@ -18,7 +18,7 @@ from w3lib.url import safe_url_string
 from scrapy_rep.fetching.body_limit import BodyLimit
 from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
 from scrapy_rep.fetching.http_headers import MAX_OCTETS, caching_of, retry_after
-from scrapy_rep.fetching.robots_request import HAVE_TIMEOUTS, Question, RobotsRequests, RobotsTxtDownload
+from scrapy_rep.fetching.robots_request import HAVE_TIMEOUTS, Question, RobotsTxtDownload, robots_request
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.challenges import vendor_of_challenge
 from scrapy_rep.protocol.freshness import SILENT
@@ -42,7 +42,7 @@ class Fetcher:
         self._settings = settings
         self._downloads = downloads
         self._now = now
-        self._requests = RobotsRequests(crawler, settings)
+        self._offline = all(crawler.settings.getbool(f"HTTPCACHE_{name}") for name in ("ENABLED", "IGNORE_MISSING"))
         self._body_limit = BodyLimit(crawler)
         self._head_limit = HeadLimit(crawler)
 
@@ -51,7 +51,8 @@ class Fetcher:
         the crawl closes."""
         stats, download = self._crawler.stats, RobotsTxtDownload(self._settings.body_limit)
         try:
-            request = self._requests.make(question, download)
+            crawl = self._crawler.settings
+            request = robots_request(question, download, crawl, self._settings, offline=self._offline)
             if self._has_decoding_middleware:
                 # Where REP_BODY_LIMIT cuts, the first would drop the body, and the second log a WARNING.
                 request.meta.update(download_maxsize=0, download_warnsize=0)
@@ -92,7 +93,7 @@ class Fetcher:
         if "dataloss" in response.flags:
             return Answer(None, reason="the connection was lost before the end of the body")
         replayed = "cached" in response.flags  # set by HttpCacheMiddleware
-        offline = replayed and self._requests.offline
+        offline = replayed and self._offline
         return Answer(
             response.status,
             response.body[: self._settings.body_limit + 1],

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.http.cookies import CookieJar
 from scrapy.http.request import NO_CALLBACK
+from scrapy.settings import BaseSettings
 
 from scrapy_rep.fetching.services import meta_for_services
 from scrapy_rep.protocol.freshness import Caching
@@ -72,42 +72,36 @@ class RobotsTxtDownload:
         return response
 
 
-class RobotsRequests:
-    """Makes them, by the crawl's settings."""
-
-    def __init__(self, crawler: Crawler, settings: RepSettings) -> None:
-        self._crawl = crawler.settings
-        self._settings = settings
-        self.offline = all(crawler.settings.getbool(f"HTTPCACHE_{name}") for name in ("ENABLED", "IGNORE_MISSING"))
-        """The user wants only what HttpCacheMiddleware has."""
-
-    def make(self, question: Question, download: RobotsTxtDownload) -> Request:
-        url, trigger, validators = question.url, question.trigger, question.validators
-        meta: dict[str, Any] = {
-            **_UNTOUCHED,
-            **meta_for_services(self._crawl, self._settings, trigger),
-            ROBOTS_TXT_REQUEST: download,
-            "download_timeout": self._settings.fetch_timeout,
-        }
-        if question.past_cache and not self.offline:
-            meta["dont_cache"] = True
-        if has_own_proxy(trigger):
-            meta["proxy"] = trigger.meta["proxy"]
-        if url.startswith("ftp:"):
-            meta.update({key: trigger.meta[key] for key in _COPIED_FOR_FTP if key in trigger.meta})
-        # An uncompressed body can be cut anywhere and still be read.
-        request = Request(url, NO_CALLBACK, headers={"Accept-Encoding": "identity"}, meta=meta)
-        for name in _COPIED_HEADERS:
-            if name in trigger.headers:
-                request.headers[name] = trigger.headers[name]
-        if validators is not None and not self.offline:
-            conditions = {"If-None-Match": validators.etag, "If-Modified-Since": validators.last_modified}
-            for field, value in conditions.items():
-                if value is not None:
-                    request.headers[field] = value.encode("latin-1")
-        if len(question.jar):
-            question.jar.add_cookie_header(request)
-        return request
+def robots_request(
+    question: Question, download: RobotsTxtDownload, crawl: BaseSettings, settings: RepSettings, *, offline: bool
+) -> Request:
+    """`crawl`: Scrapy's settings. `offline`: the user wants only what HttpCacheMiddleware has."""
+    url, trigger, validators = question.url, question.trigger, question.validators
+    meta: dict[str, Any] = {
+        **_UNTOUCHED,
+        **meta_for_services(crawl, settings, trigger),
+        ROBOTS_TXT_REQUEST: download,
+        "download_timeout": settings.fetch_timeout,
+    }
+    if question.past_cache and not offline:
+        meta["dont_cache"] = True
+    if has_own_proxy(trigger):
+        meta["proxy"] = trigger.meta["proxy"]
+    if url.startswith("ftp:"):
+        meta.update({key: trigger.meta[key] for key in _COPIED_FOR_FTP if key in trigger.meta})
+    # An uncompressed body can be cut anywhere and still be read.
+    request = Request(url, NO_CALLBACK, headers={"Accept-Encoding": "identity"}, meta=meta)
+    for name in _COPIED_HEADERS:
+        if name in trigger.headers:
+            request.headers[name] = trigger.headers[name]
+    if validators is not None and not offline:
+        conditions = {"If-None-Match": validators.etag, "If-Modified-Since": validators.last_modified}
+        for field, value in conditions.items():
+            if value is not None:
+                request.headers[field] = value.encode("latin-1")
+    if len(question.jar):
+        question.jar.add_cookie_header(request)
+    return request
 
 
 def has_own_proxy(trigger: Request) -> bool:

@@ -69,21 +69,21 @@ class Entry:
     @property
     def status(self) -> int | None:
         """The last answer's HTTP status; None if there was none, or redirects decided."""
-        last = self.outage or self.stored
-        return last.status if last is not None else None
+        return self._last.status if self._last is not None else None
 
     @property
     def sign(self) -> str:
         """What decided about the last answer instead of its status, as of `Judgement`."""
-        last = self.outage or self.stored
-        return last.sign if last is not None else ""
+        return self._last.sign if self._last is not None else ""
 
     @property
     def reason(self) -> str:
         """The last answer in words, `HTTP 404`, or why there was none."""
-        if self.outage is not None:
-            return self.outage.reason
-        return self.stored.reason if self.stored is not None else "not fetched yet"
+        return self._last.reason if self._last is not None else "not fetched yet"
+
+    @property
+    def _last(self) -> Outage | StoredResponse | None:
+        return self.outage or self.stored
 
     def outage_at(self, now: float) -> Outage | None:
         """The outage that goes on at `now`."""
@@ -106,14 +106,11 @@ def plain_values(entry: Entry) -> dict[str, Any]:
     if stored is not None:
         values = {field.name: getattr(stored, field.name) for field in fields(StoredResponse)}
         robots = values.pop("robots")
-        header["stored"] = {**values, "access": stored.access.value, "caching": _changed(stored.caching)}
+        said = {name: value for name, value in asdict(stored.caching).items() if value != getattr(SILENT, name)}
+        header["stored"] = {**values, "access": stored.access.value, "caching": said}
         if robots is not None:
             header["truncated"] = robots.truncated
     return header
-
-
-def _changed(caching: Caching) -> dict[str, Any]:
-    return {field.name: value for field in fields(Caching) if (value := getattr(caching, field.name)) != field.default}
 
 
 def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT) -> Entry | None:
@@ -134,15 +131,14 @@ def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT)
 
 def entry_from_values(values: Any, octets: bytes, robots_url: str) -> Entry | None:
     """The entry with these plain values and the octets of its rules, for that robots.txt; None if they are not ours."""
+    stored = outage = None
     try:
-        return _entry_of(values, octets, robots_url)
+        if "stored" in values:
+            stored = _stored_response(dict(values["stored"]), octets, values.get("truncated"))
+        if "outage" in values:
+            outage = Outage(**_checked(Outage, values["outage"]))
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
-
-
-def _entry_of(header: dict[str, Any], body: bytes, robots_url: str) -> Entry | None:
-    stored = _stored_response(dict(header["stored"]), body, header.get("truncated")) if "stored" in header else None
-    outage = Outage(**_checked(Outage, header["outage"])) if "outage" in header else None
     return Entry(robots_url, stored, outage) if stored or outage else None
 
 
