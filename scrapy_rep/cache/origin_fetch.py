@@ -43,7 +43,7 @@ from scrapy_rep.fetching.answers import Answers
 from scrapy_rep.fetching.redirects import Redirects
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import Logger
-from scrapy_rep.origin_info import origin_info
+from scrapy_rep.origin_info import OriginInfo, origin_info
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State, after_fetch
 from scrapy_rep.protocol.origin import Origin
@@ -73,6 +73,9 @@ class FetchTools:
     log: Logger
     count: Callable[[str], None]
     """Adds one to a stat."""
+    robots_known: list[Callable[[Origin, OriginInfo, Request], None]]
+    """Called with what becomes known of an origin, and the request that needs it: the log's and the report's way, at a
+    third of a signal's cost."""
     signals: SignalManager
     parsed: LocalCache[Origin, None]
     """The origins that Scrapy's `robots_parsed` was sent for."""
@@ -98,6 +101,7 @@ class OriginFetch:
         self._waiters: list[Deferred[RobotsPolicy]] = []
         self._entry: Entry | None = None  # from before this round
         self._lease: Lease | None = None
+        self._told: Entry | None = None  # which the log knows
         self._has_started = False
         self._is_closing = False
 
@@ -246,6 +250,10 @@ class OriginFetch:
 
     def _send(self, signal: object, policy: RobotsPolicy) -> None:
         info = origin_info(policy)
+        if policy.entry is not self._told:
+            self._told = policy.entry
+            for tell in self._tools.robots_known:
+                tell(self.origin, info, self._trigger)
         self._tools.signals.send_catch_log(
             signal, origin=self.origin, info=info, entry=policy.entry, request=self._trigger
         )

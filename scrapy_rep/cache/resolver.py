@@ -32,6 +32,7 @@ class Resolver:
 
     def __init__(self, tools: FetchTools) -> None:
         self.has_room = tools.turns.has_room
+        self.robots_known = tools.robots_known
         self._tools = tools
         self._memory = tools.memory
         self._now = tools.clock.now
@@ -93,5 +94,5 @@ def resolver_of(crawler: Crawler, settings: RepSettings, downloads: UncountedDow
 
         shared_store = SharedStore(CircuitBreaker(store, count, clock.monotonic, log), settings, turns, clock)
     parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
-    tools = FetchTools(settings, turns, answers, memory, shared_store, clock, log, count, crawler.signals, parsed)
+    tools = FetchTools(settings, turns, answers, memory, shared_store, clock, log, count, [], crawler.signals, parsed)
     return Resolver(tools)

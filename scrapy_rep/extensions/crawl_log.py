@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from scrapy import signals
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.utils.datatypes import LocalCache
 
@@ -15,7 +15,7 @@ from scrapy_rep.origin_info import OriginInfo, OriginKind
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.signals import request_forbidden, request_waited, robots_available, robots_fetched
+from scrapy_rep.signals import request_forbidden, request_waited
 from scrapy_rep.text import counted, printable
 
 # What refused a request, in the words of the last line.
@@ -30,7 +30,7 @@ MAX_CAUSES = 5  # that the last line names
 
 
 class CrawlLog:
-    def __init__(self, crawler: Crawler, settings: RepSettings, _gate: Gate) -> None:
+    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._log = logger_of(crawler)
         self._stats = crawler.stats
         self._is_dry_run = settings.shadow
@@ -41,13 +41,12 @@ class CrawlLog:
         self._refused: Counter[str] = Counter()
         self._waited = 0
         connect = crawler.signals.connect
-        connect(self._robots_known, signal=robots_fetched)  # also where requests still wait for another fetch
-        connect(self._robots_known, signal=robots_available)
+        gate.robots_known.append(self._robots_known)
         connect(self._request_waited, signal=request_waited)
         connect(self._request_forbidden, signal=request_forbidden)
         connect(self._closed, signal=signals.spider_closed)
 
-    def _robots_known(self, origin: Origin, info: OriginInfo) -> None:
+    def _robots_known(self, origin: Origin, info: OriginInfo, _request: Request) -> None:
         before, kind, cause, stat = self._known.get(origin), info.kind, info.cause, info.stat
         if before == (kind, cause, stat):
             return

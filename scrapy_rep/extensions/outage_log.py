@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 
-from scrapy import signals
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.utils.datatypes import LocalCache
 
@@ -17,7 +17,7 @@ from scrapy_rep.protocol.lifecycle import Basis
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.signals import request_forbidden, robots_available, robots_fetched
+from scrapy_rep.signals import request_forbidden
 from scrapy_rep.text import counted, printable
 
 WARNED_ORIGINS = 10
@@ -35,12 +35,11 @@ class OutageLog:
         self._outages = self._origins = 0
         self._refused = 0
         self._has_explained_challenges = False
-        for signal in (robots_fetched, robots_available):
-            crawler.signals.connect(self._known, signal=signal)
+        gate.robots_known.append(self._known)
         crawler.signals.connect(self._forbidden, signal=request_forbidden)
         crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
-    def _known(self, origin: Origin, info: OriginInfo) -> None:
+    def _known(self, origin: Origin, info: OriginInfo, _request: Request) -> None:
         if info.failing_since is None:
             was_warning = self._told.get(origin)
             if was_warning is not None:

@@ -21,7 +21,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.signals import request_forbidden, request_waited, robots_fetched
+from scrapy_rep.signals import request_forbidden, request_waited
 from scrapy_rep.user_agent import UserAgent
 
 RULES = b"user-agent: *\ndisallow: /private\ncrawl-delay: 2\n"
@@ -36,6 +36,7 @@ class Gate:
     def __init__(self, user_agent: UserAgent, time: Time) -> None:
         self.user_agent = user_agent
         self.now = time
+        self.robots_known: list[Any] = []
 
     def product_tokens(self, request: Request) -> tuple[str, ...]:
         return self.user_agent.product_tokens
@@ -50,6 +51,7 @@ class SimulatedCrawl:
         self.crawler = get_crawler(Spider, settings)
         self.crawler.spider = Spider("headlines")
         gate: Any = Gate(UserAgent(self.crawler.settings, self.crawler.spider), self.time)
+        self.robots_known = gate.robots_known
         self.report = Report(self.crawler, RepSettings.read(self.crawler.settings), gate)
 
     def send(self, signal: object, **arguments: Any) -> None:
@@ -73,7 +75,8 @@ class SimulatedCrawl:
         assert found is not None
         since = self.time.now if is_unreachable else None
         info = OriginInfo(found.robots_url, access, answer, basis, known, None, 0.0, since, "", **more)
-        self.send(robots_fetched, origin=found, info=info, request=Request(f"{origin}/"))
+        for tell in self.robots_known:
+            tell(found, info, Request(f"{origin}/"))
 
     def page(self, url: str, body: bytes = RULES, answer: str = "HTTP 200") -> None:
         """A page is fetched, or refused by the rules in the body."""

@@ -30,7 +30,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.preferences import PREFERENCE_WORDS
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.settings import SETTINGS, RepSettings
-from scrapy_rep.signals import request_forbidden, request_waited, robots_available, robots_fetched
+from scrapy_rep.signals import request_forbidden, request_waited
 from scrapy_rep.storage.base import without_password
 
 K = TypeVar("K", bound=Hashable)
@@ -176,8 +176,7 @@ class Report:
         self._origins: TopK[Origin, OriginSeen] = TopK(MAX_ORIGINS, OriginSeen, lambda seen: seen.size)
         self._rules: TopK[tuple[str, str], RefusedPages] = TopK(MAX_RULES, RefusedPages, lambda refused: refused.pages)
         connect = crawler.signals.connect
-        connect(self._robots_known, robots_fetched)
-        connect(self._robots_known, robots_available)  # what comes from the store is not fetched
+        gate.robots_known.append(self._robots_known)
         connect(self._request_waited, request_waited)
         connect(self._request_forbidden, request_forbidden)
         connect(self._response_received, response_received)
