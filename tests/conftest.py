@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import installed_scrapy
 import pytest
@@ -40,3 +41,12 @@ def redis_server() -> Iterator[RedisServer]:
         pytest.skip(MISSING)
     with RedisServer() as server:
         yield server
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Of a store that outlives a crawl."""
+    if request.param == "sqlite":
+        return f"sqlite://{tmp_path}/robots.db"
+    url: str = request.getfixturevalue("redis_server").url
+    return url

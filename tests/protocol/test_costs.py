@@ -11,6 +11,8 @@ from string import ascii_letters, digits
 import plain
 import pytest
 from asking import ORIGIN, TOKEN, parse
+from benchmarks import bodies
+from benchmarks.bodies import LIMIT
 from counting import lines_run
 from generated import bodies_and_questions
 
@@ -20,17 +22,10 @@ from scrapy_rep.protocol.robotstxt.parser import MAX_READY_COPIES, RobotsTxt
 from scrapy_rep.protocol.robotstxt.preferences import MAX_READ
 from scrapy_rep.protocol.robotstxt.rules import VerdictReason
 
-LIMIT = 512_000
-
 
 def group(line: Callable[[int], str], octets: int = LIMIT) -> bytes:
-    """A group for everyone of so many octets."""
-    lines, size, number = ["User-agent: *"], 13, 0
-    while size < octets:
-        lines.append(line(number))
-        size += len(lines[-1]) + 1
-        number += 1
-    return "\n".join(lines).encode("latin-1")
+    """A group for everyone of so many octets, whose last line has no end."""
+    return bodies.group(lambda number: f"{line(number)}\n")(octets).removesuffix(b"\n")
 
 
 def test_refusals_by_different_rules_cost_little_more_than_plain_verdicts() -> None:

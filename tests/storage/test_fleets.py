@@ -21,14 +21,6 @@ SIZES = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(params=["sqlite", "redis"])
-def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite://{tmp_path}/robots.db"
-    url: str = request.getfixturevalue("redis_server").url
-    return url
-
-
 @SIZES
 def test_a_fleet_asks_each_origin_once(web: Web, address: str, origins: int, crawlers: int, kills: int) -> None:
     sites = open_sites(web, origins)

@@ -39,15 +39,6 @@ DAY = 24 * 3600.0
 Address = Callable[[], str]
 
 
-@pytest.fixture(params=["sqlite", "redis"])
-def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Of a store that outlives a crawl."""
-    if request.param == "sqlite":
-        return f"sqlite://{tmp_path}/robots.db"
-    url: str = request.getfixturevalue("redis_server").url
-    return url
-
-
 # What awaits asyncio's futures is a task of its own: these tests are Twisted's coroutines, as their crawls are.
 task = deferred_from_coro
 
