@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
 from typing import NamedTuple
 
 from scrapy_rep.protocol.foreign_text import shortened, text_of
@@ -16,7 +15,6 @@ from scrapy_rep.protocol.robotstxt.preferences import (
     CONTENT_SIGNAL,
     CONTENT_USAGE,
     MAX_READ,
-    USAGE_DIRECTIVES,
     Statement,
     Usage,
     preferences_of,
@@ -64,28 +62,22 @@ def statements_for(product_token: str | None, lines: Sequence[StatementLine], oc
 
 
 def usage_of(url: str, lines: Sequence[StatementLine]) -> Usage:
-    """The preferences for a URL that may be fetched, by the statements for a crawler. May raise ValueError as
-    `spellings` does."""
-    compared = spellings(url)
-    deciding = [
-        statement
-        for directive in USAGE_DIRECTIVES
-        for statement in _most_specific([line for line in lines if line.statement.directive == directive], compared)
-    ]
-    return Usage(
-        stricter(statement.preferences for statement in deciding),
-        tuple(sorted(deciding, key=attrgetter("line"))),
-    )
+    """The preferences for a URL that may be fetched, by the statements for a crawler. Of each directive, those with the
+    longest path that matches decide; all statements, if it takes too long to find out.
 
-
-def _most_specific(lines: Sequence[StatementLine], compared: Sequence[str]) -> list[Statement]:
-    """The statements with the longest path that matches; all statements, if it takes too long to find out."""
+    May raise ValueError as `spellings` does.
+    """
     try:
-        places = matching_places([line.pattern for line in lines], compared)
+        places = matching_places([line.pattern for line in lines], spellings(url))
     except TooCostlyError:
-        return [line.statement for line in lines]
-    longest = max((len(lines[place].pattern) for place in places), default=0)
-    return [lines[place].statement for place in dict.fromkeys(places) if len(lines[place].pattern) == longest]
+        deciding = [line.statement for line in lines]
+    else:
+        matching = [lines[place] for place in sorted(set(places))]
+        longest: dict[str, int] = {}
+        for statement, _, pattern in matching:
+            longest[statement.directive] = max(len(pattern), longest.get(statement.directive, 0))
+        deciding = [line.statement for line in matching if len(line.pattern) == longest[line.statement.directive]]
+    return Usage(stricter(statement.preferences for statement in deciding), tuple(deciding))
 
 
 def lines_of_statements(text: str) -> Iterator[tuple[int, re.Match[str]]]:
