@@ -91,7 +91,7 @@ class RobotsSitemapSpider(SitemapResponses):
     def parse_robots_txt(self, response: Response) -> Iterable[Request]:
         """Of a robots.txt in `sitemap_urls`, or in a list of sitemaps."""
         origin = Origin.of(response.url)
-        sitemaps = RobotsTxt.parse(response.body).sitemaps
+        sitemaps = RobotsTxt.parse(response.body, self._rep_settings.body_limit).sitemaps
         if not sitemaps:
             self._log.warning("%s: %s names no sitemap", type(self).__name__, printable(response.url))
         elif origin is not None:

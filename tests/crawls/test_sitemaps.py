@@ -226,6 +226,14 @@ async def test_sitemap_urls_are_crawled_as_well(web: Web) -> None:
 
 
 @ensureDeferred
+async def test_a_robots_txt_in_sitemap_urls_is_read_up_to_the_limit(web: Web) -> None:
+    site = site_with(web, "# a comment\n" * 50_000 + "sitemap: /sitemap.xml\n", "/a")
+    settings = {"REP_BODY_LIMIT": 1_000_000}
+    result = await crawl(spider=shop(sitemap_urls=[site.robots_url]), settings=settings)
+    assert list(result.pages) == [site.url("/a")]
+
+
+@ensureDeferred
 async def test_without_the_middleware_it_names_the_cure() -> None:
     result = await crawl(spider=shop(start_urls=["http://127.0.0.1:1/"]), robots=BUILTIN)
     (line,) = (m for m in result.messages() if "scrapy-rep is off" in m)
