@@ -45,58 +45,41 @@ class Landing(NamedTuple):
 class Gate:
     """Decides for the middleware, and answers what extensions and spiders ask. Only its coroutines wait."""
 
-    user_agent: UserAgent
-    """The crawl's product tokens, and where they come from. Read it here: the opened spider replaces it."""
-
-    purposes: Purposes | None
-    """What the crawl gathers pages for; None if REP_PURPOSES is empty."""
-
-    before_fetch: list[Callable[[Request, Verdict], None]]
-    """Called in order with each request that goes on, except those for a robots.txt. The verdict refuses the request
-    only in a dry run. While the list is empty, no verdict is made for an allowed request. A function in it may raise
-    ForbiddenByRobots, which drops the request."""
-
-    after_fetch: list[Callable[[Request, Response, Landing | None], None]]
-    """Called in order with each of these requests and its response, on the response's way to the spider. A function in
-    it may raise ForbiddenByRobots, which drops the response."""
-
-    robots_known: list[Callable[[Origin, OriginInfo, Request], None]]
-    """Called in order, whenever what is known of an origin's robots.txt changes, with the request that needed it."""
-
-    refuses_pages: bool
-    """Whether a function of `after_fetch` may refuse a page."""
-
-    decided_at_once: int
-    """Requests whose robots.txt was known."""
-
-    now: Callable[[], float]
-    """Seconds since the epoch."""
-
     def __init__(self, crawler: Crawler, settings: RepSettings, resolver: Resolver, now: Callable[[], float]) -> None:
-        """Raises ValueError for a wrong product token."""
-        self.now = now
+        """`now`: seconds since the epoch. Raises ValueError for a wrong product token."""
         self.user_agent = UserAgent(crawler.settings, crawler.spider)
+        """The crawl's product tokens, and where they come from. Read it here: the opened spider replaces it."""
         self.purposes = Purposes(settings.purposes, settings.purposes_refuse) if settings.purposes else None
-        self.before_fetch = []
-        self.after_fetch = []
+        """What the crawl gathers pages for; None if REP_PURPOSES is empty."""
+        self.before_fetch: list[Callable[[Request, Verdict], None]] = []
+        """Called in order with each request that goes on, except those for a robots.txt. The verdict refuses the
+        request only in a dry run. While the list is empty, no verdict is made for an allowed request. A function in it
+        may raise ForbiddenByRobots, which drops the request."""
+        self.after_fetch: list[Callable[[Request, Response, Landing | None], None]] = []
+        """Called in order with each of these requests and its response, on the response's way to the spider. A
+        function in it may raise ForbiddenByRobots, which drops the response."""
         self.robots_known = resolver.robots_known
+        """Called in order, whenever what is known of an origin's robots.txt changes, with the request that needed it."""
         refuses_use = self.purposes is not None and self.purposes.refuse
         self.refuses_pages = not settings.shadow and (settings.bypassed == "drop" or refuses_use)
+        """Whether a function of `after_fetch` may refuse a page."""
+        self.refusals = Refusals(crawler, is_dry_run=settings.shadow)
         self.decided_at_once = 0
+        """Requests whose robots.txt was known."""
+        self.now = now
         self._crawler = crawler
         self._log = logger_of(crawler)
         self._stats = crawler.stats
         self._is_dry_run = settings.shadow
         self._resolver = resolver
         self._exemptions = Exemptions(settings.exempt)
-        self._refusals = Refusals(crawler, is_dry_run=settings.shadow)
 
     def open(self, spider: Spider) -> None:
         """The spider is opened: its attributes count, and the log says who is named and what is exempt."""
         self.user_agent = UserAgent(self._crawler.settings, spider)
         self.user_agent.announce(self._log)
         self._exemptions.announce(self._log)
-        self._refusals.announce()
+        self.refusals.announce()
 
     # The request goes on, or is refused.
 
@@ -143,15 +126,11 @@ class Gate:
 
     def _act_on(self, verdict: Verdict, request: Request) -> None:
         if not verdict.allowed:
-            self.report_refusal(request, verdict)
+            self.refusals.report(request, verdict)
             if not self._is_dry_run:
                 raise refusal(verdict)
         for look in self.before_fetch:
             look(request, verdict)
-
-    def report_refusal(self, request: Request, verdict: Verdict) -> None:
-        """Count and log a request that is refused, or would be if this were no dry run; send `request_forbidden`."""
-        self._refusals.report(request, verdict)
 
     # What applies to a request.
 

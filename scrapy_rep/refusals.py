@@ -13,8 +13,6 @@ from scrapy_rep.text import printable
 
 
 class Refusals:
-    """Of one crawl."""
-
     def __init__(self, crawler: Crawler, *, is_dry_run: bool) -> None:
         """`is_dry_run`: nothing is refused (REP_SHADOW)."""
         self._crawler = crawler
@@ -31,7 +29,7 @@ class Refusals:
             )
 
     def report(self, request: Request, verdict: Verdict) -> None:
-        """The request is refused, or would be if this were no dry run."""
+        """Tell that the request is refused, or would be if this were no dry run."""
         kind = verdict.reason.name.lower()
         if self._is_dry_run:
             self._stats.inc_value("rep/shadow/forbidden")

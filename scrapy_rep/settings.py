@@ -70,13 +70,6 @@ def _number(kind: type[int] | type[float], at_least: float, value: Any, at_most:
     return number
 
 
-def _above_zero(value: Any) -> float:
-    seconds = _number(float, 0, value)
-    if not seconds:
-        raise ValueError
-    return seconds
-
-
 def _boolean(value: Any) -> bool:
     if value in (True, "True", "true", "1"):
         return True
@@ -230,7 +223,7 @@ class RepSettings:
     body_limit: int = _whole(PARSING_LIMIT, "bytes", PARSING_LIMIT)
     max_redirects: int = _whole(MAX_REDIRECTS, "redirects", MAX_REDIRECTS)
     """In a row."""
-    fetch_timeout: float = _setting(30.0, _above_zero, "a number of seconds above 0")
+    fetch_timeout: float = _setting(30.0, partial(_number, float, math.ulp(0.0)), "a number of seconds above 0")
     """For each request for a robots.txt, counted on the wire."""
     fetch_retries: int = _whole(1, "retries", 0)
     fetch_concurrency: int = _whole(64, "fetches", 1)

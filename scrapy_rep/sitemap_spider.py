@@ -12,6 +12,7 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
+from scrapy.spiders import SitemapSpider
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import DeferredList
 
@@ -22,7 +23,6 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.robotparser import RepRobotParser
-from scrapy_rep.scrapy_internals.sitemap_responses import SitemapResponses
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_parsed
 from scrapy_rep.text import counted, printable
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 AT_ONCE = 10  # sitemaps that are requested together; more follow when the scheduler has no other requests
 
 
-class RobotsSitemapSpider(SitemapResponses):
+class RobotsSitemapSpider(SitemapSpider):
     """`class ShopSpider(RobotsSitemapSpider)` needs no `sitemap_urls`.
 
     It begins with the origins of `start_urls`, or without those with `https://` and each of `allowed_domains`, and
@@ -75,7 +75,8 @@ class RobotsSitemapSpider(SitemapResponses):
             else:
                 self._log.warning("%s has nowhere to begin: set start_urls, allowed_domains or sitemap_urls", name)
         async for item_or_request in super().start():
-            yield item_or_request
+            is_request = isinstance(item_or_request, Request)
+            yield self._sitemap_request(item_or_request.url) if is_request else item_or_request
 
     def first_pages(self) -> list[str]:
         """A URL of each origin to begin with."""
@@ -89,7 +90,7 @@ class RobotsSitemapSpider(SitemapResponses):
             self._add(origin, robotparser.sitemaps)
 
     def parse_robots_txt(self, response: Response) -> Iterable[Request]:
-        """Of a robots.txt in `sitemap_urls`, or in a list of sitemaps."""
+        """Of a robots.txt in `sitemap_urls`, or that another robots.txt names as a sitemap."""
         origin = Origin.of(response.url)
         sitemaps = RobotsTxt.parse(response.body, self._rep_settings.body_limit).sitemaps
         if not sitemaps:
@@ -123,7 +124,11 @@ class RobotsSitemapSpider(SitemapResponses):
                 )
                 continue
             self._has_sitemaps = True
-            yield Request(url, self._parse_sitemap)
+            yield self._sitemap_request(url)
+
+    def _sitemap_request(self, url: str) -> Request:
+        # Scrapy's callback would crawl all sitemaps that a robots.txt names.
+        return Request(url, self.parse_robots_txt if url.endswith("/robots.txt") else self._parse_sitemap)
 
     def _request_sitemaps(self) -> None:
         """Request the next sitemaps, of the origin whose turn it is."""

@@ -48,7 +48,7 @@ class Bypassed:
                 },
             )
         if self._drops:
-            self._gate.report_refusal(target, verdict)
+            self._gate.refusals.report(target, verdict)
             request.meta.update(target.meta)  # what listeners noted about the target (evidence), for the errback
             if not self._is_dry_run:
                 raise refusal(verdict)

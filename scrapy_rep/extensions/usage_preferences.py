@@ -52,7 +52,7 @@ class PageUsage:
         verdict = verdict.with_usage(usage, self._purposes)
         # In a dry run, the request may have been reported before it was fetched.
         if verdict.reason is VerdictReason.USAGE and (before is None or before.allowed):
-            self._gate.report_refusal(request, verdict)
+            self._gate.refusals.report(request, verdict)
             if not self._is_dry_run:
                 raise refusal(verdict)
         request.meta[META_KEY] = dict(usage)

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary, WeakSet
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakSet
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -89,12 +89,17 @@ class DownloadPlaces:
         ]
 
 
+class _Minimum(NamedTuple):
+    slot: Slot
+    delay: float
+
+
 class MinimumDelays:
     """The minimum delay of each download slot: the longest of the origins whose requests go through the slot."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._delays: WeakKeyDictionary[Slot, float] = WeakKeyDictionary()
+        self._minimums: dict[str, _Minimum] = {}
 
     def require(self, request: Request, delay: float) -> None:
         """From now on the request's slot leaves at least `delay` seconds between requests.
@@ -102,30 +107,40 @@ class MinimumDelays:
         It sends one at a time, and the delay begins when the last one is answered. Otherwise requests that travel for
         different times could arrive closer together.
         """
-        if not delay and not self._delays:
+        key = request.meta.get("download_slot", "")
+        minimum = self._minimums.get(key)
+        if minimum is None and not delay:
             return
-        slot = self._slot(request)
+        slot = self._slot(key)
         if slot is None:
-            tell_without(self._crawler, "Downloader.slots")
             return
-        before = self._delays.get(slot, 0.0)
-        if delay and not before and slot.lastseen:
+        if minimum is not None and minimum.slot is slot:
+            delay = max(delay, minimum.delay)
+        elif delay and slot.lastseen:
             # The slot has been used, usually for robots.txt, which is answered by now.
             slot.lastseen = slot_clock()
-        if delay or before:
-            self._delays[slot] = max(delay, before)
-            _raise_delay(slot, max(delay, before))
+        if delay:
+            self._minimums[key] = _Minimum(slot, delay)
+            _raise_delay(slot, delay)
+        self._forget_old_slots()
 
     def count_from_now(self, request: Request) -> None:
-        slot = self._slot(request) if self._delays else None
-        if slot is not None and slot in self._delays:
-            slot.lastseen = slot_clock()
-            _raise_delay(slot, self._delays[slot])
+        minimum = self._minimums.get(request.meta.get("download_slot", ""))
+        if minimum is not None:
+            minimum.slot.lastseen = slot_clock()
+            _raise_delay(minimum.slot, minimum.delay)
 
-    def _slot(self, request: Request) -> Slot | None:
-        key = request.meta.get("download_slot", "")
+    def _slot(self, key: str) -> Slot | None:
         slot: Slot | None = getattr(self._crawler.engine.downloader, "slots", {}).get(key)
-        return slot if slot is not None and all(hasattr(slot, name) for name in _DELAY_NEEDS) else None
+        if slot is not None and all(hasattr(slot, name) for name in _DELAY_NEEDS):
+            return slot
+        tell_without(self._crawler, "Downloader.slots")
+        return None
+
+    def _forget_old_slots(self) -> None:
+        slots = self._crawler.engine.downloader.slots
+        if len(self._minimums) > 2 * len(slots) + 100:
+            self._minimums = {key: minimum for key, minimum in self._minimums.items() if slots.get(key) is minimum.slot}
 
 
 def _raise_delay(slot: Slot, delay: float) -> None:

@@ -46,19 +46,15 @@ MAX_FAILING = 5.0
 class SchedulerDoor:
     """Wraps the `next_request`, `has_pending_requests` and `close` of the crawl's scheduler, whatever its class."""
 
-    went_on: int
-    """How many requests waited here and went on."""
-
-    waited: WeakSet[Request]
-    """Those of them that are not over yet."""
-
     def __init__(
         self, crawler: Crawler, max_waiting: int, gate: Gate, resolver: Resolver, monotonic: Callable[[], float]
     ) -> None:
         """`max_waiting`: how many may be here beyond each origin's first; no limit for those from a queue in memory.
         With 0, requests wait in the downloader."""
         self.went_on = 0
-        self.waited = WeakSet()
+        """How many requests waited here and went on."""
+        self.waited: WeakSet[Request] = WeakSet()
+        """Those of these requests that are not over yet."""
         self._crawler = crawler
         self._log = logger_of(crawler)
         self._max_waiting = max_waiting
