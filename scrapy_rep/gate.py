@@ -17,7 +17,6 @@ from scrapy_rep.exceptions import refusal
 from scrapy_rep.exemptions import Exemptions
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.log import logger_of
-from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
@@ -59,7 +58,7 @@ class Gate:
         """Called in order with each of these requests and its response, on the response's way to the spider. A
         function in it may raise ForbiddenByRobots, which drops the response."""
         self.robots_known = resolver.robots_known
-        """Called in order, whenever what is known of an origin's robots.txt changes, with the request that needed it."""
+        """Called in order whenever what is known of an origin's robots.txt changes, with the request that needed it."""
         refuses_use = self.purposes is not None and self.purposes.refuse
         self.refuses_pages = not settings.shadow and (settings.bypassed == "drop" or refuses_use)
         """Whether a function of `after_fetch` may refuse a page."""
