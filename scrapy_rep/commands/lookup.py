@@ -94,7 +94,10 @@ class Lookup:
         while not self._output.is_closed:
             reading = deferred_from_coro(thread.run(next, lists, None))
             while not reading.called:
+                before = len(self._waiting)
                 await self._write(self.max_waiting)
+                if len(self._waiting) < before:
+                    self._output.flush()
                 await sleep(LOOK_EVERY)
             urls = await maybe_deferred_to_future(reading)
             if urls is None:

@@ -323,6 +323,26 @@ def test_on_a_terminal_it_says_what_it_waits_for(web: Web, tmp_path: Path, from_
     assert ("refused" in stdout, process.returncode) == (True, 1)
 
 
+def test_from_a_pipe_each_answer_comes_before_the_next_url(web: Web, tmp_path: Path) -> None:
+    site = web.robots(RULES)
+    command = [sys.executable, "-m", "scrapy", "robots", *QUICK, "-"]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | NO_PROXY,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for path, word in (("/private/a", b"refused"), ("/", b"allowed")):
+            process.stdin.write(f"{site.url(path)}\n".encode())
+            process.stdin.flush()
+            assert process.stdout.readline().startswith(word)
+        process.stdin.close()
+
+
 # Whether a crawl obeys it.
 
 NOT_OBEYED = "ROBOTSTXT_OBEY is False, so a crawl fetches it anyway"
