@@ -1,7 +1,8 @@
 """A robots.txt: which URLs it allows to whom, and what else it says (RFC 9309 section 2).
 
-Nothing is read before somebody asks, and then no more than the answer needs: most lines of most files are about other
-crawlers.
+The way to a verdict: `syntax` says what a record is, `segments` for which crawlers, `patterns` makes rules and URLs
+comparable, and `longest_match` says which rule decides. Nothing is read before somebody asks, and then no more than the
+answer needs: most lines of most files are about other crawlers.
 """
 
 from __future__ import annotations
