@@ -128,7 +128,7 @@ class OriginFetch:
             self.task.cancel()
 
     async def _run(self) -> None:
-        self._tools.turns.without_turn -= 1  # before anything else looks, it waits for a turn or asks the store
+        self._tools.turns.without_turn -= 1  # at its first wait, it waits for a turn or asks the store
         result: RobotsPolicy | CrawlClosingError = CrawlClosingError()  # if the process ends before
         try:
             result = await self._fetch_or_fail()
