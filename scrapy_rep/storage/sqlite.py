@@ -167,7 +167,7 @@ class _File:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._db: sqlite3.Connection | None = None
-        self._inode = 0
+        self._inode = self._size = 0
 
     def run(self, operations: list[_Operation]) -> list[Any]:
         """Their results. What they store is stored together, or not at all."""
@@ -195,19 +195,31 @@ class _File:
             return [operation.work(db) for operation in operations]
 
     def _opened(self) -> sqlite3.Connection:
+        was_lost = self._db is not None and self._is_lost()
+        if was_lost:
+            self.close()
         if self._db is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            if self._inode not in {0, _inode(self._path)}:
-                _check(self._path)  # another process has renamed the damaged one, and who knows what this is
-            self._inode = _inode(self._path)
+            if self._inode not in {0, _inode_and_size(self._path)[0]}:
+                _check(self._path)  # it is another one now
+            self._inode, _ = _inode_and_size(self._path)
             self._db = _connected(self._path)
-            self._inode = _inode(self._path)
+            self._inode, self._size = _inode_and_size(self._path)
+        if was_lost:
+            logger.warning("REP_STORAGE: %s was removed or overwritten; the crawl goes on with a new file", self._path)
         return self._db
+
+    def _is_lost(self) -> bool:
+        """Whether the file was removed, replaced or cut since it was opened, which SQLite does not notice."""
+        inode, size = _inode_and_size(self._path)
+        is_lost = inode != self._inode or size < self._size
+        self._size = size
+        return is_lost
 
     def _set_aside(self, exc: sqlite3.DatabaseError) -> None:
         """Rename the damaged file, unless another process has done so since we opened it."""
         self.close()
-        if _inode(self._path) != self._inode:
+        if _inode_and_size(self._path)[0] != self._inode:
             return
         aside = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
         # The log goes first: SQLite would take it for the log of a new file beside it.
@@ -222,8 +234,13 @@ class _File:
         )
 
 
-def _inode(path: Path) -> int:
-    return path.stat().st_ino if path.exists() else 0
+def _inode_and_size(path: Path) -> tuple[int, int]:
+    """Zeros where there is no file."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return 0, 0
+    return status.st_ino, status.st_size
 
 
 def _connected(path: Path | str) -> sqlite3.Connection:

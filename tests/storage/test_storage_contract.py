@@ -364,19 +364,37 @@ async def test_a_value_of_another_type_in_sqlite_is_a_miss(tmp_path: Path) -> No
 # A file that does not stay what it was.
 
 
+def remove(file: Path) -> None:
+    file.unlink()
+
+
+def replace(file: Path) -> None:
+    file.rename(file.with_name("elsewhere"))
+    file.with_name("elsewhere-too").touch()
+    file.with_name("elsewhere-too").rename(file)
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+@pytest.mark.parametrize("lose", [remove, replace, cut])
 @in_loop
-async def test_a_file_that_is_removed_is_made_anew_by_the_next_crawl(tmp_path: Path) -> None:
+async def test_a_file_that_is_lost_is_told_of_and_made_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, lose: Callable[[Path], None]
+) -> None:
     opened = partial(storage_of, crawler_with(REP_STORAGE=f"sqlite://{tmp_path}/robots.db"))
     async with used(opened) as storage:
         await storage.put(A, b"x", FOR_LONG)
-        (tmp_path / "robots.db").unlink()
+        lose(tmp_path / "robots.db")
+        caplog.clear()
         assert await storage.get_or_lease(B, "me", 10) == (None, True)
         await storage.put_and_release(B, b"y", FOR_LONG, "me")
-        assert await storage.get(B) == b"y"
+        (message,) = (record.getMessage() for record in caplog.records if record.name == "scrapy_rep")
+        assert message.startswith("REP_STORAGE: ")
+        assert message.endswith("/robots.db was removed or overwritten; the crawl goes on with a new file")
     async with used(opened) as storage:
-        assert await storage.get(B) is None
-        await storage.put(B, b"z", FOR_LONG)
-        assert await storage.get(B) == b"z"
+        assert await storage.get(B) == b"y"
 
 
 @in_loop
@@ -387,7 +405,8 @@ async def test_a_file_that_becomes_somebody_elses_is_left_alone(tmp_path: Path) 
         (tmp_path / "notes").write_text("mine")
         (tmp_path / "notes").rename(file)
         for _ in range(2):
-            await storage.put(A, b"x", FOR_LONG)
+            with pytest.raises(ValueError, match=r"robots\.db is no store of scrapy-rep"):
+                await storage.put(A, b"x", FOR_LONG)
     assert file.read_text() == "mine"
 
 
