@@ -37,7 +37,7 @@ class EffectiveRules:
         """Octets of these segments."""
         values: list[str] = RULE_VALUE.findall(lines)
         as_written = "\n".join(values)
-        normalised = patterns(without_comments(as_written))
+        normalised = patterns(without_comments(as_written)) if values else ""
         self._patterns = values if normalised == as_written else normalised.split("\n")
         self._lines = lines
         self._allow = b""

@@ -222,11 +222,14 @@ class RobotsTxt:
         segments = Segments(self.octets)
         obeyed = segments.obeyed_token(tokens)
         own = segments.of(obeyed)
-        ready = {crawler.rules.own: crawler.rules for crawler in self._ready.values()}
-        # Crawlers that obey the same lines share them.
-        rules = ready.setdefault(own, ready.get(own) or EffectiveRules(segments, own))
-        size = sum(rules.size for rules in ready.values())
-        if len(self._ready) >= MAX_READY or size > MAX_READY_COPIES * len(self.octets):
-            self._ready.clear()
+        if not self._ready:
+            rules = EffectiveRules(segments, own)
+        else:
+            # Crawlers that obey the same lines share them.
+            ready = {crawler.rules.own: crawler.rules for crawler in self._ready.values()}
+            rules = ready.setdefault(own, ready.get(own) or EffectiveRules(segments, own))
+            size = sum(rules.size for rules in ready.values())
+            if len(self._ready) >= MAX_READY or size > MAX_READY_COPIES * len(self.octets):
+                self._ready.clear()
         self._ready[key] = crawler = _Crawler(obeyed, rules)
         return crawler
