@@ -1,8 +1,7 @@
 """Every stat of this package and what it counts; the table in the docs is held against this one.
 
-`N` stands for a status, `TYPE` for an exception's type, `PURPOSE` for a category of use, `VENDOR` for a vendor of
-challenges. Names that begin with
-`robotstxt/` are Scrapy's own, where the meaning is the same.
+In the names, `N` stands for a status, `TYPE` for an exception's type, `PURPOSE` for a category of use, and `VENDOR` for
+a vendor of challenges. Scrapy's own middleware has the stats that begin with `robotstxt/`, too, with the same meaning.
 """
 
 from __future__ import annotations

@@ -193,7 +193,8 @@ class SchedulerDoor:
                     forgotten.append((place, origin))
                     continue
                 requests.popleft()
-                self._drop_empty(place, origin)
+                if not requests:
+                    self._take_out(place, origin)
                 self._number -= 1
                 self.went_on += 1
                 self.waited.add(request)
@@ -201,18 +202,16 @@ class SchedulerDoor:
                 return request
         # Only if no other request can go on: else origins would take each other's place in memory, without an end.
         for place, origin in forgotten:
-            requests = self._ready[place].pop(origin)
-            self._drop_empty(place, origin)
-            for request, _ in requests:
+            for request, _ in self._take_out(place, origin):
                 self._wait(origin, request)
         return None
 
-    def _drop_empty(self, place: str, origin: Origin) -> None:
-        of_place = self._ready[place]
-        if not of_place.get(origin, True):
-            del of_place[origin]
-        if not of_place:
+    def _take_out(self, place: str, origin: Origin) -> deque[tuple[Request, float]]:
+        """What is ready of this origin, which leaves the door or waits again."""
+        requests = self._ready[place].pop(origin)
+        if not self._ready[place]:
             del self._ready[place]
+        return requests
 
     # Waiting.
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.utils.request import request_from_dict
 
 from scrapy_rep.log import logger_of
 
@@ -21,6 +23,7 @@ class Keeper:
 
     def __init__(self, crawler: Crawler) -> None:
         self._log = logger_of(crawler)
+        self._spider = crawler.spider
 
     def keep(self, request: Request) -> None:
         """The request waits from now on, or does so again."""
@@ -43,3 +46,10 @@ class Keeper:
             if not self._has_warned:
                 self._has_warned = True
                 self._log.warning(KILLED_LOSES, exc)
+
+    def _decoded(self, copy: bytes, loads: Callable[[bytes], Any], where: str) -> Request | None:
+        try:
+            return request_from_dict(loads(copy), spider=self._spider)
+        except Exception:  # noqa: BLE001 - it is logged
+            self._log.exception("A request that waited for a robots.txt %s cannot be read", where)
+            return None

@@ -13,7 +13,6 @@ from pathlib import Path
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.utils.job import job_dir
-from scrapy.utils.request import request_from_dict
 
 from scrapy_rep.waiting.keeper import Keeper
 
@@ -25,7 +24,6 @@ class KeptInJobdir(Keeper):
         """Raises sqlite3.Error."""
         super().__init__(crawler)
         self._path = Path(job_dir(crawler.settings) or "", FILE)
-        self._spider = crawler.spider
         self._rows: dict[Request, int] = {}
         self._file = sqlite3.connect(self._path, isolation_level=None)
         # A process that is killed loses nothing by these; a machine that loses its power may.
@@ -50,7 +48,7 @@ class KeptInJobdir(Keeper):
     def left_over(self) -> list[Request]:
         with self._failing_softly():
             for row, copy in self._file.execute("SELECT number, request FROM waiting ORDER BY number").fetchall():
-                request = self._decoded(copy)
+                request = self._decoded(copy, pickle.loads, "when its crawl was killed")
                 if request is None:  # and never will be
                     self._file.execute("DELETE FROM waiting WHERE number = ?", (row,))
                 else:
@@ -63,10 +61,3 @@ class KeptInJobdir(Keeper):
             self._file.close()
             if not number:
                 self._path.unlink()
-
-    def _decoded(self, copy: bytes) -> Request | None:
-        try:
-            return request_from_dict(pickle.loads(copy), spider=self._spider)  # noqa: S301 - as Scrapy reads its queue
-        except Exception:  # noqa: BLE001 - it is logged
-            self._log.exception("A request that waited for a robots.txt when its crawl was killed cannot be read")
-            return None

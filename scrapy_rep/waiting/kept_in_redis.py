@@ -17,7 +17,6 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
 from scrapy.utils.asyncio import create_looping_call
-from scrapy.utils.request import request_from_dict
 
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.waiting.keeper import Keeper
@@ -54,7 +53,7 @@ class KeptInRedis(Keeper):
                 if not self._fields:
                     self._show_life()
                 self._fields[request] = field = str(next(self._next_field))
-                copy = self._queue.serializer.dumps(request.to_dict(spider=self._queue.spider))
+                copy = self._queue.serializer.dumps(request.to_dict(spider=self._spider))
                 self._redis.hset(self._hash(self._name), field, copy)
 
     def forget(self, request: Request) -> None:
@@ -84,7 +83,7 @@ class KeptInRedis(Keeper):
             self._others_keep_some = bool(set(self._crawlers()) - {self._name})
 
     def _forget_now(self) -> None:
-        """Where Redis fails, the next sign of life tries again: else others would fetch what has gone on here."""
+        """If Redis fails, the next beat tries again: else other crawlers would fetch what has gone on here."""
         if self._forgotten:
             self._redis.hdel(self._hash(self._name), *self._forgotten)
             self._forgotten.clear()
@@ -92,8 +91,8 @@ class KeptInRedis(Keeper):
                 self._redis.zrem(self._keepers, self._name)
 
     def _dead(self) -> list[bytes]:
-        """Crawlers that were late at the last look and still are. After Redis has hung, all are late once; after its
-        clock was set back, all are ahead of it until their next sign of life."""
+        """Crawlers that were late at the last look and still are. After Redis has hung, every crawler is late once;
+        after its clock was set back, every crawler is ahead of that clock until its next sign of life."""
         now, by_redis = monotonic(), self._now()
         late = dict.fromkeys(self._crawlers(until=by_redis), now)
         ahead = dict.fromkeys(self._crawlers(since=by_redis + ALIVE + PULSE), now + ALIVE)
@@ -105,8 +104,10 @@ class KeptInRedis(Keeper):
         number = 0
         for name in dead:
             copies = self._redis.hvals(self._hash(name)) if self._is_hash(name) else []
-            for request in filter(None, map(self._decoded, copies)):
-                self._queue.push(request)
+            for copy in copies:
+                request = self._decoded(copy, self._queue.serializer.loads, "in another crawler")
+                if request is not None:
+                    self._queue.push(request)
             # Only now: if this crawler is killed meanwhile, a request comes back twice, and none is lost.
             self._delete([name])
             number += len(copies)
@@ -146,10 +147,3 @@ class KeptInRedis(Keeper):
             if self._is_hash(name):  # else it is somebody else's
                 self._redis.delete(self._hash(name))
             self._redis.zrem(self._keepers, name)
-
-    def _decoded(self, copy: Any) -> Request | None:
-        try:
-            return request_from_dict(self._queue.serializer.loads(copy), spider=self._queue.spider)
-        except Exception:  # noqa: BLE001 - it is logged
-            self._log.exception("A request that waited for a robots.txt in another crawler cannot be read")
-            return None
