@@ -99,7 +99,7 @@ class Gate:
         policy = self._resolver.peek(origin)
         if policy is not None:
             self.decided_at_once += 1
-            if policy.refetch is not NO_REFETCH:
+            if policy.refetch is not NO_REFETCH:  # in the background: this request is decided by what is known
                 self._resolver.refresh(origin, request)
             self.decide(request, policy)
             return None

@@ -116,7 +116,8 @@ class RepMiddleware:
             look(request, response, landing)
         return response
 
-    # Waiting: at the scheduler's door, or here, if the request never came through that.
+    # Waiting: at the scheduler's door; or here, if none may wait there, if the request came to the downloader by another
+    # way, or if its origin has been forgotten since.
 
     def _waits(self) -> list[Wait]:
         return [*self._door.waits(), *self._waiting_here.values()]
@@ -131,7 +132,6 @@ class RepMiddleware:
             with self._downloads.uncounted(request) if self._door.never_saw(request) else nullcontext():
                 policy = await maybe_deferred_to_future(self._resolver.resolve(origin, request))
         except CrawlClosingError:
-            # The origin was known when the request passed the door, and has been forgotten since.
             again = ", and it is back in the queue" if self._door.take_back(request) else ""
             raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}") from None
         finally:
@@ -181,7 +181,7 @@ class RepMiddleware:
         warn_of_misconfiguration(self._crawler)
 
     async def _spider_closed(self) -> None:
-        # Another middleware may have dropped some of the released requests.
+        # Negative if released requests were dropped by another middleware, or their origins forgotten.
         hits = self.gate.decided_at_once - self._door.went_on
         if hits > 0:
             # As one stat at the end, because a stat for each request costs as much as all the rest.

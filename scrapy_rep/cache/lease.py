@@ -37,7 +37,8 @@ class Lease:
         return self.is_acquired
 
     async def acquire_unless_stored(self) -> bytes | None:
-        """What is stored of the origin. If that is nothing, this crawler has the lease now, or another crawler has."""
+        """What is stored of the origin; None if nothing is, and then `is_acquired` says whether this crawler has the
+        lease."""
         self.is_acquired = True
         octets, is_acquired = await self._store.get_or_lease(self._origin, self._token, LEASE_SECONDS)
         self._asked(is_acquired)

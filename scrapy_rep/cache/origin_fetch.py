@@ -5,12 +5,14 @@ waits may be cancelled, and the others still get their answer. It goes on in rou
 
     1. Find. What the crawl's memory has may be enough by now. Where there is a shared store, another crawler may have
        put enough there; if not, this crawler takes the origin's lease, or waits while another crawler fetches.
-    2. Fetch, along redirects. The answer and the entry from before make the new entry (`protocol.lifecycle`). The
-       signal `robots_fetched` tells of it, and it goes into the shared store in the background, which gives the lease
-       back. An answer that HttpCacheMiddleware has replayed may be too old; then the fetch is repeated past that cache.
+    2. Fetch, along redirects, and with retries (REP_FETCH_RETRIES). The answer and the entry from before make the new
+       entry (`protocol.lifecycle`). The signal `robots_fetched` tells of it, and it goes into the shared store in the
+       background, which gives the lease back. An answer that HttpCacheMiddleware has replayed may be too old; then the
+       fetch is repeated past that cache.
     3. Pause. While nothing is allowed because robots.txt is unreachable, requests wait for REP_UNREACHABLE_WAIT
-       seconds. If the next fetch is due within them, it pauses until then, and the next round begins. The seconds are
-       counted by a clock that is never set back.
+       seconds. If the next fetch is due within them, it pauses until then, and the next round begins; the last begins
+       as they end. Two clocks count them: the wall clock from the outage's first failure (`protocol.outage`), and a
+       monotonic one from the first answer here, because the wall clock may be set back.
 
 At the end the signal `robots_available` tells that the origin is known, memory gets the policy, and the requests go on:
 in this order, so that a handler of the signal (a crawl delay, for example) is ready before a request goes on.
@@ -128,8 +130,8 @@ class OriginFetch:
             self.task.cancel()
 
     async def _run(self) -> None:
-        self._tools.turns.without_turn -= 1  # at its first wait, it waits for a turn or asks the store
-        result: RobotsPolicy | CrawlClosingError = CrawlClosingError()  # if the process ends before
+        self._tools.turns.without_turn -= 1  # counted by `start`; from here on by its turn, or as it asks the store
+        result: RobotsPolicy | CrawlClosingError = CrawlClosingError()  # unless there is a better one
         try:
             result = await self._fetch_or_fail()
             if not self._is_closing:

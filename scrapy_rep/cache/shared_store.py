@@ -32,7 +32,7 @@ NOT_SHARED = b"\x00"
 
 
 class SharedStore:
-    """The entries of a store, which may be down."""
+    """The entries of a store. While it fails, nothing is known and every crawler fetches (`CircuitBreaker`)."""
 
     def __init__(self, store: CircuitBreaker, settings: RepSettings, turns: FetchTurns, clock: Clock) -> None:
         self._turns = turns
@@ -49,10 +49,10 @@ class SharedStore:
         known: Entry | None,
         is_fetch_due: Callable[[Entry], bool],
     ) -> tuple[Entry | None, Lease | None]:
-        """The latest that any crawler knows of the origin; and the lease to fetch it, or None if no fetch is due.
+        """The latest that any crawler knows of the origin; and the lease to fetch it, or None if no fetch is due. The
+        lease may not be this crawler's: where another one holds it for too long, or the answer may not be shared.
 
-        Waits while another crawler has the lease; when it takes longer than a fetch, this crawler fetches without the
-        lease. `known`: what this crawler knows.
+        Waits while another crawler has the lease, for as long as a fetch may take. `known`: what this crawler knows.
         """
         lease = Lease(self._store, str(origin))
         entry, waited, pause = known, 0.0, POLL_FIRST

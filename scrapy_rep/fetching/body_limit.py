@@ -1,4 +1,7 @@
-"""REP_BODY_LIMIT, 500 KiB or more: what comes of a robots.txt beyond it is left on the wire (RFC 9309 section 2.5)."""
+"""REP_BODY_LIMIT, 500 KiB or more: what comes of a robots.txt beyond it is left on the wire (RFC 9309 section 2.5).
+
+`RobotsTxt.parse` cuts what came at the very byte.
+"""
 
 from __future__ import annotations
 

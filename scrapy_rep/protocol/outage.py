@@ -4,8 +4,9 @@
   doubling, at most an hour. A server may ask for more time (Retry-After), and gets an hour at most.
 - The budget (REP_UNREACHABLE_WAIT). For 30 s from the first failure, requests wait for robots.txt to come back; then
   there is a last fetch. Afterwards requests are refused at once, until a fetch succeeds.
-- The 30 days (REP_UNREACHABLE_DAYS). An outage as long as that may count as "there is no robots.txt". It has to have
-  been seen, not only begun: failures that are too far apart (MAX_UNSEEN) are two outages.
+- The 30 days (REP_UNREACHABLE_DAYS). An outage as long as that may count as "there is no robots.txt"
+  (`lifecycle.state_of`). It has to have been seen, not only begun: failures that are too far apart (MAX_UNSEEN) are
+  two outages.
 
 All times are of a clock that may be wrong: it is set back, or the clock of another crawler is ahead. A wrong time never
 makes a request wait for longer than the budget, or a fetch for longer than the backoff.

@@ -1,4 +1,7 @@
-"""Blocking calls, made in a thread of a store's own, with any reactor and without one."""
+"""Blocking calls, made in a thread of a store's own, with any reactor and without one.
+
+They may hang: it is `circuit_breaker` that stops waiting for a store.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Where requests wait for a robots.txt: at the scheduler's door, where the engine asks for the next request.
 
 1. The engine asks for a request. The door takes the queue's next one. If its origin is known, the engine gets it.
-2. Else the request waits here, has its origin's robots.txt fetched, and the door takes the next one, as long as that
-   may be of use. A request that waits has passed no downloader middleware and takes no place in the downloader.
+2. Else the request waits here, has its origin's robots.txt fetched, and the door takes the next one: as long as
+   another fetch may begin, or the next one may be to a site that has been asked before. A request that waits has
+   passed no downloader middleware and takes no place in the downloader.
 3. When robots.txt is known, the requests to its origin are ready. The engine gets ready requests and those of the queue
    by turns, so that neither wait for the others to be gone.
 4. If the crawl closes first, the requests that are here go back to their queue.
@@ -29,7 +30,7 @@ from scrapy_rep.scrapy_internals import scheduler_queues
 from scrapy_rep.scrapy_internals.download_slots import DownloadPlaces
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, look_for_requests, scheduler_of
 from scrapy_rep.signals import request_waited
-from scrapy_rep.waiting.keeper import KILLED_LOSES, Keeper
+from scrapy_rep.waiting.kept_copies import KILLED_LOSES, Keeper
 from scrapy_rep.waiting.waiting_log import Wait
 
 K = TypeVar("K")
@@ -54,7 +55,7 @@ class SchedulerDoor:
         self.went_on = 0
         """How many requests waited here and went on."""
         self.waited: WeakSet[Request] = WeakSet()
-        """Those of these requests that are not over yet."""
+        """Requests that waited here and went on, for as long as they exist."""
         self._crawler = crawler
         self._log = logger_of(crawler)
         self._max_waiting = max_waiting

@@ -14,7 +14,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.utils.job import job_dir
 
-from scrapy_rep.waiting.keeper import Keeper
+from scrapy_rep.waiting.kept_copies import Keeper
 
 FILE = "requests.waiting"
 

@@ -19,7 +19,7 @@ from scrapy.exceptions import DontCloseSpider
 from scrapy.utils.asyncio import create_looping_call
 
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests
-from scrapy_rep.waiting.keeper import Keeper
+from scrapy_rep.waiting.kept_copies import Keeper
 
 ALIVE = 10  # seconds from a sign of life, after which a crawler is late
 PULSE = 2.0  # seconds between two signs of life

@@ -1,4 +1,4 @@
-"""Where requests that wait for a robots.txt are kept, so that they are not lost if the process is killed."""
+"""Copies of the requests that wait for a robots.txt, so that these are not lost if the process is killed."""
 
 from __future__ import annotations
 
