@@ -116,7 +116,7 @@ class RepMiddleware:
             look(request, response, landing)
         return response
 
-    # Waiting: at the scheduler's door; or here, if none may wait there, if the request came to the downloader by another
+    # Waiting: at the scheduler's door; or here, if none may wait there, if the request came to the downloader another
     # way, or if its origin has been forgotten since.
 
     def _waits(self) -> list[Wait]:
