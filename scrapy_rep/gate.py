@@ -83,7 +83,7 @@ class Gate:
     # The request goes on, or is refused.
 
     def decide_if_known(self, request: Request) -> Origin | None:
-        """None if the request goes on; else the origin, whose robots.txt has to be fetched first.
+        """None if the request goes on; else the origin, for whose robots.txt the caller has to wait.
 
         Raises ForbiddenByRobots if the request is refused, ValueError for a wrong product token in its meta.
         """

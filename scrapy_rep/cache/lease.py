@@ -25,7 +25,8 @@ class Lease:
         self._origin = origin
         self._token = uuid4().hex
         self.is_acquired = False
-        """True also while the store is asked for the lease: a fetch that is cancelled then has to give it back."""
+        """This crawler has the lease; or it has asked for it and may get it, so that a fetch that is cancelled then has
+        to give it back."""
         self._renewals = 0
         self._next: CallLaterResult | None = None
         self._renewing: Deferred[bool | None] | None = None

@@ -5,13 +5,14 @@ waits may be cancelled, and the others still get their answer. It goes on in rou
 
     1. Find. What the crawl's memory has may be enough by now. Where there is a shared store, another crawler may have
        put enough there; if not, this crawler takes the origin's lease, or waits while another crawler fetches.
-    2. Fetch, along redirects, and with retries (REP_FETCH_RETRIES). The answer and the entry from before make the new
-       entry (`protocol.lifecycle`). The signal `robots_fetched` tells of it, and it goes into the shared store in the
-       background, which gives the lease back. An answer that HttpCacheMiddleware has replayed may be too old; then the
-       fetch is repeated past that cache.
+    2. Fetch, along redirects. What may pass soon, such as a 503, is asked for once more after a second, within the
+       same fetch (REP_FETCH_RETRIES). The answer and the entry from before make the new entry (`protocol.lifecycle`).
+       The signal `robots_fetched` tells of it, and it goes into the shared store in the background, which gives the
+       lease back. An answer that HttpCacheMiddleware has replayed may be too old; then the fetch is repeated past that
+       cache.
     3. Pause. While nothing is allowed because robots.txt is unreachable, requests wait for REP_UNREACHABLE_WAIT
-       seconds. If the next fetch is due within them, it pauses until then, and the next round begins; the last begins
-       as they end. Two clocks count them: the wall clock from the outage's first failure (`protocol.outage`), and a
+       seconds. A fetch that is due within them is waited for, and is the next round; the last fetch is made when they
+       are over. Two clocks count them: the wall clock from the outage's first failure (`protocol.outage`), and a
        monotonic one from the first answer here, because the wall clock may be set back.
 
 At the end the signal `robots_available` tells that the origin is known, memory gets the policy, and the requests go on:
@@ -130,7 +131,7 @@ class OriginFetch:
             self.task.cancel()
 
     async def _run(self) -> None:
-        self._tools.turns.without_turn -= 1  # counted by `start`; from here on by its turn, or as it asks the store
+        self._tools.turns.without_turn -= 1  # `start` counted it; from here its turn does, or the store's call
         result: RobotsPolicy | CrawlClosingError = CrawlClosingError()  # unless there is a better one
         try:
             result = await self._fetch_or_fail()

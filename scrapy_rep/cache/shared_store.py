@@ -49,8 +49,8 @@ class SharedStore:
         known: Entry | None,
         is_fetch_due: Callable[[Entry], bool],
     ) -> tuple[Entry | None, Lease | None]:
-        """The latest that any crawler knows of the origin; and the lease to fetch it, or None if no fetch is due. The
-        lease may not be this crawler's: where another one holds it for too long, or the answer may not be shared.
+        """The latest that any crawler knows of the origin; and, if a fetch is due, a `Lease`. Its `is_acquired` is
+        False if this crawler fetches without it: another one held it for too long, or the answer may not be shared.
 
         Waits while another crawler has the lease, for as long as a fetch may take. `known`: what this crawler knows.
         """

@@ -72,7 +72,8 @@ def is_private(host: str) -> bool:
     """Whether an origin's host is not on the public internet, as far as its name or address tells.
 
     Private are addresses that are loopback, private, link-local, multicast or otherwise not global, and names for
-    private use. A name may still resolve to a private address.
+    private use. A name may still resolve to a private address, which
+    `fetching.answers` looks at.
     """
     if host in PRIVATE_NAMES or host.endswith(tuple(f".{name}" for name in PRIVATE_NAMES)):
         return True

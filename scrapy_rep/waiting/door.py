@@ -2,8 +2,8 @@
 
 1. The engine asks for a request. The door takes the queue's next one. If its origin is known, the engine gets it.
 2. Else the request waits here, has its origin's robots.txt fetched, and the door takes the next one: as long as
-   another fetch may begin, or the next one may be to a site that has been asked before. A request that waits has
-   passed no downloader middleware and takes no place in the downloader.
+   another fetch may begin, or Scrapy's default queue has a request to a site that has been asked before. A request
+   that waits has passed no downloader middleware and takes no place in the downloader.
 3. When robots.txt is known, the requests to its origin are ready. The engine gets ready requests and those of the queue
    by turns, so that neither wait for the others to be gone.
 4. If the crawl closes first, the requests that are here go back to their queue.
@@ -50,7 +50,8 @@ class SchedulerDoor:
     def __init__(
         self, crawler: Crawler, max_waiting: int, gate: Gate, resolver: Resolver, monotonic: Callable[[], float]
     ) -> None:
-        """`max_waiting`: how many may be here beyond each origin's first; no limit for those from a queue in memory.
+        """`max_waiting`: how many may be here, not counting one for each origin that waits and one for each download
+        slot with ready requests; no limit for those from a queue in memory.
         With 0, requests wait in the downloader."""
         self.went_on = 0
         """How many requests waited here and went on."""
@@ -201,7 +202,7 @@ class SchedulerDoor:
                 self.waited.add(request)
                 self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
                 return request
-        # Only if no other request can go on: else origins would take each other's place in memory, without an end.
+        # Only if no other ready request can go on: else origins would take each other's place in memory without an end.
         for place, origin in forgotten:
             for request, _ in self._take_out(place, origin):
                 self._wait(origin, request)

@@ -26,7 +26,7 @@ class Keeper:
         self._spider = crawler.spider
 
     def keep(self, request: Request) -> None:
-        """The request waits from now on, or does so again."""
+        """The request waits from now on."""
 
     def forget(self, request: Request) -> None:
         """The request has gone on, or is back in its queue. It need not be one that is kept."""

@@ -91,8 +91,8 @@ class KeptInRedis(Keeper):
                 self._redis.zrem(self._keepers, self._name)
 
     def _dead(self) -> list[bytes]:
-        """Crawlers that were late at the last look and still are. After Redis has hung, every crawler is late once;
-        after its clock was set back, every crawler is ahead of that clock until its next sign of life."""
+        """Crawlers that are late at two looks. One look is not enough: after Redis has hung, all look late. If its
+        clock was set back, their times lie too far ahead; that counts as late after ALIVE seconds more."""
         now, by_redis = monotonic(), self._now()
         late = dict.fromkeys(self._crawlers(until=by_redis), now)
         ahead = dict.fromkeys(self._crawlers(since=by_redis + ALIVE + PULSE), now + ALIVE)
