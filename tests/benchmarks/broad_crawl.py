@@ -68,7 +68,7 @@ def in_pairs(address: Callable[[], str], urls: Urls, pairs: int) -> list[str]:
         assert theirs["pages"] == ours["pages"]
         found.append((theirs, ours))
     cells: list[str] = []
-    for key, digits in (("cpu", 2), ("start", 2), ("peak", 0)):
+    for key, digits in (("cpu", 2), ("seconds", 1), ("start", 2), ("peak", 0)):
         cells += [f"{median(pair[who][key] for pair in found):.{digits}f}" for who in (0, 1)]
         if key == "start":
             compared, sign = [our[key] - their[key] for their, our in found], "+"
@@ -107,8 +107,10 @@ def pairs_table(corpus: list[bytes], pairs: int, sites: int, only: str, latency:
         }
         what = "real files" if corpus else "files of 2 to 70 rules"
         print(f"\n## {sites:,} origins with {what}; {pairs} pairs; latency {latency:g} s\n")
-        print("CPU in seconds, peak in MiB: ours by theirs, the start: ours less theirs; median (least to most).\n")
-        head("crawl", "store", "CPU theirs", "ours", "by", "start theirs", "ours", "less", "peak theirs", "ours", "by")
+        print("CPU and clock in seconds, peak in MiB: ours by theirs, the start: ours less theirs.")
+        print("Median (least to most).\n")
+        cpu, clock, peak = ((f"{what} theirs", "ours", "by") for what in ("CPU", "clock", "peak"))
+        head("crawl", "store", *cpu, *clock, "start theirs", "ours", "less", *peak)
         for crawl, urls in crawls.items():
             for store, address in addresses.items():
                 if only in {"", store}:
