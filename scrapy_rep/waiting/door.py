@@ -50,8 +50,8 @@ class SchedulerDoor:
     def __init__(
         self, crawler: Crawler, max_waiting: int, gate: Gate, resolver: Resolver, monotonic: Callable[[], float]
     ) -> None:
-        """`max_waiting`: how many may be here, not counting one for each origin that waits and one for each download
-        slot with ready requests; no limit for those from a queue in memory.
+        """`max_waiting`: how many may be here, not counting one for each origin that waits and one for each place with
+        ready requests; no limit for those from a queue in memory.
         With 0, requests wait in the downloader."""
         self.went_on = 0
         """How many requests waited here and went on."""
