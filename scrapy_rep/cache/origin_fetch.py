@@ -256,7 +256,14 @@ class OriginFetch:
         if policy.entry is not self._told:
             self._told = policy.entry
             for tell in self._tools.robots_known:
-                tell(self.origin, info, self._trigger)
+                self._tell(tell, info)
         self._tools.signals.send_catch_log(
             signal, origin=self.origin, info=info, entry=policy.entry, request=self._trigger
         )
+
+    def _tell(self, tell: Callable[[Origin, OriginInfo, Request], None], info: OriginInfo) -> None:
+        """Like a signal's handler, it decides nothing if it fails."""
+        try:
+            tell(self.origin, info, self._trigger)
+        except Exception:
+            self._tools.log.exception("Internal error while telling of %s", self.origin.robots_url)

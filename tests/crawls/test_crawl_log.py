@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from crawling import Crawl, CrawlSpider, Time, close_spider, crawl, in_turn, with_clock
 from pytest_twisted import ensureDeferred
-from scrapy import Request
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from web import RULES, Route, Web, answer, redirect
 
+from scrapy_rep import RepMiddleware
 from scrapy_rep.scrapy_internals.compat import sleep
 
 END = "robots.txt of "
@@ -154,3 +156,22 @@ async def test_one_line_for_each_origin_that_allows_everything_without_rules(
     lines = [m for m in result.messages(logging.DEBUG, "scrapy_rep") if m.startswith(NO_RULES)]
     assert len(lines) == (why is not None)
     assert all(line.startswith(f"{NO_RULES}{site.robots_url}: {why}") for line in lines)
+
+
+@ensureDeferred
+async def test_what_fails_to_be_told_refuses_nothing(web: Web) -> None:
+    site = web.robots(RULES)
+
+    def fails(*_: Any) -> None:
+        raise RuntimeError("a fault of the log's")
+
+    def prepare(crawler: Crawler) -> None:
+        def insert() -> None:
+            RepMiddleware.of(crawler).gate.robots_known.insert(0, fails)
+
+        crawler.signals.connect(insert, signals.spider_opened, weak=False)
+
+    result = await crawl(site.url("/"), prepare=prepare)
+    assert list(result.pages) == [site.url("/")]
+    assert last_line(result).startswith("robots.txt of 1 origin: 1 with rules")
+    assert any(m.startswith("Internal error while telling of ") for m in result.messages(logger="scrapy_rep"))

@@ -265,31 +265,19 @@ async def test_no_more_is_taken_out_of_the_queue_than_fetches_can_use(web: Web) 
     assert max(waiting) <= 2 * 2 + 2, "two fetches, two that begin next, and those that are just going on"
 
 
+@pytest.mark.parametrize(
+    ("bound", "concurrency", "number"),
+    [
+        pytest.param(("MAX_SLOW", 0), 1, 5, id="as if a thousand hosts hung"),
+        pytest.param(("max_open_files", lambda: 64), 16, 400, id="few open files"),
+    ],
+)
 @ensureDeferred
-async def test_pages_of_known_origins_go_on_while_no_fetch_can_begin(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "MAX_SLOW", 0)  # as if a thousand hosts hung
-    dead, healthy = [web.robots(DEAD) for _ in range(5)], web.robots(RULES)
-
-    class AsksAtOnce(Releases):
-        def parse(self, response: Response, **more: Any) -> Any:
-            super().parse(response, **more)
-            if response.url == healthy.url("/0"):
-                yield from (self.prepared(site.url("/")) for site in dead)
-                yield from (self.prepared(healthy.url(f"/{n}")) for n in range(1, 40))
-
-    settings = {**LONG, "REP_FETCH_CONCURRENCY": 1}
-    more: dict[str, Any] = {"dead": dead, "healthy": 40}
-    result = await crawl(healthy.url("/0"), spider=AsksAtOnce, settings=settings, **more)
-    assert result.ends == ["no stall"]
-    assert len(result.pages) == 45
-
-
-@ensureDeferred
-async def test_with_few_open_files_pages_of_a_known_origin_go_on_beside_400_dead_ones(
-    web: Web, monkeypatch: pytest.MonkeyPatch
+async def test_pages_of_known_origins_go_on_while_no_fetch_can_begin(
+    web: Web, monkeypatch: pytest.MonkeyPatch, bound: tuple[str, Any], concurrency: int, number: int
 ) -> None:
-    monkeypatch.setattr(turns, "max_open_files", lambda: 64)
-    dead, healthy = [web.robots(DEAD) for _ in range(400)], web.robots(RULES)
+    monkeypatch.setattr(turns, *bound)
+    dead, healthy = [web.robots(DEAD) for _ in range(number)], web.robots(RULES)
 
     class AsksAtOnce(Releases):
         def parse(self, response: Response, **more: Any) -> Any:
@@ -298,11 +286,11 @@ async def test_with_few_open_files_pages_of_a_known_origin_go_on_beside_400_dead
                 yield from (self.prepared(site.url("/")) for site in dead)
                 yield from (self.prepared(healthy.url(f"/{n}")) for n in range(1, 40))
 
-    settings = {**LONG, "REP_FETCH_CONCURRENCY": 16}
+    settings = {**LONG, "REP_FETCH_CONCURRENCY": concurrency}
     more: dict[str, Any] = {"dead": dead, "healthy": 40}
     result = await crawl(healthy.url("/0"), spider=AsksAtOnce, settings=settings, **more)
     assert result.ends == ["no stall"]
-    assert len(result.pages) == 440
+    assert len(result.pages) == 40 + number
 
 
 @pytest.mark.parametrize("is_on_disk", [False, True], ids=["memory", "disk"])
