@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from scrapy.crawler import Crawler
-
 from scrapy_rep.protocol.entry import Entry, entry_from_bytes, entry_to_bytes
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.storage import Storage, storage_of
-from scrapy_rep.storage.memory import MemoryStorage
 
 IN_USE_SHARE = 0.25  # of REP_MEMORY_OCTETS
 
-EACH_PARSED = 1_500  # bytes of an entry in use, beside its robots.txt (measured: tests/benchmarks/storage.py)
+# Bytes of an entry beside its robots.txt (measured: tests/benchmarks/storage.py).
+EACH_PARSED = 1_500
+EACH_COMPRESSED = 400
 WEIGH_EVERY = 128  # entries, at least: a robots.txt takes more memory the more crawlers ask it
 
 
@@ -30,27 +28,18 @@ class _InUse:
 
 
 class Memory:
-    """An origin's entry is parsed while it is in use, and compressed if it was not used for longer."""
+    """An origin's entry is parsed while it is in use, and compressed if it was not used for longer. The least recently
+    used are forgotten first."""
 
-    def __init__(
-        self,
-        compressed: MemoryStorage,
-        in_use_octets: float,
-        unreachable_for: float,
-        body_limit: int,
-        budget: float = 0.0,
-    ) -> None:
-        """`compressed` bounds the number of all origins, and the bytes of those that are compressed; `in_use_octets`
-        the bytes of those in use. The last three: REP_UNREACHABLE_DAYS in seconds, REP_BODY_LIMIT and
-        REP_UNREACHABLE_WAIT."""
-        self._compressed = compressed
+    def __init__(self, settings: RepSettings) -> None:
+        self._settings = settings
         self._in_use: OrderedDict[Origin, _InUse] = OrderedDict()
         self._in_use_octets = 0
+        self._max_in_use = IN_USE_SHARE * settings.memory_octets
         self._used_since_weighing = 0
-        self._most_octets = in_use_octets
-        self._unreachable_for = unreachable_for
-        self._body_limit = body_limit
-        self._budget = budget
+        self._compressed: OrderedDict[str, bytes] = OrderedDict()
+        self._compressed_octets = 0
+        self._max_compressed = settings.memory_octets - self._max_in_use
 
     def __len__(self) -> int:
         """Origins that are remembered."""
@@ -66,8 +55,8 @@ class Memory:
                 return policy
             entry: Entry | None = policy.entry
         else:
-            octets = self._compressed.peek(str(origin))
-            entry = None if octets is None else entry_from_bytes(octets, origin.robots_url, self._body_limit)
+            octets = self._compressed.get(str(origin))
+            entry = None if octets is None else entry_from_bytes(octets, origin.robots_url, self._settings.body_limit)
         if entry is None:
             return None
         policy = self.policy_of(entry, now)
@@ -76,11 +65,12 @@ class Memory:
 
     def policy_of(self, entry: Entry, now: float) -> RobotsPolicy:
         """What an entry comes to at `now`, remembered or not."""
-        return policy_at(entry, now, self._unreachable_for, self._budget)
+        return policy_at(entry, now, self._settings.unreachable_for, self._settings.unreachable_wait)
 
     def put(self, origin: Origin, policy: RobotsPolicy, octets: bytes | None = None) -> None:
         """Remember it. `octets`: its entry compressed, if it came so."""
-        self._compressed.drop(str(origin))
+        if str(origin) in self._compressed:
+            self._drop_compressed(str(origin))
         before = self._in_use.pop(origin, None)
         self._in_use[origin] = used = _InUse(policy, octets, before.weight if before is not None else 0)
         self._weigh(used)
@@ -90,17 +80,27 @@ class Memory:
             for each in self._in_use.values():
                 self._weigh(each)
         # The entry just used stays, whatever memory it takes.
-        while self._in_use_octets > self._most_octets and len(self._in_use) > 1:
-            origin, used = self._forget_oldest()
-            self._compressed.keep(str(origin), used.octets or entry_to_bytes(used.policy.entry))
-        while len(self) > self._compressed.max_origins:  # which is at least 1
-            if not self._compressed.drop_oldest():
+        while self._in_use_octets > self._max_in_use and len(self._in_use) > 1:
+            self._compress(*self._forget_oldest())
+        while len(self) > self._settings.memory_origins:  # which is at least 1
+            if self._compressed:
+                self._drop_compressed(next(iter(self._compressed)))
+            else:
                 self._forget_oldest()
 
     def _forget_oldest(self) -> tuple[Origin, _InUse]:
         origin, used = self._in_use.popitem(last=False)
         self._in_use_octets -= used.weight
         return origin, used
+
+    def _compress(self, origin: Origin, used: _InUse) -> None:
+        octets = self._compressed[str(origin)] = used.octets or entry_to_bytes(used.policy.entry)
+        self._compressed_octets += EACH_COMPRESSED + len(octets)
+        while self._compressed_octets > self._max_compressed and len(self._compressed) > 1:
+            self._drop_compressed(next(iter(self._compressed)))
+
+    def _drop_compressed(self, name: str) -> None:
+        self._compressed_octets -= EACH_COMPRESSED + len(self._compressed.pop(name))
 
     def _weigh(self, used: _InUse) -> None:
         stored = used.policy.entry.stored
@@ -109,21 +109,3 @@ class Memory:
             weight += stored.robots.memory
         self._in_use_octets += weight - used.weight
         used.weight = weight
-
-
-def memory_and_store(crawler: Crawler, settings: RepSettings) -> tuple[Memory, Storage | None]:
-    """The crawl's memory, and the store behind it; None where REP_STORAGE is the memory itself.
-
-    Raises ValueError for a wrong REP_STORAGE.
-    """
-    storage = storage_of(crawler)
-    is_memory = type(storage) is MemoryStorage  # one derived from it is a user's
-    in_use = IN_USE_SHARE * settings.memory_octets
-    memory = Memory(
-        MemoryStorage(settings.memory_origins, int(settings.memory_octets - in_use)),
-        in_use,
-        settings.unreachable_for,
-        settings.body_limit,
-        settings.unreachable_wait,
-    )
-    return memory, None if is_memory else storage

@@ -10,7 +10,7 @@ from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList, fail
 
-from scrapy_rep.cache.memory import memory_and_store
+from scrapy_rep.cache.memory import Memory
 from scrapy_rep.cache.origin_fetch import FetchTools, OriginFetch
 from scrapy_rep.clock import Clock
 from scrapy_rep.fetching.answers import Answers
@@ -22,6 +22,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, look_for_requests
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.storage import storage_of
 
 # For the hot path, as in the gate.
 FETCH_FIRST = Refetch.FIRST
@@ -82,7 +83,7 @@ class Resolver:
 def resolver_of(crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> Resolver:
     """By the crawl's settings. Raises ValueError for a wrong REP_STORAGE."""
     count, log = crawler.stats.inc_value, logger_of(crawler)
-    memory, store = memory_and_store(crawler, settings)
+    memory, store = Memory(settings), storage_of(crawler)
     fetcher = Fetcher(crawler, settings, downloads, clock.now)
     turns = FetchTurns(settings.fetch_concurrency, on_room=partial(look_for_requests, crawler))
     answers = Answers(crawler, settings, clock, fetcher, turns)

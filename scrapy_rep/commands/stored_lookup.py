@@ -8,7 +8,7 @@ from typing import TypeVar
 from scrapy import Request
 from scrapy.crawler import Crawler
 
-from scrapy_rep.cache.memory import memory_and_store
+from scrapy_rep.cache.memory import Memory
 from scrapy_rep.commands.findings import CannotTellError, Finding
 from scrapy_rep.commands.lookup import LookedUp, Lookup, looked_up
 from scrapy_rep.commands.urls import cure_of
@@ -16,7 +16,7 @@ from scrapy_rep.protocol.entry import Entry, entry_from_bytes, is_judged_by
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.storage import Storage
+from scrapy_rep.storage import Storage, storage_of
 from scrapy_rep.storage.base import without_password
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ class StoredLookup(Lookup):
     async def run(self, crawler: Crawler) -> None:
         self._settings = settings = RepSettings.read(crawler.settings)
         self._where = without_password(settings.storage)
-        self._memory, self._storage = memory_and_store(crawler, settings)
+        self._memory, self._storage = Memory(settings), storage_of(crawler)
         if self._storage is None:
             self._failure = "nothing is kept there between crawls; set it to 'sqlite:robots.db', for example"
         try:

@@ -13,17 +13,20 @@ from scrapy_rep.storage.base import Storage, without_password
 
 __all__ = ["STORAGES", "Storage", "storage_of"]
 
+IN_MEMORY = "the crawl's own memory"
+
 # Import paths, because an extra such as redis-py may be missing.
 STORAGES: Mapping[str, Any] = {
-    "memory": "scrapy_rep.storage.memory.MemoryStorage",
+    "memory": IN_MEMORY,
     "sqlite": "scrapy_rep.storage.sqlite.SqliteStorage",
     "redis": "scrapy_rep.storage.redis.RedisStorage",
     "rediss": "scrapy_rep.storage.redis.RedisStorage",
 }
 
 
-def storage_of(crawler: Crawler) -> Storage:
-    """The store that REP_STORAGE names. Raises ValueError where it cannot be built, naming the setting and the cure."""
+def storage_of(crawler: Crawler) -> Storage | None:
+    """The store that REP_STORAGE names; None if nothing is kept beyond the crawl. Raises ValueError where it cannot be
+    built, naming the setting and the cure."""
     settings = RepSettings.read(crawler.settings)
     address = settings.storage
     scheme = address.partition(":")[0]
@@ -33,6 +36,10 @@ def storage_of(crawler: Crawler) -> Storage:
             f"REP_STORAGE is {without_password(address)!r}; set it to an address that begins with one of"
             f" {', '.join(f'{name}:' for name in classes)}, or add {scheme!r} to REP_STORAGES"
         )
+    if classes[scheme] is IN_MEMORY:
+        if address != "memory:":
+            raise ValueError(f"REP_STORAGE is {address!r}: nothing may follow the colon; set it to 'memory:'")
+        return None
     try:
         storage_class = _storage_class(classes[scheme])
     except (ImportError, NameError, AttributeError, ValueError, TypeError) as exc:

@@ -33,7 +33,7 @@ from scrapy import Spider
 from scrapy.utils.test import get_crawler
 
 from scrapy_rep import AccessResult, RobotsTxt
-from scrapy_rep.cache.memory import memory_and_store
+from scrapy_rep.cache.memory import Memory
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
@@ -202,7 +202,7 @@ def memory(files: Corpus) -> None:
 def fit(files: Corpus) -> None:
     """How many origins fit into the default REP_MEMORY_OCTETS, each with one of the files."""
     crawler = get_crawler(Spider, {**ADDON, "REP_MEMORY_ORIGINS": 10**9})
-    memory, _ = memory_and_store(crawler, RepSettings.read(crawler.settings))
+    memory = Memory(RepSettings.read(crawler.settings))
     now, number = time.time(), 0
     for number, body in enumerate(cycle(files.values())):
         origin, robots = Origin("https", f"www.some-example-{number}.com", None), RobotsTxt.parse(body)

@@ -30,7 +30,7 @@ from test_lifecycle_table import copy as response
 from test_lifecycle_table import forty_days
 from web import Site, Web
 
-from scrapy_rep.cache.memory import EACH_PARSED, memory_and_store
+from scrapy_rep.cache.memory import EACH_PARSED, Memory
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_from_bytes, entry_to_bytes
 from scrapy_rep.protocol.origin import Origin
@@ -153,7 +153,7 @@ def memory() -> None:
     """100 000 origins through a bound of 38 600; octets an origin."""
     chance = random.Random(1)
     crawler = get_crawler(Spider, ADDON)
-    memory, _ = memory_and_store(crawler, RepSettings.read(crawler.settings))
+    memory = Memory(RepSettings.read(crawler.settings))
     now, sizes = time.time(), []
     print(f"resident at the start: {resident():.0f} MiB")
     for number in range(1, 100_001):
@@ -173,7 +173,7 @@ def memory() -> None:
     before = tracemalloc.take_snapshot()
     kept: Any = []
     crawler = get_crawler(Spider, ADDON)
-    again, _ = memory_and_store(crawler, RepSettings.read(crawler.settings))
+    again = Memory(RepSettings.read(crawler.settings))
     base = tracemalloc.get_traced_memory()[0]
     for number in range(3_000):
         origin = Origin("https", f"www.some-example-{number}.com", None)
@@ -182,8 +182,7 @@ def memory() -> None:
         )
         again.put(origin, again.policy_of(Entry(origin.robots_url, copied), now))
     while len(again._in_use):
-        oldest, used = again._forget_oldest()
-        again._compressed.keep(str(oldest), entry_to_bytes(used.policy.entry))
+        again._compress(*again._forget_oldest())
     gc.collect()
     print(f"an origin not in use: {(tracemalloc.get_traced_memory()[0] - base) / 3_000:.0f} octets")
     base, reckoned = tracemalloc.get_traced_memory()[0], 0

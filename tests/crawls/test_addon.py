@@ -284,7 +284,7 @@ def test_every_setting_is_checked() -> None:
         ("REP_MEMORY_ORIGINS", "1"),
         ("REP_FETCH_TIMEOUT", "0.5"),
         ("REP_BODY_LIMIT", 512_000.0),
-        ("REP_STORAGES", '{"elsewhere": "scrapy_rep.storage.memory.MemoryStorage"}'),
+        ("REP_STORAGES", '{"elsewhere": "scrapy_rep.storage.sqlite.SqliteStorage"}'),
         ("REP_LIFETIME_MIN", "60"),
         ("REP_SHADOW", "0"),
         ("REP_EXEMPT", ""),

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 
-from scrapy.crawler import Crawler
+from dict_storage import DictStorage
 
 from scrapy_rep.storage.blocking_calls import BlockingCalls
-from scrapy_rep.storage.memory import MemoryStorage
 
 
-class HangingStorage(MemoryStorage):
+class HangingStorage(DictStorage):
     """`hanging:put,close` names the methods that never return."""
 
     def __init__(self, address: str) -> None:
-        super().__init__(1_000, 2**20)
+        super().__init__(address)
         thread = BlockingCalls()
 
         async def hang(*_: object) -> None:
@@ -22,7 +21,3 @@ class HangingStorage(MemoryStorage):
 
         for name in address.partition(":")[2].split(","):
             setattr(self, name, hang)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, address: str) -> HangingStorage:
-        return cls(address)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from crawling import Time, crawl, with_clock
+from dict_storage import DictStorage
 from pytest_twisted import ensureDeferred
 from reports import HOSTILE, RULES, SimulatedCrawl, broad_crawl, hostile_crawl, lines_of
 from scrapy import Request, signals
@@ -20,7 +21,6 @@ from scrapy_rep.extensions.report import collector
 from scrapy_rep.extensions.report.collector import Waits
 from scrapy_rep.protocol.foreign_text import MAX_RULE, MAX_TEXT
 from scrapy_rep.protocol.origin import parsed_origin
-from scrapy_rep.storage.memory import MemoryStorage
 
 
 @ensureDeferred
@@ -100,12 +100,6 @@ async def test_pages_and_origins_by_purpose_and_preference(web: Web, tmp_path: P
     assert (by_response["pages"], by_response["examples"][0]["line"]) == (1, None)
 
 
-class OtherStorage(MemoryStorage):
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, address: str) -> OtherStorage:
-        return cls(max_origins=1, max_octets=1)
-
-
 @ensureDeferred
 async def test_who_crawled_and_by_which_settings(web: Web, tmp_path: Path) -> None:
     path = tmp_path / "report.jsonl"
@@ -115,7 +109,7 @@ async def test_who_crawled_and_by_which_settings(web: Web, tmp_path: Path) -> No
         "REP_STATUS_POLICY": "cautious",
         "REP_BODY_LIMIT": 512_000,  # the default
         "REP_STORAGE": "other://user:secret@host?password=secret",
-        "REP_STORAGES": {"other": OtherStorage},
+        "REP_STORAGES": {"other": DictStorage},
     }
     await crawl(settings=settings)
     assert "secret" not in path.read_text("utf-8")

@@ -6,6 +6,7 @@ import asyncio
 import time
 from logging import LoggerAdapter, getLogger
 
+from dict_storage import DictStorage
 from in_loop import in_loop
 from scrapy.settings import Settings
 
@@ -15,16 +16,15 @@ from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
-from scrapy_rep.storage.memory import MemoryStorage
 
 CLOCK = Clock(time.time, time.monotonic, asyncio.sleep)
 
 
-class TakesLong(MemoryStorage):
+class TakesLong(DictStorage):
     """Takes the lease, and answers when it may."""
 
     def __init__(self) -> None:
-        super().__init__(1_000, 2**20)
+        super().__init__("own:")
         self.holder = ""
         self.taken, self.may_answer = asyncio.Event(), asyncio.Event()
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from asking import TOKEN, parse
+from scrapy.settings import Settings
 
-from scrapy_rep.cache.memory import EACH_PARSED, WEIGH_EVERY, Memory
+from scrapy_rep.cache.memory import EACH_COMPRESSED, EACH_PARSED, IN_USE_SHARE, WEIGH_EVERY, Memory
 from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.entry import Entry, StoredResponse
+from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_to_bytes
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.storage.memory import MemoryStorage
+from scrapy_rep.settings import RepSettings
 
 NOW, DAY = 1_700_000_000.0, 24 * 3600.0
 
@@ -26,8 +29,10 @@ def entry_of(number: int, body: str = "User-agent: *\nDisallow: /x\n") -> Entry:
     )
 
 
-def memory_of(most: int = 100, in_use_octets: float = 1e9, octets: int = 10**9) -> Memory:
-    return Memory(MemoryStorage(most, octets), in_use_octets, 30 * DAY, 512_000)
+def memory_of(most: int = 100, in_use_octets: float = 1e9) -> Memory:
+    """`in_use_octets`: for the entries in use. Three times as many are for those that are compressed."""
+    settings = RepSettings.read(Settings())
+    return Memory(replace(settings, memory_origins=most, memory_octets=int(in_use_octets / IN_USE_SHARE)))
 
 
 def put(memory: Memory, number: int, entry: Entry) -> RobotsPolicy:
@@ -89,9 +94,17 @@ def test_what_is_in_use_is_bounded_by_octets(large: int) -> None:
     assert memory._in_use_octets == weight_of("User-agent: *\nDisallow: /x\n")
 
 
+def test_what_is_compressed_is_bounded_by_octets() -> None:
+    octets = len(entry_to_bytes(entry_of(0)))
+    memory = memory_of(in_use_octets=EACH_COMPRESSED + octets)  # one entry in use, and three that are not
+    for number in range(9):
+        put(memory, number, entry_of(number))
+    assert [memory.policy(origin_of(n), NOW) is not None for n in (4, 5, 6, 7, 8)] == [False, True, True, True, True]
+
+
 def test_what_product_tokens_cost_is_reckoned_in() -> None:
     body = "".join(f"User-agent: a{n}\nDisallow: /{n}\n" for n in range(60))
-    memory = memory_of(in_use_octets=10**9)
+    memory = memory_of()
     before = put(memory, 1, entry_of(1, body))
     reckoned = memory._in_use_octets
     for n in range(60):
@@ -108,4 +121,4 @@ def test_a_file_of_typical_size_takes_less_than_two_kib_while_not_in_use() -> No
     for number in (1, 2):
         put(memory, number, entry_of(number, body))
     assert len(memory._compressed) == 1
-    assert memory._compressed._octets < 2_048
+    assert memory._compressed_octets < 2_048

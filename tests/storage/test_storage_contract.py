@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from crawling import ADDON
+from dict_storage import DictStorage
 from in_loop import in_loop
 from redis_server import RedisServer
 from scrapy import Spider
@@ -22,43 +23,37 @@ from twisted.internet.defer import CancelledError
 
 from scrapy_rep.log import logger_of
 from scrapy_rep.storage import Storage, circuit_breaker, storage_of
-from scrapy_rep.storage.memory import MemoryStorage
 
 A, B = "https://a.example", "http://b.example:8080"
 LOG = logger_of(get_crawler(Spider))
 FOR_LONG = 1_000.0  # seconds
 
 
-class OwnStorage(MemoryStorage):
-    """As a user may write one."""
-
-    def __init__(self, address: str) -> None:
-        super().__init__(1_000, 2**20)
-        self.address = address
-
+class OwnStorage(DictStorage):
     @classmethod
     def from_crawler(cls, crawler: Crawler, address: str) -> OwnStorage:
         return cls(address)
 
 
-BACKENDS = ["memory", "sqlite", "redis", "own"]
+BACKENDS = ["sqlite", "redis", "own"]
 SHARED = ["sqlite", "redis"]
 
 Opened = Callable[[], Storage]
 
 
-def crawler_with(**settings: Any) -> Crawler:
-    return get_crawler(Spider, {**ADDON, **settings})
+def store_of(**settings: Any) -> Storage:
+    storage = storage_of(get_crawler(Spider, {**ADDON, **settings}))
+    assert storage is not None
+    return storage
 
 
 @pytest.fixture
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
     """Opens the store that the test is about, the same one each time as far as it is shared."""
-    address: str = {"memory": "memory:", "sqlite": f"sqlite://{tmp_path}/deeper/robots.db"}.get(request.param, "own:x")
+    address = f"sqlite://{tmp_path}/deeper/robots.db" if request.param == "sqlite" else "own:x"
     if request.param == "redis":
         address = request.getfixturevalue("redis_server").url
-    settings = {"REP_STORAGE": address, "REP_STORAGES": {"own": OwnStorage}}
-    return lambda: storage_of(crawler_with(**settings))
+    return lambda: store_of(REP_STORAGE=address, REP_STORAGES={"own": OwnStorage})
 
 
 def over(backends: list[str]) -> Any:
@@ -216,7 +211,7 @@ async def turns_during(work: Any, seconds: float, end: Callable[[], object]) -> 
 
 @in_loop
 async def test_a_file_that_another_writes_to_blocks_no_event_loop(tmp_path: Path) -> None:
-    storage = storage_of(crawler_with(REP_STORAGE=f"sqlite://{tmp_path}/robots.db"))
+    storage = store_of(REP_STORAGE=f"sqlite://{tmp_path}/robots.db")
     await storage.put(A, b"x", FOR_LONG)
     with closing(sqlite3.connect(tmp_path / "robots.db", isolation_level=None)) as db:
         db.execute("BEGIN EXCLUSIVE")
@@ -227,7 +222,7 @@ async def test_a_file_that_another_writes_to_blocks_no_event_loop(tmp_path: Path
 
 @in_loop
 async def test_a_redis_that_hangs_blocks_no_event_loop(redis_server: RedisServer) -> None:
-    storage = storage_of(crawler_with(REP_STORAGE=redis_server.url))
+    storage = store_of(REP_STORAGE=redis_server.url)
     await storage.put(A, b"x", FOR_LONG)
     redis_server.freeze()
     assert await turns_during(storage.put(A, b"y", FOR_LONG), 0.3, lambda: redis_server.freeze(False)) > 30
@@ -274,7 +269,7 @@ async def test_a_store_that_works_again_is_used_again() -> None:
     counted: list[str] = []
     store = circuit_breaker.CircuitBreaker(storage, counted.append, lambda: now[0], LOG)
     await store.put(A, b"x", FOR_LONG)
-    working, storage.peek = storage.peek, None  # type: ignore[assignment]
+    working, storage.entries = storage.entries, None  # type: ignore[assignment]
     waits = []
     for _ in range(9):
         assert await store.get(A) is None
@@ -284,7 +279,7 @@ async def test_a_store_that_works_again_is_used_again() -> None:
     assert waits == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
     assert counted == ["rep/storage/error"] * 9
     assert await store.acquire_lease(A, "me", 1.0)
-    storage.peek = working  # type: ignore[method-assign]
+    storage.entries = working
     assert await store.get(A) == b"x"
 
 
@@ -334,7 +329,7 @@ async def test_a_redis_key_of_another_type_is_that_keys_failure_alone(redis_serv
     from redis import Redis  # noqa: PLC0415 - an extra
 
     counted: list[str] = []
-    storage = storage_of(crawler_with(REP_STORAGE=redis_server.url))
+    storage = store_of(REP_STORAGE=redis_server.url)
     store = circuit_breaker.CircuitBreaker(storage, counted.append, time.monotonic, LOG)
     with Redis.from_url(redis_server.url) as redis:
         for kind in ("entry", "lease"):
@@ -352,7 +347,7 @@ async def test_a_redis_key_of_another_type_is_that_keys_failure_alone(redis_serv
 
 @in_loop
 async def test_a_value_of_another_type_in_sqlite_is_a_miss(tmp_path: Path) -> None:
-    storage = storage_of(crawler_with(REP_STORAGE=f"sqlite://{tmp_path}/robots.db"))
+    storage = store_of(REP_STORAGE=f"sqlite://{tmp_path}/robots.db")
     await storage.put(A, b"x", FOR_LONG)
     for value in (10**12, "text", 1.5):
         with closing(sqlite3.connect(tmp_path / "robots.db", isolation_level=None)) as db:
@@ -383,7 +378,7 @@ def cut(file: Path) -> None:
 async def test_a_file_that_is_lost_is_told_of_and_made_anew(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, lose: Callable[[Path], None]
 ) -> None:
-    opened = partial(storage_of, crawler_with(REP_STORAGE=f"sqlite://{tmp_path}/robots.db"))
+    opened = partial(store_of, REP_STORAGE=f"sqlite://{tmp_path}/robots.db")
     async with used(opened) as storage:
         await storage.put(A, b"x", FOR_LONG)
         lose(tmp_path / "robots.db")
@@ -400,7 +395,7 @@ async def test_a_file_that_is_lost_is_told_of_and_made_anew(
 @in_loop
 async def test_a_file_that_becomes_somebody_elses_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "robots.db"
-    async with used(partial(storage_of, crawler_with(REP_STORAGE=f"sqlite://{file}"))) as storage:
+    async with used(partial(store_of, REP_STORAGE=f"sqlite://{file}")) as storage:
         await storage.put(A, b"x", FOR_LONG)
         (tmp_path / "notes").write_text("mine")
         (tmp_path / "notes").rename(file)
@@ -416,8 +411,7 @@ async def test_a_file_that_becomes_somebody_elses_is_left_alone(tmp_path: Path) 
 def test_a_class_of_ones_own_gets_the_address() -> None:
     path = f"{OwnStorage.__module__}.{OwnStorage.__qualname__}"
     for storage_class in (OwnStorage, path):
-        crawler = crawler_with(REP_STORAGE="own://x?y", REP_STORAGES={"own": storage_class})
-        storage = storage_of(crawler)
+        storage = store_of(REP_STORAGE="own://x?y", REP_STORAGES={"own": storage_class})
         assert isinstance(storage, OwnStorage)
         assert storage.address == "own://x?y"
 
@@ -435,14 +429,14 @@ def test_a_class_without_from_crawler_gets_the_address_alone(tmp_path: Path) -> 
         async def origins(self) -> list[str]:
             return []
 
-    storage = storage_of(crawler_with(REP_STORAGE="plain:x", REP_STORAGES={"plain": Plain}))
+    storage = store_of(REP_STORAGE="plain:x", REP_STORAGES={"plain": Plain})
     assert isinstance(storage, Plain)
     assert storage.address == "plain:x"
 
 
 def test_a_scheme_can_be_taken_away() -> None:
     with pytest.raises(ValueError, match=r"^REP_STORAGE is 'sqlite:x'; set it to an address that begins with one of"):
-        storage_of(crawler_with(REP_STORAGE="sqlite:x", REP_STORAGES={"sqlite": None}))
+        store_of(REP_STORAGE="sqlite:x", REP_STORAGES={"sqlite": None})
 
 
 @pytest.mark.parametrize(
@@ -450,27 +444,13 @@ def test_a_scheme_can_be_taken_away() -> None:
 )
 def test_a_password_is_never_shown(address: str) -> None:
     with pytest.raises(ValueError, match=r"^REP_STORAGE is ") as error:
-        storage_of(crawler_with(REP_STORAGE=address))
+        store_of(REP_STORAGE=address)
     assert "secret" not in str(error.value)
-
-
-def test_memory_is_bounded_by_number_and_by_octets() -> None:
-    storage = MemoryStorage(3, 10_000)
-    for name in "abcd":
-        storage.keep(name, b"x")
-    assert [storage.peek(name) is not None for name in "abcd"] == [False, True, True, True]
-    storage.peek("b")
-    storage.keep("e", b"x" * 8_000)
-    assert [storage.peek(name) is not None for name in "bcde"] == [True, False, True, True], "the least used goes first"
-    storage.keep("f", b"x" * 20_000)
-    assert [storage.peek(name) is not None for name in "bdef"] == [False, False, False, True], "the one just put stays"
-    storage.keep("g", b"x")
-    assert [storage.peek(name) is not None for name in "fg"] == [False, True]
 
 
 @in_loop
 async def test_a_bare_redis_takes_scrapy_redis_s_address(redis_server: RedisServer) -> None:
-    storage = storage_of(crawler_with(REP_STORAGE="redis:", REDIS_URL=redis_server.url))
+    storage = store_of(REP_STORAGE="redis:", REDIS_URL=redis_server.url)
     await storage.put(A, b"x", FOR_LONG)
     assert await storage.get(A) == b"x"
     await storage.close()
@@ -480,7 +460,7 @@ async def test_a_bare_redis_takes_scrapy_redis_s_address(redis_server: RedisServ
 async def test_redis_keys_are_prefixed_and_expire(redis_server: RedisServer) -> None:
     from redis import Redis  # noqa: PLC0415 - an extra
 
-    storage = storage_of(crawler_with(REP_STORAGE=redis_server.url))
+    storage = store_of(REP_STORAGE=redis_server.url)
     await storage.put(A, b"x", 100.0)
     await storage.acquire_lease(A, "me", 10.0)
     await storage.close()

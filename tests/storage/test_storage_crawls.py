@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 from crawling import ADDON, Crawl, Time, crawl, in_turn, with_clock
+from dict_storage import DictStorage
 from processes import REACTORS, crawled
 from pytest_twisted import ensureDeferred
 from redis_server import RedisServer
 from scrapy import Spider
-from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.test import get_crawler
@@ -31,7 +31,6 @@ from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.signals import robots_parsed
 from scrapy_rep.storage import Storage, storage_of
-from scrapy_rep.storage.memory import MemoryStorage
 
 DOWN = answer(status=503)
 DAY = 24 * 3600.0
@@ -44,7 +43,9 @@ task = deferred_from_coro
 
 
 def opened(address: str) -> Storage:
-    return storage_of(get_crawler(Spider, {**ADDON, "REP_STORAGE": address}))
+    storage = storage_of(get_crawler(Spider, {**ADDON, "REP_STORAGE": address}))
+    assert storage is not None
+    return storage
 
 
 async def everything_in(address: str) -> dict[str, bytes | None]:
@@ -266,14 +267,7 @@ async def test_leases_are_given_back(web: Web, address: str) -> None:
 # A store that is down.
 
 
-class Broken(MemoryStorage):
-    def __init__(self, address: str) -> None:
-        super().__init__(1, 1)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, address: str) -> Broken:
-        return cls(address)
-
+class Broken(DictStorage):
     async def get(self, origin: str) -> bytes | None:
         raise ConnectionError("it is\x1b[31m down")
 
@@ -470,7 +464,7 @@ def fails(error: Exception) -> type[Storage]:
         raise error
 
     return type(
-        "Fails", (MemoryStorage,), {"__init__": init, "from_crawler": classmethod(lambda cls, _, address: cls(address))}
+        "Fails", (DictStorage,), {"__init__": init, "from_crawler": classmethod(lambda cls, _, address: cls(address))}
     )
 
 
