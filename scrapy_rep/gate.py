@@ -1,8 +1,14 @@
-"""What is decided about a request: which robots.txt applies to it, what that says, and what a refusal causes."""
+"""What is decided about a request: which robots.txt applies to it, and whether that lets it go on.
+
+1. `applicable_origin` says whose robots.txt applies, or why none does: then the request goes on.
+2. If that robots.txt is known (`Resolver.peek`), it decides at once, also while it is fetched again in the background.
+   So only a request to an origin that is not known waits, in `waiting`, and then is decided by what came.
+3. Each page that comes is looked at once more (`look_at_page`): a browser may have followed redirects by itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 from urllib.parse import urldefrag
 
@@ -13,8 +19,6 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from scrapy_rep.cache.resolver import Resolver
-from scrapy_rep.exceptions import refusal
-from scrapy_rep.exemptions import Exemptions
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult
@@ -24,12 +28,12 @@ from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.refusals import Refusals
-from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.user_agent import ProductTokens, UserAgent
 
 # For the hot path: Python 3.11 takes 70 ns to look a member up in its enum.
 NO_REFETCH = Refetch.NOT
+EXEMPT, NOT_SUBJECT = VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT
 
 
 class Landing(NamedTuple):
@@ -59,9 +63,6 @@ class Gate:
         function in it may raise ForbiddenByRobots, which drops the response."""
         self.robots_known = resolver.robots_known
         """Called in order whenever what is known of an origin's robots.txt changes, with the request that needed it."""
-        refuses_use = self.purposes is not None and self.purposes.refuse
-        self.refuses_pages = not settings.shadow and (settings.bypassed == "drop" or refuses_use)
-        """Whether a function of `after_fetch` may refuse a page."""
         self.refusals = Refusals(crawler, is_dry_run=settings.shadow)
         self.decided_at_once = 0
         """Requests whose robots.txt was known."""
@@ -69,15 +70,19 @@ class Gate:
         self._crawler = crawler
         self._log = logger_of(crawler)
         self._stats = crawler.stats
-        self._is_dry_run = settings.shadow
         self._resolver = resolver
-        self._exemptions = Exemptions(settings.exempt)
+        self._exempt = settings.exempt
+        self._exempt_domains = tuple(item[1:] for item in map(str, settings.exempt) if item.startswith("*."))
+        refuses_use = self.purposes is not None and self.purposes.refuse
+        self._may_refuse_pages = not settings.shadow and (settings.bypassed == "drop" or refuses_use)
 
     def open(self, spider: Spider) -> None:
         """The spider is opened: its attributes count, and the log says who is named and what is exempt."""
         self.user_agent = UserAgent(self._crawler.settings, spider)
         self.user_agent.announce(self._log)
-        self._exemptions.announce(self._log)
+        if self._exempt:
+            names = ", ".join(sorted(map(str, self._exempt)))
+            self._log.info("REP_EXEMPT: robots.txt is neither fetched nor obeyed for %s", names)
         self.refusals.announce()
 
     # The request goes on, or is refused.
@@ -87,28 +92,21 @@ class Gate:
 
         Raises ForbiddenByRobots if the request is refused, ValueError for a wrong product token in its meta.
         """
-        # The steps of `applicable_origin` without its calls: nearly all requests of a crawl are decided here.
-        url = request.url
-        if request.meta.get("dont_obey_robotstxt") or (ROBOTS_PATH in url and is_robots_txt(url)):
-            self._pass_unjudged(request)
-            return None
-        origin = Origin.of(url)
-        if origin is None:
-            self._pass_unjudged(request)
+        origin = self.applicable_origin(request)
+        if isinstance(origin, VerdictReason):
+            if origin is EXEMPT and not request.meta.get("dont_obey_robotstxt"):
+                self._stats.inc_value("rep/exempt")
+            if self.before_fetch and ROBOTS_TXT_REQUEST not in request.meta:
+                self._act_on(self.judge(request, None), request)
             return None
         policy = self._resolver.peek(origin)
-        if policy is not None:
-            self.decided_at_once += 1
-            if policy.refetch is not NO_REFETCH:  # in the background: this request is decided by what is known
-                self._resolver.refresh(origin, request)
-            self.decide(request, policy)
-            return None
-        # Last, because nothing is ever known of an exempt origin.
-        if self._exemptions.holds(origin):
-            self._stats.inc_value("rep/exempt")
-            self._pass_unjudged(request)
-            return None
-        return origin
+        if policy is None:
+            return origin
+        self.decided_at_once += 1
+        if policy.refetch is not NO_REFETCH:
+            self._resolver.refresh(origin, request)
+        self.decide(request, policy)
+        return None
 
     def decide(self, request: Request, policy: RobotsPolicy) -> None:
         """By the policy of its origin. Raises what `decide_if_known` does."""
@@ -119,60 +117,58 @@ class Gate:
         if self.purposes is not None or self.before_fetch or not policy.allows(request.url, tokens):
             self._act_on(policy.verdict(request.url, tokens, self.purposes), request)
 
-    def _pass_unjudged(self, request: Request) -> None:
-        if self.before_fetch and ROBOTS_TXT_REQUEST not in request.meta:
-            self._act_on(self.judge(request, None), request)
-
     def _act_on(self, verdict: Verdict, request: Request) -> None:
         if not verdict.allowed:
-            self.refusals.report(request, verdict)
-            if not self._is_dry_run:
-                raise refusal(verdict)
+            self.refusals.refuse(request, verdict)
         for look in self.before_fetch:
             look(request, verdict)
 
     # What applies to a request.
 
-    def applicable_origin(self, request: Request) -> Origin | None:
-        """The origin whose robots.txt applies to the request; None where none does."""
+    def applicable_origin(self, request: Request) -> Origin | VerdictReason:
+        """The origin whose robots.txt applies to the request; where none does, the reason for that."""
         url = request.url
-        if request.meta.get("dont_obey_robotstxt") or (ROBOTS_PATH in url and is_robots_txt(url)):
-            return None
+        if request.meta.get("dont_obey_robotstxt"):
+            return EXEMPT
         origin = Origin.of(url)
-        return None if origin is None or self._exemptions.holds(origin) else origin
+        if origin is None:
+            return NOT_SUBJECT
+        if self._exempt and self._is_exempt(origin):
+            return EXEMPT
+        return NOT_SUBJECT if ROBOTS_PATH in url and is_robots_txt(url) else origin
+
+    def _is_exempt(self, origin: Origin) -> bool:
+        host = origin.host
+        return origin in self._exempt or host in self._exempt or host.endswith(self._exempt_domains)
 
     def origin_to_await(self, request: Request) -> Origin | None:
         """The origin whose robots.txt the request has to wait for; None if it need not wait."""
         origin = self.applicable_origin(request)
-        return None if origin is None or self._resolver.peek(origin) is not None else origin
+        return origin if isinstance(origin, Origin) and self._resolver.peek(origin) is None else None
 
     def peek(self, request: Request) -> RobotsPolicy | None:
         """The policy that applies to the request, if it is known at this moment; else None."""
         origin = self.applicable_origin(request)
-        return None if origin is None else self._resolver.peek(origin)
+        return self._resolver.peek(origin) if isinstance(origin, Origin) else None
 
     async def wait_for_policy(self, request: Request) -> RobotsPolicy | None:
         """The policy that applies to the request, once it is known; None where none does. Raises IgnoreRequest if the
         crawl closes first."""
         origin = self.applicable_origin(request)
-        if origin is None:
+        if isinstance(origin, VerdictReason):
             return None
         policy = self._resolver.peek(origin)
-        if policy is not None:
-            return policy
-        try:
-            return await maybe_deferred_to_future(self._resolver.resolve(origin, request))
-        except CrawlClosingError:
-            raise IgnoreRequest("The crawl closed before robots.txt had answered") from None
+        if policy is None:
+            policy = await maybe_deferred_to_future(self._resolver.resolve(origin, request))
+        return policy
 
     def judge(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
         """The verdict on the request by the policy that applies to it, or by none. Raises ValueError for a wrong
         product token in its meta."""
         if policy is not None:
             return policy.verdict(request.url, self.user_agent.tokens(request), self.purposes)
-        origin = Origin.of(request.url)
-        is_exempt = request.meta.get("dont_obey_robotstxt") or (origin is not None and self._exemptions.holds(origin))
-        reason = VerdictReason.EXEMPT if is_exempt else VerdictReason.NOT_SUBJECT
+        reason = self.applicable_origin(request)
+        reason = reason if isinstance(reason, VerdictReason) else NOT_SUBJECT
         return Verdict(True, reason, access=AccessResult.UNAVAILABLE)
 
     def product_tokens(self, request: Request) -> ProductTokens:
@@ -182,13 +178,34 @@ class Gate:
         except ValueError:  # `decide` raises it
             return self.user_agent.product_tokens
 
+    # A page has come.
 
-def where_it_ended(request: Request, response: Response) -> Request | None:
+    def look_at_page(self, request: Request, response: Response) -> Response | Awaitable[Response]:
+        """The response; an awaitable of it if it comes from another URL. Either may raise ForbiddenByRobots."""
+        target = _where_it_ended(request, response)
+        return self._look_at_landing(target, request, response) if target else self._look(request, response, None)
+
+    async def _look_at_landing(self, target: Request, request: Request, response: Response) -> Response:
+        try:
+            landing = Landing(target, await self.wait_for_policy(target))
+        except IgnoreRequest:  # the crawl closes
+            if self._may_refuse_pages:
+                raise
+            return response
+        return self._look(request, response, landing)
+
+    def _look(self, request: Request, response: Response, landing: Landing | None) -> Response:
+        for look in self.after_fetch:
+            look(request, response, landing)
+        return response
+
+
+def _where_it_ended(request: Request, response: Response) -> Request | None:
     """A request for the URL of the response; None if the request has the same URL, or if the URL is not HTTP's."""
     url = response.url
     if url == request.url or not url.startswith(("http://", "https://")):
         return None
-    if urldefrag(url)[0] == urldefrag(request.url)[0]:
+    if urldefrag(url).url == urldefrag(request.url).url:
         return None
     try:
         return request.replace(url=url)

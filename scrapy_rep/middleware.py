@@ -17,7 +17,7 @@ from scrapy_rep.cache.resolver import resolver_of
 from scrapy_rep.clock import Clock
 from scrapy_rep.extensions import start_extensions
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
-from scrapy_rep.gate import Gate, Landing, where_it_ended
+from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.misconfiguration import warn_of_misconfiguration
 from scrapy_rep.protocol.origin import Origin
@@ -90,31 +90,9 @@ class RepMiddleware:
         return None if origin is None else self._wait_here(origin, request)
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
-        """The response; an awaitable of it if it comes from another URL, whose robots.txt is not known yet. Either may
-        raise ForbiddenByRobots."""
-        if ROBOTS_TXT_REQUEST in request.meta:
-            return response
-        target = where_it_ended(request, response)
-        if target is None:
-            return self._looked_at(request, response, None)
-        policy = self.gate.peek(target)
-        if policy is None:
-            return self._look_later(request, response, target)
-        return self._looked_at(request, response, Landing(target, policy))
-
-    async def _look_later(self, request: Request, response: Response, target: Request) -> Response:
-        try:
-            policy = await self.gate.wait_for_policy(target)
-        except IgnoreRequest:  # the crawl closes
-            if self.gate.refuses_pages:
-                raise
-            return response
-        return self._looked_at(request, response, Landing(target, policy))
-
-    def _looked_at(self, request: Request, response: Response, landing: Landing | None) -> Response:
-        for look in self.gate.after_fetch:
-            look(request, response, landing)
-        return response
+        """The response; an awaitable of it if it comes from another URL, whose robots.txt may not be known yet. Either
+        may raise ForbiddenByRobots."""
+        return response if ROBOTS_TXT_REQUEST in request.meta else self.gate.look_at_page(request, response)
 
     # Waiting: at the scheduler's door; or here, if none may wait there, if the request came to the downloader another
     # way, or if its origin has been forgotten since.

@@ -1,11 +1,11 @@
-"""What is told of each refused request: stats, a line in the log, the signal `request_forbidden`."""
+"""A request is refused: stats, a line in the log, the signal `request_forbidden`, and the exception."""
 
 from __future__ import annotations
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 
-from scrapy_rep.exceptions import explanation
+from scrapy_rep.exceptions import explanation, refusal
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.signals import request_forbidden
@@ -27,6 +27,12 @@ class Refusals:
             self._log.warning(
                 "Dry run (REP_SHADOW): what robots.txt forbids is counted and logged, and fetched all the same"
             )
+
+    def refuse(self, request: Request, verdict: Verdict) -> None:
+        """Tell of it, and raise ForbiddenByRobots unless this is a dry run."""
+        self.report(request, verdict)
+        if not self._is_dry_run:
+            raise refusal(verdict)
 
     def report(self, request: Request, verdict: Verdict) -> None:
         """Tell that the request is refused, or would be if this were no dry run."""

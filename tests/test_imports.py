@@ -29,7 +29,7 @@ LAYERS = (
     ("gate",),
     ("cache", "refusals"),
     ("fetching", "storage"),
-    ("exceptions", "exemptions", "origin_info", "robotparser"),
+    ("exceptions", "origin_info", "robotparser"),
     ("clock", "settings", "signals", "stats", "text", "time_limit", "user_agent"),
     ("scrapy_internals",),
     ("log", "protocol"),

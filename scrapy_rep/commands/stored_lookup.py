@@ -70,12 +70,12 @@ class StoredLookup(Lookup):
 
     def _known(self, request: Request) -> RobotsPolicy | None:
         origin = self._gate.applicable_origin(request)
-        policy = None if origin is None else self._memory.policy(origin, self._gate.now())
+        policy = self._memory.policy(origin, self._gate.now()) if isinstance(origin, Origin) else None
         return None if policy is None or policy.refetch is Refetch.FIRST else policy
 
     async def _policy(self, request: Request) -> RobotsPolicy | None:
         origin = self._gate.applicable_origin(request)
-        if origin is None:
+        if not isinstance(origin, Origin):
             return None
         policy = self._policy_at(await self._entry(origin), self._gate.now())
         if error := self._why_unusable(str(origin), policy):

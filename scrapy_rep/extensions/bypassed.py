@@ -7,7 +7,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_rep.exceptions import explanation, refusal
+from scrapy_rep.exceptions import explanation
 from scrapy_rep.gate import Gate, Landing
 from scrapy_rep.log import logger_of
 from scrapy_rep.settings import RepSettings
@@ -21,7 +21,6 @@ class Bypassed:
         self._stats = crawler.stats
         self._log = logger_of(crawler)
         self._drops = settings.bypassed == "drop"
-        self._is_dry_run = settings.shadow
         self._gate = gate
         self._has_warned = False
         gate.after_fetch.append(self._look)
@@ -48,7 +47,7 @@ class Bypassed:
                 },
             )
         if self._drops:
-            self._gate.refusals.report(target, verdict)
-            request.meta.update(target.meta)  # what listeners noted about the target (evidence), for the errback
-            if not self._is_dry_run:
-                raise refusal(verdict)
+            try:
+                self._gate.refusals.refuse(target, verdict)
+            finally:
+                request.meta.update(target.meta)  # what listeners noted about the target (evidence), for the errback

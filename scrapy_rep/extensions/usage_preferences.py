@@ -10,7 +10,6 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_rep.exceptions import refusal
 from scrapy_rep.gate import Gate, Landing
 from scrapy_rep.protocol.robotstxt.preferences import PREFERENCE_WORDS, USAGE_DIRECTIVES, Purposes, Usage
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
@@ -52,9 +51,7 @@ class PageUsage:
         verdict = verdict.with_usage(usage, self._purposes)
         # In a dry run, the request may have been reported before it was fetched.
         if verdict.reason is VerdictReason.USAGE and (before is None or before.allowed):
-            self._gate.refusals.report(request, verdict)
-            if not self._is_dry_run:
-                raise refusal(verdict)
+            self._gate.refusals.refuse(request, verdict)
         request.meta[META_KEY] = dict(usage)
         self._count_page(usage)
 
