@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Sequence
 # Octets of a URL times octets of the patterns with `*` that it is compared with; about 20 ms. The number of `*` alone
 # says too little: the search for one text may look at the same octets of the URL again and again.
 MAX_COMPARED = 2**26
-NO_LIMIT = 2**63  # octets of a URL
 # Octets of a URL that is cut into grams. RFC 9110 4.1 recommends that servers take 8 000.
 MAX_TARGET = 16_384
 
@@ -26,23 +25,26 @@ class TooCostlyError(Exception):
     """Comparing the URL with the rules would take too long."""
 
 
-def longest_affordable(patterns: Iterable[str]) -> int:
-    """Octets of the longest URL that may be compared with all of these patterns."""
-    octets = sum([len(pattern) for pattern in patterns if "*" in pattern.rstrip("*$")])
-    return MAX_COMPARED // octets if octets else NO_LIMIT
+def is_affordable(spelling: str, octets: int) -> bool:
+    """Whether a URL may be compared with patterns of so many `costly_octets`."""
+    return len(spelling) * octets <= MAX_COMPARED
+
+
+def costly_octets(patterns: Iterable[str]) -> int:
+    """Octets of the patterns that have a `*` before their end."""
+    return sum([len(pattern) for pattern in patterns if "*" in pattern.rstrip("*$")])
 
 
 def affordable(spelling: str, patterns: Collection[str]) -> Collection[str]:
     """All of the patterns, each given once, if the spelling may be compared with all of them; else those whose grams
     stand in it. Raises TooCostlyError if even these are too many, or the spelling is too long to be cut into grams."""
-    # First as if each pattern had a `*` before its end, which is faster to say.
-    if len(spelling) * sum(map(len, patterns)) <= MAX_COMPARED or len(spelling) <= longest_affordable(patterns):
+    if is_affordable(spelling, costly_octets(patterns)):
         return patterns
     if len(spelling) > MAX_TARGET:
         raise TooCostlyError
     grams = grams_of(f"{spelling}$")
     patterns = [pattern for pattern in patterns if grams.issuperset(REQUIRED.findall(pattern))]
-    if len(spelling) > longest_affordable(patterns):
+    if not is_affordable(spelling, costly_octets(patterns)):
         raise TooCostlyError
     return patterns
 

@@ -27,7 +27,7 @@ _WHITE_SPACE = WHITE_SPACE.encode()
 class EffectiveRules:
     """The rules of all groups that name a crawler (2.2.1: MUST be combined), known by their places: 0 is the first."""
 
-    __slots__ = ("_allow", "_first", "_index", "_lines", "_order", "_patterns", "_rule_lines", "own", "size")
+    __slots__ = ("_allow", "_first", "_index", "_lines", "_order", "_patterns", "_places", "own", "size")
 
     def __init__(self, segments: Segments, own: tuple[int, ...]) -> None:
         self.own = own
@@ -41,7 +41,8 @@ class EffectiveRules:
         self._patterns = values if normalised == as_written else normalised.split("\n")
         self._lines = lines
         self._allow = b""
-        self._rule_lines: _RuleLines | None = None
+        # Where the rules stand in the file: the line ends before each, and where its value starts.
+        self._places: tuple[Sequence[int], Sequence[int]] | None = None
         # The first question and its answer; what answers all other questions.
         self._first: tuple[Sequence[str], int | None] | None = None
         self._index: MatchIndex | None = None
@@ -66,10 +67,16 @@ class EffectiveRules:
         place = self._deciding(url)
         if place is None:
             return None
-        if self._rule_lines is None:
-            self._rule_lines = _RuleLines(octets, self.own)
-        line, value = self._rule_lines.number_and_value(place, octets)
-        return Rule(line, self._which_allow()[place] > 0, value)
+        if self._places is None:
+            # The text that is searched has one LF before the octets.
+            starts = [record.start(1) - 1 for record in find_records(octets, self.own, RULE_VALUE)]
+            line_ends = map(octets.count, repeat(b"\n"), [0, *starts], starts)
+            self._places = array("I", accumulate(line_ends)), array("I", starts)
+        numbers, starts_of_values = self._places
+        start = starts_of_values[place]
+        end = octets.find(b"\n", start)
+        value = octets[start : None if end < 0 else end].partition(b"#")[0].rstrip(_WHITE_SPACE)
+        return Rule(numbers[place] + 1, self._which_allow()[place] > 0, value)
 
     def _deciding(self, url: str) -> int | None:
         """The place of the rule that decides about the URL; None if none does. Raises as `allows` does."""
@@ -106,25 +113,6 @@ class EffectiveRules:
             self._allow = bytes(map(bool, RULE_ALLOWS.findall(self._lines)))
             self._lines = ""
         return self._allow
-
-
-class _RuleLines:
-    """Where a crawler's rules stand in a file."""
-
-    __slots__ = ("_numbers", "_starts")
-
-    def __init__(self, octets: bytes, own: Sequence[int]) -> None:
-        # The text has one LF before the octets.
-        self._starts = array("I", [record.start(1) - 1 for record in find_records(octets, own, RULE_VALUE)])
-        line_ends = map(octets.count, repeat(b"\n"), [0, *self._starts], self._starts)
-        self._numbers = array("I", accumulate(line_ends))
-
-    def number_and_value(self, place: int, octets: bytes) -> tuple[int, bytes]:
-        """The number of a rule's line, and its value as written."""
-        start = self._starts[place]
-        end = octets.find(b"\n", start)
-        value = octets[start:] if end < 0 else octets[start:end]
-        return self._numbers[place] + 1, value.partition(b"#")[0].rstrip(_WHITE_SPACE)
 
 
 def matching_places(patterns: Sequence[str], spellings: Sequence[str]) -> list[int]:

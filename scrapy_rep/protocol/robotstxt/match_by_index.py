@@ -12,20 +12,23 @@ from scrapy_rep.protocol.robotstxt.comparison_cost import (
     MAX_TARGET,
     REQUIRED,
     affordable,
+    costly_octets,
     grams_of,
-    longest_affordable,
+    is_affordable,
 )
 from scrapy_rep.protocol.robotstxt.patterns import matches
 
-# Up to so many patterns that are no prefixes, trying each is faster (measured: tests/benchmarks/speed.py, sizes).
+# Up to so many patterns that are no prefixes, looking for a text of each is faster than cutting the URL into grams
+# (measured: tests/benchmarks/speed.py, sizes).
 FEW_OTHERS = 100
 
 
 class MatchIndex:
     """Patterns in an order of precedence: of those that match a URL, the first decides.
 
-    Most patterns are prefixes of URLs, also those with `*` at their end alone. Prefixes are sorted, each with a link to
-    the longest other prefix that it begins with: `/a/b` to `/a`.
+    Most patterns are prefixes of URLs, also those with `*` at their end alone; no URL holds a `$`, so `/a$` is a prefix
+    of `/a` and a `$` behind it. Prefixes are sorted, each with a link to the longest other prefix that it begins with:
+    `/a/b` to `/a`.
     """
 
     __slots__ = ("_first", "_others", "_prefixes", "_shorter", "memory")
@@ -34,8 +37,8 @@ class MatchIndex:
         prefixes: dict[str, int] = {}
         others: dict[str, int] = {}
         for at, pattern in enumerate(patterns):
-            prefix = pattern.rstrip("*$") if pattern.endswith(("*", "$")) else pattern
-            if "*" in prefix or pattern.startswith("$", len(prefix)):
+            prefix = pattern.rstrip("*$") if pattern.endswith(("*", "*$")) else pattern
+            if "*" in prefix:
                 others.setdefault(pattern, at)
             else:
                 prefixes.setdefault(prefix, at)
@@ -59,40 +62,44 @@ class MatchIndex:
 
         Raises TooCostlyError.
         """
+        with_end = f"{spelling}$"
         # The last prefix that is not sorted after the spelling begins with all prefixes of the spelling, or is the
         # longest of them. So its links lead to the longest.
-        number = bisect_right(self._prefixes, spelling) - 1
-        while number >= 0 and not spelling.startswith(self._prefixes[number]):
+        number = bisect_right(self._prefixes, with_end) - 1
+        while number >= 0 and not with_end.startswith(self._prefixes[number]):
             number = self._shorter[number]
         at = self._first[number] if number >= 0 else None
-        if self._others is not None and (matching := self._others.matching(spelling)):
+        if self._others is not None and (matching := self._others.matching(spelling, with_end)):
             return min(matching) if at is None else min(at, *matching)
         return at
 
 
 class _Others:
-    """Patterns that are no prefixes, each tried only on a URL that has one of the texts between its `*`."""
+    """Patterns with a `*` before their end, each under a text that stands in all URLs which it matches."""
 
-    __slots__ = ("_at", "_index", "_longest", "_texts")
+    __slots__ = ("_at", "_by_text", "_octets", "_sizes")
 
     def __init__(self, at: Mapping[str, int]) -> None:
         self._at = at
-        self._longest = longest_affordable(at)
-        self._index = _Index(at) if len(at) > FEW_OTHERS else None
-        self._texts = [(pattern, _telling_text(pattern)) for pattern in at] if self._index is None else []
+        self._octets = costly_octets(at)
+        has_many = len(at) > FEW_OTHERS
+        self._by_text: dict[str, list[str]] = {}
+        for pattern, text in _rarest_grams(at) if has_many else zip(at, map(_telling_text, at), strict=True):
+            self._by_text.setdefault(text, []).append(pattern)
+        # Of the texts, if they are grams.
+        self._sizes = sorted(set(map(len, self._by_text))) if has_many else ()
 
-    def matching(self, spelling: str) -> list[int]:
-        """Where those that match stand. Raises TooCostlyError."""
+    def matching(self, spelling: str, with_end: str) -> list[int]:
+        """Where those that match stand. `with_end`: the spelling and a `$`. Raises TooCostlyError."""
+        by_text = self._by_text
         candidates: Collection[str]
-        if len(spelling) > self._longest:
+        if not is_affordable(spelling, self._octets):
             candidates = affordable(spelling, self._at)
-        elif self._index is None:
-            with_end = f"{spelling}$"
-            candidates = [pattern for pattern, text in self._texts if text in with_end]
-        elif len(spelling) <= MAX_TARGET:
-            candidates = self._index.candidates(spelling)
+        elif self._sizes and len(spelling) <= MAX_TARGET:
+            grams = by_text.keys() & grams_of(with_end, self._sizes)
+            candidates = [pattern for gram in grams for pattern in by_text[gram]]
         else:
-            candidates = self._at
+            candidates = [pattern for text in by_text if text in with_end for pattern in by_text[text]]
         return [self._at[pattern] for pattern in candidates if matches(pattern, spelling)] if candidates else []
 
 
@@ -102,21 +109,9 @@ def _telling_text(pattern: str) -> str:
     return last if len(last) >= GRAM else max(pattern.split("*"), key=len)
 
 
-class _Index:
-    """Many patterns, each listed under that one of its grams which the fewest other patterns have."""
-
-    __slots__ = ("_by_gram", "_sizes")
-
-    def __init__(self, patterns: Iterable[str]) -> None:
-        required = {pattern: REQUIRED.findall(pattern) for pattern in patterns}
-        common = Counter(chain.from_iterable(required.values()))
-        self._by_gram: dict[str, list[str]] = {}
-        for pattern, grams in required.items():
-            rarest = min(grams, key=lambda gram: (common[gram], -len(gram)), default="")
-            self._by_gram.setdefault(rarest, []).append(pattern)
-        self._sizes = sorted(set(map(len, self._by_gram)))
-
-    def candidates(self, spelling: str) -> list[str]:
-        """All patterns that may match."""
-        grams = self._by_gram.keys() & grams_of(f"{spelling}$", self._sizes)
-        return [pattern for gram in grams for pattern in self._by_gram[gram]]
+def _rarest_grams(patterns: Iterable[str]) -> Iterable[tuple[str, str]]:
+    """Each pattern with that one of its grams which the fewest other patterns have."""
+    grams_of_each = {pattern: REQUIRED.findall(pattern) for pattern in patterns}
+    common = Counter(chain.from_iterable(grams_of_each.values()))
+    for pattern, grams in grams_of_each.items():
+        yield pattern, min(grams, key=lambda gram: (common[gram], -len(gram)), default="")
