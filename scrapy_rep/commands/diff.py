@@ -17,9 +17,8 @@ from scrapy_rep.protocol.foreign_text import MAX_RULE
 from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.robotstxt.preferences import Statement
+from scrapy_rep.protocol.robotstxt.preferences import Statement, read_statements, statements_for
 from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict
-from scrapy_rep.protocol.robotstxt.usage import read_statements, statements_for
 from scrapy_rep.text import printable
 
 Line = Rule | Statement

@@ -12,7 +12,13 @@ from functools import partial
 from itertools import chain, repeat
 
 from scrapy_rep.protocol.foreign_text import text_of
-from scrapy_rep.protocol.robotstxt.preferences import MAX_READ, USAGE_DIRECTIVES, preferences_of
+from scrapy_rep.protocol.robotstxt.preferences import (
+    MAX_READ,
+    USAGE_DIRECTIVES,
+    lines_of_statements,
+    path_and_rest,
+    preferences_of,
+)
 from scrapy_rep.protocol.robotstxt.rules import Rule
 from scrapy_rep.protocol.robotstxt.segments import Segments
 from scrapy_rep.protocol.robotstxt.syntax import (
@@ -24,7 +30,6 @@ from scrapy_rep.protocol.robotstxt.syntax import (
     searchable,
     seconds_of,
 )
-from scrapy_rep.protocol.robotstxt.usage import lines_of_statements, path_and_rest
 
 # Each directive has one group in it, in their order.
 _RECORD = re.compile("|".join(expression.pattern for expression in RECORDS.values()), re.ASCII)

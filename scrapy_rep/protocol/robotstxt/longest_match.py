@@ -7,12 +7,11 @@ needs no preparation. The second question makes an index of the patterns, which 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, repeat
 
-from scrapy_rep.protocol.robotstxt.comparison_cost import affordable
 from scrapy_rep.protocol.robotstxt.match_by_index import MatchIndex
-from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, matches, patterns, spellings
+from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, matching_places, patterns, spellings
 from scrapy_rep.protocol.robotstxt.rules import Rule
 from scrapy_rep.protocol.robotstxt.segments import Segments, find_records
 from scrapy_rep.protocol.robotstxt.syntax import RULE_ALLOWS, RULE_VALUE, WHITE_SPACE, without_comments
@@ -113,22 +112,3 @@ class EffectiveRules:
             self._allow = bytes(map(bool, RULE_ALLOWS.findall(self._lines)))
             self._lines = ""
         return self._allow
-
-
-def matching_places(patterns: Sequence[str], spellings: Sequence[str]) -> list[int]:
-    """The places of the patterns that match one of a URL's `spellings`, found by trying each. Raises TooCostlyError."""
-    beginnings = tuple(patterns)
-    starred: Collection[str] = {pattern for pattern in patterns if "*" in pattern}
-    found: list[int] = []
-    for spelling in spellings:
-        # No spelling holds a `*` or `$`: a pattern without `*` matches if this begins with it, `$` being its end.
-        with_end = f"{spelling}$"
-        if with_end.startswith(beginnings):
-            found += [place for place, pattern in enumerate(patterns) if with_end.startswith(pattern)]
-        if starred:
-            # The text behind the last `*` tells rules of one kind apart.
-            candidates = affordable(spelling, starred)
-            likely = [pattern for pattern in candidates if pattern.rstrip("*").rpartition("*")[2] in with_end]
-            if matching := {pattern for pattern in likely if matches(pattern, spelling)}:
-                found += [place for place, pattern in enumerate(patterns) if pattern in matching]
-    return found

@@ -15,7 +15,13 @@ from scrapy_rep.protocol.robotstxt.comparison_cost import TooCostlyError
 from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_ignored, read_records
 from scrapy_rep.protocol.robotstxt.longest_match import EffectiveRules
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt, spellings
-from scrapy_rep.protocol.robotstxt.preferences import Usage
+from scrapy_rep.protocol.robotstxt.preferences import (
+    StatementLine,
+    Usage,
+    read_statements,
+    statements_for,
+    usage_of,
+)
 from scrapy_rep.protocol.robotstxt.product_tokens import is_product_token
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.protocol.robotstxt.segments import Segments
@@ -30,7 +36,6 @@ from scrapy_rep.protocol.robotstxt.syntax import (
     seconds_of,
     without_comments,
 )
-from scrapy_rep.protocol.robotstxt.usage import StatementLine, read_statements, statements_for, usage_of
 
 PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"
 

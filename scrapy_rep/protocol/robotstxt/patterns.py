@@ -6,8 +6,10 @@ A pattern is a rule's value, normalised. `*`, and `$` at its end, are special in
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 
 from scrapy_rep.protocol.foreign_text import shortened
+from scrapy_rep.protocol.robotstxt.comparison_cost import affordable
 
 ROBOTS_PATH = "/robots.txt"  # RFC 9309 2.3: all lower case, in the top-level path
 _UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"  # RFC 3986 2.3
@@ -123,6 +125,25 @@ def matches(pattern: str, spelling: str) -> bool:
             return False
         position += len(text)
     return len(spelling) - len(last) >= position if ends else spelling.find(last, position) >= 0
+
+
+def matching_places(patterns: Sequence[str], spellings: Sequence[str]) -> list[int]:
+    """The places of the patterns that match one of a URL's `spellings`, found by trying each. Raises TooCostlyError."""
+    beginnings = tuple(patterns)
+    starred: Collection[str] = {pattern for pattern in patterns if "*" in pattern}
+    found: list[int] = []
+    for spelling in spellings:
+        # No spelling holds a `*` or `$`: a pattern without `*` matches if this begins with it, `$` being its end.
+        with_end = f"{spelling}$"
+        if with_end.startswith(beginnings):
+            found += [place for place, pattern in enumerate(patterns) if with_end.startswith(pattern)]
+        if starred:
+            # The text behind the last `*` tells rules of one kind apart.
+            candidates = affordable(spelling, starred)
+            likely = [pattern for pattern in candidates if pattern.rstrip("*").rpartition("*")[2] in with_end]
+            if matching := {pattern for pattern in likely if matches(pattern, spelling)}:
+                found += [place for place, pattern in enumerate(patterns) if pattern in matching]
+    return found
 
 
 def is_robots_txt(url: str) -> bool:

@@ -1,14 +1,19 @@
-"""What a site states that a page may be used for: categories of use, statements, and several of them as one (the IETF's
-AIPREF drafts; contentsignals.org)."""
+"""What a site states that a page may be used for: categories of use, the lines and headers that state it, and several
+of them as one (the IETF's AIPREF drafts; contentsignals.org)."""
 
 from __future__ import annotations
 
+import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened, text_of
-from scrapy_rep.protocol.robotstxt.syntax import Directive
+from scrapy_rep.protocol.robotstxt.comparison_cost import TooCostlyError
+from scrapy_rep.protocol.robotstxt.patterns import matching_places, patterns, spellings
+from scrapy_rep.protocol.robotstxt.segments import Segments, starts_of_segments
+from scrapy_rep.protocol.robotstxt.syntax import RULE_OR_USAGE_LINE, USAGE_RECORD, WHITE_SPACE, Directive, searchable
 
 CONTENT_USAGE, CONTENT_SIGNAL = Directive.CONTENT_USAGE.key, Directive.CONTENT_SIGNAL.key
 USAGE_DIRECTIVES = (CONTENT_USAGE, CONTENT_SIGNAL)  # of robots.txt, and names of headers
@@ -169,3 +174,80 @@ def _signal(key: str, word: str) -> dict[str, bool]:
     if key == "use" and word in USE_LEVELS:
         return {f"use={level}": at <= USE_LEVELS.index(word) for at, level in enumerate(USE_LEVELS)}
     return {key: word == "yes"} if word in {"yes", "no"} else {}
+
+
+# The lines of a robots.txt.
+
+
+class StatementLine(NamedTuple):
+    """A statement, where it stands, and what URLs are compared with."""
+
+    statement: Statement
+    segment: int
+    pattern: str
+    """Its path, normalised; empty if it is about all paths."""
+
+
+def read_statements(octets: bytes) -> list[StatementLine]:
+    """The statements for anybody, in their order."""
+    text = searchable(octets)
+    if not USAGE_RECORD.search(text):  # as in most files
+        return []
+    starts = starts_of_segments(text)
+    lines = []
+    for line, record in lines_of_statements(text):
+        directive = CONTENT_USAGE if record[1] else CONTENT_SIGNAL
+        value = record[3].partition("#")[0].rstrip(WHITE_SPACE).encode("latin-1")
+        path, stated = path_and_rest(value)
+        statement = Statement(
+            line, directive, path, shortened(text_of(stated)), preferences_of(directive, stated) or {}
+        )
+        segment = bisect(starts, record.start()) - 1
+        lines.append(StatementLine(statement, segment, patterns(path.decode("latin-1"))))
+    return lines
+
+
+def statements_for(product_token: str | None, lines: Sequence[StatementLine], octets: bytes) -> list[StatementLine]:
+    """Those of the file's statements that are for that product token; none for None.
+
+    A statement is for the user-agent lines above it, up to the statement or rule before them.
+    """
+    own = set(Segments(octets).of(product_token, RULE_OR_USAGE_LINE)) if lines else ()
+    return [line for line in lines if line.segment in own]
+
+
+def usage_of(url: str, lines: Sequence[StatementLine]) -> Usage:
+    """The preferences for a URL that may be fetched, by the statements for a crawler. Of each directive, those with the
+    longest path that matches decide; all statements, if it takes too long to find out.
+
+    May raise ValueError as `spellings` does.
+    """
+    try:
+        places = matching_places([line.pattern for line in lines], spellings(url))
+    except TooCostlyError:
+        deciding = [line.statement for line in lines]
+    else:
+        matching = [lines[place] for place in sorted(set(places))]
+        by_length = sorted(matching, key=lambda line: len(line.pattern))
+        longest = {line.statement.directive: len(line.pattern) for line in by_length}
+        deciding = [line.statement for line in matching if len(line.pattern) == longest[line.statement.directive]]
+    return Usage(stricter(statement.preferences for statement in deciding), tuple(deciding))
+
+
+def lines_of_statements(text: str) -> Iterator[tuple[int, re.Match[str]]]:
+    """The lines with statements for anybody, each with its number; no line beyond MAX_READ octets of such lines."""
+    line, counted_to, left = 0, 0, MAX_READ
+    for record in USAGE_RECORD.finditer(text):
+        left -= len(record[0])
+        if left < 0:
+            return
+        line += text.count("\n", counted_to, record.start() + 1)
+        counted_to = record.start() + 1
+        yield line, record
+
+
+def path_and_rest(value: bytes) -> tuple[bytes, bytes]:
+    """A statement's path, which begins with `/`, and its preferences after the first white space. Without a path, all
+    of it is preferences."""
+    path = value.replace(b"\t", b" ").partition(b" ")[0] if value.startswith(b"/") else b""
+    return path, value[len(path) :].strip(b" \t")
