@@ -1,10 +1,10 @@
 """scrapy-rep: crawls that obey robots.txt as RFC 9309 says.
 
 The way of one request
-    `waiting.door` asks the `gate` whether the origin's robots.txt is known. If not, the request waits there while
-    `cache.resolver` has one `cache.origin_fetch` for the origin. Then it goes on to `middleware.process_request`. The
-    `gate` asks `cache.resolver` for the origin's `RobotsPolicy` (`peek`: no fetch, no wait), asks that for a verdict,
-    and lets the request pass or raises `ForbiddenByRobots`.
+    `waiting.at_scheduler` asks the `gate` whether the origin's robots.txt is known. If not, the request waits there
+    while `cache.resolver` has one `cache.origin_fetch` for the origin. Then it goes on to
+    `middleware.process_request`. The `gate` asks `cache.resolver` for the origin's `RobotsPolicy` (`peek`: no fetch, no
+    wait), asks that for a verdict, and lets the request pass or raises `ForbiddenByRobots`.
 
 The way of one robots.txt
     `cache.origin_fetch` looks into `cache.shared_store`, if there is one; else it has the robots.txt fetched.

@@ -64,8 +64,8 @@ class Gate:
         self.robots_known = resolver.robots_known
         """Called in order whenever what is known of an origin's robots.txt changes, with the request that needed it."""
         self.refusals = Refusals(crawler, is_dry_run=settings.shadow)
-        self.decided_at_once = 0
-        """Requests whose robots.txt was known."""
+        self.hits = 0
+        """Requests whose robots.txt was known when they came. Who has waited first is taken off by `waiting`."""
         self.now = now
         self._crawler = crawler
         self._log = logger_of(crawler)
@@ -102,7 +102,7 @@ class Gate:
         policy = self._resolver.peek(origin)
         if policy is None:
             return origin
-        self.decided_at_once += 1
+        self.hits += 1
         if policy.refetch is not NO_REFETCH:
             self._resolver.refresh(origin, request)
         self.decide(request, policy)
@@ -122,6 +122,12 @@ class Gate:
             self.refusals.refuse(request, verdict)
         for look in self.before_fetch:
             look(request, verdict)
+
+    def count_hits(self) -> None:
+        """As one stat at the end, because a stat for each request costs as much as all the rest."""
+        # Negative if requests that had waited were dropped by another middleware, or their origins forgotten.
+        if self.hits > 0:
+            self._stats.inc_value("rep/cache/hit", self.hits)
 
     # What applies to a request.
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest, NotConfigured
+from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
-from scrapy.utils.defer import maybe_deferred_to_future
 
 from scrapy_rep.cache.resolver import resolver_of
 from scrapy_rep.clock import Clock
@@ -24,17 +22,15 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
-from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, call_when_closing
+from scrapy_rep.scrapy_internals.engine_state import call_when_closing
 from scrapy_rep.settings import RepSettings, warn_of_unknown_names
-from scrapy_rep.signals import request_waited
 from scrapy_rep.time_limit import within
-from scrapy_rep.waiting.door import SchedulerDoor
-from scrapy_rep.waiting.waiting_log import Wait, WaitingLog
+from scrapy_rep.waiting.at_scheduler import SchedulerDoor
+from scrapy_rep.waiting.in_downloader import InDownloader
+from scrapy_rep.waiting.waits import Waits
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-T = TypeVar("T")
 
 FILES = ("REP_ARCHIVE", "REP_REFUSALS", "REP_REPORT")  # settings that name a file to write
 
@@ -55,12 +51,11 @@ class RepMiddleware:
         settings = RepSettings.read(crawler.settings)
         warn_of_unknown_names(crawler.settings, logger_of(crawler))
         self._crawler = crawler
-        self._downloads = UncountedDownloads(crawler)
-        self._resolver = resolver_of(crawler, settings, self._downloads, Clock(self.clock, self.monotonic, self.sleep))
+        downloads, waits = UncountedDownloads(crawler), Waits(crawler, self.monotonic)
+        self._resolver = resolver_of(crawler, settings, downloads, Clock(self.clock, self.monotonic, self.sleep))
         self.gate = Gate(crawler, settings, self._resolver, self.clock)
-        self._door = SchedulerDoor(crawler, settings.waiting_max, self.gate, self._resolver, self.monotonic)
-        self._waiting_here: dict[Request, Wait] = {}
-        self._waiting_log = WaitingLog(crawler, self._waits, self.monotonic)
+        self._at_scheduler = SchedulerDoor(crawler, settings.waiting_max, self.gate, self._resolver, waits)
+        self._in_downloader = InDownloader(self._resolver, downloads, self._at_scheduler, waits)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
         self._extensions = start_extensions(crawler, settings, self.gate)
@@ -87,37 +82,15 @@ class RepMiddleware:
         Raises ForbiddenByRobots, at once or when awaited; IgnoreRequest where the crawl closes before.
         """
         origin = self.gate.decide_if_known(request)
-        return None if origin is None else self._wait_here(origin, request)
+        return None if origin is None else self._decide_later(request, origin)
+
+    async def _decide_later(self, request: Request, origin: Origin) -> None:
+        self.gate.decide(request, await self._in_downloader.wait(request, origin))
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
         """The response; an awaitable of it if it comes from another URL, whose robots.txt may not be known yet. Either
         may raise ForbiddenByRobots."""
         return response if ROBOTS_TXT_REQUEST in request.meta else self.gate.look_at_page(request, response)
-
-    # Waiting: at the scheduler's door; or here, if none may wait there, if the request came to the downloader another
-    # way, or if its origin has been forgotten since.
-
-    def _waits(self) -> list[Wait]:
-        return [*self._door.waits(), *self._waiting_here.values()]
-
-    async def _wait_here(self, origin: Origin, request: Request) -> None:
-        is_first_wait = request not in self._door.waited
-        if is_first_wait:
-            self._crawler.stats.inc_value("rep/waited")
-        began = self.monotonic()
-        self._waiting_here[request] = Wait(origin, began)
-        try:
-            with self._downloads.uncounted(request) if self._door.never_saw(request) else nullcontext():
-                policy = await maybe_deferred_to_future(self._resolver.resolve(origin, request))
-        except CrawlClosingError:
-            again = ", and it is back in the queue" if self._door.take_back(request) else ""
-            raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}") from None
-        finally:
-            self._waiting_here.pop(request, None)
-        if is_first_wait:
-            seconds = self.monotonic() - began
-            self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
-        self.gate.decide(request, policy)
 
     # For spiders.
 
@@ -154,14 +127,10 @@ class RepMiddleware:
 
     def _spider_opened(self, spider: Spider) -> None:
         self.gate.open(spider)
-        self._door.open()
+        self._at_scheduler.open()
         call_when_closing(self._crawler, self._resolver.stop)
         warn_of_misconfiguration(self._crawler)
 
     async def _spider_closed(self) -> None:
-        # Negative if released requests were dropped by another middleware, or their origins forgotten.
-        hits = self.gate.decided_at_once - self._door.went_on
-        if hits > 0:
-            # As one stat at the end, because a stat for each request costs as much as all the rest.
-            self._crawler.stats.inc_value("rep/cache/hit", hits)
+        self.gate.count_hits()
         await self._resolver.close()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -29,9 +29,8 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals import scheduler_queues
 from scrapy_rep.scrapy_internals.download_slots import DownloadPlaces
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, look_for_requests, scheduler_of
-from scrapy_rep.signals import request_waited
 from scrapy_rep.waiting.kept_copies import KILLED_LOSES, Keeper
-from scrapy_rep.waiting.waiting_log import Wait
+from scrapy_rep.waiting.waits import Wait, Waits
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -47,26 +46,20 @@ MAX_FAILING = 5.0
 class SchedulerDoor:
     """Wraps the `next_request`, `has_pending_requests` and `close` of the crawl's scheduler, whatever its class."""
 
-    def __init__(
-        self, crawler: Crawler, max_waiting: int, gate: Gate, resolver: Resolver, monotonic: Callable[[], float]
-    ) -> None:
+    def __init__(self, crawler: Crawler, max_waiting: int, gate: Gate, resolver: Resolver, waits: Waits) -> None:
         """`max_waiting`: how many may be here, not counting one for each origin that waits and one for each place with
         ready requests; no limit for those from a queue in memory.
         With 0, requests wait in the downloader."""
-        self.went_on = 0
-        """How many requests waited here and went on."""
-        self.waited: WeakSet[Request] = WeakSet()
-        """Requests that waited here and went on, for as long as they exist."""
         self._crawler = crawler
         self._log = logger_of(crawler)
         self._max_waiting = max_waiting
         self._gate = gate
         self._resolver = resolver
-        self._monotonic = monotonic
-        self._waiting: dict[Origin, list[tuple[Request, float]]] = {}
-        """Requests, and the time since when each waits."""
-        self._ready: OrderedDict[str, OrderedDict[Origin, deque[tuple[Request, float]]]] = OrderedDict()
-        """By their place in the downloader: requests that may go on, and the seconds for which each has waited."""
+        self._waits = waits
+        self._monotonic = waits.monotonic
+        self._waiting: dict[Origin, list[Wait]] = {}
+        self._ready: OrderedDict[str, OrderedDict[Origin, deque[Wait]]] = OrderedDict()
+        """By their place in the downloader: the waits that have ended, whose requests may go on."""
         self._number = 0  # of requests that wait or are ready
         self._is_turn_of_queue = False
         self._handed_out: WeakSet[Request] = WeakSet()
@@ -114,10 +107,6 @@ class SchedulerDoor:
         """The crawl closes: whether a request that was handed out is in the queue again."""
         return self._is_open and request in self._handed_out and self._put_back([request])
 
-    def waits(self) -> list[Wait]:
-        """Those of the requests that wait here at this moment."""
-        return [Wait(origin, since) for origin, waiting in self._waiting.items() for _, since in waiting]
-
     # The scheduler's methods.
 
     def _next_request(self) -> Request | None:
@@ -140,7 +129,7 @@ class SchedulerDoor:
     def _close(self, reason: str) -> Any:
         """What waits goes back first: what the scheduler keeps beyond the crawl, it keeps of these, too."""
         ready = chain.from_iterable(of_place.values() for of_place in self._ready.values())
-        self._put_back([request for request, _ in chain(*ready, *self._waiting.values())])
+        self._put_back([wait.request for wait in chain(*ready, *self._waiting.values())])
         self._keeper.close()
         return self._close_queue(reason)
 
@@ -165,9 +154,8 @@ class SchedulerDoor:
                 return None
             if not is_from_memory:
                 self._keeper.keep(request)
-            self._crawler.stats.inc_value("rep/waited")
             self._number += 1
-            self._wait(origin, request)
+            self._wait(self._waits.begin(request, origin))
             if self._monotonic() >= until:
                 look_for_requests(self._crawler)
                 break
@@ -189,48 +177,50 @@ class SchedulerDoor:
         for place, of_place in _by_turns(self._ready):
             if not self._places.has_room(place, self._handed_out):
                 continue
-            for origin, requests in _by_turns(of_place):
-                request, seconds = requests[0]
-                if self._gate.origin_to_await(request) is not None:
+            for origin, waits in _by_turns(of_place):
+                wait = waits[0]
+                if self._gate.origin_to_await(wait.request) is not None:
                     forgotten.append((place, origin))
                     continue
-                requests.popleft()
-                if not requests:
+                waits.popleft()
+                if not waits:
                     self._take_out(place, origin)
                 self._number -= 1
-                self.went_on += 1
-                self.waited.add(request)
-                self._crawler.signals.send_catch_log(request_waited, request=request, seconds=seconds)
-                return request
+                self._gate.hits -= 1  # it will be decided at once, but it has waited
+                self._waits.went_on(wait)
+                return wait.request
         # Only if no other ready request can go on: else origins would take each other's place in memory without an end.
         for place, origin in forgotten:
-            for request, _ in self._take_out(place, origin):
-                self._wait(origin, request)
+            for wait in self._take_out(place, origin):
+                self._waits.begin_again(wait)
+                self._wait(wait)
         return None
 
-    def _take_out(self, place: str, origin: Origin) -> deque[tuple[Request, float]]:
+    def _take_out(self, place: str, origin: Origin) -> deque[Wait]:
         """What is ready of this origin, which leaves the door or waits again."""
-        requests = self._ready[place].pop(origin)
+        waits = self._ready[place].pop(origin)
         if not self._ready[place]:
             del self._ready[place]
-        return requests
+        return waits
 
     # Waiting.
 
-    def _wait(self, origin: Origin, request: Request) -> None:
-        self._places.begin_to_wait(request)
-        is_first = origin not in self._waiting
-        self._waiting.setdefault(origin, []).append((request, self._monotonic()))
-        if is_first:
-            self._resolver.resolve(origin, request).addCallbacks(self._release, _expect_closing, (origin,))
+    def _wait(self, wait: Wait) -> None:
+        self._places.begin_to_wait(wait.request)
+        if wait.origin in self._waiting:
+            self._waiting[wait.origin].append(wait)
+            return
+        self._waiting[wait.origin] = [wait]
+        known = self._resolver.resolve(wait.origin, wait.request)
+        known.addCallbacks(self._release, _expect_closing, (wait.origin,))
 
     def _release(self, _policy: object, origin: Origin) -> None:
         """Its robots.txt is known."""
-        now = self._monotonic()
-        for request, since in sorted(self._waiting.pop(origin), key=lambda waiting: -waiting[0].priority):
-            self._places.end_to_wait(request)
-            of_place = self._ready.setdefault(self._places.place_of(request), OrderedDict())
-            of_place.setdefault(origin, deque()).append((request, now - since))
+        for wait in sorted(self._waiting.pop(origin), key=lambda wait: -wait.request.priority):
+            self._waits.end(wait)
+            self._places.end_to_wait(wait.request)
+            of_place = self._ready.setdefault(self._places.place_of(wait.request), OrderedDict())
+            of_place.setdefault(origin, deque()).append(wait)
         look_for_requests(self._crawler)
 
     # The crawl closes.

@@ -1,0 +1,48 @@
+"""Where all other requests wait for a robots.txt: in the downloader, as in any middleware of Scrapy's.
+
+A request comes here instead of waiting at the scheduler's door
+
+- if it does not come from the scheduler (`engine.download_async`, a media pipeline): nobody has counted on its place in
+  the downloader, so it takes none while it waits;
+- if no request may wait at the door (REP_WAITING_MAX = 0, a scheduler that cannot be wrapped): then it takes a place;
+- if its origin was forgotten, for want of memory, after the door had let it pass: it takes a place, too.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+from scrapy import Request
+from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.defer import maybe_deferred_to_future
+
+from scrapy_rep.cache.resolver import Resolver
+from scrapy_rep.protocol.lifecycle import RobotsPolicy
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
+from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError
+from scrapy_rep.waiting.at_scheduler import SchedulerDoor
+from scrapy_rep.waiting.waits import Waits
+
+
+class InDownloader:
+    def __init__(self, resolver: Resolver, downloads: UncountedDownloads, door: SchedulerDoor, waits: Waits) -> None:
+        self._resolver = resolver
+        self._downloads = downloads
+        self._door = door
+        self._waits = waits
+
+    async def wait(self, request: Request, origin: Origin) -> RobotsPolicy:
+        """The origin's policy, once it is known. Raises IgnoreRequest where the crawl closes before; a request that
+        came from the queue is put back then."""
+        wait = self._waits.begin(request, origin)
+        try:
+            with self._downloads.uncounted(request) if self._door.never_saw(request) else nullcontext():
+                policy = await maybe_deferred_to_future(self._resolver.resolve(origin, request))
+        except CrawlClosingError:
+            again = ", and it is back in the queue" if self._door.take_back(request) else ""
+            raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}") from None
+        finally:
+            self._waits.end(wait)
+        self._waits.went_on(wait)
+        return policy

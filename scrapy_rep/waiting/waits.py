@@ -1,0 +1,89 @@
+"""Who waits for a robots.txt, at the scheduler or in the downloader: a stat, a signal, and a line in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from weakref import WeakSet
+
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.utils.asyncio import create_looping_call
+
+from scrapy_rep.log import logger_of
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.signals import request_waited
+from scrapy_rep.text import counted
+
+EVERY = 15.0  # seconds from line to line
+
+
+@dataclass(eq=False, slots=True)
+class Wait:
+    """Of one request in one place."""
+
+    request: Request
+    origin: Origin
+    """Whose robots.txt it waits for."""
+    since: float
+    """Seconds of the monotonic clock."""
+    seconds: float = 0.0
+    """How long it took, once it has ended."""
+
+
+class Waits:
+    """A request is counted (the stat rep/waited) and told of (the signal `request_waited`) once, however often it has
+    to wait."""
+
+    def __init__(self, crawler: Crawler, monotonic: Callable[[], float]) -> None:
+        self._crawler = crawler
+        self._log = logger_of(crawler)
+        self.monotonic = monotonic
+        self._under_way: set[Wait] = set()
+        self._went_on: WeakSet[Request] = WeakSet()
+        crawler.signals.connect(self._opened, signal=signals.spider_opened)
+
+    def begin(self, request: Request, origin: Origin) -> Wait:
+        """The request waits from now on."""
+        if request not in self._went_on:
+            self._crawler.stats.inc_value("rep/waited")
+        wait = Wait(request, origin, self.monotonic())
+        self._under_way.add(wait)
+        return wait
+
+    def begin_again(self, wait: Wait) -> None:
+        """The origin was forgotten before the request went on."""
+        wait.since = self.monotonic()
+        self._under_way.add(wait)
+
+    def end(self, wait: Wait) -> None:
+        """The robots.txt is known, or the crawl closes."""
+        wait.seconds = self.monotonic() - wait.since
+        self._under_way.discard(wait)
+
+    def went_on(self, wait: Wait) -> None:
+        """The request goes on."""
+        if wait.request not in self._went_on:
+            self._went_on.add(wait.request)
+            self._crawler.signals.send_catch_log(request_waited, request=wait.request, seconds=wait.seconds)
+
+    def log(self) -> None:
+        """How many wait at this moment, for which robots.txt, and for how long; nothing if none does."""
+        if not self._under_way:
+            return
+        first = min(self._under_way, key=lambda wait: wait.since)
+        self._log.info(
+            "%(requests)s %(wait)s for the robots.txt of %(origins)s, the longest for %(seconds).0f s (%(url)s)",
+            {
+                "requests": counted(len(self._under_way), "request"),
+                "wait": "waits" if len(self._under_way) == 1 else "wait",
+                "origins": counted(len({wait.origin for wait in self._under_way}), "origin"),
+                "seconds": self.monotonic() - first.since,
+                "url": first.origin.robots_url,
+            },
+        )
+
+    def _opened(self) -> None:
+        timer = create_looping_call(self.log)
+        timer.start(EVERY, now=False)
+        self._crawler.signals.connect(timer.stop, signal=signals.spider_closed, weak=False)
