@@ -11,7 +11,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
-from scrapy_rep.cache.resolver import resolver_of
+from scrapy_rep.cache.resolver import Resolver
 from scrapy_rep.clock import Clock
 from scrapy_rep.extensions import start_extensions
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
@@ -52,7 +52,7 @@ class RepMiddleware:
         warn_of_unknown_names(crawler.settings, logger_of(crawler))
         self._crawler = crawler
         downloads, waits = UncountedDownloads(crawler), Waits(crawler, self.monotonic)
-        self._resolver = resolver_of(crawler, settings, downloads, Clock(self.clock, self.monotonic, self.sleep))
+        self._resolver = Resolver(crawler, settings, downloads, Clock(self.clock, self.monotonic, self.sleep))
         self.gate = Gate(crawler, settings, self._resolver, self.clock)
         self._at_scheduler = SchedulerDoor(crawler, settings.waiting_max, self.gate, self._resolver, waits)
         self._in_downloader = InDownloader(self._resolver, downloads, self._at_scheduler, waits)

@@ -1,14 +1,14 @@
-"""REP_STORAGE as the cache sees it: the entries that crawlers share, and which of the crawlers fetches."""
+"""REP_STORAGE as the cache sees it: the entries that crawlers share, and which crawler of a fleet fetches: the one that
+has the origin's lease, while the others wait for its answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
+from uuid import uuid4
 
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList
 
-from scrapy_rep.cache.lease import LEASE_SECONDS, Lease
 from scrapy_rep.clock import Clock
 from scrapy_rep.fetching.answers import RETRY_DELAY
 from scrapy_rep.fetching.turns import FetchTurns
@@ -22,13 +22,43 @@ from scrapy_rep.protocol.entry import (
     storable,
 )
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
 
+LEASE_SECONDS = 10.0  # seconds after which others take a dead holder's lease over
+RENEW_EVERY = 3.0  # seconds
+MAX_RENEWALS = 400  # so that no lease outlives a fetch that never ends
 POLL_FIRST, POLL_MAX = 0.05, 1.0  # seconds
 
 # In an entry's place: the origin's answer may not be stored, so that no crawler waits for another crawler's fetch.
 NOT_SHARED = b"\x00"
+
+
+class Lease:
+    """The right of one crawler of a fleet to fetch an origin's robots.txt, which this crawler has or asks for."""
+
+    def __init__(self, store: CircuitBreaker, origin: Origin) -> None:
+        self.origin = str(origin)
+        self.token = uuid4().hex
+        self._store = store
+        self._renewing: Deferred[None] | None = None
+
+    def keep(self) -> None:
+        """Renew it until `end`."""
+        self._renewing = deferred_from_coro(self._renew())
+        self._renewing.addErrback(lambda _failure: None)  # only a cancellation comes here
+
+    async def _renew(self) -> None:
+        for _ in range(MAX_RENEWALS):
+            await sleep(RENEW_EVERY)
+            await self._store.acquire_lease(self.origin, self.token, LEASE_SECONDS)
+
+    async def end(self) -> None:
+        """Renew it no longer, not even by a call that is under way, which would take the lease again."""
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await maybe_deferred_to_future(self._renewing)
 
 
 class SharedStore:
@@ -44,37 +74,35 @@ class SharedStore:
         self._under_way: set[Deferred[None]] = set()
 
     async def find_or_lease(
-        self,
-        origin: Origin,
-        known: Entry | None,
-        is_fetch_due: Callable[[Entry], bool],
+        self, origin: Origin, known: Entry | None, is_fetch_due: Callable[[Entry], bool]
     ) -> tuple[Entry | None, Lease | None]:
-        """The latest that any crawler knows of the origin; and, if a fetch is due, a `Lease`. Its `is_acquired` is
-        False if this crawler fetches without it: another one held it for too long, or the answer may not be shared.
+        """The latest that any crawler knows of the origin; and, if a fetch is due, the lease to give back after it.
+        This crawler may not have got it, if another one held it for too long, or the answer may not be shared.
 
         Waits while another crawler has the lease, for as long as a fetch may take. `known`: what this crawler knows.
         """
-        lease = Lease(self._store, str(origin))
-        entry, waited, pause = known, 0.0, POLL_FIRST
+        lease, entry, waited, pause = Lease(self._store, origin), known, 0.0, POLL_FIRST
         try:
             with self._turns.taking_room():
-                octets = await lease.acquire_unless_stored()
-            may_fetch = lease.is_acquired
+                octets, may_fetch = await self._store.get_or_lease(lease.origin, lease.token, LEASE_SECONDS)
             while True:
                 known_and_stored = filter(None, (entry, self._read(origin, octets)))
                 entry = max(known_and_stored, key=asked_at, default=None)
                 if entry is not None and not is_fetch_due(entry):
-                    self.give_back(lease)  # the store may have given both the lease and another crawler's answer
+                    if may_fetch:  # the store may have given both the lease and another crawler's answer
+                        self.give_back(lease)
                     return entry, None
                 if may_fetch or octets == NOT_SHARED:
+                    lease.keep()
                     return entry, lease
-                if await lease.try_acquire() or waited >= self._longest_wait:
+                is_acquired = await self._store.acquire_lease(lease.origin, lease.token, LEASE_SECONDS)
+                if is_acquired or waited >= self._longest_wait:
                     may_fetch = True  # but look once more: the last holder may have answered meanwhile
                 else:
                     await self._clock.sleep(pause)
                     waited, pause = waited + pause, min(1.5 * pause, POLL_MAX)
-                octets = await self._store.get(str(origin))
-        except BaseException:  # it was cancelled
+                octets = await self._store.get(lease.origin)
+        except BaseException:  # it was cancelled; perhaps the store has given the lease
             self.give_back(lease)
             raise
 
@@ -84,35 +112,25 @@ class SharedStore:
         entry = entry_from_bytes(octets, origin.robots_url, self._settings.body_limit)
         return entry if entry is not None and is_judged_by(entry, self._settings.status_policy) else None
 
-    # In the background; `close` waits for that.
+    def give_back(self, lease: Lease, entry: Entry | None = None) -> None:
+        """In the background: the entry first, so that the crawler that has the lease next finds it; None if there is
+        no answer. `close` waits for it."""
+        giving_back = deferred_from_coro(self._give_back(lease, entry, self._clock.now()))
+        self._under_way.add(giving_back)
+        giving_back.addBoth(lambda _: self._under_way.discard(giving_back))
 
-    def store_and_give_back(self, origin: Origin, entry: Entry, lease: Lease) -> None:
-        """First the entry, so that the crawler that has the lease next finds it."""
-        self._do_later(self._store_and_release(origin, entry, lease, self._clock.now()))
-
-    def give_back(self, lease: Lease) -> None:
-        """The lease, without an answer."""
-        if lease.is_acquired:
-            self._do_later(lease.release())
-
-    def _do_later(self, call: Coroutine[Any, Any, None]) -> None:
-        doing = deferred_from_coro(call)
-        self._under_way.add(doing)
-        doing.addBoth(lambda _: self._under_way.discard(doing))
-
-    async def _store_and_release(self, origin: Origin, entry: Entry, lease: Lease, now: float) -> None:
-        token, kept = await lease.end(), storable(entry)
+    async def _give_back(self, lease: Lease, entry: Entry | None, now: float) -> None:
+        await lease.end()
+        if entry is None:
+            await self._store.release_lease(lease.origin, lease.token)
+            return
+        kept = storable(entry)
         if kept is not None:
             octets, until = entry_to_bytes(kept), of_use_until(kept, self._settings.unreachable_for)
         else:
             octets, until = NOT_SHARED, entry.stored.fresh_until if entry.stored is not None else now
-        if token is not None:
-            await self._store.put_and_release(str(origin), octets, until - now, token)
-        else:
-            await self._store.put(str(origin), octets, until - now)
+        await self._store.put_and_release(lease.origin, octets, until - now, lease.token)
 
     async def close(self) -> None:
         """The crawl is over: wait until everything is stored, for a few seconds at most."""
-        self._store.start_closing()
-        await maybe_deferred_to_future(DeferredList(list(self._under_way)))
-        await self._store.close()
+        await self._store.close(after=DeferredList(list(self._under_way)))

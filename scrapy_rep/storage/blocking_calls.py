@@ -61,10 +61,10 @@ def _make(call: Callable[[], T], result: Deferred[T], call_in_loop: Callable[...
     except BaseException as exc:  # noqa: BLE001 - it is raised where the call is awaited
         made = Failure(exc)  # type: ignore[no-untyped-call]
     with suppress(RuntimeError):  # the event loop has ended meanwhile
-        call_in_loop(_settle, result, made)
+        call_in_loop(settle, result, made)
 
 
-def _settle(waiter: Deferred[T], result: T | Failure) -> None:
+def settle(waiter: Deferred[T], result: T | Failure) -> None:
     if not waiter.called:  # else it was cancelled
         waiter.callback(result)
 
@@ -110,5 +110,5 @@ class Batches(Generic[C]):
             except Exception as exc:  # noqa: BLE001 - it is raised where the calls are awaited
                 results = [Failure(exc) for _ in batch]  # type: ignore[no-untyped-call]
             for (_, waiter), result in zip(batch, results, strict=True):
-                _settle(waiter, result)
+                settle(waiter, result)
         self._is_making = False

@@ -6,9 +6,10 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
-from scrapy.utils.asyncio import CallLaterResult, call_later
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
@@ -16,6 +17,7 @@ from twisted.python.failure import Failure
 from scrapy_rep.log import Logger
 from scrapy_rep.protocol.outage import backoff
 from scrapy_rep.storage.base import Storage
+from scrapy_rep.storage.blocking_calls import settle
 from scrapy_rep.text import printable
 
 T = TypeVar("T")
@@ -33,18 +35,13 @@ class CircuitBreaker:
         self._count = count
         self._clock = clock
         self._log = log
-        self._calls: set[_Call[Any]] = set()
+        self._answers: set[Deferred[Any]] = set()  # of the calls under way
         self._failures = 0
         self._down_until = -math.inf
         self._warned = False
-        self._closed = False
-        self._closing: CallLaterResult | None = None
 
     async def get(self, origin: str) -> bytes | None:
         return await self._attempt(self._get, origin, otherwise=None)
-
-    async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
-        await self._attempt(self._storage.put, origin, entry, lifetime, otherwise=None)
 
     async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:
         """True if the store fails, so that the crawl does not wait."""
@@ -61,17 +58,13 @@ class CircuitBreaker:
     async def put_and_release(self, origin: str, entry: bytes, lifetime: float, token: str) -> None:
         await self._attempt(self._storage.put_and_release, origin, entry, lifetime, token, otherwise=None)
 
-    def start_closing(self) -> None:
-        """The crawl is over: from now on all calls together have DEADLINE seconds, `close` included."""
-        if self._closing is None:
-            self._closing = call_later(DEADLINE, self._give_up)
-
-    async def close(self) -> None:
-        self.start_closing()
-        await self._attempt(self._storage.close, otherwise=None, even_if_down=True)
-        self._closed = True
-        if self._closing is not None:
-            self._closing.cancel()
+    async def close(self, after: Deferred[Any]) -> None:
+        """The crawl is over: wait for `after`, the last calls, and close the store, all in DEADLINE seconds."""
+        giving_up = call_later(DEADLINE, self._give_up)
+        await maybe_deferred_to_future(after)
+        await self._attempt(self._storage.close, otherwise=None, is_closing=True)
+        self._down_until = math.inf
+        giving_up.cancel()
 
     async def _get(self, origin: str) -> bytes | None:
         return _entry(await self._storage.get(origin))
@@ -81,35 +74,38 @@ class CircuitBreaker:
         return _entry(entry), bool(is_leased)
 
     async def _attempt(
-        self, method: Callable[..., Coroutine[Any, Any, T]], *args: object, otherwise: T, even_if_down: bool = False
+        self, method: Callable[..., Coroutine[Any, Any, T]], *args: object, otherwise: T, is_closing: bool = False
     ) -> T:
-        if self._closed or (self._clock() < self._down_until and not even_if_down):
+        # After a failure, one call at a time is enough to see whether the store works again.
+        is_down = self._clock() < self._down_until or (self._failures and self._answers)
+        if self._down_until == math.inf or (is_down and not is_closing):
             return otherwise
-        is_retry = self._failures > 0
-        if is_retry:
-            self._down_until = self._clock() + DEADLINE  # meanwhile other calls are skipped: one is enough to see
-        call: _Call[T] = _Call(method, *args)
-        self._calls.add(call)
-        timer = call_later(DEADLINE, call.end, TimeoutError(f"no answer within {DEADLINE:g} seconds"))
+        answer: Deferred[T] = Deferred()
+        self._answers.add(answer)
+        late = TimeoutError(f"no answer within {DEADLINE:g} seconds")
+        timer = call_later(DEADLINE, lambda: settle(answer, Failure(late)))  # type: ignore[no-untyped-call]
+        made = deferred_from_coro(_awaited(method, *args)).addBoth(partial(settle, answer))
         try:
-            result = await maybe_deferred_to_future(call)
+            result = await maybe_deferred_to_future(answer)
         except CancelledError:  # Twisted's is an Exception
             raise
-        except _SkippedError:
-            return otherwise
         except Exception as exc:  # noqa: BLE001 - each library has its own errors
-            self._failed(exc, is_retry)
+            self._failed(exc)
             return otherwise
         finally:
+            is_skipped = answer not in self._answers
+            self._answers.discard(answer)
             timer.cancel()
-            self._calls.discard(call)
-        if not even_if_down:  # closing does not show that it works
+            made.cancel()  # unless it is done
+        if is_skipped:
+            return otherwise
+        if not is_closing:  # closing does not show that it works
             self._succeeded()
         return result
 
-    def _failed(self, exc: Exception, is_retry: bool) -> None:
+    def _failed(self, exc: Exception) -> None:
         self._count("rep/storage/error")
-        if is_retry or not self._failures:  # other failures are of calls that began before the first
+        if self._clock() >= self._down_until:  # else of a call that began before the first failure
             self._failures += 1
             self._down_until = self._clock() + backoff(self._failures, BACKOFF_FIRST, BACKOFF_MAX)
         self._warn(
@@ -125,7 +121,7 @@ class CircuitBreaker:
         self._failures, self._down_until = 0, -math.inf
 
     def _give_up(self) -> None:
-        self._closed = True
+        self._down_until = math.inf
         self._warn(
             "REP_STORAGE: the store was not done %g seconds after the crawl; what it has not stored by now is lost",
             DEADLINE,
@@ -134,8 +130,9 @@ class CircuitBreaker:
 
     def _skip_calls(self) -> None:
         """They would only queue behind the call that failed."""
-        for call in list(self._calls):
-            call.end(_SkippedError())
+        for answer in [answer for answer in self._answers if not answer.called]:
+            self._answers.discard(answer)
+            settle(answer, None)
 
     def _warn(self, message: str, *args: object) -> None:
         self._log.log(logging.DEBUG if self._warned else logging.WARNING, message, *args)
@@ -147,26 +144,6 @@ def _entry(value: object) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
     raise TypeError(f"an entry must be bytes, not {type(value).__name__}")
-
-
-class _SkippedError(Exception):
-    """Not this call has failed, but another one."""
-
-
-class _Call(Deferred[T]):
-    """One call of the store. A result that comes after its end is dropped."""
-
-    def __init__(self, method: Callable[..., Coroutine[Any, Any, T]], *args: object) -> None:
-        super().__init__(lambda _call: self._made.cancel())
-        self._made = deferred_from_coro(_awaited(method, *args)).addBoth(self._settle)
-
-    def end(self, error: Exception) -> None:
-        self._settle(Failure(error))  # type: ignore[no-untyped-call]
-        self._made.cancel()
-
-    def _settle(self, result: T | Failure) -> None:
-        if not self.called:
-            self.callback(result)
 
 
 async def _awaited(method: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T:

@@ -19,7 +19,7 @@ from redis_server import RedisServer
 from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.utils.test import get_crawler
-from twisted.internet.defer import CancelledError
+from twisted.internet.defer import CancelledError, succeed
 
 from scrapy_rep.log import logger_of
 from scrapy_rep.storage import Storage, circuit_breaker, storage_of
@@ -268,7 +268,7 @@ async def test_a_store_that_works_again_is_used_again() -> None:
     now, storage = [0.0], OwnStorage("own:")
     counted: list[str] = []
     store = circuit_breaker.CircuitBreaker(storage, counted.append, lambda: now[0], LOG)
-    await store.put(A, b"x", FOR_LONG)
+    await storage.put(A, b"x", FOR_LONG)
     working, storage.entries = storage.entries, None  # type: ignore[assignment]
     waits = []
     for _ in range(9):
@@ -295,11 +295,11 @@ class GivesText(OwnStorage):
 async def test_a_store_that_gives_text_is_one_that_fails() -> None:
     counted: list[str] = []
     store = circuit_breaker.CircuitBreaker(GivesText("own:"), counted.append, time.monotonic, LOG)
-    await store.put(A, b"x", FOR_LONG)
+    await store.put_and_release(A, b"x", FOR_LONG, "me")
     assert await store.get(A) is None
     assert counted == ["rep/storage/error"]
     store = circuit_breaker.CircuitBreaker(GivesText("own:"), counted.append, time.monotonic, LOG)
-    await store.put(A, b"x", FOR_LONG)
+    await store.put_and_release(A, b"x", FOR_LONG, "me")
     assert await store.get_or_lease(A, "me", 10) == (None, True)
     assert counted == ["rep/storage/error"] * 2
 
@@ -337,12 +337,12 @@ async def test_a_redis_key_of_another_type_is_that_keys_failure_alone(redis_serv
     assert await store.get(A) is None
     assert await store.acquire_lease(A, "me", 10)
     await store.release_lease(A, "me")
-    await store.put(B, b"x", FOR_LONG)
+    await store.put_and_release(B, b"x", FOR_LONG, "me")
     assert await store.get(B) == b"x"
-    await store.put(A, b"x", FOR_LONG)
+    await store.put_and_release(A, b"x", FOR_LONG, "me")
     assert await store.get(A) == b"x", "what is put takes its place"
     assert counted == []
-    await store.close()
+    await store.close(after=succeed(None))
 
 
 @in_loop
