@@ -10,7 +10,7 @@ from scrapy.crawler import Crawler
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.scrapy_internals.download_slots import MinimumDelays
+from scrapy_rep.scrapy_internals.downloads import MinimumDelays
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_available
 from scrapy_rep.text import printable

@@ -23,8 +23,7 @@ from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.challenges import vendor_of_challenge
 from scrapy_rep.protocol.freshness import SILENT
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
-from scrapy_rep.scrapy_internals.download_slots import is_on_wire
-from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
+from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, is_on_wire, make_way
 from scrapy_rep.scrapy_internals.head_limit import HeadLimit
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
@@ -56,11 +55,12 @@ class Fetcher:
             if self._has_decoding_middleware:
                 # Where REP_BODY_LIMIT cuts, the first would drop the body, and the second log a WARNING.
                 request.meta.update(download_maxsize=0, download_warnsize=0)
-            with self._downloads.for_robots_txt(request), self._body_limit, self._head_limit.watching(request):
+            with self._downloads.uncounted(request), self._body_limit, self._head_limit.watching(request):
                 stats.inc_value("robotstxt/request_count")
                 try:
                     response = await self._download(request)
                 except (asyncio.CancelledError, CancelledError):
+                    make_way(self._crawler, request)
                     self._body_limit.abandon(request)
                     raise
             if "Set-Cookie" in response.headers:

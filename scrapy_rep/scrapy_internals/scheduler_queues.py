@@ -1,48 +1,118 @@
-"""The queues inside Scrapy's own scheduler: one in memory, and with a JOBDIR one on disk."""
+"""The queues inside Scrapy's scheduler, one in memory and with a JOBDIR one on disk: which request comes out of them
+next, and what goes back into them.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Container, Iterable
 from typing import Any
 
 from scrapy import Request
 from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler
+from scrapy.pqueues import DownloaderAwarePriorityQueue
+
+from scrapy_rep.scrapy_internals.fallbacks import tell_without
+
+NEW = 10**6  # more downloads than a slot can have
 
 
-def is_scrapys(scheduler: Any) -> bool:
-    """Whether it hands out the requests of these queues. A class derived from Scrapy's may get them from anywhere."""
-    return getattr(type(scheduler), "next_request", None) is Scheduler.next_request and hasattr(scheduler, "mqs")
+class SchedulerQueues:
+    """What the door has to know of the queues behind it, and of the download slots that their requests will need.
 
-
-def has_queue_on_disk(scheduler: Any) -> bool:
-    return is_scrapys(scheduler) and getattr(scheduler, "dqs", None) is not None
-
-
-def is_next_from_memory(scheduler: Any) -> bool:
-    """Whether the next request comes from the queue in memory, which is emptied before that on disk."""
-    return is_scrapys(scheduler) and (not has_queue_on_disk(scheduler) or len(scheduler.mqs) > 0)
-
-
-def leave_on_disk(crawler: Crawler, scheduler: Any, request: Request) -> None:
-    """Put back a request that was taken out of the queue on disk only to look at it.
-
-    `peek` would not do: after that of queuelib 1.10, the next `push` spoils the file of a LIFO queue.
+    Scrapy's `DownloaderAwarePriorityQueue` hands out requests of the slots with the fewest downloads first. A slot with
+    requests that wait for a robots.txt has none, so it counts as full here: else the queue would hand out requests to
+    dead origins before all others.
     """
-    scheduler.dqs.push(request)
-    crawler.stats.inc_value("scheduler/dequeued/disk", -1)
-    crawler.stats.inc_value("scheduler/dequeued", -1)
 
+    def __init__(self, crawler: Crawler, scheduler: Any) -> None:
+        """`scheduler`: open, and of any class."""
+        in_memory, on_disk = getattr(scheduler, "mqs", None), getattr(scheduler, "dqs", None)
+        self._count = crawler.stats.inc_value
+        self._downloader: Any = crawler.engine.downloader
+        self.place_of = getattr(self._downloader, "get_slot_key", lambda _request: "")
+        """The key of a request's slot."""
+        self._full = crawler.settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN")
+        self._waiting: Counter[str] = Counter()
+        self._aware: list[Any] = []
+        self._are_new_last = False
+        # A class derived from Scrapy's may get its requests from anywhere else.
+        is_scrapys = getattr(type(scheduler), "next_request", None) is Scheduler.next_request
+        self.in_memory: Any = in_memory if is_scrapys else None
+        """None if the scheduler is not Scrapy's own."""
+        self.on_disk: Any = on_disk if self.in_memory is not None else None
+        for queue in (in_memory, on_disk):
+            if isinstance(queue, DownloaderAwarePriorityQueue) and hasattr(self._downloader, "slots"):
+                interface: Any = getattr(queue, "_downloader_interface", None)
+                if hasattr(interface, "stats"):
+                    interface.stats = self._busy
+                    self._aware.append(queue)
+                else:
+                    tell_without(crawler, "DownloaderAwarePriorityQueue._downloader_interface")
 
-def put_back(crawler: Crawler, scheduler: Any, request: Request) -> None:
-    """Put a request that came from the scheduler into its queue again, as `enqueue_request` does for a new one.
+    # Which request is next.
 
-    The duplicate filter, which has seen the request, is not asked.
-    """
-    where = "disk" if has_queue_on_disk(scheduler) else "memory"
-    try:
-        (scheduler.dqs if where == "disk" else scheduler.mqs).push(request)
-    except ValueError:  # it cannot be written
-        where = "memory"
-        scheduler.mqs.push(request)
-    crawler.stats.inc_value(f"scheduler/enqueued/{where}")
-    crawler.stats.inc_value("scheduler/enqueued")
+    def begin_to_wait(self, request: Request) -> None:
+        self._waiting[self.place_of(request)] += 1
+
+    def end_to_wait(self, request: Request) -> None:
+        key = self.place_of(request)
+        self._waiting[key] -= 1
+        if not self._waiting[key]:
+            del self._waiting[key]
+
+    def is_next_of_use(self, *, has_room: bool) -> bool:
+        """Whether the next request could go on, or begin a fetch, for which there must be room (`has_room`).
+
+        Without room, an aware queue hands out requests to sites that have been asked before, before all others; of
+        another queue nobody knows.
+        """
+        self._are_new_last = not has_room
+        if has_room:
+            return True
+        slots, waiting = self._downloader.slots if self._aware else (), self._waiting
+        return any(key in queue.pqueues and key not in waiting for queue in self._aware for key in slots)
+
+    def is_next_from_memory(self) -> bool:
+        """The queue in memory is emptied before that on disk."""
+        return self.in_memory is not None and (self.on_disk is None or len(self.in_memory) > 0)
+
+    def has_room(self, place: str, pages: Container[Request]) -> bool:
+        """Whether the slot has fewer pages than it downloads at a time. True if nobody can tell."""
+        slot = getattr(self._downloader, "slots", {}).get(place)
+        active, concurrency = getattr(slot, "active", ()), getattr(slot, "concurrency", 1)
+        return len(active) < concurrency or sum(other in pages for other in active) < concurrency
+
+    def _busy(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
+        """The number of downloads of each slot; and if requests to it wait, more than it can have."""
+        slots, waiting, full = self._downloader.slots, self._waiting, self._full
+        of_new = NEW if self._are_new_last else 0
+        # The queue asks for all its slots each time, so this costs as much as all the rest of a crawl of many sites.
+        return [
+            ((len(slots[key].active) if key in slots else of_new) + (full + waiting[key] if key in waiting else 0), key)
+            for key in possible_slots
+        ]
+
+    # What goes back.
+
+    def leave_on_disk(self, request: Request) -> None:
+        """Put back a request that was taken out of the queue on disk only to look at it.
+
+        `peek` would not do: after that of queuelib 1.10, the next `push` spoils the file of a LIFO queue.
+        """
+        self.on_disk.push(request)
+        self._count("scheduler/dequeued/disk", -1)
+        self._count("scheduler/dequeued", -1)
+
+    def put_back(self, request: Request) -> None:
+        """Put a request that came from Scrapy's own scheduler into its queue again, as `enqueue_request` does for a new
+        one. The duplicate filter, which has seen the request, is not asked."""
+        queue, where = (self.in_memory, "memory") if self.on_disk is None else (self.on_disk, "disk")
+        try:
+            queue.push(request)
+        except ValueError:  # it cannot be written
+            where = "memory"
+            self.in_memory.push(request)
+        self._count(f"scheduler/enqueued/{where}")
+        self._count("scheduler/enqueued")

@@ -26,9 +26,8 @@ from scrapy_rep.cache.resolver import Resolver
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.scrapy_internals import scheduler_queues
-from scrapy_rep.scrapy_internals.download_slots import DownloadPlaces
 from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, look_for_requests, scheduler_of
+from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 from scrapy_rep.waiting.kept_copies import KILLED_LOSES, Keeper
 from scrapy_rep.waiting.waits import Wait, Waits
 
@@ -84,7 +83,7 @@ class SchedulerDoor:
             scheduler.next_request = self._next_request
             scheduler.has_pending_requests = self._has_pending_requests
             scheduler.close = self._close
-            self._scheduler, self._is_open = scheduler, True
+            self._is_open = True
         except AttributeError as exc:
             self._log.warning(
                 "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl: the scheduler's"
@@ -92,8 +91,8 @@ class SchedulerDoor:
                 exc,
             )
             return
-        self._places = DownloadPlaces(self._crawler, scheduler)
-        self._keeper = _keeper(self._crawler, scheduler)
+        self._queues = SchedulerQueues(self._crawler, scheduler)
+        self._keeper = _keeper(self._crawler, scheduler, self._queues)
         left_over = self._keeper.left_over()
         if left_over:
             self._log.info("Requests that waited for a robots.txt when this job was killed: %d", len(left_over))
@@ -140,17 +139,17 @@ class SchedulerDoor:
         if not self._max_waiting:
             return self._taken_from_queue()
         until = self._monotonic() + MAX_SECONDS
-        while self._places.is_next_of_use(has_room=self._resolver.has_room()):
-            is_from_memory = scheduler_queues.is_next_from_memory(self._scheduler)
+        while self._queues.is_next_of_use(has_room=self._resolver.has_room()):
+            is_from_memory = self._queues.is_next_from_memory()
             is_full = not is_from_memory and self._number - len(self._waiting) - len(self._ready) >= self._max_waiting
             # An origin that does not answer holds up no others, as far as a request can be left on disk.
-            is_taken = not is_full or scheduler_queues.has_queue_on_disk(self._scheduler)
+            is_taken = not is_full or self._queues.on_disk is not None
             request = self._taken_from_queue() if is_taken else None
             origin = self._gate.origin_to_await(request) if request is not None else None
             if request is None or origin is None:
                 return request
             if is_full and origin in self._waiting:
-                scheduler_queues.leave_on_disk(self._crawler, self._scheduler, request)
+                self._queues.leave_on_disk(request)
                 return None
             if not is_from_memory:
                 self._keeper.keep(request)
@@ -175,7 +174,7 @@ class SchedulerDoor:
         """The next request that is ready and has room in the downloader: one for each place there by turns."""
         forgotten = []
         for place, of_place in _by_turns(self._ready):
-            if not self._places.has_room(place, self._handed_out):
+            if not self._queues.has_room(place, self._handed_out):
                 continue
             for origin, waits in _by_turns(of_place):
                 wait = waits[0]
@@ -206,7 +205,7 @@ class SchedulerDoor:
     # Waiting.
 
     def _wait(self, wait: Wait) -> None:
-        self._places.begin_to_wait(wait.request)
+        self._queues.begin_to_wait(wait.request)
         if wait.origin in self._waiting:
             self._waiting[wait.origin].append(wait)
             return
@@ -218,8 +217,8 @@ class SchedulerDoor:
         """Its robots.txt is known."""
         for wait in sorted(self._waiting.pop(origin), key=lambda wait: -wait.request.priority):
             self._waits.end(wait)
-            self._places.end_to_wait(wait.request)
-            of_place = self._ready.setdefault(self._places.place_of(wait.request), OrderedDict())
+            self._queues.end_to_wait(wait.request)
+            of_place = self._ready.setdefault(self._queues.place_of(wait.request), OrderedDict())
             of_place.setdefault(origin, deque()).append(wait)
         look_for_requests(self._crawler)
 
@@ -248,8 +247,8 @@ class SchedulerDoor:
         return number == len(requests)
 
     def _is_taken_back(self, request: Request) -> bool:
-        if scheduler_queues.is_scrapys(self._scheduler):
-            scheduler_queues.put_back(self._crawler, self._scheduler, request)
+        if self._queues.in_memory is not None:
+            self._queues.put_back(request)
             return True
         if not request.dont_filter:
             request.dont_filter = request.meta[PUT_BACK] = True  # the duplicate filter has seen it
@@ -277,13 +276,13 @@ def _in_order(requests: list[Request]) -> list[Request]:
     return starts + [request for request in reversed(requests) if not request.meta.get("is_start_request")]
 
 
-def _keeper(crawler: Crawler, scheduler: Any) -> Keeper:
+def _keeper(crawler: Crawler, scheduler: Any, queues: SchedulerQueues) -> Keeper:
     try:
         if _is_of(scheduler, "scrapy_redis.scheduler", "Scheduler"):
             from scrapy_rep.waiting.kept_in_redis import KeptInRedis  # noqa: PLC0415 - few crawls need it
 
             return KeptInRedis(crawler, scheduler)
-        if scheduler_queues.has_queue_on_disk(scheduler):
+        if queues.on_disk is not None:
             from scrapy_rep.waiting.kept_in_jobdir import KeptInJobdir  # noqa: PLC0415 - it imports sqlite3
 
             return KeptInJobdir(crawler)

@@ -64,7 +64,7 @@ class UnderWay(UncountedDownloads):
         self.steps: list[str] = []
 
     @contextmanager
-    def for_robots_txt(self, request: Request) -> Iterator[None]:
+    def uncounted(self, request: Request) -> Iterator[None]:
         self.steps.append("entered")
         try:
             yield

@@ -52,7 +52,7 @@ def test_only_one_folder_touches_the_privates_of_scrapy_and_twisted(file: Path) 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_no_other_folder_knows_of_download_slots(file: Path) -> None:
     words = set(re.findall(r"\w*slot\w*", file.read_text("utf-8"), re.IGNORECASE))
-    assert words <= {"__slots__", "slots", "download_slots"}, "another throttler may take their place in Scrapy"
+    assert words <= {"__slots__", "slots"}, "another throttler may take their place in Scrapy"
 
 
 @pytest.mark.parametrize(
