@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from twisted.python.failure import Failure
 
 T = TypeVar("T")
 
@@ -28,15 +27,13 @@ async def within(
         if looks == LOOKS:
             under_way.cancel()
 
-    def ended(failure: Failure) -> Failure:
-        if looks >= LOOKS:
-            raise late
-        return failure
-
-    under_way.addErrback(ended)
     watch = create_looping_call(look)
     watch.start(max(seconds / LOOKS, SHORTEST), now=False)
     try:
         return await maybe_deferred_to_future(under_way)
+    except BaseException:  # the cancellation, and whatever the call makes of it
+        if looks >= LOOKS:
+            raise late from None
+        raise
     finally:
         watch.stop()

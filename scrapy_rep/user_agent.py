@@ -136,23 +136,18 @@ def tokens_of_header(user_agent: bytes | None) -> ProductTokens:
 
 def tokens_of_value(value: Any, source: str) -> ProductTokens:
     """A string is one token; a list or tuple is several, in order of preference. Raises ValueError otherwise."""
-    values = _listed(value) if isinstance(value, str) else value
+    values = (value,) if isinstance(value, str) else value
+    if isinstance(value, str) and value.startswith("["):  # no token, but a list in JSON, as the command line gives it
+        try:
+            values = json.loads(value)
+        except ValueError:
+            values = ()
     if not isinstance(values, Sequence) or not values or not all(isinstance(v, str) and v for v in values):
         raise ValueError(
             f"{source} is {value!r}; set it to a product token such as 'ExampleBot',"
             " or to a list of them in order of preference"
         )
     return _tokens_of_texts(tuple(values), source)
-
-
-def _listed(value: str) -> Any:
-    """One token, or a list in JSON, as the command line gives it; None if the JSON is broken."""
-    if not value.startswith("["):  # no token begins so
-        return (value,)
-    try:
-        return json.loads(value)
-    except ValueError:
-        return None
 
 
 @lru_cache(maxsize=1024)  # so that it warns once, not with each request

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.project import data_path, inside_project
@@ -21,6 +21,8 @@ from scrapy_rep.storage.blocking_calls import Batches, BlockingCalls
 logger = logging.getLogger("scrapy_rep")
 
 T = TypeVar("T")
+Work: TypeAlias = Callable[[sqlite3.Connection], Any]
+Operation: TypeAlias = tuple[Work, bool]  # and whether it stores something, so that the file is made
 
 BUSY = 3.0  # seconds to wait for another process that writes
 
@@ -61,8 +63,7 @@ class SqliteStorage(Storage):
         return await self._run(lambda db: _get(db, origin))
 
     async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
-        row = origin, entry, time.time() + lifetime
-        await self._run(lambda db: db.execute(PUT, row), stores=True)
+        await self.put_and_release(origin, entry, lifetime, token="")  # which no crawler has
 
     async def forget(self, origin: str) -> bool:
         statement = "DELETE FROM entries_1 WHERE origin = ?"
@@ -98,7 +99,7 @@ class SqliteStorage(Storage):
         await self._run(put_and_release, stores=True)
 
     async def _run(self, work: Callable[[sqlite3.Connection], T], *, stores: bool = False) -> T:
-        result: T = await self._batches.run(_Operation(work, stores))
+        result: T = await self._batches.run((work, stores))
         return result
 
     async def close(self) -> None:
@@ -155,12 +156,6 @@ def _lease(origin: str, token: str, seconds: float) -> dict[str, Any]:
     return {"origin": origin, "token": token, "until": now + seconds, "now": now}
 
 
-class _Operation(NamedTuple):
-    work: Callable[[sqlite3.Connection], Any]
-    stores: bool
-    """Whether it needs the file, so that it is created."""
-
-
 class _File:
     """The file, for use in one thread. It is opened when it is first needed, and set aside when it is damaged."""
 
@@ -169,52 +164,49 @@ class _File:
         self._db: sqlite3.Connection | None = None
         self._inode = self._size = 0
 
-    def run(self, operations: list[_Operation]) -> list[Any]:
+    def run(self, operations: list[Operation]) -> list[Any]:
         """Their results. What they store is stored together, or not at all."""
-        if self._db is None and not any(operation.stores for operation in operations) and not self._path.exists():
+        works, stores = [work for work, _ in operations], any(stores for _, stores in operations)
+        if self._db is None and not stores and not self._path.exists():
             with closing(_connected(":memory:")) as nothing:  # a file is made when something is stored first
-                return [operation.work(nothing) for operation in operations]
+                return [work(nothing) for work in works]
         try:
-            return self._done(operations)
+            return self._done(works, stores)
         except sqlite3.DatabaseError as exc:
             # The subclasses mean a locked file, a full disk and the like, which may pass.
             if type(exc) is not sqlite3.DatabaseError:
                 raise
             self._set_aside(exc)
-            return self._done(operations)
+            return self._done(works, stores)
 
     def close(self) -> None:
         if self._db is not None:
             self._db.close()
             self._db = None
 
-    def _done(self, operations: list[_Operation]) -> list[Any]:
+    def _done(self, works: list[Work], stores: bool) -> list[Any]:
         with self._opened() as db:
-            if any(operation.stores for operation in operations):
+            if stores:
                 db.execute("BEGIN IMMEDIATE")
-            return [operation.work(db) for operation in operations]
+            return [work(db) for work in works]
 
     def _opened(self) -> sqlite3.Connection:
-        was_lost = self._db is not None and self._is_lost()
+        inode, size = _inode_and_size(self._path)
+        # SQLite does not notice that the file was removed, replaced or cut since it was opened.
+        was_lost = self._db is not None and (inode != self._inode or size < self._size)
         if was_lost:
             self.close()
         if self._db is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            if self._inode not in {0, _inode_and_size(self._path)[0]}:
+            if self._inode not in {0, inode}:
                 _check(self._path)  # it is another one now
-            self._inode, _ = _inode_and_size(self._path)
+            self._inode = inode
             self._db = _connected(self._path)
-            self._inode, self._size = _inode_and_size(self._path)
+            inode, size = _inode_and_size(self._path)
+        self._inode, self._size = inode, size
         if was_lost:
             logger.warning("REP_STORAGE: %s was removed or overwritten; the crawl goes on with a new file", self._path)
         return self._db
-
-    def _is_lost(self) -> bool:
-        """Whether the file was removed, replaced or cut since it was opened, which SQLite does not notice."""
-        inode, size = _inode_and_size(self._path)
-        is_lost = inode != self._inode or size < self._size
-        self._size = size
-        return is_lost
 
     def _set_aside(self, exc: sqlite3.DatabaseError) -> None:
         """Rename the damaged file, unless another process has done so since we opened it."""
