@@ -4,13 +4,14 @@
     python tests/benchmarks/broad_crawl.py growth
     python tests/benchmarks/broad_crawl.py stall
 
-`pairs`: one page of each origin, and three; each crawl in a process of its own that imports what a user's would, at
-Scrapy's default settings but for the log. `start` is the process's CPU time until the spider is opened, `CPU` what
-comes after. `growth`: up to 50,000 origins. `stall`: robots.txt files as large as can be.
-CORPUS is a folder of robots.txt files; without it, files of 2 to 70 rules are made up.
+`pairs`: one page of each origin, which are start requests or named by a page, and three; each crawl in a process of
+its own that imports what a user's would, at Scrapy's default settings but for the log. `start` is the process's CPU
+time until the spider is opened, `CPU` what comes after. `growth`: up to 50,000 origins. `stall`: robots.txt files as
+large as can be. CORPUS is a folder of robots.txt files; without it, files of 2 to 70 rules are made up.
 
-With a server that answers at once, a crawl flips by chance between two states, with few requests under way or with as
-many as there may be, which cost different CPU for the same work. With --latency 0.1 there is only the second.
+With a server that answers at once, it matters where the origins come from. While the downloader has room, Scrapy takes
+one start request for each turn of the event loop, so that a crawl does many small things by turns, which costs CPU.
+With Scrapy's own middleware, requests that wait for a robots.txt fill the downloader, so it takes many at a time.
 """
 
 from __future__ import annotations
@@ -44,10 +45,11 @@ Urls = list[tuple[str, int, int]]
 """Patterns of NumberedOrigins, each with the first number and the one after the last."""
 
 
-def measure(settings: dict[str, Any], urls: Urls) -> dict[str, float]:
+def measure(settings: dict[str, Any], urls: Urls, *, on_a_page: bool = False) -> dict[str, float]:
+    """`on_a_page`: the first page names all others; else they are start requests."""
     run = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("measured_crawl.py"))],
-        input=json.dumps({"settings": settings, "urls": urls}),
+        input=json.dumps({"settings": settings, "urls": urls, "on_a_page": on_a_page}),
         stdout=subprocess.PIPE,
         text=True,
         timeout=MAX_SECONDS,
@@ -56,15 +58,15 @@ def measure(settings: dict[str, Any], urls: Urls) -> dict[str, float]:
     return dict(json.loads(run.stdout.splitlines()[-1]))
 
 
-def in_pairs(address: Callable[[], str], urls: Urls, pairs: int) -> list[str]:
+def in_pairs(address: Callable[[], str], urls: Urls, pairs: int, *, on_a_page: bool) -> list[str]:
     """Medians of theirs and ours; and of each pair's ratio or, for the start, difference."""
     found = []
     for number in range(pairs):
         ours_settings = {**ADDON, "REP_STORAGE": address()}
         if number % 2:  # each goes first in every other pair
-            ours, theirs = measure(ours_settings, urls), measure(BUILTIN, urls)
+            ours, theirs = (measure(settings, urls, on_a_page=on_a_page) for settings in (ours_settings, BUILTIN))
         else:
-            theirs, ours = measure(BUILTIN, urls), measure(ours_settings, urls)
+            theirs, ours = (measure(settings, urls, on_a_page=on_a_page) for settings in (BUILTIN, ours_settings))
         assert theirs["pages"] == ours["pages"]
         found.append((theirs, ours))
     cells: list[str] = []
@@ -100,10 +102,12 @@ def pairs_table(corpus: list[bytes], pairs: int, sites: int, only: str, latency:
     files = corpus or [rules_of_a_site(number) for number in (2, 5, 9, 9, 20, 70)]
     with NumberedOrigins(files, latency=latency, keep_alive=True) as origins, storages() as addresses:
         patterns = [origins.pattern(path=f"/some/page-{n}.html?page={n}") for n in range(PAGES)]
-        crawls: dict[str, Urls] = {
-            "one page": [(patterns[0], 0, sites)],
-            f"{PAGES} pages, page by page": [(pattern, 0, sites) for pattern in patterns],
-            f"{PAGES} pages, site by site": [(p, n, n + 1) for n in range(sites) for p in patterns],
+        page_by_page: Urls = [(pattern, 0, sites) for pattern in patterns]
+        crawls: dict[str, tuple[Urls, bool]] = {
+            "one page": (page_by_page[:1], False),
+            "one page, of sites that a page names": (page_by_page[:1], True),
+            f"{PAGES} pages, page by page": (page_by_page, False),
+            f"{PAGES} pages, site by site": ([(p, n, n + 1) for n in range(sites) for p in patterns], False),
         }
         what = "real files" if corpus else "files of 2 to 70 rules"
         print(f"\n## {sites:,} origins with {what}; {pairs} pairs; latency {latency:g} s\n")
@@ -111,10 +115,10 @@ def pairs_table(corpus: list[bytes], pairs: int, sites: int, only: str, latency:
         print("Median (least to most).\n")
         cpu, clock, peak = ((f"{what} theirs", "ours", "by") for what in ("CPU", "clock", "peak"))
         head("crawl", "store", *cpu, *clock, "start theirs", "ours", "less", *peak)
-        for crawl, urls in crawls.items():
+        for crawl, (urls, on_a_page) in crawls.items():
             for store, address in addresses.items():
                 if only in {"", store}:
-                    row(crawl, store, *in_pairs(address, urls, pairs))
+                    row(crawl, store, *in_pairs(address, urls, pairs, on_a_page=on_a_page))
 
 
 def growth_table() -> None:

@@ -9,7 +9,7 @@ import json
 import resource
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +27,24 @@ class Measured(Spider):
 
     name = "measured"
     urls: list[tuple[str, int, int]]
+    on_a_page = False
+    """The first page names all others; else they are start requests."""
     ticked = 0.0
     stall = 0.0
 
     async def start(self) -> AsyncIterator[Request]:
         self.ticked = time.monotonic()
         call_later(0.1, self.tick)
+        requests = self.requests()
+        if self.on_a_page:
+            yield next(requests).replace(callback=lambda _response: requests)
+        for request in requests:
+            yield request
+
+    def requests(self) -> Iterator[Request]:
         for pattern, first, last in self.urls:
             for number in range(first, last):
-                yield Request(NumberedOrigins.url(pattern, number), dont_filter=True)
+                yield Request(NumberedOrigins.url(pattern, number), self.parse, dont_filter=True)
 
     def tick(self) -> None:
         now = time.monotonic()
@@ -61,7 +70,7 @@ def main() -> None:
         opened[:] = time.process_time(), time.monotonic(), resident()
 
     crawler.signals.connect(spider_opened, signals.spider_opened)
-    process.crawl(crawler, urls=task["urls"])
+    process.crawl(crawler, urls=task["urls"], on_a_page=task["on_a_page"])
     process.start()
     cpu, clock, size = opened
     assert isinstance(crawler.spider, Measured)
