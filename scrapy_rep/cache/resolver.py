@@ -16,7 +16,7 @@ and the others still get their answer. It goes on in rounds:
        monotonic one from the first answer here, because the wall clock may be set back.
 
 At the end the signal `robots_available` tells that the origin is known, memory gets the policy, and the requests go on:
-in this order, so that a handler of the signal (a crawl delay, for example) is ready before a request goes on.
+in this order, so that a handler of the signal is ready before a request goes on.
 
 However it ends, the lease is given back and no request is left waiting. An error of ours, or a cancellation, is a
 failure like one of the network: it makes the outage begin or go on. If the crawl closes, the requests get
@@ -79,8 +79,8 @@ class Resolver:
         self.count = crawler.stats.inc_value
         self.signals = crawler.signals
         self.robots_known: list[Callable[[Origin, OriginInfo, Request], None]] = []
-        """Called with what becomes known of an origin, and the request that needs it: the log's and the report's way,
-        at a third of a signal's cost."""
+        """Called after each round with what is known of an origin then, and the request that needs it: the way of this
+        package's own extensions, at a third of a signal's cost."""
         self.parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
         """The origins that Scrapy's `robots_parsed` was sent for."""
         self.is_closing = False
@@ -220,6 +220,7 @@ class OriginFetch:
         wait_until: float | None = None
         while True:
             policy = await self._find() or await self._fetch(is_refresh=is_refresh)
+            self._tell(policy)
             now = clock.monotonic()
             wait_until = now + resolver.settings.unreachable_wait if wait_until is None else wait_until
             if policy.pause is None or now >= wait_until:
@@ -288,12 +289,15 @@ class OriginFetch:
             )
 
     def _send(self, signal: object, policy: RobotsPolicy) -> None:
+        self._resolver.signals.send_catch_log(
+            signal, origin=self.origin, info=origin_info(policy), entry=policy.entry, request=self._trigger
+        )
+
+    def _tell(self, policy: RobotsPolicy) -> None:
+        """What this round brings, to the log, the report and the crawl delay."""
         info = origin_info(policy)
         for tell in self._resolver.robots_known:
             try:
                 tell(self.origin, info, self._trigger)
             except Exception:  # noqa: PERF203 - like a signal's handler, it decides nothing if it fails
                 self._resolver.log.exception("Internal error while telling of %s", self.origin.robots_url)
-        self._resolver.signals.send_catch_log(
-            signal, origin=self.origin, info=info, entry=policy.entry, request=self._trigger
-        )

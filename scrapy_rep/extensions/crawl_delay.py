@@ -10,9 +10,9 @@ from scrapy.crawler import Crawler
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.downloads import MinimumDelays
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.signals import robots_available
 from scrapy_rep.text import printable
 
 CURE = "; set REP_CRAWL_DELAY_MAX to the most seconds that you would wait"
@@ -25,7 +25,7 @@ class CrawlDelay:
         self._most = settings.crawl_delay_max  # seconds; 0 where no delay is obeyed
         self._gate = gate
         self._told: set[str] = set()
-        crawler.signals.connect(self._available, signal=robots_available)
+        gate.robots_known.append(self._robots_known)
         if self._most:
             # Late, so that other components that adjust delays (AutoThrottle) have done so by then.
             crawler.signals.connect(self._listen, signal=signals.engine_started)
@@ -35,7 +35,7 @@ class CrawlDelay:
         self._crawler.signals.connect(self._reached, signal=signals.request_reached_downloader)
         self._crawler.signals.connect(self._downloaded, signal=signals.response_downloaded)
 
-    def _available(self, info: OriginInfo, request: Request) -> None:
+    def _robots_known(self, _origin: Origin, info: OriginInfo, request: Request) -> None:
         asked = _asked_for(info.robots, self._gate.product_tokens(request))
         if not asked:
             return
