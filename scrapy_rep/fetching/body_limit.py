@@ -30,13 +30,13 @@ class BodyLimit:
 
     def __enter__(self) -> None:
         if not self._under_way:
-            self._signals.connect(self._bytes_received, signal=signals.bytes_received)
+            self._signals.connect(self._received, signal=signals.bytes_received)
         self._under_way += 1
 
     def __exit__(self, *_: object) -> None:
         self._under_way -= 1
         if not self._under_way:
-            self._signals.disconnect(self._bytes_received, signal=signals.bytes_received)
+            self._signals.disconnect(self._received, signal=signals.bytes_received)
 
     def warn_if_too_late(self, request: Request, response: Response) -> None:
         """Other packages' download handlers may not send `bytes_received` while a body comes."""
@@ -54,19 +54,14 @@ class BodyLimit:
 
     def abandon(self, request: Request) -> None:
         """Nobody waits for this request any longer: close its connection as soon as an answer comes."""
-        request.meta[ROBOTS_TXT_REQUEST].is_abandoned = True
-        # Its header fields may have come already. Never disconnected, because the crawl is closing.
-        for signal in (signals.headers_received, signals.bytes_received):
-            self._signals.connect(self._received_too_late, signal=signal)
+        request.meta[ROBOTS_TXT_REQUEST].limit = -1
+        # Its header fields may have come already. Neither is ever disconnected, because the crawl is closing.
+        self._under_way += 1
+        self._signals.connect(self._received, signal=signals.headers_received)
 
-    def _received_too_late(self, request: Request) -> None:
-        received = request.meta.get(ROBOTS_TXT_REQUEST)
-        if isinstance(received, RobotsTxtDownload) and received.is_abandoned:
-            raise StopDownload(fail=True)
-
-    def _bytes_received(self, data: bytes, request: Request) -> None:
-        received = request.meta.get(ROBOTS_TXT_REQUEST)
-        if isinstance(received, RobotsTxtDownload):
-            received.octets += len(data)
-            if received.octets > received.limit:
+    def _received(self, request: Request, data: bytes = b"") -> None:
+        download = request.meta.get(ROBOTS_TXT_REQUEST)
+        if isinstance(download, RobotsTxtDownload):
+            download.octets += len(data)
+            if download.octets > download.limit:
                 raise StopDownload(fail=False)

@@ -116,14 +116,14 @@ def _first(chunks: Iterator[bytes], octets: int) -> bytes:
     return bytes(found[:octets])
 
 
-def _identity(body: bytes) -> Iterator[bytes]:
-    yield body
+def _chunks(file: Any) -> Iterator[bytes]:
+    with file:
+        while chunk := file.read1(CHUNK):
+            yield chunk
 
 
 def _gunzip(body: bytes) -> Iterator[bytes]:
-    with GzipFile(fileobj=BytesIO(body)) as file:
-        while chunk := file.read1(CHUNK):
-            yield chunk
+    return _chunks(GzipFile(fileobj=BytesIO(body)))
 
 
 def _inflate(body: bytes) -> Iterator[bytes]:
@@ -147,14 +147,12 @@ def _unbrotli(body: bytes) -> Iterator[bytes]:
 
 
 def _unzstd(body: bytes) -> Iterator[bytes]:
-    with zstd.ZstdFile(BytesIO(body)) as file:
-        while chunk := file.read1(CHUNK):
-            yield chunk
+    return _chunks(zstd.ZstdFile(BytesIO(body)))
 
 
 # RFC 9110 8.4.1, RFC 7932, RFC 8878.
 _DECODERS: dict[bytes, Callable[[bytes], Iterator[bytes]]] = {
-    b"identity": _identity,
+    b"identity": lambda body: iter([body]),
     b"gzip": _gunzip,
     b"x-gzip": _gunzip,
     b"deflate": _inflate,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from scrapy import Request
@@ -13,6 +13,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.protocol import ClientCreator, Protocol
 
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
+from scrapy_rep.scrapy_internals.head_limit import OctetLimit
 
 if TYPE_CHECKING:
     from twisted.protocols.ftp import FTPClient
@@ -37,7 +38,7 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
         creator = ClientCreator(reactor, FTPClient, user, password, passive=int(passive))  # type: ignore[no-untyped-call]
         connected = creator.connectTCP(parts.hostname, parts.port or 21)  # type: ignore[no-untyped-call]
         client: FTPClient = await maybe_deferred_to_future(connected)
-        _limit_replies(client)
+        OctetLimit(client, MAX_REPLIES)  # Twisted keeps all lines of a reply until the last one
         received = _Received(meta[ROBOTS_TXT_REQUEST].limit)
         try:
             retrieved = client.retrieveFile(unquote(parts.path), received)  # type: ignore[no-untyped-call]
@@ -49,21 +50,6 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
         finally:
             client.transport.abortConnection()  # type: ignore[union-attr]
         return Response(request.url, body=bytes(received.octets))
-
-
-def _limit_replies(client: Any) -> None:
-    """Twisted keeps all lines of a reply until the last one."""
-    receive, received = client.dataReceived, 0
-
-    def data_received(data: bytes) -> None:
-        nonlocal received
-        received += len(data)
-        if received <= MAX_REPLIES:
-            receive(data)
-        else:
-            client.transport.abortConnection()
-
-    client.dataReceived = data_received
 
 
 class _Received(Protocol):

@@ -56,13 +56,12 @@ class Question:
 class RobotsTxtDownload:
     """One response on its way: how many octets have come, and the response once it is there."""
 
-    __slots__ = ("is_abandoned", "limit", "octets", "response")
+    __slots__ = ("limit", "octets", "response")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        """Octets of the body that are read (REP_BODY_LIMIT)."""
+        """Octets of the body that are read (REP_BODY_LIMIT); -1 once nobody waits for them."""
         self.octets = 0
-        self.is_abandoned = False
         self.response: Response | None = None
         """As it came, not decoded yet. It has its request."""
 

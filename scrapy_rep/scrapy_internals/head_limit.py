@@ -8,8 +8,9 @@ download handler, that handler's own bounds apply.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from scrapy import Request
@@ -26,28 +27,28 @@ class HeadLimit:
     """Bounds the responses to the requests that it is told of."""
 
     def __init__(self, crawler: Crawler) -> None:
+        self.watched_class: Callable[[type], type] = cache(self._watched_class)
+        """The class of connections that look whether a request is watched."""
         self._crawler = crawler
-        # Two request targets for each URL (RFC 9112 3.2): path and query for its server, all of it for a proxy.
-        self._targets: Counter[bytes] = Counter()
-        self._classes: dict[type, type] = {}
+        self._urls: Counter[bytes] = Counter()
 
     @contextmanager
     def watching(self, request: Request) -> Iterator[None]:
         """For this long the response to the request is bounded."""
         parts = urlparse_cached(request)._replace(fragment="")  # which is not sent
         self._watch_connections(parts.scheme)
-        # As twisted.web.client.URI spells them.
-        in_origin_form = parts._replace(scheme="", netloc="").geturl() or "/"
-        targets = parts.geturl().encode(), in_origin_form.encode()
-        for target in targets:
-            self._targets[target] += 1
+        url = parts.geturl().encode()  # as twisted.web.client.URI spells it
+        self._urls[url] += 1
         try:
             yield
         finally:
-            for target in targets:
-                self._targets[target] -= 1
-                if not self._targets[target]:
-                    del self._targets[target]
+            self._urls[url] -= 1
+            if not self._urls[url]:
+                del self._urls[url]
+
+    def is_watched(self, request: Any) -> bool:
+        """`request`: Twisted's."""
+        return bool(self._urls) and getattr(request, "absoluteURI", None) in self._urls
 
     def _watch_connections(self, scheme: str) -> None:
         handler_for = getattr(self._crawler.engine.downloader.handlers, "_get_handler", None)
@@ -60,16 +61,8 @@ class HeadLimit:
         elif handler_for is None or _is_scrapys(handler):
             tell_without(self._crawler, "HTTP11DownloadHandler._pool")
 
-    def is_watched(self, request: Any) -> bool:
-        """`request`: Twisted's."""
-        # The first test spares most requests the second: `absoluteURI` is put together each time.
-        return getattr(request, "uri", None) in self._targets and getattr(request, "absoluteURI", None) in self._targets
-
-    def watched(self, protocol_class: type) -> type:
-        """The class of connections that look whether a request is watched."""
-        if protocol_class not in self._classes:
-            self._classes[protocol_class] = type("WatchedProtocol", (_WatchedProtocol, protocol_class), {"limit": self})
-        return self._classes[protocol_class]
+    def _watched_class(self, protocol_class: type) -> type:
+        return type("WatchedProtocol", (_WatchedProtocol, protocol_class), {"limit": self})
 
 
 def _is_scrapys(handler: object) -> bool:
@@ -87,7 +80,7 @@ class _WatchedFactory:
 
     def buildProtocol(self, addr: Any) -> Any:  # noqa: N802 - Twisted's
         protocol = super().buildProtocol(addr)  # type: ignore[misc]
-        protocol.__class__ = self.limit.watched(type(protocol))
+        protocol.__class__ = self.limit.watched_class(type(protocol))
         return protocol
 
 
@@ -97,23 +90,29 @@ class _WatchedProtocol:
     def request(self, request: Any) -> Any:
         vars(self).pop("dataReceived", None)
         if self.limit.is_watched(request):
-            vars(self)["dataReceived"] = _Head(self).received
+            OctetLimit(self, MAX_OCTETS, self._has_head)
         return super().request(request)  # type: ignore[misc]
 
+    def _has_head(self) -> bool:
+        return getattr(getattr(self, "_parser", None), "state", None) not in IN_HEAD
 
-class _Head:
-    """Counts the octets of one response until its header fields are complete."""
 
-    def __init__(self, protocol: Any) -> None:
+class OctetLimit:
+    """Aborts a connection of Twisted's that receives more than `most` octets from now on, before it `has_enough`."""
+
+    def __init__(self, protocol: Any, most: int, has_enough: Callable[[], bool] = lambda: False) -> None:
         self._protocol = protocol
+        self._most = most
+        self._has_enough = has_enough
         self._pass_on = protocol.dataReceived
         self._octets = 0
+        protocol.dataReceived = self.received
 
     def received(self, data: bytes) -> None:
         self._octets += len(data)
-        if self._octets > MAX_OCTETS:
+        if self._octets > self._most:
             self._protocol.transport.abortConnection()
             return
         self._pass_on(data)
-        if getattr(getattr(self._protocol, "_parser", None), "state", None) not in IN_HEAD:
+        if self._has_enough():
             vars(self._protocol).pop("dataReceived", None)

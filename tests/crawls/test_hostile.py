@@ -172,12 +172,12 @@ async def test_only_the_headers_of_robots_txt_are_bounded(web: Web, tls: bool) -
 async def test_no_other_response_is_looked_at(web: Web, tls: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     chunks: list[int] = []
 
-    class Head(head_limit._Head):
+    class Counts(head_limit.OctetLimit):
         def received(self, data: bytes) -> None:
             chunks.append(len(data))
             super().received(data)
 
-    monkeypatch.setattr(head_limit, "_Head", Head)
+    monkeypatch.setattr(head_limit, "OctetLimit", Counts)
     routes = {"/robots.txt": answer(RULES + "#" * 300_000), "*": answer(b"x" * 1_000_000)}
     site = web.site(routes, tls=tls)
     urls = [site.url(f"/{n}") for n in range(5)]
