@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -11,8 +11,10 @@ from scrapy_rep.commands.listing import listing
 from scrapy_rep.commands.urls import check_host, is_without_robots
 from scrapy_rep.origin_info import OriginInfo, origin_info
 from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.foreign_text import MAX_RULE
-from scrapy_rep.protocol.lifecycle import RobotsPolicy
+from scrapy_rep.protocol.freshness import DAY
+from scrapy_rep.protocol.lifecycle import RobotsPolicy, policy_at
 from scrapy_rep.protocol.robotstxt.parser import Ignored, RobotsTxt
 from scrapy_rep.protocol.robotstxt.preferences import PREFERENCE_WORDS, Purposes, Statement, Usage
 from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict, VerdictReason
@@ -21,7 +23,6 @@ from scrapy_rep.text import printable
 
 MAX_NAMED = 10  # sitemaps or ignored lines in the text; the JSON has all
 LABEL = 13  # columns
-SMALL = 4_096  # bytes of a robots.txt
 NO_ROBOTS_TXT_APPLIES = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)
 GREEN, RED, YELLOW, BOLD = "32", "31", "33", "1"
 
@@ -41,14 +42,14 @@ class Crawl:
     purposes: Purposes = field(default_factory=Purposes)
     not_obeyed: str = ""
     """Why it does not act by the answers, in words; empty if it does."""
-    file: RobotsTxt | None = None
-    """The robots.txt of `--file`, for all URLs."""
     file_name: str = ""
+    """Of the robots.txt of `--file`, which is for all URLs."""
+    when: str = ""
+    """With `--recheck`: `then` or `now`."""
 
-    def verdict(self, robots: RobotsTxt, url: str) -> Verdict:
-        """Its verdict by a file alone. Raises ValueError for what is no URL."""
-        verdict, usage = robots.verdict(url, self.tokens), robots.usage(url, self.tokens)
-        return verdict.with_usage(usage, self.purposes) if usage else verdict
+    def verdict(self, policy: RobotsPolicy, url: str) -> Verdict:
+        """Raises ValueError for what is no URL."""
+        return policy.verdict(url, self.tokens, self.purposes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class Finding:
     """With `--forget`: whether an entry was stored; else None."""
     verdict: Verdict | None = None
     policy: RobotsPolicy | None = None
-    """The policy of the URL's origin; None if no robots.txt applies or is known."""
+    """Of the URL's origin, or of the file; None if no robots.txt applies or is known."""
     requests: tuple[RobotsTxtRequest, ...] = ()
     """The requests for robots.txt that were made for this URL, in their order."""
     now: float = 0.0
@@ -95,8 +96,6 @@ class Finding:
     """None without `--compare`, and if there is no verdict."""
     is_listed: bool = False
     """Nobody asked about the URL: it is an origin in a list of what is stored."""
-    when: str = ""
-    """With `--recheck`: `then` or `now`."""
 
     @property
     def allowed(self) -> bool | None:
@@ -110,7 +109,12 @@ class Finding:
 
     @property
     def robots(self) -> RobotsTxt | None:
-        return self.policy.robots if self.policy is not None else self.crawl.file
+        return self.policy.robots if self.policy is not None else None
+
+    @property
+    def info(self) -> OriginInfo | None:
+        """About the URL's origin; None if no robots.txt of it is known."""
+        return origin_info(self.policy) if self.policy is not None and self.policy.entry.robots_url else None
 
     @property
     def crawl_delay(self) -> float | None:
@@ -136,33 +140,39 @@ class Finding:
 
     @property
     def why(self) -> str:
-        return printable(self.error, MAX_RULE) if self.verdict is None else why(self.verdict)
+        """The rule or the reason, with its source; or why there is no verdict."""
+        verdict, deciding = self.verdict, self.deciding
+        if verdict is None:
+            return printable(self.error, MAX_RULE)
+        group = f"group of {verdict.product_token!r}"
+        if deciding is not None:
+            purpose = f"for the purpose {verdict.purpose!r} " if verdict.purpose is not None else ""
+            return f"{purpose}by {_line_in_words(deciding)} ({group})"
+        return f"{verdict.words} ({group if verdict.reason is VerdictReason.NO_RULE else verdict.source})"
 
     def meaning(self, info: OriginInfo) -> tuple[str, str]:
         """What robots.txt's answer means in words, and where that is specified."""
         return info.meaning(self.crawl.status_policy)
 
 
-def judged(url: str, crawl: Crawl, judge: Callable[[str], Verdict]) -> Finding:
-    """The URL, or a path alone, by a robots.txt that is there. `judge` may raise ValueError."""
+def policy_of_file(robots: RobotsTxt) -> RobotsPolicy:
+    """Of a robots.txt that nobody has fetched."""
+    return policy_at(Entry("", StoredResponse(AccessResult.SUCCESS, "", robots, 0.0, DAY)), 0.0, DAY)
+
+
+def judged(url: str, crawl: Crawl, policy: RobotsPolicy) -> Finding:
+    """The URL, or a path alone, by a robots.txt that is there."""
     if is_without_robots(url):
-        return Finding(url, crawl, verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
+        return Finding(url, crawl, verdict=Verdict(True, VerdictReason.NOT_SUBJECT), policy=policy)
     try:
         check_host(url)
-        return Finding(url, crawl, verdict=judge(url))
+        return Finding(url, crawl, verdict=crawl.verdict(policy, url), policy=policy)
     except ValueError as exc:
-        return Finding(url, crawl, str(exc))
+        return Finding(url, crawl, str(exc), policy=policy)
 
 
-def why(verdict: Verdict) -> str:
-    """Why it allows or refuses, with the rule or the source."""
-    group, deciding = f"group of {verdict.product_token!r}", verdict.decided_by
-    if deciding is not None:
-        purpose = f"for the purpose {verdict.purpose!r} " if verdict.purpose is not None else ""
-        return f"{purpose}by {_line_in_words(deciding)} ({group})"
-    return f"{verdict.words} ({group if verdict.reason is VerdictReason.NO_RULE else verdict.source})"
-
-
+# It takes longer than the rest of the JSON. Few are kept, because a file of 500 KiB may have much of it.
+@lru_cache(maxsize=64)
 def _said(robots: RobotsTxt | None) -> dict[str, Any]:
     """What the file says to all crawlers."""
     if robots is None:
@@ -170,16 +180,9 @@ def _said(robots: RobotsTxt | None) -> dict[str, Any]:
     return {"sitemaps": list(robots.sitemaps), "ignored": [asdict(ignored) for ignored in robots.ignored]}
 
 
-# It is the same for all URLs of an origin, and takes longer than the rest of the JSON. Large files may have much of it,
-# so fewer of them are kept.
-_said_by_small, _said_by_large = lru_cache(maxsize=10_000)(_said), lru_cache(maxsize=64)(_said)
-
-
 def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
     """All that was found out, null where nothing is known; `docs/command.md` has the keys. `show` adds the file."""
-    verdict, robots = finding.verdict, finding.robots
-    info = origin_info(finding.policy) if finding.policy is not None else None
-    deciding = finding.deciding
+    verdict, robots, info, deciding = finding.verdict, finding.robots, finding.info, finding.deciding
     received_at = info.received_at if info is not None else None
     return {
         "url": finding.url,
@@ -199,11 +202,11 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "good_for": round(max(info.fetch_again_at - finding.now, 0.0), 3) if info is not None else None,
         "crawl_delay": finding.crawl_delay,
         "usage": [_usage_as_json(finding.usage, category) for category in finding.usage],
-        **(_said_by_small if robots is None or len(robots.octets) < SMALL else _said_by_large)(robots),
+        **_said(robots),
         "error": finding.error or None,
         **({"scrapy": asdict(finding.compared)} if finding.compared is not None else {}),
         **({"forgotten": finding.forgotten} if finding.forgotten is not None else {}),
-        **({"when": finding.when} if finding.when else {}),
+        **({"when": finding.crawl.when} if finding.crawl.when else {}),
         **({"robots_txt": robots.octets.decode("utf-8", "replace") if robots is not None else None} if show else {}),
     }
 
@@ -220,7 +223,7 @@ def as_line(finding: Finding) -> str:
     if verdict is not None and verdict.access is not AccessResult.SUCCESS and verdict.answer:
         told = f"{told}: {printable(verdict.answer)}"
     compared = f"\tScrapy's own: {finding.compared.words}" if finding.compared is not None else ""
-    return f"{finding.word}{finding.when and f' {finding.when}'}\t{printable(finding.url, None)}\t{told}{compared}"
+    return f"{finding.word} {finding.crawl.when}".rstrip() + f"\t{printable(finding.url, None)}\t{told}{compared}"
 
 
 def as_text(finding: Finding, *, colour: bool = False, show: str | None = None) -> str:
@@ -241,24 +244,23 @@ def _painted(text: str, code: str, colour: bool) -> str:
 
 def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
     """Label and words; an empty label where the words of the row above go on."""
-    crawl = finding.crawl
+    crawl, info = finding.crawl, finding.info
     if not finding.is_listed or finding.error:
         code = RED if finding.allowed is False else GREEN if finding.allowed else YELLOW
         yield _painted(f"{finding.word:<{LABEL}}", code, colour), finding.why
     if finding.compared is not None:
         yield "Scrapy's own", finding.compared.words
-    if finding.verdict is None and finding.policy is None:
-        return
-    if finding.verdict is not None and finding.verdict.reason in NO_ROBOTS_TXT_APPLIES:
+    is_without = finding.verdict is not None and finding.verdict.reason in NO_ROBOTS_TXT_APPLIES
+    if is_without or (finding.verdict is None and info is None):
         return
     if not finding.is_listed:
         if crawl.not_obeyed:
             yield "not obeyed", crawl.not_obeyed
         yield "crawler", " or ".join(map(printable, crawl.tokens)) or "no name, so only the groups of '*' apply"
-    if crawl.file is not None:
+    if crawl.file_name:
         yield "robots.txt", printable(crawl.file_name, None)
-    if finding.policy is not None:
-        yield from _origin_rows(finding, origin_info(finding.policy))
+    if info is not None:
+        yield from _origin_rows(finding, info)
     if not finding.is_listed and finding.robots is not None:
         yield from _file_rows(finding, finding.robots)
 

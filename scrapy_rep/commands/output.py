@@ -7,36 +7,38 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from scrapy_rep.commands.findings import Finding, as_json, as_line, as_text
 from scrapy_rep.text import counted, printable
 
 ALL_ALLOWED, SOME_REFUSED, COULD_NOT_TELL = 0, 1, 3  # exit statuses; 2 is wrong usage, for every command
 
+# In the order of the summary. Each URL has one of these words.
+COUNTED = (
+    *("allowed", "refused", "from allowed to refused", "from refused to allowed", "the same"),
+    *("can't tell", "forgotten", "not stored"),
+)
+
 T = TypeVar("T")
 
 
 class Output:
-    counted_words: tuple[str, ...] = ("allowed", "refused", "can't tell", "forgotten", "not stored")
-    """In the order of the summary. Each URL has one of these words."""
-
     def __init__(self, *, as_objects: bool = False, show: str | None = None, is_list: bool = False) -> None:
         """`as_objects`: in JSON. `show`: as of `as_text`. `is_list`: there may be many URLs, so each has one line, and
         standard error has a summary at the end, and before, if it is a terminal."""
         self._as_objects = as_objects
         self._show = show
-        self._is_list = is_list
+        self.is_list = is_list
         self._colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
         self._shows_progress = sys.stderr.isatty()
         self._began = time.monotonic()
         self._texts: list[str] = []
-        self._written = self._seen = self._undecided = self._not_as_builtin = 0
+        self._written = self._undecided = self._not_as_builtin = 0
         self._counts: Counter[str] = Counter()
         self._status = ALL_ALLOWED
-        self.is_complete = False
-        """Every URL was answered. It stays False if the crawl does not start, or ends early."""
+        self._is_complete = False
         self.is_closed = False
         """The reader (`head`, a pager) has had enough."""
         # A robots.txt may have any character, and not every terminal or file can show it.
@@ -45,39 +47,47 @@ class Output:
 
     @property
     def exit_status(self) -> int:
-        is_over = self.is_complete or self.is_closed
-        return COULD_NOT_TELL if not is_over or self._undecided or self._counts["can't tell"] else self._status
+        """Until `finish`, as if some URLs could not be answered: the crawl may not start, or end early."""
+        if not self._is_complete or self._undecided or self._counts["can't tell"]:
+            return COULD_NOT_TELL
+        return self._status
 
     def write(self, finding: Finding) -> None:
-        """Count the finding, and write it with the next `flush`."""
-        self.count(finding)
+        """Count the finding, and write it with the next `flush`; with `--recheck`, unless it is allowed."""
+        if not finding.is_listed:
+            self.count(finding.word)
+            self._status = SOME_REFUSED if finding.allowed is False else self._status
+            self._undecided += finding.is_undecided
+            self._not_as_builtin += finding.compared is not None and bool(finding.compared.why)
+        if finding.crawl.when and finding.allowed:
+            return
         if self._as_objects:
             text = json.dumps(as_json(finding, show=self._show is not None))
-        elif self._is_list:
+        elif self.is_list:
             text = as_line(finding)
         else:
             text = ("\n" if self._written else "") + as_text(finding, colour=self._colour, show=self._show)
         self._written += 1
         self._texts.append(text)
 
-    def count(self, finding: Finding) -> None:
-        """Count the finding, and do not write it."""
-        self._seen += 1
-        if not finding.is_listed:
-            self._counts[finding.word] += 1
-            self._status = SOME_REFUSED if finding.allowed is False else self._status
-            self._undecided += finding.is_undecided
-            self._not_as_builtin += finding.compared is not None and bool(finding.compared.why)
+    def write_change(self, change: Mapping[str, Any], words: str) -> None:
+        """With `--diff`: write it with the next `flush`."""
+        self._status = SOME_REFUSED
+        self._written += 1
+        self._texts.append(json.dumps(change) if self._as_objects else words)
+
+    def count(self, word: str) -> None:
+        """Count a URL; `word`: one of COUNTED."""
+        self._counts[word] += 1
 
     def for_each(self, lists: Iterable[Iterable[T]], write: Callable[[T], None]) -> None:
-        """Write all, list by list, until the reader has had enough; then finish."""
+        """Write all, list by list, until the reader has had enough."""
         for values in lists:
             for value in values:
                 write(value)
             self.flush()
             if self.is_closed:
                 break
-        self.finish()
 
     def flush(self) -> None:
         """Raises ValueError if standard output cannot be written, such as on a full disk."""
@@ -91,13 +101,13 @@ class Output:
                 self._close()
                 raise ValueError(f"standard output: {exc}") from None
         self._texts.clear()
-        if self._is_list:
+        if self.is_list:
             self._show_progress(self._summary())
 
     def show_waiting(self, origin: str, seconds: float) -> None:
         """On a terminal, until the next `flush`: the answers wait for this origin's robots.txt."""
         waiting = f"waiting for the robots.txt of {printable(origin)}, {seconds:.0f} s"
-        self._show_progress(f"{self._summary()}; {waiting}" if self._is_list else waiting)
+        self._show_progress(f"{self._summary()}; {waiting}" if self.is_list else waiting)
 
     def _close(self) -> None:
         self.is_closed = True
@@ -109,8 +119,8 @@ class Output:
         if if_empty and not self._written and not self._as_objects:
             self._texts.append(if_empty)
         self.flush()
-        self.is_complete = True
-        if self._is_list:
+        self._is_complete = True
+        if self.is_list:
             self._show_progress("")
             print(self._summary(), file=sys.stderr)
 
@@ -120,11 +130,12 @@ class Output:
             print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
 
     def _summary(self) -> str:
-        words = {word: f"{self._counts[word]:,} {word}" for word in self.counted_words if self._counts[word]}
+        words = {word: f"{self._counts[word]:,} {word}" for word in COUNTED if self._counts[word]}
         if self._undecided:
             words["refused"] += f" ({self._undecided:,} of them because robots.txt is unreachable)"
         parts = [", ".join(words.values()) or "nothing to answer"]
         if self._not_as_builtin:
             parts.append(f"{self._not_as_builtin:,} not as Scrapy's own")
-        parts.append(f"{self._seen / max(time.monotonic() - self._began, 1e-3):,.0f} a second")
-        return f"{counted(self._seen, 'URL')}: {'; '.join(parts)}"
+        number = self._counts.total()
+        parts.append(f"{number / max(time.monotonic() - self._began, 1e-3):,.0f} a second")
+        return f"{counted(number, 'URL')}: {'; '.join(parts)}"

@@ -6,7 +6,7 @@ import gzip
 import json
 import zlib
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from scrapy_rep.commands.archive_reader import ArchiveReader
 from scrapy_rep.commands.findings import CannotTellError, Crawl, Finding
 from scrapy_rep.commands.output import Output
-from scrapy_rep.commands.urls import Urls, is_without_robots, unreadable
+from scrapy_rep.commands.urls import is_without_robots, unreadable
 from scrapy_rep.extensions.evidence.evidence import META_KEY, evidence_of
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
@@ -24,21 +24,6 @@ from scrapy_rep.text import seconds_of_time
 
 # What an item says of the decision, and the archive has to say as well.
 COMPARED = ("sha256", "received_at", "allowed", "reason", "rule", "line", "group", "access")
-
-
-class RecheckOutput(Output):
-    """Counts everything, and writes what is not allowed."""
-
-    def __init__(self, when: str, *, as_objects: bool) -> None:
-        """`when`: `then` or `now`, for each line."""
-        super().__init__(as_objects=as_objects, is_list=True)
-        self._when = when
-
-    def write(self, finding: Finding) -> None:
-        if finding.allowed:
-            self.count(finding)
-        else:
-            super().write(replace(finding, when=self._when))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +87,7 @@ class ArchiveJudge:
             tokens = self._crawl.tokens or tuple(evidence.get("product_tokens") or known.file.tokens)
             purposes = self._crawl.purposes if self._crawl.purposes.categories else known.file.purposes
             crawl = replace(self._crawl, tokens=tokens, purposes=purposes or Purposes())
-            return Finding(url, crawl, verdict=policy.verdict(url, tokens, purposes), policy=policy, now=now)
+            return Finding(url, crawl, verdict=crawl.verdict(policy, url), policy=policy, now=now)
         except (CannotTellError, ValueError, TypeError) as exc:
             return Finding(url, self._crawl, str(exc))
 
@@ -126,15 +111,14 @@ class ArchiveJudge:
         return found
 
 
-def judged_again(opts: Namespace, urls: Urls, output: Output, crawl: Crawl) -> int:
-    """The exit status for the URLs, or for the items of `--recheck`. Raises ValueError for what cannot be read."""
+def judge_again(opts: Namespace, lists: Iterable[list[str]], output: Output, crawl: Crawl) -> None:
+    """The URLs, or the items of `--recheck`. Raises ValueError for what cannot be read."""
     judge = ArchiveJudge(ArchiveReader(opts.archive), crawl)
     if opts.recheck is None:
-        output.for_each(urls, lambda url: output.write(judge.finding(url, opts.at)))
-        return output.exit_status
-    output = RecheckOutput("then", as_objects=opts.json)
-    output.for_each(([item] for item in items_of(opts.recheck)), lambda item: output.write(judge.checked(item)))
-    return output.exit_status
+        output.for_each(lists, lambda url: output.write(judge.finding(url, opts.at)))
+    else:
+        output.for_each(([item] for item in items_of(opts.recheck)), lambda item: output.write(judge.checked(item)))
+    output.finish()
 
 
 def urls_of(path: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
@@ -46,7 +46,6 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: ArgumentParser) -> None:
         super().add_options(parser)
-        _speak_plainly(parser)
         add = parser.add_argument_group("Judge").add_argument
         add(
             "--agent",
@@ -113,16 +112,6 @@ class Command(ScrapyCommand):
             self.exitcode = run(args, opts, cast("Settings", self.settings), self.crawler_process)
         except ValueError as exc:  # it names the cure
             raise UsageError(str(exc), print_help=False) from None
-
-
-def _speak_plainly(parser: Any) -> None:
-    """Python's own error for `--json=yes` is "ignored explicit argument 'yes'"."""
-    error = parser.error
-
-    def plain_error(message: str) -> None:
-        error(message.replace("ignored explicit argument", "it takes no value such as"))
-
-    parser.error = plain_error
 
 
 def _is_archive(argument: str) -> bool:

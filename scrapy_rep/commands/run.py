@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 from argparse import Namespace
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -18,13 +19,13 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from scrapy_rep.commands.compare import ComparingLookup, compared, has_no_answer
-from scrapy_rep.commands.diff import DiffOutput, Side, StoredDiff, is_stored, write_diff
-from scrapy_rep.commands.findings import Crawl, Finding, judged
+from scrapy_rep.commands.diff import StoredDiff, is_stored, policy_of_side, write_diff
+from scrapy_rep.commands.findings import Crawl, Finding, judged, policy_of_file
 from scrapy_rep.commands.lookup import CommandSpider, Lookup, command_spider
 from scrapy_rep.commands.output import Output
-from scrapy_rep.commands.rechecking import RecheckOutput, judged_again, urls_of
+from scrapy_rep.commands.rechecking import judge_again, urls_of
 from scrapy_rep.commands.stored_lookup import Forgetting, StoredLookup
-from scrapy_rep.commands.urls import Urls, body_of
+from scrapy_rep.commands.urls import body_of, lists_of_urls
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinParser
@@ -75,23 +76,24 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
     if model is not None:
         model.update_settings(crawl_settings)
     crawl = _crawl_of(crawl_settings, model)
-    urls = Urls(given, opts.input)
-    kind_of_output = Output if opts.diff is None else DiffOutput
-    output = kind_of_output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None or opts.all)
-    then = judged_again(opts, urls, output, _as_asked(crawl, opts)) if opts.archive else 0
+    lists = lists_of_urls(given, opts.input)
+    is_list = opts.input is not None or opts.all or opts.recheck is not None
+    then, output = (Output(as_objects=opts.json, show=opts.show, is_list=is_list) for _ in range(2))
+    if opts.archive:
+        judge_again(opts, lists, then, _as_asked(crawl, opts))
+        if not opts.now:
+            return then.exit_status
     if opts.now:
-        urls, output = Urls(urls_of(opts.recheck)), RecheckOutput("now", as_objects=opts.json)
-    elif opts.archive:
-        return then
+        lists, crawl = [urls_of(opts.recheck)], replace(crawl, when="now")
     if is_offline(opts):
-        _judge_by_files(opts, urls, output, crawl, crawl_settings)
+        _judge_by_files(opts, lists, output, crawl, crawl_settings)
     else:
         # Also if `-s` says otherwise: without them there is no middleware to ask.
         settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
         switched_on = {addon: order for addon, order in settings.getdict("ADDONS").items() if order is not None}
         settings.set("ADDONS", {ADDON: 500, **switched_on}, priority="cmdline")
-        _crawl(process, command_spider(model), _lookup(opts, urls, output, crawl))
-    return max(then, output.exit_status)
+        _crawl(process, command_spider(model), _lookup(opts, lists, output, crawl))
+    return max(then.exit_status if opts.archive else 0, output.exit_status)
 
 
 def is_offline(opts: Namespace) -> bool:
@@ -116,37 +118,41 @@ def _as_asked(crawl: Crawl, opts: Namespace) -> Crawl:
         tokens=crawl.tokens if opts.spider or opts.agent else (),
         purposes=crawl.purposes if opts.purpose else Purposes(),
         not_obeyed="",
+        when="then" if opts.recheck else "",
     )
 
 
-def _judge_by_files(opts: Namespace, urls: Urls, output: Output, crawl: Crawl, settings: BaseSettings) -> None:
+def _judge_by_files(
+    opts: Namespace, lists: Iterable[list[str]], output: Output, crawl: Crawl, settings: BaseSettings
+) -> None:
     """`--file` and `--diff`, if no crawl is needed."""
     body_limit = RepSettings.read(settings).body_limit
-    if isinstance(output, DiffOutput):
-        before, after = (Side.of_file(name, crawl, body_limit) for name in opts.diff)
-        write_diff((before, after), crawl, urls, output)
+    if opts.diff:
+        before, after = (policy_of_side(name, body_limit) for name in opts.diff)
+        write_diff(before, after, crawl, lists, output)
         return
     body = body_of("--file", opts.file)
-    robots = RobotsTxt.parse(body, body_limit)
-    crawl = replace(crawl, file=robots, file_name="standard input" if opts.file == "-" else opts.file)
+    policy = policy_of_file(RobotsTxt.parse(body, body_limit))
+    crawl = replace(crawl, file_name="standard input" if opts.file == "-" else opts.file)
     builtin = BuiltinParser(settings, body) if opts.compare else None
 
     def found(url: str) -> Finding:
-        finding = judged(url, crawl, lambda url: crawl.verdict(robots, url))
+        finding = judged(url, crawl, policy)
         if builtin is None:
             return finding
         return compared(finding, None if has_no_answer(finding) else builtin.answer(url))
 
-    output.for_each(urls, lambda url: output.write(found(url)))
+    output.for_each(lists, lambda url: output.write(found(url)))
+    output.finish()
 
 
-def _lookup(opts: Namespace, urls: Urls, output: Output, crawl: Crawl) -> Lookup:
+def _lookup(opts: Namespace, lists: Iterable[list[str]], output: Output, crawl: Crawl) -> Lookup:
     """What a crawl has to do."""
-    if isinstance(output, DiffOutput):
-        return StoredDiff(urls, output, crawl, opts.diff)
+    if opts.diff:
+        return StoredDiff(lists, output, crawl, opts.diff)
     fetching = ComparingLookup if opts.compare else Lookup
     kind = StoredLookup if opts.cached else Forgetting if opts.forget else fetching
-    return kind(urls, output, crawl)
+    return kind(lists, output, crawl)
 
 
 def _model(process: Any, name: str | None) -> type[Spider] | None:

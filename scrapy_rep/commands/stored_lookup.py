@@ -7,13 +7,15 @@ from typing import TypeVar
 
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.utils.defer import deferred_from_coro
+from twisted.internet.defer import Deferred
 
 from scrapy_rep.cache.memory import Memory
 from scrapy_rep.commands.findings import CannotTellError, Finding
-from scrapy_rep.commands.lookup import LookedUp, Lookup, looked_up
+from scrapy_rep.commands.lookup import Lookup
 from scrapy_rep.commands.urls import cure_of
 from scrapy_rep.protocol.entry import Entry, entry_from_bytes, is_judged_by
-from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, policy_at
+from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage, storage_of
@@ -25,7 +27,6 @@ T = TypeVar("T")
 class StoredLookup(Lookup):
     """Answers by what REP_STORAGE has. Without URLs, lists what it has."""
 
-    max_waiting = 0  # a store is asked for one origin after the other
     _failure = ""
     """Why the store cannot be used."""
 
@@ -42,7 +43,7 @@ class StoredLookup(Lookup):
                 await self._storage.close()
 
     async def answer_all(self) -> None:
-        if self._urls.given or self._urls.file is not None:
+        if self._lists:
             return await super().answer_all()
         try:
             await self._stored(self._list)
@@ -63,9 +64,9 @@ class StoredLookup(Lookup):
             error = "another version of scrapy-rep has stored it, or it is damaged"
             return Finding(origin, self._crawl, error, is_listed=True)
         now = self._gate.now()
-        policy = self._policy_at(entry, now)
+        policy = self._memory.policy_of(entry, now)
         error = self._why_unusable(origin, policy)
-        verdict = None if error else self._verdict(policy, origin)
+        verdict = None if error else self._crawl.verdict(policy, origin)
         return Finding(origin, self._crawl, error, verdict=verdict, policy=policy, now=now, is_listed=True)
 
     def _known(self, request: Request) -> RobotsPolicy | None:
@@ -77,7 +78,7 @@ class StoredLookup(Lookup):
         origin = self._gate.applicable_origin(request)
         if not isinstance(origin, Origin):
             return None
-        policy = self._policy_at(await self._entry(origin), self._gate.now())
+        policy = self._memory.policy_of(await self._entry(origin), self._gate.now())
         if error := self._why_unusable(str(origin), policy):
             raise CannotTellError(error)
         self._memory.put(origin, policy)
@@ -90,9 +91,6 @@ class StoredLookup(Lookup):
         if entry is None:
             raise CannotTellError(f"nothing is stored of {origin}")
         return entry
-
-    def _policy_at(self, entry: Entry, now: float) -> RobotsPolicy:
-        return policy_at(entry, now, self._settings.unreachable_for)
 
     def _why_unusable(self, origin: str, policy: RobotsPolicy) -> str:
         """Why a crawl would not decide by what is stored; empty if it would."""
@@ -115,11 +113,12 @@ class StoredLookup(Lookup):
 class Forgetting(StoredLookup):
     """Removes what is stored of the URLs' origins; without URLs, of all origins."""
 
-    def _begun(self, url: str) -> Finding | LookedUp:
+    def _begin(self, url: str) -> Finding | Deferred[Finding]:
         origin = Origin.of(url)
         if origin is None:
             return Finding(url, error=f"{url!r} has no origin{cure_of(url)}")
-        return looked_up(origin, self._forget(url, origin))
+        self._looking_up.add(origin)
+        return deferred_from_coro(self._forget(url, origin))
 
     async def _forget(self, url: str, origin: Origin) -> Finding:
         try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from io import RawIOBase
 from pathlib import Path
 
 from scrapy_rep.protocol.origin import WITHOUT_ROBOTS, Origin
@@ -15,35 +16,29 @@ CHUNK = 65_536  # bytes
 MAX_LINE = 1_048_576  # bytes
 
 
-class Urls:
-    """Gives lists of URLs when it is iterated over; from a pipe, each list as soon as its lines are there."""
+def lists_of_urls(given: list[str], file: str | None) -> Iterable[list[str]]:
+    """The URLs that are asked about, empty if none are; from a pipe, each list as soon as its lines are there.
 
-    def __init__(self, given: Sequence[str], file: str | None = None) -> None:
-        """`file`: a file with a URL on each line, to be read instead of `given`; `-` for standard input.
+    `file`: a file with a URL on each line, to be read instead of `given`; `-` for standard input. Raises ValueError if
+    it cannot be opened; when a line comes that is too long for a URL, the iterator does.
+    """
+    if file is None:
+        return [given] if given else []
+    try:
+        return _lists_in(open(0 if file == "-" else file, "rb", buffering=0, closefd=file != "-"))
+    except OSError as exc:
+        raise unreadable("--input", file, exc) from None
 
-        Raises ValueError if it cannot be opened.
-        """
-        self.given = list(given)
-        self.file = file
-        if file is not None:
-            try:
-                self._stream = open(0 if file == "-" else file, "rb", buffering=0, closefd=file != "-")  # noqa: SIM115
-            except OSError as exc:
-                raise unreadable("--input", file, exc) from None
 
-    def __iter__(self) -> Iterator[list[str]]:
-        """Raises ValueError for a line that is too long for a URL."""
-        if self.file is None:
-            yield self.given
-            return
-        with self._stream:
-            rest = b""
-            while chunk := self._stream.read(CHUNK):
-                lines, _, rest = (rest + chunk).rpartition(b"\n")
-                if len(rest) > MAX_LINE:
-                    raise ValueError(f"a line in the list of URLs is longer than {MAX_LINE:,} bytes")
-                yield _urls_in(lines)
-            yield _urls_in(rest)
+def _lists_in(stream: RawIOBase) -> Iterator[list[str]]:
+    with stream:
+        rest = b""
+        while chunk := stream.read(CHUNK):
+            lines, _, rest = (rest + chunk).rpartition(b"\n")
+            if len(rest) > MAX_LINE:
+                raise ValueError(f"a line in the list of URLs is longer than {MAX_LINE:,} bytes")
+            yield _urls_in(lines)
+        yield _urls_in(rest)
 
 
 def _urls_in(lines: bytes) -> list[str]:

@@ -13,7 +13,7 @@ from web import Web, answer, redirect
 
 from scrapy_rep import RobotsTxt
 from scrapy_rep.commands.compare import compared
-from scrapy_rep.commands.findings import Crawl, Finding
+from scrapy_rep.commands.findings import Crawl, judged, policy_of_file
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinAnswer, BuiltinParser
 
 RULES = "User-agent: *\nDisallow: /private/\n\nUser-agent: NewsBot\nDisallow: /drafts/\n"
@@ -92,7 +92,7 @@ def test_by_a_file(robots: str, agent: str, url: str, said: str | None) -> None:
     settings = Settings({"USER_AGENT": agent})
     parsed = RobotsTxt.parse(robots.encode())
     tokens = (agent.partition("/")[0],)
-    finding = Finding(url, Crawl(tokens, file=parsed), verdict=parsed.verdict(url, tokens))
+    finding = judged(url, Crawl(tokens), policy_of_file(parsed))
     found = compared(finding, BuiltinParser(settings, robots.encode()).answer(url)).compared
     assert found is not None
     assert found.why == (said or "")
@@ -102,7 +102,7 @@ def test_by_a_file(robots: str, agent: str, url: str, said: str | None) -> None:
 def test_http_and_https_of_one_host() -> None:
     settings, url = Settings({"USER_AGENT": "NewsBot/1.0"}), "https://example.com/drafts/a"
     ours = RobotsTxt.parse(b"")
-    finding = Finding(url, Crawl(("NewsBot",), file=ours), verdict=ours.verdict(url, "NewsBot"))
+    finding = judged(url, Crawl(("NewsBot",)), policy_of_file(ours))
     parser = ProtegoRobotParser(RULES.encode(), None)
     theirs = BuiltinAnswer(False, settings["USER_AGENT"], parser, 200, "http")
     found = compared(finding, theirs).compared

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_rep.commands.findings import Crawl, Finding, as_json, as_text, in_words
+from scrapy_rep.commands.findings import Crawl, Finding, as_json, as_text, in_words, judged, policy_of_file
 from scrapy_rep.commands.listing import listing, obeyed_lines
 from scrapy_rep.commands.output import Output
 from scrapy_rep.protocol.access_result import AccessResult
@@ -103,7 +103,7 @@ def test_exit_statuses(findings: list[Finding], status: int) -> None:
 
 
 def by_file(url: str, robots: RobotsTxt, token: str = "bot") -> Finding:
-    return Finding(url, Crawl((token,), file=robots, file_name="f"), verdict=robots.verdict(url, token))
+    return judged(url, Crawl((token,), file_name="f"), policy_of_file(robots))
 
 
 def test_colour_is_added_and_nothing_else() -> None:
