@@ -23,6 +23,7 @@ from scrapy_rep.text import printable
 
 MAX_NAMED = 10  # sitemaps or ignored lines in the text; the JSON has all
 LABEL = 13  # columns
+SMALL = 4_096  # bytes of a robots.txt
 NO_ROBOTS_TXT_APPLIES = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)
 GREEN, RED, YELLOW, BOLD = "32", "31", "33", "1"
 
@@ -49,7 +50,9 @@ class Crawl:
 
     def verdict(self, policy: RobotsPolicy, url: str) -> Verdict:
         """Raises ValueError for what is no URL."""
-        return policy.verdict(url, self.tokens, self.purposes)
+        verdict = policy.verdict(url, self.tokens)
+        usage = policy.robots.usage(url, self.tokens) if policy.robots is not None else None
+        return verdict.with_usage(usage, self.purposes) if usage else verdict  # most files say nothing of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +174,16 @@ def judged(url: str, crawl: Crawl, policy: RobotsPolicy) -> Finding:
         return Finding(url, crawl, str(exc), policy=policy)
 
 
-# It takes longer than the rest of the JSON. Few are kept, because a file of 500 KiB may have much of it.
-@lru_cache(maxsize=64)
 def _said(robots: RobotsTxt | None) -> dict[str, Any]:
     """What the file says to all crawlers."""
     if robots is None:
         return {"sitemaps": [], "ignored": []}
     return {"sitemaps": list(robots.sitemaps), "ignored": [asdict(ignored) for ignored in robots.ignored]}
+
+
+# It is the same for all URLs of an origin, and takes longer than the rest of the JSON. Large files may have much of it,
+# so fewer of them are kept.
+_said_by_small, _said_by_large = lru_cache(maxsize=10_000)(_said), lru_cache(maxsize=64)(_said)
 
 
 def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
@@ -202,7 +208,7 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "good_for": round(max(info.fetch_again_at - finding.now, 0.0), 3) if info is not None else None,
         "crawl_delay": finding.crawl_delay,
         "usage": [_usage_as_json(finding.usage, category) for category in finding.usage],
-        **_said(robots),
+        **(_said_by_small if robots is None or len(robots.octets) < SMALL else _said_by_large)(robots),
         "error": finding.error or None,
         **({"scrapy": asdict(finding.compared)} if finding.compared is not None else {}),
         **({"forgotten": finding.forgotten} if finding.forgotten is not None else {}),
