@@ -153,7 +153,6 @@ def _inflated(octets: bytes, limit: int) -> bytes:
 
 
 def _stored_response(values: dict[str, Any], body: bytes, truncated: bool | None) -> StoredResponse:
-    values.pop("redirects", None)  # nobody read it, and it is written no longer
     robots = None
     if truncated is not None:
         # `parse` skips one byte order mark (2.2.2): this one, not one that begins the stored bytes.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 DAY = 24 * 3600.0  # seconds
 MAX_LIFETIME = DAY  # RFC 9309 2.4: not "for more than 24 hours"
@@ -81,14 +81,11 @@ def freshened(stored: Caching, by: Caching) -> Caching:
     """What a stored answer says after the 304 `by` (4.3.4): each field of the 304, and the others as they were."""
     has_cache_control = by.max_age is not None or by.no_cache or by.no_store or by.must_revalidate
     control = by if has_cache_control else stored
-    return Caching(
-        max_age=control.max_age,
+    return replace(
+        control,
         expires=stored.expires if by.expires is None else by.expires,
         date=by.date,
         age=by.age,
-        no_cache=control.no_cache,
-        no_store=control.no_store,
-        must_revalidate=control.must_revalidate,
         etag=by.etag or stored.etag,
         last_modified=by.last_modified or stored.last_modified,
     )
@@ -96,8 +93,4 @@ def freshened(stored: Caching, by: Caching) -> Caching:
 
 def validates(stored: Caching, by: Caching) -> bool:
     """Whether the 304 `by` is about the stored answer, as far as its ETag shows (4.3.4); weak or strong."""
-    return by.etag is None or stored.etag is None or _opaque_tag(by.etag) == _opaque_tag(stored.etag)
-
-
-def _opaque_tag(etag: str) -> str:
-    return etag.removeprefix("W/")
+    return by.etag is None or stored.etag is None or by.etag.removeprefix("W/") == stored.etag.removeprefix("W/")

@@ -87,13 +87,6 @@ POLICY_OF_STATE: Mapping[State, tuple[Basis, Refetch, str]] = {
 }
 
 
-_REASON_WITHOUT_RULES = {
-    AccessResult.UNAVAILABLE: VerdictReason.UNAVAILABLE,
-    AccessResult.RESTRICTED: VerdictReason.RESTRICTED,
-    AccessResult.UNREACHABLE: VerdictReason.UNREACHABLE,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class RobotsPolicy:
     """What an entry means from one moment to another."""
@@ -140,36 +133,31 @@ class RobotsPolicy:
         if purposes is not None:
             usage = self.robots.usage(url, product_token) if self.robots is not None else Usage()
             return self.verdict(url, product_token).with_usage(usage, purposes)
-        robots, robots_url, answer = self.robots, self.entry.robots_url, self.entry.reason
-        if robots is not None:
-            found = robots.verdict(url, product_token)
-            return Verdict(  # five times as fast as `replace`
-                found.allowed,
-                found.reason,
-                found.rule,
-                found.product_token,
-                robots_url=robots_url,
-                answer=answer,
-                received=self._received,
-            )
-        if is_robots_txt(url):
-            reason = VerdictReason.NOT_SUBJECT
+        if self.robots is not None:
+            found = self.robots.verdict(url, product_token)
+        elif is_robots_txt(url):
+            found = Verdict(True, VerdictReason.NOT_SUBJECT)
         else:
             # After a long outage everything is allowed, and the outage is still the reason.
-            reason = _REASON_WITHOUT_RULES[self.access if self.basis is Basis.STORED else AccessResult.UNREACHABLE]
-        return Verdict(
-            self._allows_without_rules(url),
-            reason,
-            access=self.access,
-            robots_url=robots_url,
-            answer=answer,
-            received=self._received,
+            reason = self.access if self.basis is Basis.STORED else AccessResult.UNREACHABLE
+            found = Verdict(self.access is AccessResult.UNAVAILABLE, VerdictReason(reason.value))
+        return Verdict(  # five times as fast as `replace`
+            found.allowed,
+            found.reason,
+            found.rule,
+            found.product_token,
+            self.access,
+            self.entry.robots_url,
+            self.entry.reason,
+            self._received,
         )
 
     def allows(self, url: str, product_token: str | Sequence[str]) -> bool:
         """Whether `verdict` allows it, faster."""
         robots = self.robots
-        return self._allows_without_rules(url) if robots is None else robots.allows(url, product_token)
+        if robots is not None:
+            return robots.allows(url, product_token)
+        return self.access is AccessResult.UNAVAILABLE or is_robots_txt(url)
 
     @property
     def _received(self) -> Received | None:
@@ -177,9 +165,6 @@ class RobotsPolicy:
         if stored is None or self.basis is not Basis.STORED:
             return None
         return Received(stored.url, stored.received_at, stored.sha256)
-
-    def _allows_without_rules(self, url: str) -> bool:
-        return self.access is AccessResult.UNAVAILABLE or is_robots_txt(url)
 
 
 def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:

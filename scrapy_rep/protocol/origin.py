@@ -59,12 +59,19 @@ def parsed_origin(url: str) -> Origin | None:
     return Origin(parts.scheme, host, None if port == DEFAULT_PORTS.get(parts.scheme) else port)
 
 
+def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that the host is; None if it is a name."""
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
 def _canonical_host(host: str) -> str:
     host = host.removesuffix(".")
-    try:
-        return ipaddress.ip_address(host).compressed
-    except ValueError:
-        pass
+    address = address_of(host)
+    if address is not None:
+        return address.compressed
     if _LOOSE_IPV4.fullmatch(host):
         try:
             # As resolvers do: `127.1`, `2130706433` and `0x7f.0.0.1` are 127.0.0.1.

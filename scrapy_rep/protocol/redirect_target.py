@@ -7,7 +7,7 @@ import ipaddress
 import re
 from urllib.parse import urlsplit
 
-from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.origin import Origin, address_of
 
 MAX_REDIRECTS = 5  # RFC 9309 2.3.1.2: "at least five"
 # RFC 6761 6.3, RFC 6762 and its appendix G, RFC 8375; ICANN's resolutions 2018.02.04.12 and 2024.07.29.06 (clouds keep
@@ -57,29 +57,19 @@ def _is_clear(authority: str, host: str) -> bool:
     if authority.startswith("["):
         return True
     written = authority.partition(":")[0].lower().removesuffix(".")
-    return written == host and (_is_address(host) or not _ENDS_IN_NUMBER.fullmatch(host))
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
+    return written == host and (address_of(host) is not None or not _ENDS_IN_NUMBER.fullmatch(host))
 
 
 def is_private(host: str) -> bool:
     """Whether an origin's host is not on the public internet, as far as its name or address tells.
 
     Private are addresses that are loopback, private, link-local, multicast or otherwise not global, and names for
-    private use. A name may still resolve to a private address, which
-    `fetching.answers` looks at.
+    private use. A name may still resolve to a private address, which `fetching.answers` looks at.
     """
     if host in PRIVATE_NAMES or host.endswith(tuple(f".{name}" for name in PRIVATE_NAMES)):
         return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
+    address = address_of(host)
+    if address is None:
         return False
     if isinstance(address, ipaddress.IPv6Address):
         embedded = next((net for net in EMBEDDING_IPV4 if address in net), None)

@@ -154,14 +154,6 @@ def test_an_entry_from_before_there_were_hashes_has_none() -> None:
     assert entry_from_bytes(forged(values, ENTRY.stored.robots.octets), URL) == ENTRY
 
 
-def test_an_entry_from_when_the_redirects_were_counted_is_read() -> None:
-    values = plain_values(ENTRY)
-    values["stored"]["redirects"] = 2
-    assert ENTRY.stored is not None
-    assert ENTRY.stored.robots is not None
-    assert entry_from_bytes(forged(values, ENTRY.stored.robots.octets), URL) == ENTRY
-
-
 def test_a_hash_is_kept() -> None:
     assert ENTRY.stored is not None
     entry = replace(ENTRY, stored=replace(ENTRY.stored, sha256="0" * 64))
