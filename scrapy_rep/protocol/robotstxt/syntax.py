@@ -116,13 +116,12 @@ _PATTERN_START = "[/*]"
 RULE_VALUE = _record(_key(Directive.ALLOW, Directive.DISALLOW), rf"({_PATTERN_START}.*)")
 RULE_ALLOWS = _record(f"(?:({_key(Directive.ALLOW)})|{_key(Directive.DISALLOW)})", _PATTERN_START)
 
-# Without any of these, a text has no group and no sitemap.
-_NEEDED = (RECORDS[Directive.USER_AGENT], RECORDS[Directive.SITEMAP], RULE_VALUE)
-
 
 def has_record(text: str) -> bool:
     """Whether the text, as `searchable` has it, has a user-agent line, a sitemap, or a rule that can match."""
-    return any(record.search(text) for record in _NEEDED)
+    return any(
+        record.search(text) for record in (RECORDS[Directive.USER_AGENT], RECORDS[Directive.SITEMAP], RULE_VALUE)
+    )
 
 
 _COMMENT = re.compile("#.*")
