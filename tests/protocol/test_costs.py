@@ -16,7 +16,7 @@ from benchmarks.bodies import LIMIT
 from counting import lines_run
 from generated import bodies_and_questions
 
-from scrapy_rep.protocol.robotstxt import comparison_cost, longest_match
+from scrapy_rep.protocol.robotstxt import comparison_cost
 from scrapy_rep.protocol.robotstxt.comparison_cost import MAX_TARGET
 from scrapy_rep.protocol.robotstxt.parser import MAX_READY_COPIES, RobotsTxt
 from scrapy_rep.protocol.robotstxt.preferences import MAX_READ
@@ -170,7 +170,6 @@ def test_what_is_within_the_bounds_is_exact_whatever_was_asked_before(
     bound: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(comparison_cost, "MAX_COMPARED", bound)
-    monkeypatch.setattr(longest_match, "FEW_OTHERS", 2)
     reasons = set()
     for body, questions in bodies_and_questions(seed=bound, files=300, questions=5):
         robots, groups = parse(body), plain.groups_of(body)

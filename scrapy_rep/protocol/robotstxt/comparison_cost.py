@@ -6,8 +6,9 @@ end can; all others are compared octet by octet, once.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 # Octets of a URL times octets of the patterns with `*` that it is compared with; about 20 ms. The number of `*` alone
 # says too little: the search for one text may look at the same octets of the URL again and again.
@@ -16,39 +17,31 @@ MAX_COMPARED = 2**26
 MAX_TARGET = 16_384
 
 # A gram is a piece of a text. A pattern can match only if each of its grams stands somewhere in the URL.
-GRAM = 4  # octets at most: shorter pieces exclude fewer patterns, longer ones make a larger index
+GRAM = 4  # octets at most; shorter pieces exclude fewer patterns
 # Finds a pattern's grams: `/shop/*/x$` has `/sho`, `p/` and `/x$`.
-REQUIRED = re.compile(rf"[^*]{{1,{GRAM}}}")
+_GRAMS = re.compile(rf"[^*]{{1,{GRAM}}}")
 
 
 class TooCostlyError(Exception):
     """Comparing the URL with the rules would take too long."""
 
 
-def is_affordable(spelling: str, octets: int) -> bool:
-    """Whether a URL may be compared with patterns of so many `costly_octets`."""
-    return len(spelling) * octets <= MAX_COMPARED
-
-
-def costly_octets(patterns: Iterable[str]) -> int:
-    """Octets of the patterns that have a `*` before their end."""
-    return sum([len(pattern) for pattern in patterns if "*" in pattern.rstrip("*$")])
+def longest_affordable(patterns: Iterable[str]) -> float:
+    """Octets of the longest URL that may be compared with all of these patterns."""
+    octets = sum([len(pattern) for pattern in patterns if "*" in pattern.rstrip("*$")])
+    return MAX_COMPARED / octets if octets else math.inf
 
 
 def affordable(spelling: str, patterns: Collection[str]) -> Collection[str]:
     """All of the patterns, each given once, if the spelling may be compared with all of them; else those whose grams
     stand in it. Raises TooCostlyError if even these are too many, or the spelling is too long to be cut into grams."""
-    if is_affordable(spelling, costly_octets(patterns)):
+    if len(spelling) <= longest_affordable(patterns):
         return patterns
     if len(spelling) > MAX_TARGET:
         raise TooCostlyError
-    grams = grams_of(f"{spelling}$")
-    patterns = [pattern for pattern in patterns if grams.issuperset(REQUIRED.findall(pattern))]
-    if not is_affordable(spelling, costly_octets(patterns)):
+    with_end = f"{spelling}$"
+    grams = {with_end[at : at + size] for size in range(1, GRAM + 1) for at in range(len(with_end) - size + 1)}
+    patterns = [pattern for pattern in patterns if grams.issuperset(_GRAMS.findall(pattern))]
+    if len(spelling) > longest_affordable(patterns):
         raise TooCostlyError
     return patterns
-
-
-def grams_of(text: str, sizes: Sequence[int] = range(1, GRAM + 1)) -> set[str]:
-    """All texts of these sizes that stand in it."""
-    return {text[at : at + size] for size in sizes for at in range(len(text) - size + 1)}

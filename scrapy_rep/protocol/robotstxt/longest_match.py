@@ -8,19 +8,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import accumulate, chain, repeat
+from itertools import accumulate, repeat
 
-from scrapy_rep.protocol.robotstxt.comparison_cost import (
-    GRAM,
-    MAX_TARGET,
-    REQUIRED,
-    affordable,
-    costly_octets,
-    grams_of,
-    is_affordable,
-)
+from scrapy_rep.protocol.robotstxt.comparison_cost import affordable, longest_affordable
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, matches, matching_places, patterns, spellings
 from scrapy_rep.protocol.robotstxt.rules import Rule
 from scrapy_rep.protocol.robotstxt.segments import Segments, find_records
@@ -32,9 +23,7 @@ _MEMORY_OF_RULE = 60
 
 _WHITE_SPACE = WHITE_SPACE.encode()
 
-# Up to so many patterns that are no prefixes, looking for a text of each is faster than cutting the URL into grams
-# (measured: tests/benchmarks/speed.py, sizes).
-FEW_OTHERS = 100
+BEGINNING = 4  # octets of a text that are looked for first
 
 
 class EffectiveRules:
@@ -159,7 +148,7 @@ class MatchIndex:
             self._shorter.append(shorter)
             self._first.append(min(prefixes[prefix], self._first[shorter]) if shorter >= 0 else prefixes[prefix])
         self._others = _Others(others) if others else None
-        self.memory = 45 * len(prefixes) + 230 * len(others)
+        self.memory = 45 * len(prefixes) + 270 * len(others)
         """Bytes that it takes beside the patterns, about (measured: tests/protocol/test_costs.py)."""
 
     def first_match(self, spelling: str) -> int | None:
@@ -182,41 +171,34 @@ class MatchIndex:
 class _Others:
     """Patterns with a `*` before their end, each under a text that stands in all URLs which it matches."""
 
-    __slots__ = ("_at", "_by_text", "_octets", "_sizes")
+    __slots__ = ("_at", "_by_beginning", "_longest")
 
     def __init__(self, at: Mapping[str, int]) -> None:
         self._at = at
-        self._octets = costly_octets(at)
-        has_many = len(at) > FEW_OTHERS
-        self._by_text: dict[str, list[str]] = {}
-        for pattern, text in _rarest_grams(at) if has_many else zip(at, map(_telling_text, at), strict=True):
-            self._by_text.setdefault(text, []).append(pattern)
-        # Of the texts, if they are grams.
-        self._sizes = sorted(set(map(len, self._by_text))) if has_many else ()
+        self._longest = longest_affordable(at)
+        # Each with its text, by the beginning of that: `/*?size=1` is under `?siz`.
+        self._by_beginning: dict[str, list[tuple[str, str]]] = {}
+        for pattern in at:
+            text = _telling_text(pattern)
+            self._by_beginning.setdefault(text[:BEGINNING], []).append((text, pattern))
 
     def matching(self, spelling: str, with_end: str) -> list[int]:
         """Where those that match stand. `with_end`: the spelling and a `$`. Raises TooCostlyError."""
-        by_text = self._by_text
         candidates: Collection[str]
-        if not is_affordable(spelling, self._octets):
+        if len(spelling) > self._longest:
             candidates = affordable(spelling, self._at)
-        elif self._sizes and len(spelling) <= MAX_TARGET:
-            grams = by_text.keys() & grams_of(with_end, self._sizes)
-            candidates = [pattern for gram in grams for pattern in by_text[gram]]
         else:
-            candidates = [pattern for text in by_text if text in with_end for pattern in by_text[text]]
+            candidates = [
+                pattern
+                for beginning, patterns in self._by_beginning.items()
+                if beginning in with_end
+                for text, pattern in patterns
+                if text in with_end
+            ]
         return [self._at[pattern] for pattern in candidates if matches(pattern, spelling)] if candidates else []
 
 
 def _telling_text(pattern: str) -> str:
     """The text behind the last `*`, which tells patterns of one kind apart, unless it is short: `/*?a=`, `/*?b=`."""
     last = pattern.rstrip("*").rpartition("*")[2]
-    return last if len(last) >= GRAM else max(pattern.split("*"), key=len)
-
-
-def _rarest_grams(patterns: Iterable[str]) -> Iterable[tuple[str, str]]:
-    """Each pattern with that one of its grams which the fewest other patterns have."""
-    grams_of_each = {pattern: REQUIRED.findall(pattern) for pattern in patterns}
-    common = Counter(chain.from_iterable(grams_of_each.values()))
-    for pattern, grams in grams_of_each.items():
-        yield pattern, min(grams, key=lambda gram: (common[gram], -len(gram)), default="")
+    return last if len(last) >= BEGINNING else max(pattern.split("*"), key=len)
