@@ -50,25 +50,12 @@ EXPLANATIONS: Mapping[VerdictReason, str] = {
 
 def explanation(verdict: Verdict) -> str:
     """Why the verdict refuses, in one line: `Forbidden by robots.txt (URL, line 2, group of '*': Disallow: /x)`."""
+    url, place, decided_by = printable(verdict.robots_url or "robots.txt"), "", verdict.decided_by
+    if decided_by is not None:
+        text = printable(str(decided_by), MAX_RULE)
+        place = f"robots.txt ({url}, line {decided_by.line}, group of {verdict.product_token!r}: {text})"
+        if decided_by.line is None:
+            place = f"the header of the response ({text})"
     return EXPLANATIONS[verdict.reason].format(
-        place=_place_of_line(verdict),
-        purpose=verdict.purpose,
-        url=_url(verdict),
-        answer=printable(verdict.answer),
-        words=verdict.words,
+        place=place, purpose=verdict.purpose, url=url, answer=printable(verdict.answer), words=verdict.words
     )
-
-
-def _place_of_line(verdict: Verdict) -> str:
-    """Where the rule or statement that decided is, and what it says; empty if neither decided."""
-    decided_by = verdict.decided_by
-    if decided_by is None:
-        return ""
-    text = printable(str(decided_by), MAX_RULE)
-    if decided_by.line is None:
-        return f"the header of the response ({text})"
-    return f"robots.txt ({_url(verdict)}, line {decided_by.line}, group of {verdict.product_token!r}: {text})"
-
-
-def _url(verdict: Verdict) -> str:
-    return printable(verdict.robots_url or "robots.txt")
