@@ -108,23 +108,21 @@ class RobotsSitemapSpider(SitemapSpider):
                 counted(len(written), "sitemap"),
                 f"{most:,}",
             )
-        self._sitemaps.append(self._requests(origin, written[:most], self._rep_settings.redirect_private))
+        self._sitemaps.append(self._requests(origin, written[:most]))
         self.crawler.signals.connect(self._request_sitemaps, signal=signals.scheduler_empty)
         self.crawler.signals.connect(self._stay_open, signal=signals.spider_idle)
         self._request_sitemaps()
 
-    def _requests(self, origin: Origin, written: Iterable[str], private: bool) -> Iterator[Request]:
+    def _requests(self, origin: Origin, written: Iterable[str]) -> Iterator[Request]:
+        base, private = origin.robots_url, self._rep_settings.redirect_private
         for text in written:
-            url = url_of(origin.robots_url, text)
-            wrong = "nowhere" if not url or not Origin.of(url) else None
-            wrong = wrong or why_not_followed(origin.robots_url, url, private=private)
-            if url is None or wrong is not None:
-                self._log.debug(
-                    "%s: a sitemap is skipped, which leads %s: %s", origin.robots_url, wrong, printable(text)
-                )
-                continue
-            self._has_sitemaps = True
-            yield self._sitemap_request(url)
+            url = url_of(base, text) or ""
+            wrong = why_not_followed(base, url, private=private) if Origin.of(url) else "nowhere"
+            if wrong is None:
+                self._has_sitemaps = True
+                yield self._sitemap_request(url)
+            else:
+                self._log.debug("%s: a sitemap is skipped, which leads %s: %s", base, wrong, printable(text))
 
     def _sitemap_request(self, url: str) -> Request:
         # Scrapy's callback would crawl all sitemaps that a robots.txt names.
