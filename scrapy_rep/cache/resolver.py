@@ -96,8 +96,8 @@ class Resolver:
             from scrapy_rep.cache.shared_store import SharedStore  # noqa: PLC0415
             from scrapy_rep.storage.circuit_breaker import CircuitBreaker  # noqa: PLC0415
 
-            store = CircuitBreaker(storage, self.count, clock.monotonic, self.log)
-            self.shared_store = SharedStore(store, settings, self.turns, clock)
+            breaker = CircuitBreaker(self.count, clock.monotonic, self.log)
+            self.shared_store = SharedStore(storage, breaker, settings, self.turns, clock)
         self._fetches: dict[Origin, OriginFetch] = {}
 
     def peek(self, origin: Origin) -> RobotsPolicy | None:

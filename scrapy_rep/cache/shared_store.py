@@ -4,6 +4,7 @@ has the origin's lease, while the others wait for its answer."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from uuid import uuid4
 
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
@@ -24,6 +25,7 @@ from scrapy_rep.protocol.entry import (
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.storage import Storage
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
 
 LEASE_SECONDS = 10.0  # seconds after which others take a dead holder's lease over
@@ -34,39 +36,29 @@ POLL_FIRST, POLL_MAX = 0.05, 1.0  # seconds
 # In an entry's place: the origin's answer may not be stored, so that no crawler waits for another crawler's fetch.
 NOT_SHARED = b"\x00"
 
+# What a store that fails is taken to say, so that the crawl does not wait.
+JUST_THE_LEASE: tuple[bytes | None, bool] = (None, True)
 
+
+@dataclass
 class Lease:
     """The right of one crawler of a fleet to fetch an origin's robots.txt, which this crawler has or asks for."""
 
-    def __init__(self, store: CircuitBreaker, origin: Origin) -> None:
-        self.origin = str(origin)
-        self.token = uuid4().hex
-        self._store = store
-        self._renewing: Deferred[None] | None = None
-
-    def keep(self) -> None:
-        """Renew it until `end`."""
-        self._renewing = deferred_from_coro(self._renew())
-        self._renewing.addErrback(lambda _failure: None)  # only a cancellation comes here
-
-    async def _renew(self) -> None:
-        for _ in range(MAX_RENEWALS):
-            await sleep(RENEW_EVERY)
-            await self._store.acquire_lease(self.origin, self.token, LEASE_SECONDS)
-
-    async def end(self) -> None:
-        """Renew it no longer, not even by a call that is under way, which would take the lease again."""
-        if self._renewing is not None:
-            self._renewing.cancel()
-            await maybe_deferred_to_future(self._renewing)
+    origin: str
+    token: str = field(default_factory=lambda: uuid4().hex)
+    renewing: Deferred[None] | None = None
+    """While robots.txt is fetched."""
 
 
 class SharedStore:
-    """The entries of a store. While it fails, nothing is known and every crawler fetches (`CircuitBreaker`)."""
+    """The entries of a store. While it fails, nothing is known and every crawler fetches."""
 
-    def __init__(self, store: CircuitBreaker, settings: RepSettings, turns: FetchTurns, clock: Clock) -> None:
+    def __init__(
+        self, storage: Storage, breaker: CircuitBreaker, settings: RepSettings, turns: FetchTurns, clock: Clock
+    ) -> None:
+        self._storage = storage
+        self._breaker = breaker
         self._turns = turns
-        self._store = store
         self._settings = settings
         self._clock = clock
         # Seconds that another crawler may take to fetch a robots.txt.
@@ -81,10 +73,10 @@ class SharedStore:
 
         Waits while another crawler has the lease, for as long as a fetch may take. `known`: what this crawler knows.
         """
-        lease, entry, waited, pause = Lease(self._store, origin), known, 0.0, POLL_FIRST
+        lease, entry, waited, pause = Lease(str(origin)), known, 0.0, POLL_FIRST
         try:
             with self._turns.taking_room():
-                octets, may_fetch = await self._store.get_or_lease(lease.origin, lease.token, LEASE_SECONDS)
+                octets, may_fetch = await self._breaker.call(self._get_or_lease, lease, otherwise=JUST_THE_LEASE)
             while True:
                 known_and_stored = filter(None, (entry, self._read(origin, octets)))
                 entry = max(known_and_stored, key=asked_at, default=None)
@@ -93,15 +85,15 @@ class SharedStore:
                         self.give_back(lease)
                     return entry, None
                 if may_fetch or octets == NOT_SHARED:
-                    lease.keep()
+                    lease.renewing = deferred_from_coro(self._renew(lease))
+                    lease.renewing.addErrback(lambda _failure: None)  # only a cancellation comes here
                     return entry, lease
-                is_acquired = await self._store.acquire_lease(lease.origin, lease.token, LEASE_SECONDS)
-                if is_acquired or waited >= self._longest_wait:
+                if await self._acquire(lease) or waited >= self._longest_wait:
                     may_fetch = True  # but look once more: the last holder may have answered meanwhile
                 else:
                     await self._clock.sleep(pause)
                     waited, pause = waited + pause, min(1.5 * pause, POLL_MAX)
-                octets = await self._store.get(lease.origin)
+                octets = await self._breaker.call(self._get, lease, otherwise=None)
         except BaseException:  # it was cancelled; perhaps the store has given the lease
             self.give_back(lease)
             raise
@@ -112,6 +104,11 @@ class SharedStore:
         entry = entry_from_bytes(octets, origin.robots_url, self._settings.body_limit)
         return entry if entry is not None and is_judged_by(entry, self._settings.status_policy) else None
 
+    async def _renew(self, lease: Lease) -> None:
+        for _ in range(MAX_RENEWALS):
+            await sleep(RENEW_EVERY)
+            await self._acquire(lease)
+
     def give_back(self, lease: Lease, entry: Entry | None = None) -> None:
         """In the background: the entry first, so that the crawler that has the lease next finds it; None if there is
         no answer. `close` waits for it."""
@@ -120,17 +117,40 @@ class SharedStore:
         giving_back.addBoth(lambda _: self._under_way.discard(giving_back))
 
     async def _give_back(self, lease: Lease, entry: Entry | None, now: float) -> None:
-        await lease.end()
+        call, storage = self._breaker.call, self._storage
+        if lease.renewing is not None:
+            lease.renewing.cancel()
+            await maybe_deferred_to_future(lease.renewing)  # else it could take the lease again
         if entry is None:
-            await self._store.release_lease(lease.origin, lease.token)
+            await call(storage.release_lease, lease.origin, lease.token, otherwise=None)
             return
         kept = storable(entry)
         if kept is not None:
             octets, until = entry_to_bytes(kept), of_use_until(kept, self._settings.unreachable_for)
         else:
             octets, until = NOT_SHARED, entry.stored.fresh_until if entry.stored is not None else now
-        await self._store.put_and_release(lease.origin, octets, until - now, lease.token)
+        await call(storage.put_and_release, lease.origin, octets, until - now, lease.token, otherwise=None)
 
     async def close(self) -> None:
         """The crawl is over: wait until everything is stored, for a few seconds at most."""
-        await self._store.close(after=DeferredList(list(self._under_way)))
+        await self._breaker.close(self._storage.close, after=DeferredList(list(self._under_way)))
+
+    # What the store says.
+
+    async def _acquire(self, lease: Lease) -> bool:
+        acquire = self._storage.acquire_lease
+        return await self._breaker.call(acquire, lease.origin, lease.token, LEASE_SECONDS, otherwise=True)
+
+    async def _get(self, lease: Lease) -> bytes | None:
+        return _checked(await self._storage.get(lease.origin))
+
+    async def _get_or_lease(self, lease: Lease) -> tuple[bytes | None, bool]:
+        octets, is_leased = await self._storage.get_or_lease(lease.origin, lease.token, LEASE_SECONDS)
+        return _checked(octets), bool(is_leased)
+
+
+def _checked(value: object) -> bytes | None:
+    """The value, if it is an entry or None. Raises TypeError for others, which a user's own store may return."""
+    if value is None or isinstance(value, bytes):
+        return value
+    raise TypeError(f"an entry must be bytes, not {type(value).__name__}")

@@ -16,7 +16,6 @@ from twisted.python.failure import Failure
 
 from scrapy_rep.log import Logger
 from scrapy_rep.protocol.outage import backoff
-from scrapy_rep.storage.base import Storage
 from scrapy_rep.storage.blocking_calls import settle
 from scrapy_rep.text import printable
 
@@ -28,10 +27,9 @@ BACKOFF_MAX = 60.0  # seconds
 
 
 class CircuitBreaker:
-    """A store's methods, which return a default instead of raising. `count` adds 1 to a stat; `clock` gives seconds."""
+    """Calls the methods of a store that may be down. `count` adds 1 to a stat; `clock` gives seconds."""
 
-    def __init__(self, storage: Storage, count: Callable[[str], None], clock: Callable[[], float], log: Logger) -> None:
-        self._storage = storage
+    def __init__(self, count: Callable[[str], None], clock: Callable[[], float], log: Logger) -> None:
         self._count = count
         self._clock = clock
         self._log = log
@@ -40,45 +38,10 @@ class CircuitBreaker:
         self._down_until = -math.inf
         self._warned = False
 
-    async def get(self, origin: str) -> bytes | None:
-        return await self._attempt(self._get, origin, otherwise=None)
-
-    async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:
-        """True if the store fails, so that the crawl does not wait."""
-        return await self._attempt(self._storage.acquire_lease, origin, token, seconds, otherwise=True)
-
-    async def release_lease(self, origin: str, token: str) -> None:
-        await self._attempt(self._storage.release_lease, origin, token, otherwise=None)
-
-    async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
-        """If the store fails, no entry and the lease, so that the crawl does not wait."""
-        otherwise: tuple[bytes | None, bool] = (None, True)
-        return await self._attempt(self._get_or_lease, origin, token, seconds, otherwise=otherwise)
-
-    async def put_and_release(self, origin: str, entry: bytes, lifetime: float, token: str) -> None:
-        await self._attempt(self._storage.put_and_release, origin, entry, lifetime, token, otherwise=None)
-
-    async def close(self, after: Deferred[Any]) -> None:
-        """The crawl is over: wait for `after`, the last calls, and close the store, all in DEADLINE seconds."""
-        giving_up = call_later(DEADLINE, self._give_up)
-        await maybe_deferred_to_future(after)
-        await self._attempt(self._storage.close, otherwise=None, is_closing=True)
-        self._down_until = math.inf
-        giving_up.cancel()
-
-    async def _get(self, origin: str) -> bytes | None:
-        return _entry(await self._storage.get(origin))
-
-    async def _get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
-        entry, is_leased = await self._storage.get_or_lease(origin, token, seconds)
-        return _entry(entry), bool(is_leased)
-
-    async def _attempt(
-        self, method: Callable[..., Coroutine[Any, Any, T]], *args: object, otherwise: T, is_closing: bool = False
-    ) -> T:
+    async def call(self, method: Callable[..., Coroutine[Any, Any, T]], *args: object, otherwise: T) -> T:
+        """What the method returns; `otherwise` if it fails, or if the store is down."""
         # After a failure, one call at a time is enough to see whether the store works again.
-        is_down = self._clock() < self._down_until or (self._failures and self._answers)
-        if self._down_until == math.inf or (is_down and not is_closing):
+        if self._clock() < self._down_until or (self._failures and self._answers):
             return otherwise
         answer: Deferred[T] = Deferred()
         self._answers.add(answer)
@@ -99,9 +62,20 @@ class CircuitBreaker:
             made.cancel()  # unless it is done
         if is_skipped:
             return otherwise
-        if not is_closing:  # closing does not show that it works
-            self._succeeded()
+        if self._failures:
+            self._log.info("REP_STORAGE: the store can be used again")
+        self._failures, self._down_until = 0, -math.inf
         return result
+
+    async def close(self, close: Callable[[], Coroutine[Any, Any, None]], after: Deferred[Any]) -> None:
+        """The crawl is over: wait for the last calls, which `after` is about, and close the store, also if it is down.
+        All that may take DEADLINE seconds."""
+        giving_up = call_later(DEADLINE, self._give_up)
+        await maybe_deferred_to_future(after)
+        if self._down_until < math.inf:  # else it has been given up
+            self._failures, self._down_until = 0, -math.inf
+            await self.call(close, otherwise=None)
+        giving_up.cancel()
 
     def _failed(self, exc: Exception) -> None:
         self._count("rep/storage/error")
@@ -114,11 +88,6 @@ class CircuitBreaker:
             printable(str(exc)),
         )
         self._skip_calls()
-
-    def _succeeded(self) -> None:
-        if self._failures:
-            self._log.info("REP_STORAGE: the store can be used again")
-        self._failures, self._down_until = 0, -math.inf
 
     def _give_up(self) -> None:
         self._down_until = math.inf
@@ -137,13 +106,6 @@ class CircuitBreaker:
     def _warn(self, message: str, *args: object) -> None:
         self._log.log(logging.DEBUG if self._warned else logging.WARNING, message, *args)
         self._warned = True
-
-
-def _entry(value: object) -> bytes | None:
-    """The value, if it is an entry or None. Raises TypeError for others, which a user's own store may return."""
-    if value is None or isinstance(value, bytes):
-        return value
-    raise TypeError(f"an entry must be bytes, not {type(value).__name__}")
 
 
 async def _awaited(method: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T:

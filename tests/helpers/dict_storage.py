@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from logging import LoggerAdapter, getLogger
+
+from scrapy.settings import Settings
+
+from scrapy_rep.cache.shared_store import SharedStore
+from scrapy_rep.clock import Clock
+from scrapy_rep.fetching.turns import FetchTurns
+from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage
+from scrapy_rep.storage.circuit_breaker import CircuitBreaker
 
 
 class DictStorage(Storage):
@@ -21,3 +32,10 @@ class DictStorage(Storage):
 
     async def origins(self) -> list[str]:
         return sorted(self.entries)
+
+
+def shared_store(storage: Storage, counted: list[str]) -> SharedStore:
+    """As a crawl asks the storage. `counted` gets the stats."""
+    breaker = CircuitBreaker(counted.append, time.monotonic, LoggerAdapter(getLogger("scrapy_rep"), {}))
+    clock = Clock(time.time, time.monotonic, asyncio.sleep)
+    return SharedStore(storage, breaker, RepSettings.read(Settings()), FetchTurns(64, lambda: None), clock)

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from logging import LoggerAdapter, getLogger
 
-from dict_storage import DictStorage
+from dict_storage import DictStorage, shared_store
 from in_loop import in_loop
-from scrapy.settings import Settings
 
-from scrapy_rep.cache.shared_store import SharedStore
-from scrapy_rep.clock import Clock
-from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.settings import RepSettings
-from scrapy_rep.storage.circuit_breaker import CircuitBreaker
-
-CLOCK = Clock(time.time, time.monotonic, asyncio.sleep)
 
 
 class TakesLong(DictStorage):
@@ -43,8 +33,7 @@ class TakesLong(DictStorage):
 async def test_a_fetch_that_is_cancelled_while_it_asks_for_the_lease_gives_it_back() -> None:
     storage = TakesLong()
     counted: list[str] = []
-    breaker = CircuitBreaker(storage, counted.append, time.monotonic, LoggerAdapter(getLogger("scrapy_rep"), {}))
-    store = SharedStore(breaker, RepSettings.read(Settings()), FetchTurns(64, lambda: None), CLOCK)
+    store = shared_store(storage, counted)
     origin = Origin.of("https://a.example")
     assert origin is not None
     asking = asyncio.ensure_future(store.find_or_lease(origin, None, lambda _entry: True))

@@ -13,15 +13,16 @@ from typing import Any
 
 import pytest
 from crawling import ADDON
-from dict_storage import DictStorage
+from dict_storage import DictStorage, shared_store
 from in_loop import in_loop
 from redis_server import RedisServer
 from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.utils.test import get_crawler
-from twisted.internet.defer import CancelledError, succeed
+from twisted.internet.defer import CancelledError
 
 from scrapy_rep.log import logger_of
+from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.storage import Storage, circuit_breaker, storage_of
 
 A, B = "https://a.example", "http://b.example:8080"
@@ -243,9 +244,9 @@ class Hangs(OwnStorage):
 async def test_a_store_that_hangs_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(circuit_breaker, "DEADLINE", 0.05)
     counted: list[str] = []
-    store = circuit_breaker.CircuitBreaker(Hangs("own:"), counted.append, time.monotonic, LOG)
-    assert await store.get(A) is None
-    assert await store.get(A) is None, "and is left alone"
+    breaker, storage = circuit_breaker.CircuitBreaker(counted.append, time.monotonic, LOG), Hangs("own:")
+    assert await breaker.call(storage.get, A, otherwise=None) is None
+    assert await breaker.call(storage.get, A, otherwise=None) is None, "and is left alone"
     assert counted == ["rep/storage/error"]
 
 
@@ -257,9 +258,9 @@ class Cancelled(OwnStorage):
 @in_loop
 async def test_a_call_that_is_cancelled_is_not_the_stores_failure() -> None:
     counted: list[str] = []
-    store = circuit_breaker.CircuitBreaker(Cancelled("own:"), counted.append, time.monotonic, LOG)
+    breaker = circuit_breaker.CircuitBreaker(counted.append, time.monotonic, LOG)
     with pytest.raises(CancelledError):
-        await store.get(A)
+        await breaker.call(Cancelled("own:").get, A, otherwise=None)
     assert counted == []
 
 
@@ -267,20 +268,21 @@ async def test_a_call_that_is_cancelled_is_not_the_stores_failure() -> None:
 async def test_a_store_that_works_again_is_used_again() -> None:
     now, storage = [0.0], OwnStorage("own:")
     counted: list[str] = []
-    store = circuit_breaker.CircuitBreaker(storage, counted.append, lambda: now[0], LOG)
+    breaker = circuit_breaker.CircuitBreaker(counted.append, lambda: now[0], LOG)
+    get = partial(breaker.call, storage.get, A, otherwise=None)
     await storage.put(A, b"x", FOR_LONG)
     working, storage.entries = storage.entries, None  # type: ignore[assignment]
     waits = []
     for _ in range(9):
-        assert await store.get(A) is None
-        assert await store.get(A) is None, "not asked"
-        waits.append(store._down_until - now[0])
-        now[0] = store._down_until
+        assert await get() is None
+        assert await get() is None, "not asked"
+        waits.append(breaker._down_until - now[0])
+        now[0] = breaker._down_until
     assert waits == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
     assert counted == ["rep/storage/error"] * 9
-    assert await store.acquire_lease(A, "me", 1.0)
+    assert await breaker.call(storage.acquire_lease, A, "me", 1.0, otherwise=False)
     storage.entries = working
-    assert await store.get(A) == b"x"
+    assert await get() == b"x"
 
 
 class GivesText(OwnStorage):
@@ -291,17 +293,23 @@ class GivesText(OwnStorage):
         return octets and octets.decode("latin-1")
 
 
+class GivesTextWhenAskedAgain(GivesText):
+    async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
+        return None, False
+
+
+@pytest.mark.parametrize("storage_class", [GivesText, GivesTextWhenAskedAgain])
 @in_loop
-async def test_a_store_that_gives_text_is_one_that_fails() -> None:
-    counted: list[str] = []
-    store = circuit_breaker.CircuitBreaker(GivesText("own:"), counted.append, time.monotonic, LOG)
-    await store.put_and_release(A, b"x", FOR_LONG, "me")
-    assert await store.get(A) is None
-    assert counted == ["rep/storage/error"]
-    store = circuit_breaker.CircuitBreaker(GivesText("own:"), counted.append, time.monotonic, LOG)
-    await store.put_and_release(A, b"x", FOR_LONG, "me")
-    assert await store.get_or_lease(A, "me", 10) == (None, True)
-    assert counted == ["rep/storage/error"] * 2
+async def test_a_store_that_gives_text_is_one_that_fails(storage_class: type[OwnStorage]) -> None:
+    storage, counted = storage_class("own:"), list[str]()
+    await storage.put(A, b"x", FOR_LONG)
+    store, origin = shared_store(storage, counted), Origin.of(A)
+    assert origin is not None
+    entry, lease = await store.find_or_lease(origin, None, lambda _entry: True)
+    assert (entry, counted) == (None, ["rep/storage/error"])
+    assert lease is not None
+    store.give_back(lease)
+    await store.close()
 
 
 @over(SHARED)
@@ -328,21 +336,18 @@ async def test_a_lease_is_given_back_if_the_entry_cannot_be_put(
 async def test_a_redis_key_of_another_type_is_that_keys_failure_alone(redis_server: RedisServer) -> None:
     from redis import Redis  # noqa: PLC0415 - an extra
 
-    counted: list[str] = []
-    storage = store_of(REP_STORAGE=redis_server.url)
-    store = circuit_breaker.CircuitBreaker(storage, counted.append, time.monotonic, LOG)
+    store = store_of(REP_STORAGE=redis_server.url)
     with Redis.from_url(redis_server.url) as redis:
         for kind in ("entry", "lease"):
             redis.rpush(f"scrapy-rep:1:{kind}:{A}", "somebody else's")
     assert await store.get(A) is None
     assert await store.acquire_lease(A, "me", 10)
     await store.release_lease(A, "me")
-    await store.put_and_release(B, b"x", FOR_LONG, "me")
+    await store.put(B, b"x", FOR_LONG)
     assert await store.get(B) == b"x"
-    await store.put_and_release(A, b"x", FOR_LONG, "me")
+    await store.put(A, b"x", FOR_LONG)
     assert await store.get(A) == b"x", "what is put takes its place"
-    assert counted == []
-    await store.close(after=succeed(None))
+    await store.close()
 
 
 @in_loop
