@@ -45,22 +45,35 @@ MAX_OCTETS = 4 * 2**20  # of their bodies
 Key: TypeAlias = tuple[str, "str | None", "str | None"]
 
 
-class Received(NamedTuple):
-    """An answer, and what it means by itself."""
+class Hop(NamedTuple):
+    """An answer on the way to an origin's robots.txt, what it means by itself, and for how long."""
 
+    url: str
     answer: Answer
     judgement: Judgement
     """A success also of a 304 to validators."""
     at: float
     """Seconds since the epoch, when it came."""
-    failed_at: float | None = None
+    failed_at: float | None
     """Seconds since the epoch, when the first request failed, if one did."""
-
-
-class _Kept(NamedTuple):
-    received: Received
-    until: float
+    caching: Caching
+    """Of a 304, together with that of the stored answer which it confirms."""
+    dated: float
+    """Seconds since the epoch, when it came from its server: a replay may have come long ago, or nobody knows when."""
+    fresh_until: float
     """Seconds since the epoch."""
+
+    @property
+    def is_replayed(self) -> bool:
+        """It came from a cache of the crawl's, which may have something newer to ask for."""
+        return self.answer.replayed and not self.answer.offline
+
+    @property
+    def kept_until(self) -> float:
+        """Seconds since the epoch: until it would be fetched again, in advance or after a failure's backoff."""
+        if self.judgement.access is AccessResult.UNREACHABLE:
+            return self.at + min(max(BACKOFF_FIRST, self.answer.retry_after), BACKOFF_MAX)
+        return refresh_from(self.at, self.fresh_until)
 
 
 class Answers:
@@ -77,11 +90,11 @@ class Answers:
         self._fetcher = fetcher
         self._turns = turns
         # The questions under way, each with who waits for the same answer: None if that is for the first alone.
-        self._asking: dict[Key, list[Deferred[Received | None]]] = {}
-        self._kept: dict[Key, _Kept] = {}
+        self._asking: dict[Key, list[Deferred[Hop | None]]] = {}
+        self._kept: dict[Key, Hop] = {}
         self._octets = 0
 
-    async def get(self, question: Question, *, newer_than: float = -inf, alone: bool = False) -> tuple[Received, bool]:
+    async def get(self, question: Question, *, newer_than: float = -inf, alone: bool = False) -> tuple[Hop, bool]:
         """The answer, and whether it is another fetch's. Waits for it if it is not known.
 
         `newer_than`: seconds since the epoch; no answer from before is good enough. `alone`: no other fetch's is.
@@ -90,35 +103,35 @@ class Answers:
             return await self._ask(question), False
         key = _key_of(question)
         kept = self._kept.get(key) or self._kept.get((question.url, None, None))
-        if kept is not None and newer_than < kept.received.at <= self.clock.now() < kept.until:
-            return self._shared(kept.received, question), True
+        if kept is not None and newer_than < kept.at <= self.clock.now() < kept.kept_until:
+            return self._shared(kept, question), True
         waiters = self._asking.get(key)
         if waiters is None:
             return await self._ask_for_all(question, key), False
-        waiter: Deferred[Received | None] = Deferred()
+        waiter: Deferred[Hop | None] = Deferred()
         waiters.append(waiter)
-        received = await maybe_deferred_to_future(waiter)
-        if received is None:
+        hop = await maybe_deferred_to_future(waiter)
+        if hop is None:
             return await self._ask(question), False
-        return self._shared(received, question), True
+        return self._shared(hop, question), True
 
-    async def _ask_for_all(self, question: Question, key: Key) -> Received:
+    async def _ask_for_all(self, question: Question, key: Key) -> Hop:
         """Also for the fetches that come to ask the same meanwhile, or while the answer is kept."""
         waiters = self._asking[key] = []
         for_all = None
         try:
-            received = await self._ask(question)
-            if _is_for_others(received, question):
-                for_all = received
-                self._keep(received, question)
-            return received
+            hop = await self._ask(question)
+            if _is_for_others(hop, question):
+                for_all = hop
+                self._keep(hop, question)
+            return hop
         finally:
             del self._asking[key]
             for waiter in waiters:
                 if not waiter.called:  # else it was cancelled
                     waiter.callback(for_all)
 
-    async def _ask(self, question: Question) -> Received:
+    async def _ask(self, question: Question) -> Hop:
         """Request the URL, and once more (REP_FETCH_RETRIES) where that is worth it."""
         retries, failed_at = self.settings.fetch_retries, None
         while True:
@@ -127,7 +140,7 @@ class Answers:
             if failed_at is None and judgement.access is AccessResult.UNREACHABLE:
                 failed_at = now
             if not retries or not is_worth_a_retry(answer, judgement.access):
-                return Received(answer, judgement, now, failed_at)
+                return self._hop(answer, judgement, question, now, failed_at)
             retries -= 1
             question = replace(question, past_cache=True)
             self.log.debug(
@@ -163,38 +176,36 @@ class Answers:
                 return Judgement(AccessResult.UNREACHABLE, f"{judgement.words} {wrong}")
         return judgement
 
-    def _shared(self, received: Received, question: Question) -> Received:
-        """The answer to another fetch, for a fetch that may have come here by other redirects."""
-        if not _is_refused(received.answer, question):
-            return received
-        refusal = _refusal(received.answer)
-        return Received(refusal, judge(refusal, self.settings.status_policy), received.at, received.at)
+    def _hop(self, answer: Answer, judgement: Judgement, question: Question, at: float, failed_at: float | None) -> Hop:
+        caching, dated = answer.caching, at
+        if answer.status == 304 and question.validators is not None:
+            caching = freshened(question.validators, caching)
+        if answer.replayed and not answer.offline:
+            dated = min(at, caching.date or 0.0)  # without a date, of unknown age
+        until = fresh_until(caching, dated, self.settings.lifetime_min, answer.response_delay)
+        return Hop(question.url, answer, judgement, at, failed_at, caching, dated, until)
 
-    def _keep(self, received: Received, question: Question) -> None:
-        """Until it would be fetched again: refreshed in advance, or after a failure's backoff."""
-        answer, at = received.answer, received.at
+    def _shared(self, hop: Hop, question: Question) -> Hop:
+        """The answer to another fetch, for a fetch that may have come here by other redirects."""
+        if not _is_refused(hop.answer, question):
+            return self._hop(hop.answer, hop.judgement, question, hop.at, hop.failed_at)
+        refusal = _refusal(hop.answer)
+        judgement = judge(refusal, self.settings.status_policy)
+        return self._hop(refusal, judgement, question, hop.at, hop.at)
+
+    def _keep(self, hop: Hop, question: Question) -> None:
         # Only these two are about the validators.
-        key = _key_of(question) if answer.status in {304, 412} else (question.url, None, None)
-        if received.judgement.access is AccessResult.UNREACHABLE:
-            until = at + min(max(BACKOFF_FIRST, answer.retry_after), BACKOFF_MAX)
-        else:
-            caching = caching_after(answer, question.validators)
-            until = refresh_from(at, fresh_until(caching, at, self.settings.lifetime_min, answer.response_delay))
+        key = _key_of(question) if hop.answer.status in {304, 412} else (question.url, None, None)
         self._drop(key)
-        self._kept[key] = _Kept(received, until)
-        self._octets += len(answer.body)
+        self._kept[key] = hop
+        self._octets += len(hop.answer.body)
         while len(self._kept) > MAX_KEPT or self._octets > MAX_OCTETS:
             self._drop(next(iter(self._kept)))
 
     def _drop(self, key: Key) -> None:
         kept = self._kept.pop(key, None)
         if kept is not None:
-            self._octets -= len(kept.received.answer.body)
-
-
-def caching_after(answer: Answer, validators: Caching | None) -> Caching:
-    """What is known of the answer's use by caches; of a 304, together with the stored answer that it confirms."""
-    return freshened(validators, answer.caching) if validators is not None and answer.status == 304 else answer.caching
+            self._octets -= len(kept.answer.body)
 
 
 def _key_of(question: Question) -> Key:
@@ -204,9 +215,9 @@ def _key_of(question: Question) -> Key:
     return question.url, validators.etag, validators.last_modified
 
 
-def _is_for_others(received: Received, question: Question) -> bool:
-    answer = received.answer
-    sets_cookie_and_redirects = len(question.jar) > 0 and received.judgement.access is AccessResult.REDIRECT
+def _is_for_others(hop: Hop, question: Question) -> bool:
+    answer = hop.answer
+    sets_cookie_and_redirects = len(question.jar) > 0 and hop.judgement.access is AccessResult.REDIRECT
     return not (answer.dropped or answer.replayed or sets_cookie_and_redirects)
 
 
