@@ -7,7 +7,7 @@ import json
 import logging
 import zlib
 from bisect import bisect_right
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("scrapy_rep")
 
-MAX_PARSED = 64 * 2**20  # bytes of memory
-EACH_PARSED = 2_000  # bytes of an entry, beside its rules
+MAX_PARSED = 64 * 2**20  # bytes of memory, about
+EACH_PARSED = 4_000  # bytes of an entry, with the rules of a small file
 MAX_BODY = 64 * 2**20  # bytes of a robots.txt, even if the archive asks for more
 MAX_VALUES = 2**20  # bytes of a metadata record; ours are smaller
 
@@ -55,6 +55,7 @@ class Known:
     at: float
     """Seconds since the epoch."""
     file: _File
+    robots_url: str
     body: str | None
     """The id of the record that has the rules; None for an answer without rules."""
     values: dict[str, Any]
@@ -86,7 +87,7 @@ class ArchiveReader:
         if not names:
             raise ValueError(f"--archive: there is no file {' or '.join(patterns)}")
         self._known: defaultdict[str, list[Known]] = defaultdict(list)
-        self._parsed: OrderedDict[Known, Entry] = OrderedDict()
+        self._parsed: dict[Known, Entry] = {}
         self._parsed_size = 0
         for name in names:
             self._read(_File(name))
@@ -110,28 +111,28 @@ class ArchiveReader:
         named = (one for one in reversed(before) if evidence and (one.received_at, one.sha256) == wanted)
         return next(named, before[-1])
 
-    def policy(self, url: str, known: Known, at: float) -> RobotsPolicy:
+    def policy(self, known: Known, at: float) -> RobotsPolicy:
         """What that meant at the moment, by the crawl's own functions. Raises CannotTellError."""
-        policy = policy_at(self._entry(url, known), at, known.file.unreachable_for)
+        policy = policy_at(self._entry(known), at, known.file.unreachable_for)
         if policy.refetch is Refetch.FIRST:
             raise CannotTellError(
                 f"what the archive has was past its time at {iso_time(at)}; a crawl would have asked again"
             )
         return policy
 
-    def _entry(self, url: str, known: Known) -> Entry:
-        entry = self._parsed.get(known)
-        if entry is None:
+    def _entry(self, known: Known) -> Entry:
+        if known not in self._parsed:
             octets = self._octets(known) if known.has_rules else b""
-            entry = entry_from_values(known.values, octets, Origin.of(url).robots_url)  # type: ignore[union-attr] # it is known
+            entry = entry_from_values(known.values, octets, known.robots_url)
             if entry is None:
                 raise CannotTellError(f"{known.file.name} is damaged, or another version of scrapy-rep has written it")
+            size = EACH_PARSED + 2 * len(octets)
+            self._parsed_size += size
+            if self._parsed_size > MAX_PARSED:
+                self._parsed.clear()
+                self._parsed_size = size
             self._parsed[known] = entry
-            self._parsed_size += _size(entry)
-            while self._parsed_size > MAX_PARSED and len(self._parsed) > 1:
-                self._parsed_size -= _size(self._parsed.popitem(last=False)[1])
-        self._parsed.move_to_end(known)
-        return entry
+        return self._parsed[known]
 
     def _octets(self, known: Known) -> bytes:
         """What was read of the body, as `RobotsTxt.octets`. Raises CannotTellError unless it is what was received."""
@@ -167,8 +168,8 @@ class ArchiveReader:
             values = json.loads(octets)
             if values["type"] == "robots.txt" and entry_from_values(values["entry"], b"", "") is not None:
                 body = None if values["body"] is None else str(values["body"])
-                known = Known(seconds_of_time(values["at"]), file, body, values["entry"])
-                self._known[values["origin"]].append(known)
+                at, origin = seconds_of_time(values["at"]), values["origin"]
+                self._known[origin].append(Known(at, file, f"{origin}/robots.txt", body, values["entry"]))
         except (ValueError, TypeError, KeyError, RecursionError):
             return  # another program's record, or one that was cut off when the crawl was killed
 
@@ -224,9 +225,3 @@ def _records_and_offsets(name: str) -> Iterator[tuple[ArcWarcRecord, int]]:
         if not end:
             raise ValueError(f"--archive: {name} cannot be read: {printable(str(exc))}") from None
         logger.warning("%s cannot be read beyond byte %d, as if its crawl had been killed then", name, end)
-
-
-def _size(entry: Entry) -> int:
-    """Bytes of memory, about."""
-    robots = entry.stored.robots if entry.stored is not None else None
-    return EACH_PARSED + (robots.memory if robots is not None else 0)

@@ -153,10 +153,6 @@ class Finding:
             return f"{purpose}by {_line_in_words(deciding)} ({group})"
         return f"{verdict.words} ({group if verdict.reason is VerdictReason.NO_RULE else verdict.source})"
 
-    def meaning(self, info: OriginInfo) -> tuple[str, str]:
-        """What robots.txt's answer means in words, and where that is specified."""
-        return info.meaning(self.crawl.status_policy)
-
 
 def policy_of_file(robots: RobotsTxt) -> RobotsPolicy:
     """Of a robots.txt that nobody has fetched."""
@@ -203,7 +199,7 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "hops": [asdict(request) for request in finding.requests],
         "answer": info.answer if info is not None else None,
         "access": info.access.value if info is not None else None,
-        "source": finding.meaning(info)[1] if info is not None else None,
+        "source": info.meaning(finding.crawl.status_policy)[1] if info is not None else None,
         "age": round(max(finding.now - received_at, 0.0), 3) if received_at is not None else None,
         "good_for": round(max(info.fetch_again_at - finding.now, 0.0), 3) if info is not None else None,
         "crawl_delay": finding.crawl_delay,
@@ -278,7 +274,7 @@ def _origin_rows(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]
             yield "", f"{printable(request.answer)} -> {printable(request.location)}"
     if not finding.requests and info.url not in {"", info.robots_url}:
         yield "", f"-> {printable(info.url)}"
-    words, source = finding.meaning(info)
+    words, source = info.meaning(finding.crawl.status_policy)
     yield "answer", f"{printable(info.answer)}: {info.access.value}, {words} ({source})"
     left = in_words(info.fetch_again_at - finding.now)
     age = "" if info.received_at is None else f"{in_words(finding.now - info.received_at)} old"
@@ -332,6 +328,4 @@ def in_words(seconds: float) -> str:
     if whole < 60:
         return f"{whole} s"
     hours, minutes = divmod(round(whole / 60), 60)
-    if not hours:
-        return f"{minutes} min"
-    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    return " ".join(f"{number} {unit}" for number, unit in ((hours, "h"), (minutes, "min")) if number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from scrapy import Request, Spider
@@ -34,14 +34,17 @@ SHOW_EVERY = 1.0  # seconds between two lines about what is awaited, on a termin
 
 
 class CommandSpider(Spider):
-    """Runs a task, and fetches no page."""
+    """Looks robots.txt up, and fetches no page."""
 
     name = "robots"
 
-    task: Callable[[Crawler], Awaitable[None]]
+    lookup: Lookup
 
     async def start(self) -> AsyncIterator[Any]:
-        await self.task(self.crawler)
+        try:
+            await self.lookup.run(self.crawler)
+        except ValueError as exc:
+            self.lookup.error = exc
         return
         yield  # what makes it a generator
 
@@ -55,13 +58,15 @@ def command_spider(model: type[Spider] | None) -> type[CommandSpider]:
 class Lookup:
     """Answers by robots.txt files that are fetched as a crawl would fetch them."""
 
+    error: ValueError | None = None
+    """What has ended it early."""
+
     def __init__(self, lists: Iterable[list[str]], output: Output, crawl: Crawl) -> None:
         """`lists`: of URLs."""
         self._lists = lists
         self._output = output
         self._crawl = crawl
         self._unwritten = 0
-        self._looking_up: set[Origin | None] = set()
         self._requests: defaultdict[Request, list[RobotsTxtRequest]] = defaultdict(list)
 
     async def run(self, crawler: Crawler) -> None:
@@ -77,10 +82,13 @@ class Lookup:
         try:
             while not self._output.is_closed and (urls := await thread.run(next, lists, None)) is not None:
                 self._unwritten += len(urls)
-                # A URL whose origin is being looked up for a URL before it waits until its turn comes.
-                begun = [(url, None if Origin.of(url) in self._looking_up else self._begin(url)) for url in urls]
-                writing.append(turn.run(lambda begun: deferred_from_coro(self._write(begun)), begun))
-                while writing and self._unwritten > MAX_UNWRITTEN:
+                begun: dict[Origin | None, Finding | Deferred[Finding]] = {}
+                for url in urls:
+                    # Of each origin the first alone: the lookup is over when the turn of its other URLs comes.
+                    if (origin := Origin.of(url)) not in begun:
+                        begun[origin] = self._begin(url)
+                writing.append(turn.run(lambda *args: deferred_from_coro(self._write(*args)), urls, begun))
+                while writing and (writing[0].called or self._unwritten > MAX_UNWRITTEN):
                     await maybe_deferred_to_future(writing.popleft())
         finally:
             thread.close()
@@ -88,14 +96,15 @@ class Lookup:
                 await maybe_deferred_to_future(each)
         self._output.finish()
 
-    async def _write(self, begun: list[tuple[str, Finding | Deferred[Finding] | None]]) -> None:
-        for url, found in begun:
+    async def _write(self, urls: list[str], begun: dict[Origin | None, Finding | Deferred[Finding]]) -> None:
+        for url in urls:
             if self._output.is_closed:
                 return
-            finding = found or self._begin(url)
+            origin = Origin.of(url)
+            finding = begun.pop(origin, None) or self._begin(url)
             if isinstance(finding, Deferred):
                 self._output.flush()
-                finding = await self._end(Origin.of(url), finding)
+                finding = await self._end(origin, finding)
             self._output.write(finding)
             self._unwritten -= 1
         self._output.flush()
@@ -109,7 +118,6 @@ class Lookup:
             return await maybe_deferred_to_future(lookup)
         finally:
             showing.stop()
-            self._looking_up.discard(origin)
 
     def _robots_response(self, url: str, answer: Answer, request: Request) -> None:
         self._requests[request].append(RobotsTxtRequest(url, words_of(answer) or "no answer", answer.location))
@@ -124,7 +132,6 @@ class Lookup:
         policy = self._known(request)
         if policy is not None:
             return self._judged(request, url, policy)
-        self._looking_up.add(Origin.of(url))
         return deferred_from_coro(self._look_up(url, request))
 
     def _judged(self, request: Request, url: str, policy: RobotsPolicy) -> Finding:

@@ -22,6 +22,8 @@ from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.text import seconds_of_time
 
+LIST = 1_000  # URLs
+
 # What an item says of the decision, and the archive has to say as well.
 COMPARED = ("sha256", "received_at", "allowed", "reason", "rule", "line", "group", "access")
 
@@ -83,7 +85,7 @@ class ArchiveJudge:
         try:
             known = self._archive.known(url, at, evidence)
             now = known.at if at is None else at
-            policy = self._archive.policy(url, known, now)
+            policy = self._archive.policy(known, now)
             tokens = self._crawl.tokens or tuple(evidence.get("product_tokens") or known.file.tokens)
             purposes = self._crawl.purposes if self._crawl.purposes.categories else known.file.purposes
             crawl = replace(self._crawl, tokens=tokens, purposes=purposes or Purposes())
@@ -121,6 +123,7 @@ def judge_again(opts: Namespace, lists: Iterable[list[str]], output: Output, cra
     output.finish()
 
 
-def urls_of(path: str) -> list[str]:
+def lists_of_items(path: str) -> list[list[str]]:
     """The URLs of a feed's items, each once. Raises ValueError if it cannot be read."""
-    return list(dict.fromkeys(item.url for item in items_of(path) if not item.error))
+    urls = list(dict.fromkeys(item.url for item in items_of(path) if not item.error))
+    return [urls[begin : begin + LIST] for begin in range(0, len(urls), LIST)]

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 from scrapy import Spider
-from scrapy.crawler import Crawler
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 from scrapy.utils.project import inside_project
@@ -23,7 +22,7 @@ from scrapy_rep.commands.diff import StoredDiff, is_stored, policy_of_side, writ
 from scrapy_rep.commands.findings import Crawl, Finding, judged, policy_of_file
 from scrapy_rep.commands.lookup import CommandSpider, Lookup, command_spider
 from scrapy_rep.commands.output import Output
-from scrapy_rep.commands.rechecking import judge_again, urls_of
+from scrapy_rep.commands.rechecking import judge_again, lists_of_items
 from scrapy_rep.commands.stored_lookup import Forgetting, StoredLookup
 from scrapy_rep.commands.urls import body_of, lists_of_urls
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
@@ -84,7 +83,7 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
         if not opts.now:
             return then.exit_status
     if opts.now:
-        lists, crawl = [urls_of(opts.recheck)], replace(crawl, when="now")
+        lists, crawl = lists_of_items(opts.recheck), replace(crawl, when="now")
     if is_offline(opts):
         _judge_by_files(opts, lists, output, crawl, crawl_settings)
     else:
@@ -194,25 +193,17 @@ def _is_in_use(settings: BaseSettings) -> bool:
 
 def _crawl(process: Any, spider: type[CommandSpider], lookup: Lookup) -> None:
     """Raises the ValueError that ended the lookup, or kept the crawl from starting."""
-    errors: list[ValueError] = []
-
-    async def task(crawler: Crawler) -> None:
-        try:
-            await lookup.run(crawler)
-        except ValueError as exc:
-            errors.append(exc)
-
     # Also the middleware logs why the crawl does not start. Here the command's own error says it.
     logger.addFilter(lambda record: record.levelno < logging.CRITICAL)
-    crawling = process.crawl(spider, task=task)
+    crawling = process.crawl(spider, lookup=lookup)
     process.start()
     failure = _failure(crawling)
     if isinstance(failure, ValueError) and _is_ours(failure):
         raise failure
     if failure is not None:
         logger.error("The crawl could not start", exc_info=failure)
-    if errors:
-        raise errors[0]
+    if lookup.error is not None:
+        raise lookup.error
 
 
 def _failure(crawling: Any) -> BaseException | None:

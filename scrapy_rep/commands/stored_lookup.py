@@ -117,7 +117,6 @@ class Forgetting(StoredLookup):
         origin = Origin.of(url)
         if origin is None:
             return Finding(url, error=f"{url!r} has no origin{cure_of(url)}")
-        self._looking_up.add(origin)
         return deferred_from_coro(self._forget(url, origin))
 
     async def _forget(self, url: str, origin: Origin) -> Finding:

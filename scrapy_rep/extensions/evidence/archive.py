@@ -23,6 +23,7 @@ from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.status_policy import judge
+from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import SETTINGS, RepSettings
 from scrapy_rep.signals import robots_available, robots_response
 from scrapy_rep.storage.blocking_calls import BlockingCalls
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 EACH = 2_000  # bytes of memory for each record that waits, without its body
 WAIT_ABOVE = 16 * 2**20  # bytes to be written, for which the fetches wait
+LOOK_EVERY = 0.05  # seconds
 MAX_QUEUED = 256 * 2**20  # as many as all fetches under way may still bring
 CLOSING = 30.0  # seconds for what is left when the crawl is over
 REASON = "robots_archive_failed"
@@ -82,18 +84,17 @@ class ArchiveWriter:
         self._write(0, create)
 
     async def _answered(self, url: str, answer: Answer, request: Request, response: Response | None) -> None:
-        """The fetch goes on when this returns: it waits for its record while much is to be written."""
+        """The fetch goes on when this returns: it waits while much is to be written."""
         now, needed_by = self._gate.now(), Origin.of(request.url)
         access = judge(answer, self._settings.status_policy).access
+        bodies = {id(body): len(body) for body in (answer.body, response.body if response is not None else b"")}
 
         def write() -> None:
             self._opened_file().write_answer(url, now, needed_by, access=access, answer=answer, response=response)
 
-        bodies = {id(body): len(body) for body in (answer.body, response.body if response is not None else b"")}
-        size = EACH + sum(bodies.values())
-        written = self._write(size, write, counted="rep/archive/answers")
-        if self._queued > WAIT_ABOVE:
-            await maybe_deferred_to_future(written)
+        self._write(EACH + sum(bodies.values()), write, counted="rep/archive/answers")
+        while self._queued > WAIT_ABOVE:
+            await sleep(LOOK_EVERY)
 
     def _known(self, origin: Origin, entry: Entry) -> None:
         now = self._gate.now()
@@ -106,17 +107,8 @@ class ArchiveWriter:
             raise OSError("the file could not be created")
         return self._file
 
-    def _write(self, size: int, write: Callable[[], None], counted: str = "") -> Deferred[None]:
-        """Soon, in the thread. `size`: bytes of memory that it takes until then. `counted`: the stat to count it in.
-        What it returns ends with the attempt, and may be cancelled without it."""
-        done: Deferred[None] = Deferred()
-        if size and self._queued + size > MAX_QUEUED:
-            self._lose(f"more than {MAX_QUEUED:,} bytes wait to be written: the disk is too slow")
-            done.callback(None)
-            return done
-        self._queued += size
-        writing = deferred_from_coro(self._thread.run(write))
-        self._waiting.add(writing)
+    def _write(self, size: int, write: Callable[[], None], counted: str = "") -> None:
+        """Soon, in the thread. `size`: bytes of memory that it takes until then. `counted`: the stat to count it in."""
 
         def written(result: Any) -> None:
             self._queued -= size
@@ -125,11 +117,14 @@ class ArchiveWriter:
                 self._lose(f"{type(result.value).__name__}: {result.value}")
             elif counted:
                 self._crawler.stats.inc_value(counted)
-            if not done.called:
-                done.callback(None)
 
+        if size and self._queued + size > MAX_QUEUED:
+            self._lose(f"more than {MAX_QUEUED:,} bytes wait to be written: the disk is too slow")
+            return
+        self._queued += size
+        writing = deferred_from_coro(self._thread.run(write))
+        self._waiting.add(writing)
         writing.addBoth(written)
-        return done
 
     def _lose(self, reason: str) -> None:
         self._lost += 1
