@@ -14,19 +14,17 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any, TypeVar
 from weakref import WeakSet
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from twisted.python.failure import Failure
 
 from scrapy_rep.cache.resolver import Resolver
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, look_for_requests, scheduler_of
+from scrapy_rep.scrapy_internals.engine_state import look_for_requests, scheduler_of
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 from scrapy_rep.waiting.kept_copies import KILLED_LOSES, Keeper
 from scrapy_rep.waiting.waits import Wait, Waits
@@ -59,7 +57,8 @@ class SchedulerDoor:
         self._waiting: dict[Origin, list[Wait]] = {}
         self._ready: OrderedDict[str, OrderedDict[Origin, deque[Wait]]] = OrderedDict()
         """By their place in the downloader: the waits that have ended, whose requests may go on."""
-        self._number = 0  # of requests that wait or are ready
+        self._here: dict[Wait, None] = {}
+        """All of these, in the order in which they left the queue."""
         self._is_turn_of_queue = False
         self._handed_out: WeakSet[Request] = WeakSet()
         self._is_open = False
@@ -122,13 +121,11 @@ class SchedulerDoor:
 
     def _has_pending_requests(self) -> bool:
         # A scheduler that asks itself, as scrapy-frontera's does, means its own queue.
-        waits_here = not self._is_queue_working and self._number > 0
-        return waits_here or bool(self._queue_has_pending())
+        return (bool(self._here) and not self._is_queue_working) or bool(self._queue_has_pending())
 
     def _close(self, reason: str) -> Any:
-        """What waits goes back first: what the scheduler keeps beyond the crawl, it keeps of these, too."""
-        ready = chain.from_iterable(of_place.values() for of_place in self._ready.values())
-        self._put_back([wait.request for wait in chain(*ready, *self._waiting.values())])
+        """What is here goes back first: what the scheduler keeps beyond the crawl, it keeps of these, too."""
+        self._put_back([wait.request for wait in self._here])
         self._keeper.close()
         return self._close_queue(reason)
 
@@ -141,20 +138,23 @@ class SchedulerDoor:
         until = self._monotonic() + MAX_SECONDS
         while self._queues.is_next_of_use(has_room=self._resolver.has_room()):
             is_from_memory = self._queues.is_next_from_memory()
-            is_full = not is_from_memory and self._number - len(self._waiting) - len(self._ready) >= self._max_waiting
-            # An origin that does not answer holds up no others, as far as a request can be left on disk.
-            is_taken = not is_full or self._queues.on_disk is not None
-            request = self._taken_from_queue() if is_taken else None
+            more_than_first = len(self._here) - len(self._waiting) - len(self._ready)
+            is_full = not is_from_memory and more_than_first >= self._max_waiting
+            if is_full and self._queues.on_disk is None:
+                return None
+            request = self._taken_from_queue()
             origin = self._gate.origin_to_await(request) if request is not None else None
             if request is None or origin is None:
                 return request
+            # An origin that does not answer holds up no others, as far as a request can be left on disk.
             if is_full and origin in self._waiting:
                 self._queues.leave_on_disk(request)
                 return None
             if not is_from_memory:
                 self._keeper.keep(request)
-            self._number += 1
-            self._wait(self._waits.begin(request, origin))
+            wait = self._waits.begin(request, origin)
+            self._here[wait] = None
+            self._wait(wait)
             if self._monotonic() >= until:
                 look_for_requests(self._crawler)
                 break
@@ -184,7 +184,7 @@ class SchedulerDoor:
                 waits.popleft()
                 if not waits:
                     self._take_out(place, origin)
-                self._number -= 1
+                del self._here[wait]
                 self._gate.hits -= 1  # it will be decided at once, but it has waited
                 self._waits.went_on(wait)
                 return wait.request
@@ -211,7 +211,8 @@ class SchedulerDoor:
             return
         self._waiting[wait.origin] = [wait]
         known = self._resolver.resolve(wait.origin, wait.request)
-        known.addCallbacks(self._release, _expect_closing, (wait.origin,))
+        # If it fails, the crawl closes.
+        known.addCallbacks(self._release, lambda _closing: None, (wait.origin,))
 
     def _release(self, _policy: object, origin: Origin) -> None:
         """Its robots.txt is known."""
@@ -262,11 +263,6 @@ def _by_turns(items: OrderedDict[K, V]) -> Iterator[tuple[K, V]]:
         key = next(iter(items))
         items.move_to_end(key)
         yield key, items[key]
-
-
-def _expect_closing(failure: Failure) -> None:
-    if not isinstance(failure.value, CrawlClosingError):
-        failure.raiseException()
 
 
 def _in_order(requests: list[Request]) -> list[Request]:

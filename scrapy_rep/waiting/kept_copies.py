@@ -32,7 +32,7 @@ class Keeper:
         """The request has gone on, or is back in its queue. It need not be one that is kept."""
 
     def left_over(self) -> list[Request]:
-        """The requests of a crawl that was killed, which have to go back to the queue. They count as kept."""
+        """The requests of a crawl that was killed, which have to go back to this queue. They count as kept."""
         return []
 
     def close(self) -> None:

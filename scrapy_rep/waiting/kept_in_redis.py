@@ -62,9 +62,6 @@ class KeptInRedis(Keeper):
             with self._failing_softly():
                 self._forget_now()
 
-    def left_over(self) -> list[Request]:
-        return []  # they go to the queue, which all crawlers share
-
     def close(self) -> None:
         """From now on this crawler counts as dead, and others put back what it has not forgotten."""
         self._pulse.stop()
