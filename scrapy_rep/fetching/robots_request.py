@@ -1,4 +1,8 @@
-"""A request for a robots.txt: how it is marked, and what it takes from the request that needs the robots.txt."""
+"""A request for a robots.txt: how it is marked, what it takes from the request that needs the robots.txt, and what it
+tells plugins that fetch by other means than Scrapy: plain text, once, not endlessly.
+
+No plugin is imported here. A plugin that is not installed reads none of these request meta.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,6 @@ from scrapy.http.cookies import CookieJar
 from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import BaseSettings
 
-from scrapy_rep.fetching.services import meta_for_services
 from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.settings import RepSettings
 
@@ -33,6 +36,10 @@ HAVE_TIMEOUTS = {"http", "https"}
 # A robots.txt request goes the way of the request that needs it: these are copied.
 _COPIED_HEADERS = (b"User-Agent", b"Proxy-Authorization")
 _COPIED_FOR_FTP = ("ftp_user", "ftp_password", "ftp_passive")
+MAX_TIMES_BODY_LIMIT = 8
+"""Where a plugin can only take all or nothing, it takes files of up to that many times REP_BODY_LIMIT."""
+# scrapy-zyte-api's parameters that say from where to fetch, not what.
+_ZYTE_API_ROUTES = ("device", "geolocation", "ipType", "tags")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +60,15 @@ class Question:
     """A public host has redirected here, and REP_REDIRECT_PRIVATE is not set."""
 
 
+@dataclass(eq=False, slots=True)
 class RobotsTxtDownload:
     """One response on its way: how many octets have come, and the response once it is there."""
 
-    __slots__ = ("limit", "octets", "response")
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        """Octets of the body that are read (REP_BODY_LIMIT); -1 once nobody waits for them."""
-        self.octets = 0
-        self.response: Response | None = None
-        """As it came, not decoded yet. It has its request."""
+    limit: int
+    """Octets of the body that are read (REP_BODY_LIMIT); -1 once nobody waits for them."""
+    octets: int = 0
+    response: Response | None = None
+    """As it came, not decoded yet. It has its request."""
 
     def taken(self) -> Response | None:
         """The response, which is not kept any longer: the request that it has keeps this object in its meta."""
@@ -78,7 +83,7 @@ def robots_request(
     url, trigger, validators = question.url, question.trigger, question.validators
     meta: dict[str, Any] = {
         **_UNTOUCHED,
-        **meta_for_services(crawl, settings, trigger),
+        **_for_other_plugins(crawl, settings, trigger),
         ROBOTS_TXT_REQUEST: download,
         "download_timeout": settings.fetch_timeout,
     }
@@ -106,3 +111,43 @@ def robots_request(
 def has_own_proxy(trigger: Request) -> bool:
     """Whether the request names a proxy of its own, which its robots.txt is fetched through."""
     return "proxy" in trigger.meta
+
+
+def _for_other_plugins(crawl: BaseSettings, settings: RepSettings, trigger: Request) -> dict[str, Any]:
+    """Request meta. `crawl`: Scrapy's settings; `trigger`: the request that needs the robots.txt."""
+    return {
+        "playwright": False,  # scrapy-playwright: a browser would make a page of it
+        "max_proxies_to_try": 0,  # scrapy-rotating-proxies: REP_FETCH_RETRIES says how often
+        **_for_impersonate(settings, trigger),
+        **_for_zyte_api(crawl, trigger),
+    }
+
+
+def _for_impersonate(settings: RepSettings, trigger: Request) -> dict[str, Any]:
+    """scrapy-impersonate: as the other request, or a server may take us for somebody else. The plugin does not obey
+    DOWNLOAD_TIMEOUT, and receives whole bodies."""
+    args, options = (trigger.meta.get(f"impersonate_{name}") or {} for name in ("args", "curl_options"))
+    meta: dict[str, Any] = {
+        "impersonate_args": {"timeout": settings.fetch_timeout},  # seconds
+        "impersonate_curl_options": {
+            **options,
+            "MAXFILESIZE_LARGE": MAX_TIMES_BODY_LIMIT * settings.body_limit,  # bytes on the wire
+        },
+    }
+    if "impersonate" in trigger.meta:
+        meta["impersonate"] = trigger.meta["impersonate"]
+    if "verify" in args:
+        meta["impersonate_args"]["verify"] = args["verify"]
+    return meta
+
+
+def _for_zyte_api(crawl: BaseSettings, trigger: Request) -> dict[str, Any]:
+    """scrapy-zyte-api: through the API if the other request goes through it; redirects are left to us."""
+    is_transparent = crawl.getbool("ZYTE_API_TRANSPARENT_MODE")
+    ways = trigger.meta.get("zyte_api", False), trigger.meta.get("zyte_api_automap", is_transparent)
+    if all(way is False for way in ways):
+        return {"zyte_api_automap": False}
+    # None takes away what the setting asks for.
+    unset = {key: None for key in crawl.getdict("ZYTE_API_AUTOMAP_PARAMS") if key not in _ZYTE_API_ROUTES}
+    plain = {"httpResponseBody": True, "httpResponseHeaders": True, "followRedirect": False}
+    return {"zyte_api_automap": {**unset, **plain}, "zyte_api_session_enabled": False}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from time import monotonic
 
 from scrapy.utils.asyncio import CallLaterResult, call_later
@@ -22,16 +23,6 @@ SELECT_MAX = 512 if sys.platform == "win32" else 1024  # FD_SETSIZE in CPython, 
 SHARE_OF_FILES = 0.5  # that all fetches together may have open; the pages' downloads need the rest
 
 
-class Turn:
-    """The right to fetch."""
-
-    __slots__ = ("began", "line")
-
-    def __init__(self, line: Line) -> None:
-        self.began = monotonic()
-        self.line = line
-
-
 class Line:
     """Fetches of one kind, first or repeated: how many have a turn, not counting slow ones, and who waits for one."""
 
@@ -40,6 +31,14 @@ class Line:
         """Of the turns that this kind may have."""
         self.taken = 0
         self.waiting: list[Deferred[None]] = []
+
+
+@dataclass(eq=False, slots=True)
+class Turn:
+    """The right to fetch."""
+
+    line: Line
+    began: float
 
 
 class FetchTurns:
@@ -56,7 +55,7 @@ class FetchTurns:
         self.on_room = on_room
         self.without_turn = 0
         """Fetches that take room without a turn: they have just begun, ask a store, or are held up by a handler."""
-        self._first, self._repeated = Line(limit - int(REPEATED_SHARE * limit)), Line(limit)
+        self._first, self._repeated = self._lines = Line(limit - int(REPEATED_SHARE * limit)), Line(limit)
         self._max_slow = min(MAX_SLOW, max(int(SHARE_OF_FILES * max_open_files()) - limit, 0))
         self._slow = 0
         self._usual = 0.125  # seconds that an answer takes, before there are any
@@ -84,7 +83,7 @@ class FetchTurns:
             waiter: Deferred[None] = Deferred()
             line.waiting.append(waiter)
             await maybe_deferred_to_future(waiter)
-        turn = Turn(line)
+        turn = Turn(line, monotonic())
         self._turns[turn] = None
         if self._timer is None:
             # One timer for all fetches: a crawl would notice the cost of a timer for each.
@@ -104,8 +103,7 @@ class FetchTurns:
 
     def _take(self, line: Line) -> bool:
         """Whether there is a turn, which is taken now."""
-        others = self._repeated if line is self._first else self._first
-        if line.taken >= line.limit or line.taken + others.taken >= self._limit:
+        if line.taken >= line.limit or sum(each.taken for each in self._lines) >= self._limit:
             return False
         line.taken += 1
         return True
@@ -114,7 +112,7 @@ class FetchTurns:
         """Its fetch no longer counts; another may begin."""
         del self._turns[turn]
         turn.line.taken -= 1
-        for line in (self._first, self._repeated):
+        for line in self._lines:
             while line.waiting and line.waiting[-1].called:  # it was cancelled
                 line.waiting.pop()
             if line.waiting and self._take(line):
