@@ -27,7 +27,7 @@ LAYERS = (
     ("middleware",),
     ("extensions", "misconfiguration", "waiting"),
     ("gate",),
-    ("cache", "refusals"),
+    ("cache",),
     ("fetching", "storage"),
     ("exceptions", "origin_info", "robotparser"),
     ("clock", "settings", "signals", "stats", "text", "time_limit", "user_agent"),

@@ -11,6 +11,7 @@ A request comes here instead of waiting at the scheduler's door
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import dataclass
 
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
@@ -25,24 +26,24 @@ from scrapy_rep.waiting.at_scheduler import SchedulerDoor
 from scrapy_rep.waiting.waits import Waits
 
 
+@dataclass(frozen=True, slots=True)
 class InDownloader:
-    def __init__(self, resolver: Resolver, downloads: UncountedDownloads, door: SchedulerDoor, waits: Waits) -> None:
-        self._resolver = resolver
-        self._downloads = downloads
-        self._door = door
-        self._waits = waits
+    resolver: Resolver
+    downloads: UncountedDownloads
+    door: SchedulerDoor
+    waits: Waits
 
     async def wait(self, request: Request, origin: Origin) -> RobotsPolicy:
         """The origin's policy, once it is known. Raises IgnoreRequest where the crawl closes before; a request that
         came from the queue is put back then."""
-        wait = self._waits.begin(request, origin)
+        wait = self.waits.begin(request, origin)
         try:
-            with self._downloads.uncounted(request) if self._door.never_saw(request) else nullcontext():
-                policy = await maybe_deferred_to_future(self._resolver.resolve(origin, request))
+            with self.downloads.uncounted(request) if self.door.never_saw(request) else nullcontext():
+                policy = await maybe_deferred_to_future(self.resolver.resolve(origin, request))
         except CrawlClosingError:
-            again = ", and it is back in the queue" if self._door.take_back(request) else ""
+            again = ", and it is back in the queue" if self.door.take_back(request) else ""
             raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}") from None
         finally:
-            self._waits.end(wait)
-        self._waits.went_on(wait)
+            self.waits.end(wait)
+        self.waits.went_on(wait)
         return policy
