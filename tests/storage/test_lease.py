@@ -1,9 +1,10 @@
-"""The lease of a fleet is given back, also by who does not know that it was taken."""
+"""The lease of a fleet is renewed, and given back, also by who does not know that it was taken."""
 
 from __future__ import annotations
 
 import asyncio
 
+import pytest
 from dict_storage import DictStorage, shared_store
 from in_loop import in_loop
 
@@ -43,3 +44,34 @@ async def test_a_fetch_that_is_cancelled_while_it_asks_for_the_lease_gives_it_ba
     await asyncio.wait([asking])
     await store.close()
     assert (storage.holder, counted) == ("", [])
+
+
+class Counts(DictStorage):
+    """The calls for leases, in their order."""
+
+    def __init__(self) -> None:
+        super().__init__("own:")
+        self.calls: list[str] = []
+
+    async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:
+        self.calls.append("acquire")
+        return True
+
+    async def release_lease(self, origin: str, token: str) -> None:
+        self.calls.append("release")
+
+
+@in_loop
+async def test_a_lease_is_renewed_until_it_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapy_rep.cache.shared_store.RENEW_EVERY", 0.01)
+    storage = Counts()
+    store, origin = shared_store(storage, []), Origin.of("https://a.example")
+    assert origin is not None
+    _, lease = await store.find_or_lease(origin, None, lambda _entry: True)
+    assert lease is not None
+    while len(storage.calls) < 4:  # noqa: ASYNC110 - the store has no event
+        await asyncio.sleep(0.01)
+    store.give_back(lease)
+    await asyncio.sleep(0.05)
+    assert storage.calls[-2:] == ["acquire", "release"]
+    await store.close()
