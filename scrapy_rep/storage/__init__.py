@@ -28,17 +28,17 @@ def storage_of(crawler: Crawler) -> Storage | None:
     """The store that REP_STORAGE names; None if nothing is kept beyond the crawl. Raises ValueError where it cannot be
     built, naming the setting and the cure."""
     settings = RepSettings.read(crawler.settings)
-    address = settings.storage
+    address, shown = settings.storage, without_password(settings.storage)
     scheme = address.partition(":")[0]
     classes = {name: cls for name, cls in {**STORAGES, **settings.storages}.items() if cls is not None}
     if scheme not in classes:
         raise ValueError(
-            f"REP_STORAGE is {without_password(address)!r}; set it to an address that begins with one of"
+            f"REP_STORAGE is {shown!r}; set it to an address that begins with one of"
             f" {', '.join(f'{name}:' for name in classes)}, or add {scheme!r} to REP_STORAGES"
         )
     if classes[scheme] is IN_MEMORY:
         if address != "memory:":
-            raise ValueError(f"REP_STORAGE is {address!r}: nothing may follow the colon; set it to 'memory:'")
+            raise ValueError(f"REP_STORAGE is {shown!r}: nothing may follow the colon; set it to 'memory:'")
         return None
     try:
         storage_class = _storage_class(classes[scheme])
@@ -47,7 +47,6 @@ def storage_of(crawler: Crawler) -> Storage | None:
             f"REP_STORAGES is {settings.storages!r} ({exc}); set it to a dict that has a subclass of"
             f" scrapy_rep.storage.Storage for {scheme!r}, or the import path of one"
         ) from exc
-    shown = without_password(address)
     try:
         return build_from_crawler(storage_class, crawler, address)
     except ValueError as exc:
