@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import uuid4
 
+from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList
 
@@ -23,7 +24,6 @@ from scrapy_rep.protocol.entry import (
     storable,
 )
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
@@ -46,8 +46,10 @@ class Lease:
 
     origin: str
     token: str = field(default_factory=lambda: uuid4().hex)
-    renewing: Deferred[None] | None = None
-    """While robots.txt is fetched."""
+    timer: CallLaterResult | None = None
+    """Of the next renewal."""
+    renewing: Deferred[bool | None] | None = None
+    """The last renewal."""
 
 
 class SharedStore:
@@ -85,8 +87,7 @@ class SharedStore:
                         self.give_back(lease)
                     return entry, None
                 if may_fetch or octets == NOT_SHARED:
-                    lease.renewing = deferred_from_coro(self._renew(lease))
-                    lease.renewing.addErrback(lambda _failure: None)  # only a cancellation comes here
+                    self._renew_later(lease, MAX_RENEWALS)
                     return entry, lease
                 if await self._acquire(lease) or waited >= self._longest_wait:
                     may_fetch = True  # but look once more: the last holder may have answered meanwhile
@@ -104,10 +105,14 @@ class SharedStore:
         entry = entry_from_bytes(octets, origin.robots_url, self._settings.body_limit)
         return entry if entry is not None and is_judged_by(entry, self._settings.status_policy) else None
 
-    async def _renew(self, lease: Lease) -> None:
-        for _ in range(MAX_RENEWALS):
-            await sleep(RENEW_EVERY)
-            await self._acquire(lease)
+    def _renew_later(self, lease: Lease, times: int) -> None:
+        if times:
+            lease.timer = call_later(RENEW_EVERY, self._renew, lease, times)
+
+    def _renew(self, lease: Lease, times: int) -> None:
+        lease.renewing = deferred_from_coro(self._acquire(lease))
+        lease.renewing.addErrback(lambda _failure: None)  # only a cancellation comes here
+        self._renew_later(lease, times - 1)
 
     def give_back(self, lease: Lease, entry: Entry | None = None) -> None:
         """In the background: the entry first, so that the crawler that has the lease next finds it; None if there is
@@ -118,9 +123,10 @@ class SharedStore:
 
     async def _give_back(self, lease: Lease, entry: Entry | None, now: float) -> None:
         call, storage = self._breaker.call, self._storage
-        if lease.renewing is not None:
-            lease.renewing.cancel()
-            await maybe_deferred_to_future(lease.renewing)  # else it could take the lease again
+        if lease.timer is not None:
+            lease.timer.cancel()
+        if lease.renewing is not None:  # else it would take the lease again
+            await maybe_deferred_to_future(lease.renewing)
         if entry is None:
             await call(storage.release_lease, lease.origin, lease.token, otherwise=None)
             return
