@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 MAX_PAGE = 65_536  # octets of a body that are searched
 
 # Vendor, header field, the values that show a challenge, source.
-BY_HEADER: Sequence[tuple[str, str, frozenset[bytes], str]] = (
-    (
-        "Cloudflare",
-        "cf-mitigated",
-        frozenset({b"challenge"}),
-        "developers.cloudflare.com/cloudflare-challenges/challenge-types/challenge-pages/detect-response/",
-    ),
-    (
-        "AWS WAF",
-        "x-amzn-waf-action",
-        frozenset({b"challenge", b"captcha"}),
-        "docs.aws.amazon.com/waf/latest/developerguide/waf-captcha-and-challenge-actions.html",
-    ),
+BY_HEADER: Sequence[tuple[str, str, Collection[bytes], str]] = (
+    ("Cloudflare", "cf-mitigated", {b"challenge"}, "developers.cloudflare.com: Detect a Challenge Page response"),
+    ("AWS WAF", "x-amzn-waf-action", {b"challenge", b"captcha"}, "docs.aws.amazon.com: CAPTCHA and Challenge actions"),
     # `deny` is the other value. Vercel's documentation describes the challenge, not the field that its firewall sends.
-    ("Vercel", "x-vercel-mitigated", frozenset({b"challenge"}), "vercel.com/docs/vercel-firewall: Challenge"),
+    ("Vercel", "x-vercel-mitigated", {b"challenge"}, "vercel.com/docs/vercel-firewall: Challenge"),
 )
 
 # Vendor, octets in the beginning of a page of markup, source.

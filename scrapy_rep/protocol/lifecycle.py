@@ -77,11 +77,7 @@ POLICY_OF_STATE: Mapping[State, tuple[Basis, Refetch, str]] = {
     State.FRESH: (Basis.STORED, Refetch.NOT, "RFC 9309 2.4; RFC 9111 4.2"),
     State.AGEING: (Basis.STORED, Refetch.MEANWHILE, "so that nobody waits; RFC 9111 4.2 allows a fetch at any time"),
     State.STALE: (Basis.NOTHING_ALLOWED, Refetch.FIRST, "RFC 9111 4.2.4; RFC 9309 2.4"),
-    State.UNREACHABLE: (
-        Basis.NOTHING_ALLOWED,
-        Refetch.MEANWHILE,
-        "RFC 9309 2.3.1.4: complete disallow; RFC 9111 4.2.4",
-    ),
+    State.UNREACHABLE: (Basis.NOTHING_ALLOWED, Refetch.MEANWHILE, "RFC 9309 2.3.1.4: 'disallow'; RFC 9111 4.2.4"),
     State.UNREACHABLE_STALE: (Basis.STORED, Refetch.MEANWHILE, "RFC 9309 2.4: 'unless ... unreachable'; 2.3.1.4"),
     State.LONG_UNREACHABLE: (Basis.EVERYTHING_ALLOWED, Refetch.MEANWHILE, "RFC 9309 2.3.1.4: 'MAY assume'"),
 }

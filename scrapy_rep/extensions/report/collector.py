@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from heapq import nlargest
 from importlib.metadata import version
 from itertools import product
 from typing import Any, TypeVar
@@ -45,26 +46,20 @@ MAX_OUTAGES = 5  # of one origin
 WAITS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0)  # seconds: the upper ends of the distribution's classes
 
 
-class Waits:
-    """How many requests waited how long, in bounded memory.
+class Waits(Counter[float]):
+    """How many requests waited how long, in bounded memory: by seconds, rounded to two significant digits and to a
+    hundredth of a second, so that quantiles are within 5 % or 5 ms."""
 
-    Times are rounded to two significant digits and to a hundredth of a second, so quantiles are within 5 % or 5 ms.
-    """
-
-    def __init__(self) -> None:
-        self.requests = 0
-        self.longest = 0.0
-        self._requests_by_seconds: Counter[float] = Counter()
+    longest = 0.0
 
     def add(self, seconds: float) -> None:
-        self.requests += 1
         self.longest = max(self.longest, seconds)
-        self._requests_by_seconds[float(f"{round(seconds, 2):.2g}")] += 1
+        self[float(f"{round(seconds, 2):.2g}")] += 1
 
     def quantile(self, share: float) -> float:
         """The seconds that this share of the requests waited at most; 0 if none waited."""
-        rest = share * self.requests
-        for seconds, requests in sorted(self._requests_by_seconds.items()):
+        rest = share * self.total()
+        for seconds, requests in sorted(self.items()):
             rest -= requests
             if rest <= 0:
                 return min(seconds, self.longest)
@@ -73,7 +68,7 @@ class Waits:
     def classes(self) -> list[dict[str, Any]]:
         """Requests by the classes of WAITS and, with `at_most` None, those that waited longer."""
         counts: Counter[int] = Counter()
-        for seconds, requests in self._requests_by_seconds.items():
+        for seconds, requests in self.items():
             counts[bisect_left(WAITS, seconds)] += requests
         return [{"at_most": end, "count": counts[index]} for index, end in enumerate([*WAITS, None])]
 
@@ -151,7 +146,7 @@ class TopK(dict[K, V]):
 
     def largest(self) -> list[tuple[K, V]]:
         """The `most` largest, in that order; of equals, those that came first."""
-        return sorted(self.items(), key=lambda item: -self._size(item[1]))[: self._most]
+        return nlargest(self._most, self.items(), key=lambda item: self._size(item[1]))
 
 
 class Report:
@@ -298,7 +293,7 @@ class Report:
                 if of_kind == kind.value
             ],
             "waited": {
-                "requests": self._waits.requests,
+                "requests": self._waits.total(),
                 "median": self._waits.quantile(0.5),
                 "nine_tenths": self._waits.quantile(0.9),
                 "longest": self._waits.longest,
@@ -318,7 +313,7 @@ class Report:
                 "answer": seen.answer,
                 "fetched": seen.fetched,
                 "refused": seen.refused,
-                "waited": seen.waits.requests,
+                "waited": seen.waits.total(),
                 "waited_median": seen.waits.quantile(0.5),
                 "waited_longest": seen.waits.longest,
                 "crawl_delay": seen.crawl_delay,

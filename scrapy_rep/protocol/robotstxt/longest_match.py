@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import accumulate, repeat
 
 from scrapy_rep.protocol.robotstxt.comparison_cost import affordable, longest_affordable
@@ -122,18 +122,18 @@ class MatchIndex:
 
     Most patterns are prefixes of URLs, also those with `*` at their end alone; no URL holds a `$`, so `/a$` is a prefix
     of `/a` and a `$` behind it. Prefixes are sorted, each with a link to the longest other prefix that it begins with:
-    `/a/b` to `/a`.
+    `/a/b` to `/a`. Patterns with a `*` before their end each have a text that stands in all URLs which they match.
     """
 
-    __slots__ = ("_first", "_others", "_prefixes", "_shorter", "memory")
+    __slots__ = ("_by_beginning", "_first", "_longest", "_prefixes", "_shorter", "_starred", "memory")
 
     def __init__(self, patterns: Sequence[str]) -> None:
         prefixes: dict[str, int] = {}
-        others: dict[str, int] = {}
+        self._starred: dict[str, int] = {}
         for at, pattern in enumerate(patterns):
             prefix = pattern.rstrip("*$") if pattern.endswith(("*", "*$")) else pattern
             if "*" in prefix:
-                others.setdefault(pattern, at)
+                self._starred.setdefault(pattern, at)
             else:
                 prefixes.setdefault(prefix, at)
         self._prefixes = sorted(prefixes)
@@ -147,8 +147,13 @@ class MatchIndex:
                 shorter = self._shorter[shorter]
             self._shorter.append(shorter)
             self._first.append(min(prefixes[prefix], self._first[shorter]) if shorter >= 0 else prefixes[prefix])
-        self._others = _Others(others) if others else None
-        self.memory = 45 * len(prefixes) + 270 * len(others)
+        self._longest = longest_affordable(self._starred)
+        # Each pattern with its text, by the beginning of that: `/*?size=1` is under `?siz`.
+        self._by_beginning: dict[str, list[tuple[str, str]]] = {}
+        for pattern in self._starred:
+            text = _telling_text(pattern)
+            self._by_beginning.setdefault(text[:BEGINNING], []).append((text, pattern))
+        self.memory = 45 * len(prefixes) + 270 * len(self._starred)
         """Bytes that it takes beside the patterns, about (measured: tests/protocol/test_costs.py)."""
 
     def first_match(self, spelling: str) -> int | None:
@@ -163,30 +168,15 @@ class MatchIndex:
         while number >= 0 and not with_end.startswith(self._prefixes[number]):
             number = self._shorter[number]
         at = self._first[number] if number >= 0 else None
-        if self._others is not None and (matching := self._others.matching(spelling, with_end)):
+        if self._starred and (matching := self._starred_matches(spelling, with_end)):
             return min(matching) if at is None else min(at, *matching)
         return at
 
-
-class _Others:
-    """Patterns with a `*` before their end, each under a text that stands in all URLs which it matches."""
-
-    __slots__ = ("_at", "_by_beginning", "_longest")
-
-    def __init__(self, at: Mapping[str, int]) -> None:
-        self._at = at
-        self._longest = longest_affordable(at)
-        # Each with its text, by the beginning of that: `/*?size=1` is under `?siz`.
-        self._by_beginning: dict[str, list[tuple[str, str]]] = {}
-        for pattern in at:
-            text = _telling_text(pattern)
-            self._by_beginning.setdefault(text[:BEGINNING], []).append((text, pattern))
-
-    def matching(self, spelling: str, with_end: str) -> list[int]:
-        """Where those that match stand. `with_end`: the spelling and a `$`. Raises TooCostlyError."""
+    def _starred_matches(self, spelling: str, with_end: str) -> list[int]:
+        """Where the patterns with a `*` before their end stand that match. Raises TooCostlyError."""
         candidates: Collection[str]
         if len(spelling) > self._longest:
-            candidates = affordable(spelling, self._at)
+            candidates = affordable(spelling, self._starred)
         else:
             candidates = [
                 pattern
@@ -195,7 +185,7 @@ class _Others:
                 for text, pattern in patterns
                 if text in with_end
             ]
-        return [self._at[pattern] for pattern in candidates if matches(pattern, spelling)] if candidates else []
+        return [self._starred[pattern] for pattern in candidates if matches(pattern, spelling)] if candidates else []
 
 
 def _telling_text(pattern: str) -> str:
