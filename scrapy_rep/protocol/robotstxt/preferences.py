@@ -32,10 +32,17 @@ class Category(NamedTuple):
     source: str
 
 
-# Content-Usage has the words of draft-ietf-aipref-vocab of 2026-08-19, Content-Signal those of contentsignals.org.
 VOCABULARY = (
-    Category("train-ai", {CONTENT_USAGE: "train-ai", CONTENT_SIGNAL: "ai-train"}, "vocab, AI Model Training"),
-    Category("search", {CONTENT_USAGE: "search", CONTENT_SIGNAL: "search"}, "vocab, Search"),
+    Category(
+        "train-ai",
+        {CONTENT_USAGE: "train-ai", CONTENT_SIGNAL: "ai-train"},
+        "draft-ietf-aipref-vocab of 2026-08-19, AI Model Training; contentsignals.org",
+    ),
+    Category(
+        "search",
+        {CONTENT_USAGE: "search", CONTENT_SIGNAL: "search"},
+        "draft-ietf-aipref-vocab of 2026-08-19, Search; contentsignals.org",
+    ),
     Category("ai-input", {CONTENT_SIGNAL: "ai-input"}, "contentsignals.org"),
     Category("use-reference", {CONTENT_SIGNAL: "use=reference"}, "contentsignals.org, extended on 2026-07-01"),
     Category("use-full", {CONTENT_SIGNAL: "use=full"}, "contentsignals.org, extended on 2026-07-01"),
