@@ -1,9 +1,12 @@
-"""What is decided about a request: which robots.txt applies to it, and whether that lets it go on.
+"""What is decided about a request: which robots.txt applies to it, what that says, and what a refusal causes.
 
-1. `applicable_origin` says whose robots.txt applies, or why none does: then the request goes on.
-2. If that robots.txt is known (`Resolver.peek`), it decides at once, also while it is fetched again in the background.
-   So only a request to an origin that is not known waits, in `waiting`, and then is decided by what came.
-3. Each page that comes is looked at once more (`look_at_page`): a browser may have followed redirects by itself.
+1. `applicable_origin` says whose robots.txt applies to a request, or why none does; then the request goes on.
+2. If that robots.txt is known, it decides at once. If it is about to expire, it is fetched again in the background, and
+   the request does not wait for that.
+3. Else the request waits (`waiting`) until a fetch has brought rules, or has found that there are none, or has given up
+   because robots.txt is unreachable: then nothing is allowed, unless rules from before are still obeyed. `decide` is
+   called with what it came to, as a `RobotsPolicy`.
+4. A page that comes from another URL than its request's is judged by that URL (`look_at_page`).
 """
 
 from __future__ import annotations

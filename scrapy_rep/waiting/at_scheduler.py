@@ -1,12 +1,21 @@
 """Where requests wait for a robots.txt: at the scheduler's door, where the engine asks for the next request.
 
-1. The engine asks for a request. The door takes the queue's next one. If its origin is known, the engine gets it.
-2. Else the request waits here, has its origin's robots.txt fetched, and the door takes the next one: as long as
-   another fetch may begin, or Scrapy's default queue has a request to a site that has been asked before. A request
-   that waits has passed no downloader middleware and takes no place in the downloader.
-3. When robots.txt is known, the requests to its origin are ready. The engine gets ready requests and those of the queue
-   by turns, so that neither wait for the others to be gone.
-4. If the crawl closes first, the requests that are here go back to their queue.
+A request that waits here has left its queue, has passed no downloader middleware, and takes no place in the downloader.
+
+1. The engine asks for a request. The door takes the next one out of the queue. If its origin is known, the engine gets
+   the request, even while that origin is fetched again in the background.
+2. Else the request waits, the origin's robots.txt is fetched (`cache.origin_fetch`), and the door takes the next
+   request, as long as one more fetch would begin soon. When none would, Scrapy's default queue, in memory or on disk,
+   can still hand out requests to sites that have been asked before. No other queue can, so the door leaves it alone.
+3. REP_WAITING_MAX limits how many requests from disk, or from another package's scheduler, are here besides the first
+   of each origin. Once there are so many, a request from disk that would wait as a further one of its origin goes back
+   to the disk, and another package's scheduler is left alone. Scrapy's queue in memory has no limit: its requests take
+   no more memory here than there.
+4. Once the fetch has an answer, or has given up, the requests to its origin are ready. The engine gets them by turns, a
+   request for each download slot with room, and in between requests from the queue. Then `RepMiddleware` decides about
+   them. If their origin is forgotten before, for want of memory, they wait again as soon as no other can go on.
+5. If the crawl closes first, the requests that are here go back to their queue. If the process is killed, there are
+   copies of them (`kept_copies`).
 """
 
 from __future__ import annotations
