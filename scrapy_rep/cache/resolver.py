@@ -5,11 +5,11 @@ and the others still get their answer. It goes on in rounds:
 
     1. Find. What the crawl's memory has may be enough by now. Where there is a shared store, another crawler may have
        put enough there; if not, this crawler takes the origin's lease, or waits while another crawler fetches.
-    2. Fetch, along redirects. What may pass soon, such as a 503, is asked for once more after a second, within the
-       same fetch (REP_FETCH_RETRIES). The answer and the entry from before make the new entry (`protocol.lifecycle`).
-       The signal `robots_fetched` tells of it, and it goes into the shared store in the background, which gives the
-       lease back. An answer that HttpCacheMiddleware has replayed may be too old; then the fetch is repeated past that
-       cache.
+    2. Fetch, along redirects. Where a single HTTP request of the fetch fails in a way that may pass soon, such as a
+       503, it is repeated after a second (REP_FETCH_RETRIES, in `fetching.answers`); that is no round of its own. The
+       answer and the entry from before make the new entry (`protocol.lifecycle`). The signal `robots_fetched` tells of
+       it, and it goes into the shared store in the background, which gives the lease back. An answer that
+       HttpCacheMiddleware has replayed may be too old; then the fetch is repeated past that cache.
     3. Pause. While nothing is allowed because robots.txt is unreachable, requests wait for REP_UNREACHABLE_WAIT
        seconds. A fetch that is due within them is waited for, and is the next round; the last fetch is made when they
        are over. Two clocks count them: the wall clock from the outage's first failure (`protocol.outage`), and a

@@ -4,7 +4,7 @@ A request that waits here has left its queue, has passed no downloader middlewar
 
 1. The engine asks for a request. The door takes the next one out of the queue. If its origin is known, the engine gets
    the request, even while that origin is fetched again in the background.
-2. Else the request waits, the origin's robots.txt is fetched (`cache.origin_fetch`), and the door takes the next
+2. Else the request waits, the origin's robots.txt is fetched (`cache.resolver`), and the door takes the next
    request, as long as one more fetch would begin soon. When none would, Scrapy's default queue, in memory or on disk,
    can still hand out requests to sites that have been asked before. No other queue can, so the door leaves it alone.
 3. REP_WAITING_MAX limits how many requests from disk, or from another package's scheduler, are here besides the first
