@@ -12,8 +12,9 @@ A request that waits here has left its queue, has passed no downloader middlewar
    to the disk, and another package's scheduler is left alone. Scrapy's queue in memory has no limit: its requests take
    no more memory here than there.
 4. Once the fetch has an answer, or has given up, the requests to its origin are ready. The engine gets them by turns, a
-   request for each download slot with room, and in between requests from the queue. Then `RepMiddleware` decides about
-   them. If their origin is forgotten before, for want of memory, they wait again as soon as no other can go on.
+   request for each place in the downloader that has room, and in between requests from the queue. Then `RepMiddleware`
+   decides about them. If their origin is forgotten before, for want of memory, they wait again as soon as no other
+   request can go on.
 5. If the crawl closes first, the requests that are here go back to their queue. If the process is killed, there are
    copies of them (`kept_copies`).
 """
