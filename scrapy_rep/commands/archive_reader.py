@@ -11,8 +11,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from warcio.archiveiterator import ArchiveIterator
+from warcio.exceptions import ArchiveLoadFailed
+from warcio.recordloader import ArcWarcRecord
 
 from scrapy_rep.commands.findings import CannotTellError
 from scrapy_rep.fetching.content_decoding import UndecodableBodyError, decoded
@@ -24,15 +27,14 @@ from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.text import iso_time, printable, seconds_of_time
 
-if TYPE_CHECKING:
-    from warcio.recordloader import ArcWarcRecord
-
 logger = logging.getLogger("scrapy_rep")
 
 MAX_PARSED = 64 * 2**20  # bytes of memory, about
 EACH_PARSED = 4_000  # bytes of an entry, with the rules of a small file
 MAX_BODY = 64 * 2**20  # bytes of a robots.txt, even if the archive asks for more
 MAX_VALUES = 2**20  # bytes of a metadata record; ours are smaller
+# What reading a file can raise that is no archive, or no longer one.
+DAMAGES = (OSError, EOFError, ValueError, StopIteration, zlib.error, ArchiveLoadFailed)
 
 
 @dataclass(slots=True)
@@ -81,8 +83,6 @@ class ArchiveReader:
 
     def __init__(self, patterns: Sequence[str]) -> None:
         """`patterns`: paths, in which `*` may stand for any text. Raises ValueError for files that are no archive."""
-        if find_spec("warcio") is None:
-            raise ValueError("--archive needs warcio: pip install warcio")
         names = sorted({name for pattern in patterns for name in glob.glob(pattern)})
         if not names:
             raise ValueError(f"--archive: there is no file {' or '.join(patterns)}")
@@ -192,28 +192,17 @@ def _set_up(file: _File, record: ArcWarcRecord) -> None:
 
 def _record(name: str, offset: int, limit: int) -> tuple[ArcWarcRecord, bytes]:
     """The record that begins there, and its content. Raises CannotTellError."""
-    from warcio.archiveiterator import ArchiveIterator  # noqa: PLC0415 - not all have warcio
-
     try:
         with open(name, "rb") as stream:
             stream.seek(offset)
             record = next(ArchiveIterator(stream))
             return record, record.raw_stream.read(2 * limit)  # UTF-16 may have grown by half as UTF-8
-    except _damages() as exc:
+    except DAMAGES as exc:
         raise CannotTellError(f"{name} is damaged: {printable(str(exc))}") from None
-
-
-def _damages() -> tuple[type[Exception], ...]:
-    """What reading a file can raise that is no archive, or no longer one."""
-    from warcio.exceptions import ArchiveLoadFailed  # noqa: PLC0415
-
-    return OSError, EOFError, ValueError, StopIteration, zlib.error, ArchiveLoadFailed
 
 
 def _records_and_offsets(name: str) -> Iterator[tuple[ArcWarcRecord, int]]:
     """Up to the first that cannot be read, which is logged. Raises ValueError for a file that is no WARC file."""
-    from warcio.archiveiterator import ArchiveIterator  # noqa: PLC0415
-
     end = 0
     try:
         with open(name, "rb") as stream:
@@ -221,7 +210,7 @@ def _records_and_offsets(name: str) -> Iterator[tuple[ArcWarcRecord, int]]:
             for record in records:
                 yield record, records.offset
                 end = records.offset
-    except _damages() as exc:
+    except DAMAGES as exc:
         if not end:
             raise ValueError(f"--archive: {name} cannot be read: {printable(str(exc))}") from None
         logger.warning("%s cannot be read beyond byte %d, as if its crawl had been killed then", name, end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -95,11 +96,12 @@ class Output:
         if self._texts and not self.is_closed:
             try:
                 print("\n".join(self._texts), flush=True)
-            except BrokenPipeError:
-                self._close()
             except OSError as exc:
-                self._close()
-                raise ValueError(f"standard output: {exc}") from None
+                self.is_closed = True
+                # The interpreter flushes once more when it ends.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                if exc.errno != errno.EPIPE:
+                    raise ValueError(f"standard output: {exc}") from None
         self._texts.clear()
         if self.is_list:
             self._show_progress(self._summary())
@@ -108,11 +110,6 @@ class Output:
         """On a terminal, until the next `flush`: the answers wait for this origin's robots.txt."""
         waiting = f"waiting for the robots.txt of {printable(origin)}, {seconds:.0f} s"
         self._show_progress(f"{self._summary()}; {waiting}" if self.is_list else waiting)
-
-    def _close(self) -> None:
-        self.is_closed = True
-        # The interpreter flushes once more when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def finish(self, if_empty: str = "") -> None:
         """Write what `flush` has not written, and the summary of a list; `if_empty` if nothing was found."""

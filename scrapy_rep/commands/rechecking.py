@@ -8,10 +8,10 @@ import zlib
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from scrapy_rep.commands.archive_reader import ArchiveReader
 from scrapy_rep.commands.findings import CannotTellError, Crawl, Finding
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import is_without_robots, unreadable
@@ -21,6 +21,9 @@ from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.text import seconds_of_time
+
+if TYPE_CHECKING:
+    from scrapy_rep.commands.archive_reader import ArchiveReader
 
 LIST = 1_000  # URLs
 
@@ -114,10 +117,18 @@ class ArchiveJudge:
 
 
 def judge_again(opts: Namespace, lists: Iterable[list[str]], output: Output, crawl: Crawl) -> None:
-    """The URLs, or the items of `--recheck`. Raises ValueError for what cannot be read."""
+    """The URLs, or the items of `--recheck`. Raises ValueError for a wrong time, and for what cannot be read."""
+    if find_spec("warcio") is None:
+        raise ValueError("--archive needs warcio: pip install warcio")
+    from scrapy_rep.commands.archive_reader import ArchiveReader  # noqa: PLC0415 - not all have warcio
+
+    try:
+        at = None if opts.at is None else seconds_of_time(opts.at)
+    except ValueError:
+        raise ValueError(f"--at {opts.at!r} is no time; give one such as 2026-05-17T09:30:00Z") from None
     judge = ArchiveJudge(ArchiveReader(opts.archive), crawl)
     if opts.recheck is None:
-        output.for_each(lists, lambda url: output.write(judge.finding(url, opts.at)))
+        output.for_each(lists, lambda url: output.write(judge.finding(url, at)))
     else:
         output.for_each(([item] for item in items_of(opts.recheck)), lambda item: output.write(judge.checked(item)))
     output.finish()

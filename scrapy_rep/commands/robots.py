@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from scrapy.settings import Settings
 
-TIME = "2026-05-17T09:30:00Z"
 # Of the options of a row, one at most may be given.
 EXCLUDING = (
     ("file", "cached", "forget", "diff", "archive"),
@@ -86,7 +85,7 @@ class Command(ScrapyCommand):
             metavar="FILES",
             help="judge by these files and fetch nothing; '*' may stand for any text, and more files may follow",
         )
-        add("--at", metavar="TIME", help=f"with --archive: judge as the crawl did at this time, such as {TIME}")
+        add("--at", metavar="TIME", help="with --archive: judge as the crawl did at this time (2026-05-17T09:30:00Z)")
         add("--recheck", metavar="FILE", help="with --archive: judge the items of this feed (JSON lines) again")
         add("--now", action="store_true", help="with --recheck: judge them by today's robots.txt, too")
 
@@ -98,9 +97,10 @@ class Command(ScrapyCommand):
             args.clear()
             opts.input = opts.input or "-"
         if opts.archive:  # a shell has filled in the '*'
-            opts.archive += [arg for arg in args if _is_archive(arg)]
-            args[:] = [arg for arg in args if not _is_archive(arg)]
-        if wrong := _wrong_options(opts) or _wrong_urls(args, opts):
+            files = [arg for arg in args if arg.endswith(".warc.gz") and "://" not in arg]
+            opts.archive += files
+            args[:] = [arg for arg in args if arg not in files]
+        if wrong := _wrong(args, opts):
             raise UsageError(wrong, print_help=False)
         self.requires_crawler_process = opts.spider is not None or not is_offline(opts)
         prepare(cast("Settings", self.settings), opts)
@@ -114,12 +114,8 @@ class Command(ScrapyCommand):
             raise UsageError(str(exc), print_help=False) from None
 
 
-def _is_archive(argument: str) -> bool:
-    return argument.endswith(".warc.gz") and "://" not in argument
-
-
-def _wrong_options(opts: Namespace) -> str:
-    """What is wrong with the options alone; empty if nothing is."""
+def _wrong(urls: list[str], opts: Namespace) -> str:
+    """What is wrong with the options, the URLs, and where they come from; empty if nothing is."""
     given = {name for name, value in vars(opts).items() if value not in (None, False, [])}
     for row in EXCLUDING:
         one, *others = [name for name in row if name in given] or [""]
@@ -128,9 +124,23 @@ def _wrong_options(opts: Namespace) -> str:
     for name, needed in NEEDED.items():
         if name in given and needed not in given:
             return f"--{name} needs --{needed}"
-    if "recheck" in given and not {"archive", "now"} & given:
-        return "--recheck needs --archive, --now or both"
-    return next(filter(None, map(_wrong_agent, opts.agent)), "") or _wrong_time(opts)
+    unknown = " ".join(url for url in urls if url.startswith("-"))
+    sources = [opts.input, opts.file, *(opts.diff or ())]
+    checks = (
+        ("recheck" in given and not {"archive", "now"} & given, "--recheck needs --archive, --now or both"),
+        *((wrong, wrong) for wrong in map(_wrong_agent, opts.agent)),
+        (unknown == "-", "give URLs or '-', not both"),
+        (unknown, f"unknown options: {unknown}"),
+        (urls and "input" in given, "give URLs or --input, not both"),
+        ((urls or "input" in given) and "recheck" in given, "give URLs or --recheck, not both"),
+        (urls and opts.all, "--all needs no URLs"),
+        (sources.count("-") > 1, "standard input can be only one of the URLs and the robots.txt files"),
+        (
+            not (urls or {"input", "recheck", "cached", "all", "diff"} & given),
+            "give a URL, or '-' to read URLs from standard input",
+        ),
+    )
+    return next((message for is_wrong, message in checks if is_wrong), "")
 
 
 def _wrong_agent(agent: str) -> str:
@@ -142,31 +152,3 @@ def _wrong_agent(agent: str) -> str:
     what = "is a URL and not a crawler's name" if is_url else "is not a product token"
     example = (not is_url and product_token(agent)) or "ExampleBot"
     return f"--agent {agent!r} {what}; give the crawler's name alone, as in --agent {example}"
-
-
-def _wrong_time(opts: Namespace) -> str:
-    """Sets `opts.at` to seconds since the epoch."""
-    from scrapy_rep.text import seconds_of_time  # noqa: PLC0415
-
-    try:
-        opts.at = None if opts.at is None else seconds_of_time(opts.at)
-    except ValueError:
-        return f"--at {opts.at!r} is no time; give one such as {TIME}"
-    return ""
-
-
-def _wrong_urls(urls: list[str], opts: Namespace) -> str:
-    """What is wrong with the URLs, and with where they come from; empty if nothing is."""
-    unknown = " ".join(url for url in urls if url.startswith("-"))
-    sources = [opts.input, opts.file, *(opts.diff or ())]
-    has_none = opts.input is None and opts.recheck is None and not (urls or opts.cached or opts.all or opts.diff)
-    checks = (
-        (unknown == "-", "give URLs or '-', not both"),
-        (unknown, f"unknown options: {unknown}"),
-        (urls and opts.input is not None, "give URLs or --input, not both"),
-        ((urls or opts.input is not None) and opts.recheck is not None, "give URLs or --recheck, not both"),
-        (urls and opts.all, "--all needs no URLs"),
-        (sources.count("-") > 1, "standard input can be only one of the URLs and the robots.txt files"),
-        (has_none, "give a URL, or '-' to read URLs from standard input"),
-    )
-    return next((message for is_wrong, message in checks if is_wrong), "")

@@ -91,7 +91,10 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
         settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
         switched_on = {addon: order for addon, order in settings.getdict("ADDONS").items() if order is not None}
         settings.set("ADDONS", {ADDON: 500, **switched_on}, priority="cmdline")
-        _crawl(process, command_spider(model), _lookup(opts, lists, output, crawl))
+        fetching = ComparingLookup if opts.compare else Lookup
+        kind = StoredLookup if opts.cached else Forgetting if opts.forget else fetching
+        lookup = StoredDiff(lists, output, crawl, opts.diff) if opts.diff else kind(lists, output, crawl)
+        _crawl(process, command_spider(model), lookup)
     return max(then.exit_status if opts.archive else 0, output.exit_status)
 
 
@@ -143,15 +146,6 @@ def _judge_by_files(
 
     output.for_each(lists, lambda url: output.write(found(url)))
     output.finish()
-
-
-def _lookup(opts: Namespace, lists: Iterable[list[str]], output: Output, crawl: Crawl) -> Lookup:
-    """What a crawl has to do."""
-    if opts.diff:
-        return StoredDiff(lists, output, crawl, opts.diff)
-    fetching = ComparingLookup if opts.compare else Lookup
-    kind = StoredLookup if opts.cached else Forgetting if opts.forget else fetching
-    return kind(lists, output, crawl)
 
 
 def _model(process: Any, name: str | None) -> type[Spider] | None:

@@ -150,11 +150,8 @@ class ArchiveWriter:
         now, lost = self._gate.now(), self._lost
         self._write(0, lambda: self._opened_file().write_end(now, reason, lost))
         self._write(0, lambda: self._opened_file().close())
-        timer = call_later(CLOSING, self._give_up)
-        await maybe_deferred_to_future(DeferredList(list(self._waiting)))
+        waiting = DeferredList(list(self._waiting))
+        timer = call_later(CLOSING, waiting.cancel)
+        await maybe_deferred_to_future(waiting)
         timer.cancel()
         self._thread.close()
-
-    def _give_up(self) -> None:
-        for writing in list(self._waiting):
-            writing.cancel()
