@@ -12,7 +12,7 @@ from typing import Any
 from scrapy import Request, Spider
 from scrapy.http import Headers
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
-from scrapy.utils.python import to_unicode, without_none_values
+from scrapy.utils.python import to_bytes, to_unicode, without_none_values
 
 from scrapy_rep.log import Logger
 from scrapy_rep.protocol.robotstxt.product_tokens import EVERYONE, IDENTIFIER, is_product_token, product_token
@@ -118,13 +118,10 @@ def _user_agent_sent(settings: BaseSettings, spider: Spider | None) -> tuple[byt
     headers = Headers(without_none_values(settings["DEFAULT_REQUEST_HEADERS"]))
     if b"User-Agent" in headers:
         return headers.get(b"User-Agent"), "DEFAULT_REQUEST_HEADERS"
+    sent, sent_by = settings["USER_AGENT"], "USER_AGENT"
     if spider is not None and hasattr(spider, "user_agent"):
-        return _octets(spider.user_agent), "the spider's user_agent"
-    return _octets(settings["USER_AGENT"]), "USER_AGENT"
-
-
-def _octets(user_agent: str | bytes | None) -> bytes | None:
-    return user_agent.encode("utf-8") if isinstance(user_agent, str) else user_agent
+        sent, sent_by = spider.user_agent, "the spider's user_agent"
+    return to_bytes(sent) if sent else None, sent_by
 
 
 @lru_cache(maxsize=1024)

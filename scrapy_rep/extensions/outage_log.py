@@ -28,7 +28,6 @@ class OutageLog:
         self._log = logger_of(crawler)
         self._now = gate.now
         self._is_dry_run = settings.shadow
-        self._were_refused = "would have been refused" if settings.shadow else "refused"
         self._wait = settings.unreachable_wait
         self._told: LocalCache[Origin, bool | None] = LocalCache(limit=settings.memory_origins)
         """Whether a WARNING told of its outage; None if that is over."""
@@ -106,7 +105,7 @@ class OutageLog:
             {
                 "origins": counted(self._origins, "origin"),
                 "requests": counted(self._refused, "request"),
-                "were_refused": self._were_refused,
+                "were_refused": "would have been refused" if self._is_dry_run else "refused",
                 "rest": rest if self._outages > WARNED_ORIGINS else "",
             },
         )

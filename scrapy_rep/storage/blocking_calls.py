@@ -79,20 +79,20 @@ def _caller_in_loop() -> Callable[..., object]:
     return call_from_thread
 
 
-class Batches(Generic[C]):
+class BatchedCalls(BlockingCalls, Generic[C]):
     """Calls that come in one turn of the event loop, or while others are made, are made together: in one transaction,
     or in one round trip.
 
     `make` makes calls in the thread and returns their results in the same order. If it raises, each of them fails.
     """
 
-    def __init__(self, thread: BlockingCalls, make: Callable[[list[C]], Sequence[Any]]) -> None:
-        self._thread = thread
+    def __init__(self, make: Callable[[list[C]], Sequence[Any]]) -> None:
+        super().__init__()
         self._make = make
         self._next: list[tuple[C, Deferred[Any]]] = []
         self._is_making = False
 
-    async def run(self, call: C) -> Any:
+    async def run_together(self, call: C) -> Any:
         """The call's result. A cancelled call is not made, unless its batch has begun."""
         waiter: Deferred[Any] = Deferred()
         self._next.append((call, waiter))
@@ -106,7 +106,7 @@ class Batches(Generic[C]):
             batch, self._next = [item for item in self._next if not item[1].called], []
             results: Sequence[Any]
             try:
-                results = await self._thread.run(self._make, [call for call, _ in batch])
+                results = await self.run(self._make, [call for call, _ in batch])
             except Exception as exc:  # noqa: BLE001 - it is raised where the calls are awaited
                 results = [Failure(exc) for _ in batch]  # type: ignore[no-untyped-call]
             for (_, waiter), result in zip(batch, results, strict=True):

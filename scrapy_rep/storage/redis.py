@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from scrapy.crawler import Crawler
 
 from scrapy_rep.storage.base import Storage
-from scrapy_rep.storage.blocking_calls import Batches, BlockingCalls
+from scrapy_rep.storage.blocking_calls import BatchedCalls
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -42,8 +42,7 @@ class RedisStorage(Storage):
 
     def __init__(self, address: str) -> None:
         self._redis = _client(address)
-        self._thread = BlockingCalls()
-        self._batches = Batches(self._thread, self._sent)
+        self._thread = BatchedCalls(self._sent)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, address: str) -> RedisStorage:
@@ -86,7 +85,7 @@ class RedisStorage(Storage):
         self._thread.close()
 
     async def _command(self, *command: str | bytes | int) -> Any:
-        return await self._batches.run(command)
+        return await self._thread.run_together(command)
 
     def _sent(self, commands: list[tuple[str | bytes | int, ...]]) -> list[Any]:
         pipeline = self._redis.pipeline(transaction=False)

@@ -16,7 +16,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.project import data_path, inside_project
 
 from scrapy_rep.storage.base import Storage
-from scrapy_rep.storage.blocking_calls import Batches, BlockingCalls
+from scrapy_rep.storage.blocking_calls import BatchedCalls
 
 logger = logging.getLogger("scrapy_rep")
 
@@ -56,8 +56,7 @@ class SqliteStorage(Storage):
         path = path_of(address)
         _check(path)
         self._file = _File(path)
-        self._thread = BlockingCalls()  # SQLite ties a connection to its thread
-        self._batches = Batches(self._thread, self._file.run)
+        self._thread = BatchedCalls(self._file.run)  # SQLite ties a connection to its thread
 
     async def get(self, origin: str) -> bytes | None:
         return await self._run(lambda db: _get(db, origin))
@@ -99,7 +98,7 @@ class SqliteStorage(Storage):
         await self._run(put_and_release, stores=True)
 
     async def _run(self, work: Callable[[sqlite3.Connection], T], *, stores: bool = False) -> T:
-        result: T = await self._batches.run((work, stores))
+        result: T = await self._thread.run_together((work, stores))
         return result
 
     async def close(self) -> None:

@@ -3,50 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from threading import Event
 
-import pytest
 from in_loop import in_loop
 
-from scrapy_rep.storage.blocking_calls import Batches, BlockingCalls
-
-
-@pytest.fixture
-def thread() -> Iterator[BlockingCalls]:
-    thread = BlockingCalls()
-    yield thread
-    thread.close()
+from scrapy_rep.storage.blocking_calls import BatchedCalls, BlockingCalls
 
 
 @in_loop
-async def test_each_has_its_own_result(thread: BlockingCalls) -> None:
+async def test_each_has_its_own_result() -> None:
     made: list[list[int]] = []
 
     def double(calls: list[int]) -> list[int]:
         made.append(calls)
         return [2 * call for call in calls]
 
-    batches = Batches(thread, double)
-    assert await asyncio.gather(*(batches.run(n) for n in range(5))) == [0, 2, 4, 6, 8]
-    assert await batches.run(5) == 10
+    batches = BatchedCalls(double)
+    assert await asyncio.gather(*(batches.run_together(n) for n in range(5))) == [0, 2, 4, 6, 8]
+    assert await batches.run_together(5) == 10
     assert made == [[0, 1, 2, 3, 4], [5]]
+    batches.close()
 
 
 @in_loop
-async def test_what_fails_fails_for_each(thread: BlockingCalls) -> None:
+async def test_what_fails_fails_for_each() -> None:
     def fail(_calls: list[int]) -> list[int]:
         raise OSError("full")
 
-    batches = Batches(thread, fail)
-    failures = await asyncio.gather(*(batches.run(n) for n in range(2)), return_exceptions=True)
+    batches = BatchedCalls(fail)
+    failures = await asyncio.gather(*(batches.run_together(n) for n in range(2)), return_exceptions=True)
     assert [str(failure) for failure in failures] == ["full", "full"]
+    batches.close()
 
 
 @in_loop
-async def test_what_comes_meanwhile_is_made_together_unless_it_is_cancelled(
-    thread: BlockingCalls,
-) -> None:
+async def test_what_comes_meanwhile_is_made_together_unless_it_is_cancelled() -> None:
     made: list[list[int]] = []
     busy = Event()
 
@@ -55,23 +46,25 @@ async def test_what_comes_meanwhile_is_made_together_unless_it_is_cancelled(
         assert busy.wait(10)
         return calls
 
-    batches = Batches(thread, note)
-    first = asyncio.ensure_future(batches.run(0))
+    batches = BatchedCalls(note)
+    first = asyncio.ensure_future(batches.run_together(0))
     while not made:  # noqa: ASYNC110 - the thread sets it
         await asyncio.sleep(0.001)
     calls = []
     for n in range(1, 4):  # one in each turn
-        calls.append(asyncio.ensure_future(batches.run(n)))
+        calls.append(asyncio.ensure_future(batches.run_together(n)))
         await asyncio.sleep(0)
     calls[1].cancel()
     await asyncio.sleep(0)
     busy.set()
     assert [await first, await calls[0], await calls[2]] == [0, 1, 3]
     assert made == [[0], [1, 3]]
+    batches.close()
 
 
 @in_loop
-async def test_a_cancelled_call_is_not_made(thread: BlockingCalls) -> None:
+async def test_a_cancelled_call_is_not_made() -> None:
+    thread = BlockingCalls()
     made: list[int] = []
     busy = Event()
     before = asyncio.ensure_future(thread.run(busy.wait, 10))
@@ -84,3 +77,4 @@ async def test_a_cancelled_call_is_not_made(thread: BlockingCalls) -> None:
     await calls[0]
     await calls[2]
     assert made == [0, 2]
+    thread.close()
