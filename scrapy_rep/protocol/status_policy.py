@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from scrapy_rep.protocol.access_result import AccessResult, Answer
@@ -49,7 +49,6 @@ OVERRIDES = {
     result.value: result for result in (AccessResult.UNAVAILABLE, AccessResult.RESTRICTED, AccessResult.UNREACHABLE)
 }
 
-
 SIGNS = frozenset({"", MARKUP, *VENDORS})
 """What a `Judgement.sign` can be."""
 
@@ -83,17 +82,17 @@ def _is_page(body: bytes) -> bool:
 
 def result_of(status: int | None, rows: Iterable[StatusRow], sign: str = "") -> AccessResult:
     """The access result by a policy's rows; `sign` as of a Judgement. Total: what is in no row is unreachable."""
-    return next((result for result, _source in _deciding(status, sign, rows)), OTHER_STATUS)
+    return _row(status, sign, rows)[0]
 
 
 def source_of(status: int | None, rows: Iterable[StatusRow], sign: str = "") -> str:
     """Where that access result is specified; empty if no row says so."""
-    return next((source for _result, source in _deciding(status, sign, rows)), "")
+    return _row(status, sign, rows)[1]
 
 
-def _deciding(status: int | None, sign: str, rows: Iterable[StatusRow]) -> Iterator[tuple[AccessResult, str]]:
+def _row(status: int | None, sign: str, rows: Iterable[StatusRow]) -> tuple[AccessResult, str]:
     key = MARKUP if sign == MARKUP else CHALLENGE if sign else status
-    return ((result, source) for keys, result, source in rows if key in keys)
+    return next(((result, source) for keys, result, source in rows if key in keys), (OTHER_STATUS, ""))
 
 
 def words_of(answer: Answer) -> str:

@@ -29,7 +29,7 @@ BEGINNING = 4  # octets of a text that are looked for first
 class EffectiveRules:
     """The rules of all groups that name a crawler (2.2.1: MUST be combined), known by their places: 0 is the first."""
 
-    __slots__ = ("_allow", "_first", "_index", "_lines", "_order", "_patterns", "_places", "own", "size")
+    __slots__ = ("_allow", "_first", "_in_file", "_index", "_lines", "_order", "_patterns", "own", "size")
 
     def __init__(self, segments: Segments, own: tuple[int, ...]) -> None:
         self.own = own
@@ -44,7 +44,7 @@ class EffectiveRules:
         self._lines = lines
         self._allow = b""
         # Where the rules stand in the file: the line ends before each, and where its value starts.
-        self._places: tuple[Sequence[int], Sequence[int]] | None = None
+        self._in_file: tuple[Sequence[int], Sequence[int]] | None = None
         # The first question and its answer; what answers all other questions.
         self._first: tuple[Sequence[str], int | None] | None = None
         self._index: MatchIndex | None = None
@@ -69,12 +69,12 @@ class EffectiveRules:
         place = self._deciding(url)
         if place is None:
             return None
-        if self._places is None:
+        if self._in_file is None:
             # The text that is searched has one LF before the octets.
             starts = [record.start(1) - 1 for record in find_records(octets, self.own, RULE_VALUE)]
             line_ends = map(octets.count, repeat(b"\n"), [0, *starts], starts)
-            self._places = array("I", accumulate(line_ends)), array("I", starts)
-        numbers, starts_of_values = self._places
+            self._in_file = array("I", accumulate(line_ends)), array("I", starts)
+        numbers, starts_of_values = self._in_file
         start = starts_of_values[place]
         end = octets.find(b"\n", start)
         value = octets[start : None if end < 0 else end].partition(b"#")[0].rstrip(_WHITE_SPACE)

@@ -152,10 +152,10 @@ class RobotsTxt:
             if not self._statements:
                 self._statements.extend(read_statements(self.octets))
             crawler.statements = statements_for(crawler.token, self._statements, self.octets)
-        if not crawler.statements:  # as of most files
-            spellings(url)  # raises ValueError
-            return Usage()
-        return usage_of(url, crawler.statements) if self.allows(url, product_token) else Usage()
+        if crawler.statements and self.allows(url, product_token):
+            return usage_of(url, crawler.statements)
+        spellings(url)  # raises ValueError
+        return Usage()
 
     @property
     def has_groups(self) -> bool:

@@ -125,9 +125,8 @@ class Purposes:
 
     def refused_by(self, preferences: Mapping[str, bool]) -> str | None:
         """The first purpose for which a page with these preferences is refused; None if it is not."""
-        if not self.refuse:
-            return None
-        return next((category for category in self.categories if preferences.get(category) is False), None)
+        refused = self.categories if self.refuse else ()
+        return next((category for category in refused if preferences.get(category) is False), None)
 
 
 def stricter(stated: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
