@@ -51,6 +51,7 @@ class Waits(Counter[float]):
     hundredth of a second, so that quantiles are within 5 % or 5 ms."""
 
     longest = 0.0
+    """Seconds, not rounded."""
 
     def add(self, seconds: float) -> None:
         self.longest = max(self.longest, seconds)
