@@ -4,8 +4,9 @@
 2. If that robots.txt is known, it decides at once. If it is about to expire, it is fetched again in the background, and
    the request does not wait for that.
 3. Else the request waits (`waiting`) until a fetch has brought rules, or has found that there are none, or has given up
-   because robots.txt is unreachable: then nothing is allowed, unless rules from before are still obeyed. `decide` is
-   called with what it came to, as a `RobotsPolicy`.
+   because robots.txt is unreachable: then nothing is allowed, unless rules from before are still obeyed, or the outage
+   has lasted for REP_UNREACHABLE_DAYS. A request that waited in the downloader is decided by what came (`decide`). One
+   that waited at the scheduler goes to the downloader now, and comes here again, to `decide_if_known`.
 4. A page that comes from another URL than its request's is judged by that URL (`look_at_page`).
 """
 

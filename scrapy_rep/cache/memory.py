@@ -15,7 +15,7 @@ IN_USE_SHARE = 0.25  # of REP_MEMORY_OCTETS
 # Bytes of an entry beside its robots.txt (measured: tests/benchmarks/storage.py).
 EACH_PARSED = 1_500
 EACH_COMPRESSED = 400
-WEIGH_EVERY = 128  # entries, at least: a robots.txt takes more memory the more crawlers ask it
+WEIGH_EVERY = 128  # entries, at least: a robots.txt takes more memory the more product tokens it is asked about
 
 
 @dataclass(slots=True)

@@ -5,15 +5,19 @@ and the others still get their answer. It goes on in rounds:
 
     1. Find. What the crawl's memory has may be enough by now. Where there is a shared store, another crawler may have
        put enough there; if not, this crawler takes the origin's lease, or waits while another crawler fetches.
-    2. Fetch, along redirects. Where a single HTTP request of the fetch fails in a way that may pass soon, such as a
-       503, it is repeated after a second (REP_FETCH_RETRIES, in `fetching.answers`); that is no round of its own. The
-       answer and the entry from before make the new entry (`protocol.lifecycle`). The signal `robots_fetched` tells of
-       it, and it goes into the shared store in the background, which gives the lease back. An answer that
-       HttpCacheMiddleware has replayed may be too old; then the fetch is repeated past that cache.
-    3. Pause. While nothing is allowed because robots.txt is unreachable, requests wait for REP_UNREACHABLE_WAIT
-       seconds. A fetch that is due within them is waited for, and is the next round; the last fetch is made when they
-       are over. Two clocks count them: the wall clock from the outage's first failure (`protocol.outage`), and a
-       monotonic one from the first answer here, because the wall clock may be set back.
+    2. Fetch, along redirects. If the connection fails, or a 5xx comes without a Retry-After, that single HTTP request
+       is repeated after a second (REP_FETCH_RETRIES, in `fetching.answers`), which is no round of its own; after a
+       time-out it is not. The answer and the entry from before make the new entry (`protocol.lifecycle`). The signal
+       `robots_fetched` tells of it, and it goes into the shared store in the background, which gives the lease back. An
+       answer that HttpCacheMiddleware has replayed may be too old; then the fetch is repeated past that cache.
+    3. Pause. If nothing is allowed because robots.txt is unreachable, and the next fetch is due within
+       REP_UNREACHABLE_WAIT seconds of the outage's first failure, requests wait for it: it is the next round. The last
+       such fetch is made when these seconds are over, unless a fetch is under way then. If the server asks for more
+       time (Retry-After), nobody waits. Two clocks count the seconds, because the wall clock may be set back: that one
+       (`protocol.outage`), and a monotonic one from the first answer here. When either says so, waiting is over.
+
+While nothing is allowed after that, requests to the origin are refused at once; the first one that comes when the
+backoff is over has robots.txt fetched in the background.
 
 At the end the signal `robots_available` tells that the origin is known, memory gets the policy, and the requests go on:
 in this order, so that a handler of the signal is ready before a request goes on.
@@ -23,7 +27,7 @@ failure like one of the network: it makes the outage begin or go on. If the craw
 CrawlClosingError instead, and memory gets nothing.
 
 What is not good about it yet: the first request that needs the origin decides for all others through which proxy and
-under which User-Agent robots.txt is fetched; and requests that come while the fetch pauses wait as long as the first.
+under which User-Agent robots.txt is fetched.
 """
 
 from __future__ import annotations
@@ -171,7 +175,7 @@ class OriginFetch:
 
     async def _run(self) -> None:
         resolver = self._resolver
-        resolver.turns.without_turn -= 1  # `start` counted it; from here its turn does, or the store's call
+        resolver.turns.without_turn -= 1  # `start` took the room; from here its turn does, or the store's call
         result: RobotsPolicy | CrawlClosingError = CrawlClosingError()  # unless there is a better one
         try:
             result = await self._fetch_or_fail()

@@ -36,7 +36,7 @@ POLL_FIRST, POLL_MAX = 0.05, 1.0  # seconds
 # In an entry's place: the origin's answer may not be stored, so that no crawler waits for another crawler's fetch.
 NOT_SHARED = b"\x00"
 
-# What a store that fails is taken to say, so that the crawl does not wait.
+# What a store that fails, or has not answered within five seconds, is taken to say: this crawler fetches.
 JUST_THE_LEASE: tuple[bytes | None, bool] = (None, True)
 
 
@@ -71,7 +71,8 @@ class SharedStore:
         self, origin: Origin, known: Entry | None, is_fetch_due: Callable[[Entry], bool]
     ) -> tuple[Entry | None, Lease | None]:
         """The latest that any crawler knows of the origin; and, if a fetch is due, the lease to give back after it.
-        This crawler may not have got it, if another one held it for too long, or the answer may not be shared.
+        The store may not have granted it: this crawler fetches all the same if another one has had the lease for too
+        long, or if the answer may not be shared.
 
         Waits while another crawler has the lease, for as long as a fetch may take. `known`: what this crawler knows.
         """

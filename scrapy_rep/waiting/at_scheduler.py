@@ -1,20 +1,21 @@
 """Where requests wait for a robots.txt: at the scheduler's door, where the engine asks for the next request.
 
-A request that waits here has left its queue, has passed no downloader middleware, and takes no place in the downloader.
+A request that waits here has left its queue, has passed no downloader middleware, and does not count
+against CONCURRENT_REQUESTS.
 
 1. The engine asks for a request. The door takes the next one out of the queue. If its origin is known, the engine gets
    the request, even while that origin is fetched again in the background.
 2. Else the request waits, the origin's robots.txt is fetched (`cache.resolver`), and the door takes the next
    request, as long as one more fetch would begin soon. When none would, Scrapy's default queue, in memory or on disk,
    can still hand out requests to sites that have been asked before. No other queue can, so the door leaves it alone.
-3. REP_WAITING_MAX limits how many requests from disk, or from another package's scheduler, are here besides the first
-   of each origin. Once there are so many, a request from disk that would wait as a further one of its origin goes back
-   to the disk, and another package's scheduler is left alone. Scrapy's queue in memory has no limit: its requests take
-   no more memory here than there.
+3. REP_WAITING_MAX limits how many requests are here, not counting one for each origin that waits and one for each
+   place in the downloader that has ready requests. Once there are so many, a request from disk that would wait as a
+   further one of its origin goes back to the disk, and another package's scheduler is left alone. Only Scrapy's queue
+   in memory has no limit: its requests take no more memory here than there.
 4. Once the fetch has an answer, or has given up, the requests to its origin are ready. The engine gets them by turns, a
-   request for each place in the downloader that has room, and in between requests from the queue. Then `RepMiddleware`
-   decides about them. If their origin is forgotten before, for want of memory, they wait again as soon as no other
-   request can go on.
+   request for each place in the downloader that has room (there is one for each host, usually), and in between requests
+   from the queue. Then `RepMiddleware` decides about them. If robots.txt is no longer known by then, because it was
+   forgotten for want of memory or its time is over, they wait again as soon as no other request can go on.
 5. If the crawl closes first, the requests that are here go back to their queue. If the process is killed, there are
    copies of them (`kept_copies`).
 """
@@ -54,9 +55,7 @@ class SchedulerDoor:
     """Wraps the `next_request`, `has_pending_requests` and `close` of the crawl's scheduler, whatever its class."""
 
     def __init__(self, crawler: Crawler, max_waiting: int, gate: Gate, resolver: Resolver, waits: Waits) -> None:
-        """`max_waiting`: how many may be here, not counting one for each origin that waits and one for each place with
-        ready requests; no limit for those from a queue in memory.
-        With 0, requests wait in the downloader."""
+        """`max_waiting`: REP_WAITING_MAX. With 0, requests wait in the downloader."""
         self._crawler = crawler
         self._log = logger_of(crawler)
         self._max_waiting = max_waiting
@@ -108,7 +107,7 @@ class SchedulerDoor:
             self._put_back(left_over)
 
     def never_saw(self, request: Request) -> bool:
-        """Whether the request came to the downloader by another way, so that no limit of the engine's is about it."""
+        """Whether the request came to the downloader by another way, past the engine's check of CONCURRENT_REQUESTS."""
         return self._is_open and request not in self._handed_out
 
     def take_back(self, request: Request) -> bool:
@@ -156,7 +155,7 @@ class SchedulerDoor:
             origin = self._gate.origin_to_await(request) if request is not None else None
             if request is None or origin is None:
                 return request
-            # An origin that does not answer holds up no others, as far as a request can be left on disk.
+            # Scrapy's default queue hands out requests to other hosts next.
             if is_full and origin in self._waiting:
                 self._queues.leave_on_disk(request)
                 return None
@@ -195,10 +194,10 @@ class SchedulerDoor:
                 if not waits:
                     self._take_out(place, origin)
                 del self._here[wait]
-                self._gate.hits -= 1  # it will be decided at once, but it has waited
+                self._gate.hits -= 1  # it is about to be counted as decided at once, but it has waited
                 self._waits.went_on(wait)
                 return wait.request
-        # Only if no other ready request can go on: else origins would take each other's place in memory without an end.
+        # Only if no other ready request can go on: else origins would push each other out of memory without an end.
         for place, origin in forgotten:
             for wait in self._take_out(place, origin):
                 self._waits.begin_again(wait)
@@ -206,7 +205,7 @@ class SchedulerDoor:
         return None
 
     def _take_out(self, place: str, origin: Origin) -> deque[Wait]:
-        """What is ready of this origin, which leaves the door or waits again."""
+        """What is ready of this origin in this place, which leaves the door or waits again."""
         waits = self._ready[place].pop(origin)
         if not self._ready[place]:
             del self._ready[place]

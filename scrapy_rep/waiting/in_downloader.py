@@ -2,10 +2,11 @@
 
 A request comes here instead of waiting at the scheduler's door
 
-- if it does not come from the scheduler (`engine.download_async`, a media pipeline): nobody has counted on its place in
-  the downloader, so it takes none while it waits;
-- if no request may wait at the door (REP_WAITING_MAX = 0, a scheduler that cannot be wrapped): then it takes a place;
-- if its origin was forgotten, for want of memory, after the door had let it pass: it takes a place, too.
+- if it does not come from the scheduler (`engine.download_async`, a media pipeline): the engine has not asked
+  whether there was room for it, so it does not count against CONCURRENT_REQUESTS while it waits;
+- if no request may wait at the door (REP_WAITING_MAX = 0, a scheduler that cannot be wrapped): then it counts;
+- if its robots.txt is no longer known since the door let it pass (forgotten for want of memory, or its time is over):
+  it counts, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""With scrapy-redis, requests that wait for a robots.txt are kept in Redis: if a crawler is killed, others fetch them.
+"""With scrapy-redis, requests that wait for a robots.txt are kept in Redis: if a crawler is killed, others get them.
 
 scrapy-redis removes a request from Redis when it hands it out. While such a request waits here, a copy of it is in a
 hash of this crawler, `QUEUE:waiting:CRAWLER`. The sorted set `QUEUE:waiting` has the crawlers that keep some, each with
@@ -80,7 +80,7 @@ class KeptInRedis(Keeper):
             self._others_keep_some = bool(set(self._crawlers()) - {self._name})
 
     def _forget_now(self) -> None:
-        """If Redis fails, the next beat tries again: else other crawlers would fetch what has gone on here."""
+        """If Redis fails, the next beat tries again: else other crawlers would take over what has gone on here."""
         if self._forgotten:
             self._redis.hdel(self._hash(self._name), *self._forgotten)
             self._forgotten.clear()
@@ -105,7 +105,7 @@ class KeptInRedis(Keeper):
                 request = self._decoded(copy, self._queue.serializer.loads, "in another crawler")
                 if request is not None:
                     self._queue.push(request)
-            # Only now: if this crawler is killed meanwhile, a request comes back twice, and none is lost.
+            # Only now: if this crawler is killed meanwhile, a request comes back twice instead of never.
             self._delete([name])
             number += len(copies)
         self._redis.delete(f"{self._keepers}:taking-over")

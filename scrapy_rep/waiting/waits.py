@@ -20,7 +20,7 @@ EVERY = 15.0  # seconds from line to line
 
 @dataclass(eq=False, slots=True)
 class Wait:
-    """Of one request in one place."""
+    """Of one request, at the scheduler or in the downloader."""
 
     request: Request
     origin: Origin
