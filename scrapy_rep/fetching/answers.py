@@ -26,7 +26,7 @@ from twisted.internet.defer import Deferred
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.fetching.fetcher import Fetcher
-from scrapy_rep.fetching.robots_request import Question, has_own_proxy
+from scrapy_rep.fetching.robots_request import Question
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult, Answer, is_worth_a_retry
@@ -42,7 +42,7 @@ RETRY_DELAY = 1.0  # seconds before the same URL is requested again
 MAX_KEPT = 1_000  # answers
 MAX_OCTETS = 4 * 2**20  # of their bodies
 
-Key: TypeAlias = tuple[str, "str | None", "str | None"]
+Key: TypeAlias = "tuple[str, Caching | None]"  # URL and validators
 
 
 class Hop(NamedTuple):
@@ -99,10 +99,10 @@ class Answers:
 
         `newer_than`: seconds since the epoch; no answer from before is good enough. `alone`: no other fetch's is.
         """
-        if alone or len(question.jar) or has_own_proxy(question.trigger):
+        if alone or len(question.jar) or "proxy" in question.trigger.meta:
             return await self._ask(question), False
-        key = _key_of(question)
-        kept = self._kept.get(key) or self._kept.get((question.url, None, None))
+        key = question.url, question.validators
+        kept = self._kept.get(key) or self._kept.get((question.url, None))
         if kept is not None and newer_than < kept.at <= self.clock.now() < kept.kept_until:
             return self._shared(kept, question), True
         waiters = self._asking.get(key)
@@ -140,7 +140,7 @@ class Answers:
             if failed_at is None and judgement.access is AccessResult.UNREACHABLE:
                 failed_at = now
             if not retries or not is_worth_a_retry(answer, judgement.access):
-                return self._hop(answer, judgement, question, now, failed_at)
+                break
             retries -= 1
             question = replace(question, past_cache=True)
             self.log.debug(
@@ -148,6 +148,13 @@ class Answers:
             )
             self.count("rep/retries")
             await self.clock.sleep(RETRY_DELAY)
+        caching, dated = answer.caching, now
+        if answer.status == 304 and question.validators is not None:
+            caching = freshened(question.validators, caching)
+        if answer.replayed and not answer.offline:
+            dated = min(now, caching.date or 0.0)  # without a date, of unknown age
+        until = fresh_until(caching, dated, self.settings.lifetime_min, answer.response_delay)
+        return Hop(question.url, answer, judgement, now, failed_at, caching, dated, until)
 
     async def _request(self, question: Question) -> Answer:
         """One request, once it is its turn."""
@@ -176,26 +183,16 @@ class Answers:
                 return Judgement(AccessResult.UNREACHABLE, f"{judgement.words} {wrong}")
         return judgement
 
-    def _hop(self, answer: Answer, judgement: Judgement, question: Question, at: float, failed_at: float | None) -> Hop:
-        caching, dated = answer.caching, at
-        if answer.status == 304 and question.validators is not None:
-            caching = freshened(question.validators, caching)
-        if answer.replayed and not answer.offline:
-            dated = min(at, caching.date or 0.0)  # without a date, of unknown age
-        until = fresh_until(caching, dated, self.settings.lifetime_min, answer.response_delay)
-        return Hop(question.url, answer, judgement, at, failed_at, caching, dated, until)
-
     def _shared(self, hop: Hop, question: Question) -> Hop:
         """The answer to another fetch, for a fetch that may have come here by other redirects."""
         if not _is_refused(hop.answer, question):
-            return self._hop(hop.answer, hop.judgement, question, hop.at, hop.failed_at)
+            return hop
         refusal = _refusal(hop.answer)
-        judgement = judge(refusal, self.settings.status_policy)
-        return self._hop(refusal, judgement, question, hop.at, hop.at)
+        return hop._replace(answer=refusal, judgement=judge(refusal, self.settings.status_policy), failed_at=hop.at)
 
     def _keep(self, hop: Hop, question: Question) -> None:
         # Only these two are about the validators.
-        key = _key_of(question) if hop.answer.status in {304, 412} else (question.url, None, None)
+        key = question.url, question.validators if hop.answer.status in {304, 412} else None
         self._drop(key)
         self._kept[key] = hop
         self._octets += len(hop.answer.body)
@@ -206,13 +203,6 @@ class Answers:
         kept = self._kept.pop(key, None)
         if kept is not None:
             self._octets -= len(kept.answer.body)
-
-
-def _key_of(question: Question) -> Key:
-    validators = question.validators
-    if validators is None:
-        return question.url, None, None
-    return question.url, validators.etag, validators.last_modified
 
 
 def _is_for_others(hop: Hop, question: Question) -> bool:

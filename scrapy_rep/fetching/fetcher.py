@@ -94,6 +94,7 @@ class Fetcher:
             return Answer(None, reason="the connection was lost before the end of the body")
         replayed = "cached" in response.flags  # set by HttpCacheMiddleware
         offline = replayed and self._offline
+        is_proxied = bool((response.request or request).meta.get("proxy"))
         return Answer(
             response.status,
             response.body[: self._settings.body_limit + 1],
@@ -105,12 +106,8 @@ class Fetcher:
             replayed=replayed,
             offline=offline,
             # Of a proxy, the address says nothing about the server.
-            address=None if (response.request or request).meta.get("proxy") else _text_of(response.ip_address),
+            address=None if is_proxied or response.ip_address is None else str(response.ip_address),
         )
-
-
-def _text_of(address: object) -> str | None:
-    return None if address is None else str(address)
 
 
 def _bucket(status: int) -> str:

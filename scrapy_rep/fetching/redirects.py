@@ -51,7 +51,9 @@ class Redirects:
             if hop.judgement.access is not AccessResult.REDIRECT or location is None:
                 return self._result(hop, stored)
             if len(self._hops) > self._settings.max_redirects:
-                return self._gave_up()
+                # 2.3.1.2: "crawlers MAY assume that the robots.txt file is unavailable".
+                words = f"more than {self._settings.max_redirects} redirects in a row"
+                return StoredResponse(AccessResult.UNAVAILABLE, words, None, url=url, **self._terms())
             self._answers.count("rep/redirects")
             if url.startswith("https:") and location.startswith("http:"):
                 self._answers.log.debug(
@@ -76,7 +78,8 @@ class Redirects:
             newer_than=outage.asked_at if outage is not None else 0.0,
             alone=any(hop.url == url for hop in self._hops),
         )
-        if stored is not None and (hop.answer.status == 412 or not _is_about(stored, hop)):
+        status, caching = hop.answer.status, hop.answer.caching
+        if stored is not None and (status == 412 or (status == 304 and not validates(stored.caching, caching))):
             # The server confuses its own validators: ask without them.
             stored, question = None, replace(question, validators=None)
             hop, is_shared = await self._answers.get(question, alone=True)
@@ -126,11 +129,6 @@ class Redirects:
             **self._terms(),
         )
 
-    def _gave_up(self) -> StoredResponse:
-        """2.3.1.2: "crawlers MAY assume that the robots.txt file is unavailable"."""
-        words = f"more than {self._settings.max_redirects} redirects in a row"
-        return StoredResponse(AccessResult.UNAVAILABLE, words, None, url=self._hops[-1].url, **self._terms())
-
     @property
     def is_replayed(self) -> bool:
         """An answer on the way came from a cache of the crawl's, which may have something newer to ask for."""
@@ -149,11 +147,6 @@ class Redirects:
             # An answer that is used although it may be old is not for others.
             "forbids_store": any(hop.caching.no_store or hop.answer.offline for hop in self._hops),
         }
-
-
-def _is_about(stored: StoredResponse, hop: Hop) -> bool:
-    answer = hop.answer
-    return answer.status != 304 or validates(stored.caching, answer.caching)
 
 
 def _is_of_private(hop: Hop) -> bool:

@@ -89,7 +89,7 @@ def robots_request(
     }
     if question.past_cache and not offline:
         meta["dont_cache"] = True
-    if has_own_proxy(trigger):
+    if "proxy" in trigger.meta:
         meta["proxy"] = trigger.meta["proxy"]
     if url.startswith("ftp:"):
         meta.update({key: trigger.meta[key] for key in _COPIED_FOR_FTP if key in trigger.meta})
@@ -106,11 +106,6 @@ def robots_request(
     if len(question.jar):
         question.jar.add_cookie_header(request)
     return request
-
-
-def has_own_proxy(trigger: Request) -> bool:
-    """Whether the request names a proxy of its own, which its robots.txt is fetched through."""
-    return "proxy" in trigger.meta
 
 
 def _for_other_plugins(crawl: BaseSettings, settings: RepSettings, trigger: Request) -> dict[str, Any]:
