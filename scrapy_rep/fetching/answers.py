@@ -16,9 +16,9 @@ as the answer is fresh; a failure, until its backoff is over. But an answer is n
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from scrapy.crawler import Crawler
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -45,7 +45,8 @@ MAX_OCTETS = 4 * 2**20  # of their bodies
 Key: TypeAlias = "tuple[str, Caching | None]"  # URL and validators
 
 
-class Hop(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Hop:
     """An answer on the way to an origin's robots.txt, what it means by itself, and for how long."""
 
     url: str
@@ -188,7 +189,8 @@ class Answers:
         if not _is_refused(hop.answer, question):
             return hop
         refusal = _refusal(hop.answer)
-        return hop._replace(answer=refusal, judgement=judge(refusal, self.settings.status_policy), failed_at=hop.at)
+        judgement = judge(refusal, self.settings.status_policy)
+        return replace(hop, answer=refusal, judgement=judgement, failed_at=hop.at)
 
     def _keep(self, hop: Hop, question: Question) -> None:
         # Only these two are about the validators.
