@@ -9,9 +9,8 @@ import zlib
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any
 
 from warcio.archiveiterator import ArchiveIterator
 from warcio.exceptions import ArchiveLoadFailed
@@ -57,25 +56,16 @@ class Known:
     at: float
     """Seconds since the epoch."""
     file: _File
-    robots_url: str
+    entry: Entry
+    """Its rules are empty: their text is in another record."""
     body: str | None
-    """The id of the record that has the rules; None for an answer without rules."""
-    values: dict[str, Any]
-    """The entry's `plain_values`."""
+    """The id of that record; None for an answer without rules."""
 
     @property
-    def has_rules(self) -> bool:
-        return "truncated" in self.values
-
-    @property
-    def sha256(self) -> str | None:
-        return self.values.get("stored", {}).get("sha256") or None
-
-    @property
-    def received_at(self) -> str | None:
-        """As evidence has it."""
-        stored = self.values.get("stored")
-        return iso_time(stored["received_at"]) if stored is not None else None
+    def received(self) -> tuple[str | None, str | None]:
+        """When the answer came, and its SHA-256, as evidence has them."""
+        stored = self.entry.stored
+        return (iso_time(stored.received_at), stored.sha256 or None) if stored is not None else (None, None)
 
 
 class ArchiveReader:
@@ -94,7 +84,7 @@ class ArchiveReader:
         for known in self._known.values():
             known.sort(key=lambda one: one.at)
 
-    def known(self, url: str, at: float | None, evidence: Mapping[str, Any]) -> Known:
+    def known(self, url: str, at: float | None, evidence: Mapping[str, object]) -> Known:
         """What was known of the URL's origin at that moment; None for the end of the archive. Raises CannotTellError.
 
         `evidence`: of an item, or empty. If several crawls wrote the archive, it tells by which robots.txt the item was
@@ -108,7 +98,7 @@ class ArchiveReader:
         if not before:
             raise CannotTellError(f"the archive has nothing of {origin} before {iso_time(known[0].at)}")
         wanted = evidence.get("received_at"), evidence.get("sha256")
-        named = (one for one in reversed(before) if evidence and (one.received_at, one.sha256) == wanted)
+        named = (one for one in reversed(before) if evidence and one.received == wanted)
         return next(named, before[-1])
 
     def policy(self, known: Known, at: float) -> RobotsPolicy:
@@ -121,37 +111,37 @@ class ArchiveReader:
         return policy
 
     def _entry(self, known: Known) -> Entry:
+        stored = known.entry.stored
+        if stored is None or stored.robots is None:
+            return known.entry
         if known not in self._parsed:
-            octets = self._octets(known) if known.has_rules else b""
-            entry = entry_from_values(known.values, octets, known.robots_url)
-            if entry is None:
-                raise CannotTellError(f"{known.file.name} is damaged, or another version of scrapy-rep has written it")
-            size = EACH_PARSED + 2 * len(octets)
+            robots = self._robots(known, stored.robots.truncated)
+            size = EACH_PARSED + 2 * len(robots.octets)
             self._parsed_size += size
             if self._parsed_size > MAX_PARSED:
                 self._parsed.clear()
                 self._parsed_size = size
-            self._parsed[known] = entry
+            self._parsed[known] = replace(known.entry, stored=replace(stored, robots=robots))
         return self._parsed[known]
 
-    def _octets(self, known: Known) -> bytes:
-        """What was read of the body, as `RobotsTxt.octets`. Raises CannotTellError unless it is what was received."""
+    def _robots(self, known: Known, truncated: bool) -> RobotsTxt:
+        """Raises CannotTellError unless its body is there, and is what was received."""
         offset = known.file.offsets.get(known.body) if known.body is not None else None
         if offset is None:
             raise CannotTellError(f"{known.file.name} does not have the body of this robots.txt")
         limit = known.file.body_limit
         record, octets = _record(known.file.name, offset, limit)
         if record.rec_type == "conversion":
-            return octets
+            return RobotsTxt(octets, truncated)
         headers = record.http_headers.headers if record.http_headers else []
         codings = ",".join(value for name, value in headers if name.lower() == "content-encoding")
         try:
             body = decoded(octets, codings.encode("latin-1", "replace"), limit)
         except UndecodableBodyError as exc:
             raise CannotTellError(f"{known.file.name}: {exc}") from None
-        if sha256(body).hexdigest() != known.sha256:
+        if sha256(body).hexdigest() != known.received[1]:
             raise CannotTellError(f"{known.file.name} is damaged: the body of this robots.txt is not what was received")
-        return RobotsTxt.parse(body, limit).octets
+        return RobotsTxt.parse(body, limit)
 
     def _read(self, file: _File) -> None:
         for record, offset in _records_and_offsets(file.name):
@@ -166,10 +156,11 @@ class ArchiveReader:
     def _add(self, file: _File, octets: bytes) -> None:
         try:
             values = json.loads(octets)
-            if values["type"] == "robots.txt" and entry_from_values(values["entry"], b"", "") is not None:
-                body = None if values["body"] is None else str(values["body"])
-                at, origin = seconds_of_time(values["at"]), values["origin"]
-                self._known[origin].append(Known(at, file, f"{origin}/robots.txt", body, values["entry"]))
+            if values["type"] == "robots.txt":
+                origin, body = values["origin"], None if values["body"] is None else str(values["body"])
+                entry = entry_from_values(values["entry"], b"", f"{origin}/robots.txt")
+                if entry is not None:
+                    self._known[origin].append(Known(seconds_of_time(values["at"]), file, entry, body))
         except (ValueError, TypeError, KeyError, RecursionError):
             return  # another program's record, or one that was cut off when the crawl was killed
 

@@ -14,7 +14,6 @@ from scrapy_rep.commands.urls import body_of
 from scrapy_rep.protocol.foreign_text import MAX_RULE
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.preferences import Statement, read_statements, statements_for
 from scrapy_rep.protocol.robotstxt.rules import Rule
 from scrapy_rep.text import printable
@@ -23,11 +22,6 @@ from scrapy_rep.text import printable
 def is_stored(name: str) -> bool:
     """Whether A or B of `--diff` is an origin, of which REP_STORAGE is asked, and not a file."""
     return "://" in name
-
-
-def policy_of_side(name: str, body_limit: int) -> RobotsPolicy:
-    """Of A or B, which is a file. Raises ValueError if it cannot be read."""
-    return policy_of_file(RobotsTxt.parse(body_of("--diff", name), body_limit))
 
 
 def write_diff(
@@ -98,7 +92,7 @@ class StoredDiff(StoredLookup):
 
     async def _side(self, name: str) -> RobotsPolicy:
         if not is_stored(name):
-            return policy_of_side(name, self._settings.body_limit)
+            return policy_of_file(body_of("--diff", name), self._settings.body_limit)
         origin = Origin.of(name)
         if origin is None:
             raise ValueError(f"--diff: {name!r} is no origin; write it as in https://example.com")

@@ -15,7 +15,7 @@ from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.foreign_text import MAX_RULE
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, policy_at
-from scrapy_rep.protocol.robotstxt.parser import Ignored, RobotsTxt
+from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, Ignored, RobotsTxt
 from scrapy_rep.protocol.robotstxt.preferences import PREFERENCE_WORDS, Purposes, Statement, Usage
 from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict, VerdictReason
 from scrapy_rep.protocol.status_policy import RFC9309, StatusRow
@@ -106,11 +106,6 @@ class Finding:
         return self.verdict.allowed if self.verdict is not None else None
 
     @property
-    def is_undecided(self) -> bool:
-        """Whether it is refused because robots.txt is unreachable, which may decide otherwise later."""
-        return self.allowed is False and self.verdict is not None and self.verdict.access is AccessResult.UNREACHABLE
-
-    @property
     def robots(self) -> RobotsTxt | None:
         return self.policy.robots if self.policy is not None else None
 
@@ -154,8 +149,9 @@ class Finding:
         return f"{verdict.words} ({group if verdict.reason is VerdictReason.NO_RULE else verdict.source})"
 
 
-def policy_of_file(robots: RobotsTxt) -> RobotsPolicy:
-    """Of a robots.txt that nobody has fetched."""
+def policy_of_file(body: bytes, limit: int = PARSING_LIMIT) -> RobotsPolicy:
+    """Of a robots.txt that nobody has fetched; arguments as of `RobotsTxt.parse`."""
+    robots = RobotsTxt.parse(body, limit)
     return policy_at(Entry("", StoredResponse(AccessResult.SUCCESS, "", robots, 0.0, DAY)), 0.0, DAY)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -13,7 +12,6 @@ from scrapy_rep.text import printable
 
 GROUP_KEYS = {directive.key for directive in Directive} - {Directive.SITEMAP.key}
 AROUND = 3  # lines that are shown before and after the one that decides
-_LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
 def listing(robots: RobotsTxt, product_token: str | None, deciding: int | None, *, whole: bool) -> Iterator[str]:
@@ -22,7 +20,7 @@ def listing(robots: RobotsTxt, product_token: str | None, deciding: int | None, 
     Unless `whole`, only those that matter: the user-agent lines of these groups and the lines around the one that
     decides, or the groups if no line decides. `...` stands for lines that are left out.
     """
-    lines = _LINE_END.split(robots.octets)
+    lines = robots.octets.split(b"\n")
     if lines[-1] == b"":
         lines.pop()
     width = len(str(len(lines)))

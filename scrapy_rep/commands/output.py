@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from scrapy_rep.commands.findings import Finding, as_json, as_line, as_text
+from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.text import counted, printable
 
 ALL_ALLOWED, SOME_REFUSED, COULD_NOT_TELL = 0, 1, 3  # exit statuses; 2 is wrong usage, for every command
@@ -55,10 +56,12 @@ class Output:
 
     def write(self, finding: Finding) -> None:
         """Count the finding, and write it with the next `flush`; with `--recheck`, unless it is allowed."""
+        verdict = finding.verdict
         if not finding.is_listed:
             self.count(finding.word)
             self._status = SOME_REFUSED if finding.allowed is False else self._status
-            self._undecided += finding.is_undecided
+            is_unreachable = verdict is not None and verdict.access is AccessResult.UNREACHABLE
+            self._undecided += is_unreachable and not finding.allowed
             self._not_as_builtin += finding.compared is not None and bool(finding.compared.why)
         if finding.crawl.when and finding.allowed:
             return

@@ -18,14 +18,13 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from scrapy_rep.commands.compare import ComparingLookup, compared, has_no_answer
-from scrapy_rep.commands.diff import StoredDiff, is_stored, policy_of_side, write_diff
+from scrapy_rep.commands.diff import StoredDiff, is_stored, write_diff
 from scrapy_rep.commands.findings import Crawl, Finding, judged, policy_of_file
 from scrapy_rep.commands.lookup import CommandSpider, Lookup, command_spider
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.rechecking import judge_again, lists_of_items
 from scrapy_rep.commands.stored_lookup import Forgetting, StoredLookup
 from scrapy_rep.commands.urls import body_of, lists_of_urls
-from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinParser
 from scrapy_rep.settings import RepSettings
@@ -130,11 +129,11 @@ def _judge_by_files(
     """`--file` and `--diff`, if no crawl is needed."""
     body_limit = RepSettings.read(settings).body_limit
     if opts.diff:
-        before, after = (policy_of_side(name, body_limit) for name in opts.diff)
+        before, after = (policy_of_file(body_of("--diff", name), body_limit) for name in opts.diff)
         write_diff(before, after, crawl, lists, output)
         return
     body = body_of("--file", opts.file)
-    policy = policy_of_file(RobotsTxt.parse(body, body_limit))
+    policy = policy_of_file(body, body_limit)
     crawl = replace(crawl, file_name="standard input" if opts.file == "-" else opts.file)
     builtin = BuiltinParser(settings, body) if opts.compare else None
 

@@ -11,7 +11,6 @@ from scrapy.robotstxt import ProtegoRobotParser
 from scrapy.settings import Settings
 from web import Web, answer, redirect
 
-from scrapy_rep import RobotsTxt
 from scrapy_rep.commands.compare import compared
 from scrapy_rep.commands.findings import Crawl, judged, policy_of_file
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinAnswer, BuiltinParser
@@ -90,9 +89,8 @@ def test_a_redirect_to_another_site_than_the_spiders(web: Web, tmp_path: Path) -
 )
 def test_by_a_file(robots: str, agent: str, url: str, said: str | None) -> None:
     settings = Settings({"USER_AGENT": agent})
-    parsed = RobotsTxt.parse(robots.encode())
     tokens = (agent.partition("/")[0],)
-    finding = judged(url, Crawl(tokens), policy_of_file(parsed))
+    finding = judged(url, Crawl(tokens), policy_of_file(robots.encode()))
     found = compared(finding, BuiltinParser(settings, robots.encode()).answer(url)).compared
     assert found is not None
     assert found.why == (said or "")
@@ -101,8 +99,7 @@ def test_by_a_file(robots: str, agent: str, url: str, said: str | None) -> None:
 
 def test_http_and_https_of_one_host() -> None:
     settings, url = Settings({"USER_AGENT": "NewsBot/1.0"}), "https://example.com/drafts/a"
-    ours = RobotsTxt.parse(b"")
-    finding = judged(url, Crawl(("NewsBot",)), policy_of_file(ours))
+    finding = judged(url, Crawl(("NewsBot",)), policy_of_file(b""))
     parser = ProtegoRobotParser(RULES.encode(), None)
     theirs = BuiltinAnswer(False, settings["USER_AGENT"], parser, 200, "http")
     found = compared(finding, theirs).compared

@@ -103,7 +103,7 @@ def test_exit_statuses(findings: list[Finding], status: int) -> None:
 
 
 def by_file(url: str, robots: RobotsTxt, token: str = "bot") -> Finding:
-    return judged(url, Crawl((token,), file_name="f"), policy_of_file(robots))
+    return judged(url, Crawl((token,), file_name="f"), policy_of_file(robots.octets))
 
 
 def test_colour_is_added_and_nothing_else() -> None:

@@ -86,8 +86,7 @@ class WarcFile:
         date = iso_time(at)
         fields: Fields = {}
         is_confirmed = answer.status == 304 and response is not None and _is_conditional(response.request)
-        has_rules = access is AccessResult.SUCCESS
-        digest = sha256(answer.body).hexdigest() if has_rules else None
+        digest = sha256(answer.body).hexdigest() if access is AccessResult.SUCCESS else None
         values = {
             "type": "answer",
             "needed_by": None if needed_by is None else str(needed_by),
@@ -105,7 +104,6 @@ class WarcFile:
                 no_body, head = {"WARC-Payload-Digest": _digest(b"")}, _request_head(response.request)
                 self._add("request", url, date, head, HTTP_REQUEST, **fields, **no_body)
         self._metadata(url, date, values, **fields)
-        self._flush()
 
     def write_entry(self, origin: Origin, at: float, entry: Entry) -> None:
         """What the crawl knows of the origin from now on; with the rules, if they are not in this file already."""
@@ -119,12 +117,10 @@ class WarcFile:
                 self._bodies[digest] = body
         values = {"type": "robots.txt", "origin": str(origin), "at": date, "body": body, "entry": plain_values(entry)}
         self._metadata(entry.robots_url, date, values)
-        self._flush()
 
     def write_end(self, at: float, reason: str, lost: int) -> None:
         """`lost`: how many records are missing, because the disk was full or too slow."""
         self._metadata("urn:scrapy-rep:end", iso_time(at), {"type": "end", "reason": reason, "lost": lost})
-        self._flush()
 
     def close(self) -> None:
         os.close(self._file)
@@ -162,7 +158,9 @@ class WarcFile:
         return record, record
 
     def _metadata(self, url: str, date: str, values: Mapping[str, Any], **fields: str) -> None:
+        """The last record about an event: write all."""
         self._add("metadata", url, date, json.dumps(values).encode(), METADATA, **fields)
+        self._flush()
 
     def _add(self, kind: str, url: str, date: str, block: bytes, content_type: str, **fields: str) -> str:
         """The new record's id. The block is written as it is: `warcio` would encode what is not ASCII in a header."""
