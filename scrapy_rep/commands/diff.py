@@ -4,7 +4,7 @@ change."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from scrapy_rep.commands.findings import CannotTellError, Crawl, Finding, judged, policy_of_file
@@ -31,13 +31,12 @@ def write_diff(
     old, new = judged("/", crawl, before), judged("/", crawl, after)
     for sign, change, ours, others in (("-", "removed", old, new), ("+", "added", new, old)):
         # A line that has only moved is the same.
-        left = Counter(replace(line, line=0) for line in _lines(others))
-        for line in _lines(ours):
+        left = Counter(replace(line, line=0) for line, _token in _lines(others))
+        for line, token in _lines(ours):
             key = replace(line, line=0)
             if left[key]:
                 left[key] -= 1
                 continue
-            token = ours.verdict.product_token if ours.verdict is not None else None
             output.write_change(
                 {"change": change, "line": line.line, "rule": str(line), "group": token},
                 f"{sign} line {line.line}, {printable(str(line), MAX_RULE)} (group of {token!r})",
@@ -52,14 +51,14 @@ def write_diff(
     output.finish("" if output.is_list else "nothing changes")
 
 
-def _lines(front: Finding) -> list[Rule | Statement]:
-    """The rules and statements that are for the crawler. `front`: what was found of the path `/`."""
+def _lines(front: Finding) -> Iterator[tuple[Rule | Statement, str]]:
+    """The rules and statements for the crawler, with the token of their group. `front`: what was found of `/`."""
     robots, token = front.robots, front.verdict.product_token if front.verdict is not None else None
-    if robots is None or token is None:
-        return []
-    groups = (group for group in robots.groups if token.lower() in group.product_tokens)
-    statements = statements_for(token, read_statements(robots.octets), robots.octets)
-    return [*(rule for group in groups for rule in group.rules), *(line.statement for line in statements)]
+    if robots is not None and token is not None:
+        groups = (group for group in robots.groups if token.lower() in group.product_tokens)
+        yield from ((rule, token) for group in groups for rule in group.rules)
+        lines = statements_for(token, read_statements(robots.octets), robots.octets)
+        yield from ((line.statement, token) for line in lines)
 
 
 def _write_both(before: Finding, after: Finding, output: Output) -> None:

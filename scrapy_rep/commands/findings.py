@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from scrapy_rep.commands.listing import listing
 from scrapy_rep.commands.urls import check_host, is_without_robots
@@ -55,8 +55,7 @@ class Crawl:
         return verdict.with_usage(usage, self.purposes) if usage else verdict  # most files say nothing of it
 
 
-@dataclass(frozen=True, slots=True)
-class RobotsTxtRequest:
+class RobotsTxtRequest(NamedTuple):
     """One request for a robots.txt, and what it brought."""
 
     url: str
@@ -64,8 +63,7 @@ class RobotsTxtRequest:
     location: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(NamedTuple):
     """With `--compare`: what Scrapy's own middleware and parser would answer."""
 
     allowed: bool
@@ -166,10 +164,8 @@ def judged(url: str, crawl: Crawl, policy: RobotsPolicy) -> Finding:
         return Finding(url, crawl, str(exc), policy=policy)
 
 
-def _said(robots: RobotsTxt | None) -> dict[str, Any]:
+def _said(robots: RobotsTxt) -> dict[str, Any]:
     """What the file says to all crawlers."""
-    if robots is None:
-        return {"sitemaps": [], "ignored": []}
     return {"sitemaps": list(robots.sitemaps), "ignored": [asdict(ignored) for ignored in robots.ignored]}
 
 
@@ -181,6 +177,7 @@ _said_by_small, _said_by_large = lru_cache(maxsize=10_000)(_said), lru_cache(max
 def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
     """All that was found out, null where nothing is known; `docs/command.md` has the keys. `show` adds the file."""
     verdict, robots, info, deciding = finding.verdict, finding.robots, finding.info, finding.deciding
+    said = _said_by_small if robots is None or len(robots.octets) < SMALL else _said_by_large
     received_at = info.received_at if info is not None else None
     return {
         "url": finding.url,
@@ -192,7 +189,7 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "group": verdict.product_token if verdict is not None else None,
         "product_tokens": list(finding.crawl.tokens),
         "robots_url": info.robots_url if info is not None else None,
-        "hops": [asdict(request) for request in finding.requests],
+        "hops": [request._asdict() for request in finding.requests],
         "answer": info.answer if info is not None else None,
         "access": info.access.value if info is not None else None,
         "source": info.meaning(finding.crawl.status_policy)[1] if info is not None else None,
@@ -200,9 +197,9 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "good_for": round(max(info.fetch_again_at - finding.now, 0.0), 3) if info is not None else None,
         "crawl_delay": finding.crawl_delay,
         "usage": [_usage_as_json(finding.usage, category) for category in finding.usage],
-        **(_said_by_small if robots is None or len(robots.octets) < SMALL else _said_by_large)(robots),
+        **said(robots or RobotsTxt(b"")),
         "error": finding.error or None,
-        **({"scrapy": asdict(finding.compared)} if finding.compared is not None else {}),
+        **({"scrapy": finding.compared._asdict()} if finding.compared is not None else {}),
         **({"forgotten": finding.forgotten} if finding.forgotten is not None else {}),
         **({"when": finding.crawl.when} if finding.crawl.when else {}),
         **({"robots_txt": robots.octets.decode("utf-8", "replace") if robots is not None else None} if show else {}),

@@ -126,6 +126,7 @@ def _wrong(urls: list[str], opts: Namespace) -> str:
             return f"--{name} needs --{needed}"
     unknown = " ".join(url for url in urls if url.startswith("-"))
     sources = [opts.input, opts.file, *(opts.diff or ())]
+    has_any = urls or {"input", "recheck", "cached", "all", "diff"} & given
     checks = (
         ("recheck" in given and not {"archive", "now"} & given, "--recheck needs --archive, --now or both"),
         *((wrong, wrong) for wrong in map(_wrong_agent, opts.agent)),
@@ -135,10 +136,7 @@ def _wrong(urls: list[str], opts: Namespace) -> str:
         ((urls or "input" in given) and "recheck" in given, "give URLs or --recheck, not both"),
         (urls and opts.all, "--all needs no URLs"),
         (sources.count("-") > 1, "standard input can be only one of the URLs and the robots.txt files"),
-        (
-            not (urls or {"input", "recheck", "cached", "all", "diff"} & given),
-            "give a URL, or '-' to read URLs from standard input",
-        ),
+        (not has_any, "give a URL, or '-' to read URLs from standard input"),
     )
     return next((message for is_wrong, message in checks if is_wrong), "")
 

@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from scrapy import Spider
@@ -76,13 +77,15 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
     crawl = _crawl_of(crawl_settings, model)
     lists = lists_of_urls(given, opts.input)
     is_list = opts.input is not None or opts.all or opts.recheck is not None
-    then, output = (Output(as_objects=opts.json, show=opts.show, is_list=is_list) for _ in range(2))
+    new_output = partial(Output, as_objects=opts.json, show=opts.show, is_list=is_list)
+    output, then = new_output(), 0
     if opts.archive:
-        judge_again(opts, lists, then, _as_asked(crawl, opts))
+        judge_again(opts, lists, output, _as_asked(crawl, opts))
+        then = output.exit_status
         if not opts.now:
-            return then.exit_status
+            return then
     if opts.now:
-        lists, crawl = lists_of_items(opts.recheck), replace(crawl, when="now")
+        output, lists, crawl = new_output(), lists_of_items(opts.recheck), replace(crawl, when="now")
     if is_offline(opts):
         _judge_by_files(opts, lists, output, crawl, crawl_settings)
     else:
@@ -94,14 +97,13 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
         kind = StoredLookup if opts.cached else Forgetting if opts.forget else fetching
         lookup = StoredDiff(lists, output, crawl, opts.diff) if opts.diff else kind(lists, output, crawl)
         _crawl(process, command_spider(model), lookup)
-    return max(then.exit_status if opts.archive else 0, output.exit_status)
+    return max(then, output.exit_status)
 
 
 def is_offline(opts: Namespace) -> bool:
     """Whether files alone decide."""
-    if opts.archive or opts.now:
-        return not opts.now
-    return opts.file is not None or (opts.diff is not None and not any(map(is_stored, opts.diff)))
+    are_files = opts.diff is not None and not any(map(is_stored, opts.diff))
+    return not opts.now and (bool(opts.archive) or opts.file is not None or are_files)
 
 
 def _crawl_of(settings: BaseSettings, model: type[Spider] | None) -> Crawl:
