@@ -42,7 +42,7 @@ class _File:
 
     name: str
     tokens: tuple[str, ...] = ()
-    purposes: Purposes | None = None
+    purposes: Purposes = field(default_factory=Purposes)
     unreachable_for: float = 30 * DAY
     body_limit: int = PARSING_LIMIT
     offsets: dict[str, int] = field(default_factory=dict)
@@ -175,8 +175,7 @@ def _set_up(file: _File, record: ArcWarcRecord) -> None:
         file.body_limit = min(max(int(fields["body-limit"]), PARSING_LIMIT), MAX_BODY)
         # `warcio` leaves out what is empty, such as the tokens of a crawler without a name.
         file.tokens = tuple(fields.get("product-tokens", "").split())
-        if "purposes" in fields:
-            file.purposes = Purposes(tuple(fields["purposes"].split()), fields["purposes-refuse"] == "True")
+        file.purposes = Purposes(tuple(fields.get("purposes", "").split()), fields.get("purposes-refuse") == "True")
     except (KeyError, ValueError):
         raise ValueError(f"--archive: {file.name} was not written by REP_ARCHIVE") from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from scrapy_rep.commands.listing import listing
 from scrapy_rep.commands.urls import check_host, is_without_robots
@@ -55,7 +55,8 @@ class Crawl:
         return verdict.with_usage(usage, self.purposes) if usage else verdict  # most files say nothing of it
 
 
-class RobotsTxtRequest(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RobotsTxtRequest:
     """One request for a robots.txt, and what it brought."""
 
     url: str
@@ -63,7 +64,8 @@ class RobotsTxtRequest(NamedTuple):
     location: str | None = None
 
 
-class Compared(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Compared:
     """With `--compare`: what Scrapy's own middleware and parser would answer."""
 
     allowed: bool
@@ -189,7 +191,7 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "group": verdict.product_token if verdict is not None else None,
         "product_tokens": list(finding.crawl.tokens),
         "robots_url": info.robots_url if info is not None else None,
-        "hops": [request._asdict() for request in finding.requests],
+        "hops": [asdict(request) for request in finding.requests],
         "answer": info.answer if info is not None else None,
         "access": info.access.value if info is not None else None,
         "source": info.meaning(finding.crawl.status_policy)[1] if info is not None else None,
@@ -199,7 +201,7 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "usage": [_usage_as_json(finding.usage, category) for category in finding.usage],
         **said(robots or RobotsTxt(b"")),
         "error": finding.error or None,
-        **({"scrapy": finding.compared._asdict()} if finding.compared is not None else {}),
+        **({"scrapy": asdict(finding.compared)} if finding.compared is not None else {}),
         **({"forgotten": finding.forgotten} if finding.forgotten is not None else {}),
         **({"when": finding.crawl.when} if finding.crawl.when else {}),
         **({"robots_txt": robots.octets.decode("utf-8", "replace") if robots is not None else None} if show else {}),

@@ -104,20 +104,13 @@ class Lookup:
             finding = begun.pop(origin, None) or self._begin(url)
             if isinstance(finding, Deferred):
                 self._output.flush()
-                finding = await self._end(origin, finding)
+                showing = create_looping_call(self._output.show_waiting, str(origin), time.monotonic())
+                showing.start(SHOW_EVERY, now=False)
+                finding = await maybe_deferred_to_future(finding)
+                showing.stop()
             self._output.write(finding)
             self._unwritten -= 1
         self._output.flush()
-
-    async def _end(self, origin: Origin | None, lookup: Deferred[Finding]) -> Finding:
-        """What a lookup finds. A terminal shows for which origin it waits."""
-        began = time.monotonic()
-        showing = create_looping_call(lambda: self._output.show_waiting(str(origin), time.monotonic() - began))
-        showing.start(SHOW_EVERY, now=False)
-        try:
-            return await maybe_deferred_to_future(lookup)
-        finally:
-            showing.stop()
 
     def _robots_response(self, url: str, answer: Answer, request: Request) -> None:
         self._requests[request].append(RobotsTxtRequest(url, words_of(answer) or "no answer", answer.location))

@@ -109,9 +109,9 @@ class Output:
         if self.is_list:
             self._show_progress(self._summary())
 
-    def show_waiting(self, origin: str, seconds: float) -> None:
-        """On a terminal, until the next `flush`: the answers wait for this origin's robots.txt."""
-        waiting = f"waiting for the robots.txt of {printable(origin)}, {seconds:.0f} s"
+    def show_waiting(self, origin: str, since: float) -> None:
+        """On a terminal, until the next `flush`: the answers wait for this origin's robots.txt. `since`: monotonic."""
+        waiting = f"waiting for the robots.txt of {printable(origin)}, {time.monotonic() - since:.0f} s"
         self._show_progress(f"{self._summary()}; {waiting}" if self.is_list else waiting)
 
     def finish(self, if_empty: str = "") -> None:

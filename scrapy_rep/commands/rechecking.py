@@ -18,7 +18,6 @@ from scrapy_rep.commands.urls import is_without_robots, unreadable
 from scrapy_rep.extensions.evidence.evidence import META_KEY, evidence_of
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
-from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.text import seconds_of_time
 
@@ -91,7 +90,7 @@ class ArchiveJudge:
             policy = self._archive.policy(known, now)
             tokens = self._crawl.tokens or tuple(evidence.get("product_tokens") or known.file.tokens)
             purposes = self._crawl.purposes if self._crawl.purposes.categories else known.file.purposes
-            crawl = replace(self._crawl, tokens=tokens, purposes=purposes or Purposes())
+            crawl = replace(self._crawl, tokens=tokens, purposes=purposes)
             return Finding(url, crawl, verdict=crawl.verdict(policy, url), policy=policy, now=now)
         except (CannotTellError, ValueError, TypeError) as exc:
             return Finding(url, self._crawl, str(exc))

@@ -109,9 +109,8 @@ def is_offline(opts: Namespace) -> bool:
 def _crawl_of(settings: BaseSettings, model: type[Spider] | None) -> Crawl:
     rep, not_obeyed = RepSettings.read(settings), _not_obeyed(settings)
     tokens = UserAgent(settings, command_spider(model)()).product_tokens
-    return Crawl(
-        tokens, rep.status_policy, rep.crawl_delay_max, Purposes(rep.purposes, rep.purposes_refuse), not_obeyed
-    )
+    purposes = Purposes(rep.purposes, rep.purposes_refuse)
+    return Crawl(tokens, rep.status_policy, rep.crawl_delay_max, purposes, not_obeyed)
 
 
 def _as_asked(crawl: Crawl, opts: Namespace) -> Crawl:
