@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from scrapy_rep.protocol.access_result import ACCESS_WORDS, AccessResult
-from scrapy_rep.protocol.challenges import VENDORS
 from scrapy_rep.protocol.lifecycle import OUTAGE_WORDS, Basis, RobotsPolicy
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.status_policy import MARKUP, StatusRow, source_of
+from scrapy_rep.protocol.status_policy import MARKUP, VENDORS, StatusRow, source_of
 
 
 class OriginKind(Enum):

@@ -16,7 +16,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
-from scrapy_rep.protocol.challenges import MAX_PAGE
+from scrapy_rep.protocol.status_policy import MAX_PAGE
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 

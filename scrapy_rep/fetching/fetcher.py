@@ -20,8 +20,8 @@ from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
 from scrapy_rep.fetching.http_headers import MAX_OCTETS, caching_of, retry_after
 from scrapy_rep.fetching.robots_request import HAVE_TIMEOUTS, Question, RobotsTxtDownload, robots_request
 from scrapy_rep.protocol.access_result import Answer
-from scrapy_rep.protocol.challenges import vendor_of_challenge
 from scrapy_rep.protocol.freshness import SILENT
+from scrapy_rep.protocol.status_policy import vendor_of_challenge
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, is_on_wire, make_way
 from scrapy_rep.scrapy_internals.head_limit import HeadLimit

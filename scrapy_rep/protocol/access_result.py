@@ -42,7 +42,7 @@ class Answer:
     body: bytes = b""
     """Of a success, up to one octet more than the limit. Of anything else nobody reads it."""
     challenge: str = ""
-    """The vendor whose challenge it is (`challenges.VENDORS`); empty if it is none."""
+    """The vendor whose challenge it is (`status_policy.VENDORS`); empty if it is none."""
     location: str | None = None
     """Where a redirect leads, absolute; None if its Location is missing or malformed."""
     reason: str = ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import codecs
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from scrapy_rep.protocol.access_result import AccessResult, Answer
-from scrapy_rep.protocol.challenges import MAX_PAGE, VENDORS
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 
@@ -14,7 +14,7 @@ REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
 # In a row, these stand for answers that mean something else than their status.
 CHALLENGE = "challenge"
-"""An answer that `challenges` recognises, whatever its status."""
+"""A page that asks a browser to prove itself, in place of what was asked for, whatever its status."""
 MARKUP = "markup"
 """A success whose body is a page of markup without records."""
 SIGN_KEYS = (CHALLENGE, MARKUP)
@@ -48,6 +48,25 @@ POLICIES: Mapping[str, tuple[StatusRow, ...]] = {"rfc9309": RFC9309, "cautious":
 OVERRIDES = {
     result.value: result for result in (AccessResult.UNAVAILABLE, AccessResult.RESTRICTED, AccessResult.UNREACHABLE)
 }
+
+# What shows a challenge.
+
+MAX_PAGE = 65_536  # octets of a body that are searched
+
+# Vendor, header field, the values that show a challenge, source.
+BY_HEADER: Sequence[tuple[str, str, Collection[bytes], str]] = (
+    ("Cloudflare", "cf-mitigated", {b"challenge"}, "developers.cloudflare.com: Detect a Challenge Page response"),
+    ("AWS WAF", "x-amzn-waf-action", {b"challenge", b"captcha"}, "docs.aws.amazon.com: CAPTCHA and Challenge actions"),
+    # `deny` is the other value. Vercel's documentation describes the challenge, not the field that its firewall sends.
+    ("Vercel", "x-vercel-mitigated", {b"challenge"}, "vercel.com/docs/vercel-firewall: Challenge"),
+)
+
+# Vendor, octets in the beginning of a page of markup, source.
+BY_PAGE: Sequence[tuple[str, bytes, str]] = (
+    ("Anubis", b'id="anubis_challenge"', "github.com/TecharoHQ/anubis, web/index.templ: a script's id"),
+)
+
+VENDORS = tuple(vendor for vendor, *_ in (*BY_HEADER, *BY_PAGE))
 
 SIGNS = frozenset({"", MARKUP, *VENDORS})
 """What a `Judgement.sign` can be."""
@@ -100,3 +119,16 @@ def words_of(answer: Answer) -> str:
     if answer.status is None:
         return shortened(answer.reason)
     return f"HTTP {answer.status}" + (f", a challenge by {answer.challenge}" if answer.challenge else "")
+
+
+def vendor_of_challenge(lines_of: Callable[[str], Sequence[bytes]], page: bytes) -> str:
+    """The vendor whose challenge the answer is; empty if it shows none. `lines_of`: the lines of a header field."""
+    for vendor, field, values, _source in BY_HEADER:
+        # These fields have one value. Proxies may join two lines (RFC 9110 5.3).
+        members = b",".join(lines_of(field)).lower().split(b",")
+        if any(member.strip(b" \t") in values for member in members):
+            return vendor
+    beginning = page[:MAX_PAGE].removeprefix(codecs.BOM_UTF8).lstrip()
+    if not beginning.startswith(b"<"):
+        return ""
+    return next((vendor for vendor, octets, _source in BY_PAGE if octets in beginning), "")

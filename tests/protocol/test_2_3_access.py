@@ -7,22 +7,26 @@ from collections.abc import Callable
 import pytest
 
 from scrapy_rep.protocol.access_result import AccessResult, Answer, is_worth_a_retry
-from scrapy_rep.protocol.challenges import BY_HEADER, BY_PAGE, MAX_PAGE, VENDORS, vendor_of_challenge
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS, is_private, why_not_followed
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.status_policy import (
+    BY_HEADER,
+    BY_PAGE,
     CAUTIOUS,
     CHALLENGE,
     MARKUP,
+    MAX_PAGE,
     OVERRIDES,
     POLICIES,
     RFC9309,
     SIGNS,
+    VENDORS,
     StatusRow,
     judge,
     result_of,
     source_of,
+    vendor_of_challenge,
 )
 
 SUCCESS, REDIRECT, UNAVAILABLE = AccessResult.SUCCESS, AccessResult.REDIRECT, AccessResult.UNAVAILABLE

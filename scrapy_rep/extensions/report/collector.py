@@ -110,10 +110,6 @@ class OriginSeen:
         """How much there is to tell of it."""
         return self.refused + 10 * len(self.outages) + self.waits.longest + self.crawl_delay + self.fetched / 10
 
-    @property
-    def open_outage(self) -> OutageSeen | None:
-        return self.outages[-1] if self.outages and self.outages[-1].ended is None else None
-
 
 @dataclass(slots=True)
 class RefusedPages:
@@ -186,7 +182,7 @@ class Report:
         seen.access, seen.answer = info.access.value, shortened(info.answer.rstrip("."))
         if info.robots is not None:
             seen.crawl_delay = info.robots.crawl_delay(self._gate.product_tokens(request)) or 0.0
-        outage = seen.open_outage
+        outage = seen.outages[-1] if seen.outages and seen.outages[-1].ended is None else None
         if outage is None and info.access is AccessResult.UNREACHABLE:
             self._outages += 1
             self._open_outages += 1
@@ -216,11 +212,8 @@ class Report:
             refused.origins.add(hash(Origin.of(request.url)))
         if len(refused.examples) < MAX_EXAMPLES:
             url = shortened(strip_url(request.url, strip_default_port=False, strip_fragment=False))
-            example = {
-                "url": url,
-                "robots_url": shortened(verdict.robots_url or ""),
-                "line": rule.line if rule else None,
-            }
+            robots_url, line = shortened(verdict.robots_url or ""), rule.line if rule else None
+            example = {"url": url, "robots_url": robots_url, "line": line}
             if example not in refused.examples:
                 refused.examples.append(example)
 
