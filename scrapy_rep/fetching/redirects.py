@@ -16,7 +16,7 @@ from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, validates
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.outage import Failure
+from scrapy_rep.protocol.outage import BACKOFF_MAX, Failure
 from scrapy_rep.protocol.redirect_target import is_private
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import REDIRECT_STATUSES
@@ -109,7 +109,8 @@ class Redirects:
             # Of a redirect that cannot be followed, the Location is the reason, not the status.
             status = None if answer.status in REDIRECT_STATUSES and not sign else answer.status
             began_at = next(at for each in self._hops if (at := each.failed_at) is not None)
-            return Failure(words, status, sign, answer.retry_after, began_at, hop.at, answer.dropped)
+            retry_after = BACKOFF_MAX if answer.dropped else answer.retry_after
+            return Failure(words, status, sign, retry_after, began_at, hop.at)
         if validated is not None:
             self._answers.count("rep/revalidated")
             return replace(validated, caching=hop.caching, **self._terms())

@@ -40,14 +40,12 @@ class Failure:
     sign: str = ""
     """What made robots.txt unreachable instead of the status, as of `Judgement`."""
     retry_after: float = 0.0
-    """Seconds from `ended_at` that the server asks us to wait."""
+    """Seconds from `ended_at` that the server asks us to wait, or that another component of the crawl goes on refusing
+    the request. More than BACKOFF_MAX counts as that."""
     began_at: float | None = None
     """Seconds since the epoch, when the first request of this fetch failed; None if that is `ended_at`."""
     ended_at: float | None = None
     """Seconds since the epoch, when the last answer came, perhaps to another origin's fetch; None if that is now."""
-    dropped: bool = False
-    """Another component of the crawl refused the request, and would refuse it again soon: robots.txt is not fetched
-    before the backoff's longest step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +102,5 @@ def outage_after(before: Outage | None, failure: Failure, now: float, budget: fl
     if ended_at < since + budget < ended_at + wait:
         # Requests that wait get a last try before they are dropped.
         wait = since + budget - ended_at
-    not_before = BACKOFF_MAX if failure.dropped else min(failure.retry_after, BACKOFF_MAX)
-    ask_again_at = ended_at + max(wait, not_before)
+    ask_again_at = ended_at + max(wait, min(failure.retry_after, BACKOFF_MAX))
     return Outage(since, failures, shortened(failure.reason), ended_at, ask_again_at, failure.status, failure.sign)

@@ -156,16 +156,16 @@ def test_an_answer_replaces_everything(state: State, entry: Entry | None, access
 
 
 @pytest.mark.parametrize(("state", "entry"), ENTRIES)
-@pytest.mark.parametrize("dropped", [False, True])
-def test_a_failure_leaves_what_was_stored(state: State, entry: Entry | None, dropped: bool) -> None:
-    after = after_fetch(entry, ROBOTS_URL, Failure("words", 503, dropped=dropped), NOW)
+@pytest.mark.parametrize("retry_after", [0.0, 2 * BACKOFF_MAX])
+def test_a_failure_leaves_what_was_stored(state: State, entry: Entry | None, retry_after: float) -> None:
+    after = after_fetch(entry, ROBOTS_URL, Failure("words", 503, retry_after=retry_after), NOW)
     goes_on = state not in {State.UNKNOWN, State.STALE}
     before = entry.outage if entry is not None and goes_on else None
     assert after.stored == (entry.stored if entry is not None else None), "what was held stays"
     assert after.outage is not None
     assert after.outage.since == (before.since if before is not None else NOW), "an outage begins once"
     assert after.outage.failures == (before.failures + 1 if before is not None else 1)
-    wait = BACKOFF_MAX if dropped else BACKOFF_FIRST * 2 ** (after.outage.failures - 1)
+    wait = BACKOFF_MAX if retry_after else BACKOFF_FIRST * 2 ** (after.outage.failures - 1)
     assert (after.outage.asked_at, after.outage.ask_again_at) == (NOW, NOW + wait)
     assert after.access is AccessResult.UNREACHABLE
 

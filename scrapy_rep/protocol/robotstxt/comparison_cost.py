@@ -17,8 +17,7 @@ MAX_COMPARED = 2**26
 MAX_TARGET = 16_384
 
 # A gram is a piece of a text. A pattern can match only if each of its grams stands somewhere in the URL.
-GRAM = 4  # octets at most; shorter pieces exclude fewer patterns
-# Finds a pattern's grams: `/shop/*/x$` has `/sho`, `p/` and `/x$`.
+GRAM = 4  # octets at most; shorter pieces exclude fewer patterns. `/shop/*/x$` has `/sho`, `p/` and `/x$`
 _GRAMS = re.compile(rf"[^*]{{1,{GRAM}}}")
 
 
