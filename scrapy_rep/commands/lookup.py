@@ -88,7 +88,8 @@ class Lookup:
                     if (origin := Origin.of(url)) not in begun:
                         begun[origin] = self._begin(url)
                 writing.append(turn.run(lambda *args: deferred_from_coro(self._write(*args)), urls, begun))
-                while writing and (writing[0].called or self._unwritten > MAX_UNWRITTEN):
+                # One that waits for a lookup is called, too, and paused.
+                while writing and (self._unwritten > MAX_UNWRITTEN or (writing[0].called and not writing[0].paused)):
                     await maybe_deferred_to_future(writing.popleft())
         finally:
             thread.close()

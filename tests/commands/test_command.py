@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -341,6 +342,25 @@ def test_from_a_pipe_each_answer_comes_before_the_next_url(web: Web, tmp_path: P
             process.stdin.flush()
             assert process.stdout.readline().startswith(word)
         process.stdin.close()
+
+
+def test_while_one_robots_txt_is_awaited_later_lists_of_urls_are_looked_up(web: Web, tmp_path: Path) -> None:
+    held, other = web.robots(answer(RULES, kind="hold")), web.robots(RULES)
+    urls = [held.url("/"), *[f"data:,{'x' * 100}"] * 3_000, other.url("/")]
+    (tmp_path / "urls").write_text("\n".join(urls))
+    command = [sys.executable, "-m", "scrapy", "robots", *QUICK, "--input", "urls"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=os.environ | NO_PROXY
+    ) as process:
+        give_up_at = time.monotonic() + 30
+        while not other.robots_requests and time.monotonic() < give_up_at:
+            time.sleep(0.05)
+        is_looked_up = bool(other.robots_requests)
+        web.release(held)
+        assert process.stdout is not None
+        lines = process.stdout.read().decode().splitlines()
+    assert is_looked_up
+    assert [line.split("\t")[1] for line in lines] == urls
 
 
 # Whether a crawl obeys it.
