@@ -27,7 +27,9 @@ class HeadLimit:
     """Bounds the responses to the requests that it is told of."""
 
     def __init__(self, crawler: Crawler) -> None:
-        self.watched_class: Callable[[type], type] = cache(self._watched_class)
+        self.watched_class: Callable[[type], type] = cache(
+            lambda protocol_class: type("WatchedProtocol", (_WatchedProtocol, protocol_class), {"limit": self})
+        )
         """The class of connections that look whether a request is watched."""
         self._crawler = crawler
         self._urls: Counter[bytes] = Counter()
@@ -60,9 +62,6 @@ class HeadLimit:
                 pool._factory = type("WatchedFactory", (_WatchedFactory, factory), {"limit": self})  # noqa: SLF001
         elif handler_for is None or _is_scrapys(handler):
             tell_without(self._crawler, "HTTP11DownloadHandler._pool")
-
-    def _watched_class(self, protocol_class: type) -> type:
-        return type("WatchedProtocol", (_WatchedProtocol, protocol_class), {"limit": self})
 
 
 def _is_scrapys(handler: object) -> bool:
