@@ -56,13 +56,12 @@ def command_spider(model: type[Spider] | None) -> type[CommandSpider]:
 
 
 class Lookup:
-    """Answers by robots.txt files that are fetched as a crawl would fetch them."""
+    """Answers lists of URLs by robots.txt files that are fetched as a crawl would fetch them."""
 
     error: ValueError | None = None
     """What has ended it early."""
 
     def __init__(self, lists: Iterable[list[str]], output: Output, crawl: Crawl) -> None:
-        """`lists`: of URLs."""
         self._lists = lists
         self._output = output
         self._crawl = crawl
@@ -88,7 +87,7 @@ class Lookup:
                     if (origin := Origin.of(url)) not in begun:
                         begun[origin] = self._begin(url)
                 writing.append(turn.run(lambda *args: deferred_from_coro(self._write(*args)), urls, begun))
-                # One that waits for a lookup is called, too, and paused.
+                # The Deferred of a list is called when its turn comes, and paused until its URLs are written.
                 while writing and (self._unwritten > MAX_UNWRITTEN or (writing[0].called and not writing[0].paused)):
                     await maybe_deferred_to_future(writing.popleft())
         finally:
