@@ -2,12 +2,12 @@
 
 The way of one request
     `waiting.at_scheduler` asks the `gate` whether the origin's robots.txt is known. If not, the request waits there
-    while `cache.resolver` has one fetch for the origin. Then it goes on to `middleware.process_request`. The `gate`
-    asks `cache.resolver` for the origin's `RobotsPolicy` (`peek`: no fetch, no wait), asks that for a verdict, and lets
-    the request pass or raises `ForbiddenByRobots`.
+    while there is one fetch for the origin (`cache.origin_fetch`). Then it goes on to `middleware.process_request`. The
+    `gate` asks `cache.origin_fetch` for the origin's `RobotsPolicy` (`peek`: no fetch, no wait), asks that for a
+    verdict, and lets the request pass or raises `ForbiddenByRobots`.
 
 The way of one robots.txt
-    `cache.resolver` looks into `cache.shared_store`, if there is one; else it has the robots.txt fetched.
+    `cache.origin_fetch` looks into `cache.shared_store`, if there is one; else it has the robots.txt fetched.
     `fetching.redirects` follows the redirects to a `StoredResponse` or a `Failure`; on the way it asks
     `fetching.answers` for the `Answer` of each URL, and that asks `fetching.fetcher` for one HTTP request.
     `protocol.lifecycle.after_fetch` makes the origin's new `Entry` of it, which `cache.memory` and `cache.shared_store`

@@ -1,12 +1,13 @@
-"""What is decided about a request: which robots.txt applies to it, what that says, and what a refusal causes.
+"""What is decided about a request: which robots.txt applies to it, and what that says.
 
 1. `applicable_origin` says whose robots.txt applies to a request, or why none does; then the request goes on.
 2. If that robots.txt is known, it decides at once. If it is about to expire, it is fetched again in the background, and
    the request does not wait for that.
-3. Else the request waits (`waiting`) until a fetch has brought rules, or has found that there are none, or has given up
-   because robots.txt is unreachable: then nothing is allowed, unless rules from before are still obeyed, or the outage
-   has lasted for REP_UNREACHABLE_DAYS. A request that waited in the downloader is decided by what came (`decide`). One
-   that waited at the scheduler goes to the downloader now, and comes here again, to `decide_if_known`.
+3. Else the request waits (`waiting`) until a fetch has brought rules, has found that there are none, or has failed. A
+   failure ends the wait at once where rules from before may still be obeyed, or where the outage has lasted for
+   REP_UNREACHABLE_DAYS. Else the request waits for further fetches (REP_UNREACHABLE_WAIT), and then nothing is allowed.
+   A request that waited in the downloader is decided by what came (`decide`). One that waited at the scheduler goes to
+   the downloader now, and comes here again, to `decide_if_known`.
 4. A page that comes from another URL than its request's is judged by that URL (`look_at_page`).
 """
 
@@ -22,8 +23,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
-from scrapy_rep.cache.resolver import Resolver
-from scrapy_rep.exceptions import explanation, refusal
+from scrapy_rep.cache.origin_fetch import Resolver
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult
@@ -32,9 +32,8 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.refusals import Refusals
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.signals import request_forbidden
-from scrapy_rep.text import printable
 from scrapy_rep.user_agent import ProductTokens, UserAgent
 
 # For the hot path: Python 3.11 takes 70 ns to look a member up in its enum.
@@ -69,19 +68,18 @@ class Gate:
         function in it may raise ForbiddenByRobots, which drops the response."""
         self.robots_known = resolver.robots_known
         """Called in order whenever what is known of an origin's robots.txt changes, with the request that needed it."""
+        self.refusals = Refusals(crawler, is_dry_run=settings.shadow)
         self.hits = 0
         """Requests whose robots.txt was known when they came. Who has waited first is taken off by `waiting`."""
         self.now = now
         self._crawler = crawler
         self._log = logger_of(crawler)
         self._stats = crawler.stats
-        self._is_dry_run = settings.shadow
-        self._has_warned_of_cost = False
         self._resolver = resolver
         self._exempt = settings.exempt
         self._exempt_domains = tuple(item[1:] for item in map(str, settings.exempt) if item.startswith("*."))
         refuses_use = self.purposes is not None and self.purposes.refuse
-        self._may_refuse_pages = not self._is_dry_run and (settings.bypassed == "drop" or refuses_use)
+        self._may_refuse_pages = not settings.shadow and (settings.bypassed == "drop" or refuses_use)
 
     def open(self, spider: Spider) -> None:
         """The spider is opened: its attributes count, and the log says who is named and what is exempt."""
@@ -90,10 +88,7 @@ class Gate:
         if self._exempt:
             names = ", ".join(sorted(map(str, self._exempt)))
             self._log.info("REP_EXEMPT: robots.txt is neither fetched nor obeyed for %s", names)
-        if self._is_dry_run:
-            self._log.warning(
-                "Dry run (REP_SHADOW): what robots.txt forbids is counted and logged, and fetched all the same"
-            )
+        self.refusals.announce()
 
     # The request goes on, or is refused.
 
@@ -129,7 +124,7 @@ class Gate:
 
     def _act_on(self, verdict: Verdict, request: Request) -> None:
         if not verdict.allowed:
-            self.refuse(request, verdict)
+            self.refusals.refuse(request, verdict)
         for look in self.before_fetch:
             look(request, verdict)
 
@@ -138,36 +133,6 @@ class Gate:
         # Negative if requests that had waited were dropped by another middleware, or their origins forgotten.
         if self.hits > 0:
             self._stats.inc_value("rep/cache/hit", self.hits)
-
-    # A refusal.
-
-    def refuse(self, request: Request, verdict: Verdict) -> None:
-        """Tell of it, and raise ForbiddenByRobots unless this is a dry run."""
-        self.report_refusal(request, verdict)
-        if not self._is_dry_run:
-            raise refusal(verdict)
-
-    def report_refusal(self, request: Request, verdict: Verdict) -> None:
-        """Tell that the request is refused, or would be if this were no dry run."""
-        kind = verdict.reason.name.lower()
-        if self._is_dry_run:
-            self._stats.inc_value("rep/shadow/forbidden")
-            self._stats.inc_value(f"rep/shadow/{kind}")
-        else:
-            self._stats.inc_value("robotstxt/forbidden")
-            self._stats.inc_value(f"rep/dropped/{kind}")
-        self._log.debug(
-            "Would be refused: %(reason)s: %(request)s" if self._is_dry_run else "%(reason)s: %(request)s",
-            {"reason": explanation(verdict), "request": request},
-        )
-        if verdict.reason is VerdictReason.TOO_COSTLY and not self._has_warned_of_cost:
-            self._has_warned_of_cost = True
-            self._log.warning(
-                "%s has rules that take too long to compare with some URLs, so these are refused. This is said once a"
-                " crawl; see the stat rep/dropped/too_costly",
-                printable(verdict.robots_url or ""),
-            )
-        self._crawler.signals.send_catch_log(request_forbidden, request=request, verdict=verdict)
 
     # What applies to a request.
 

@@ -11,7 +11,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
-from scrapy_rep.cache.resolver import Resolver
+from scrapy_rep.cache.origin_fetch import Resolver
 from scrapy_rep.clock import Clock
 from scrapy_rep.extensions import start_extensions
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
@@ -27,7 +27,7 @@ from scrapy_rep.settings import RepSettings, warn_of_unknown_names
 from scrapy_rep.time_limit import within
 from scrapy_rep.waiting.at_scheduler import SchedulerDoor
 from scrapy_rep.waiting.in_downloader import InDownloader
-from scrapy_rep.waiting.waits import Waits
+from scrapy_rep.waiting.waiting_log import Waits
 
 if TYPE_CHECKING:
     from typing_extensions import Self

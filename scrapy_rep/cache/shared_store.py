@@ -53,7 +53,7 @@ class Lease:
 
 
 class SharedStore:
-    """The entries of a store. While it fails, nothing is known and every crawler fetches."""
+    """The entries of a store. While it fails, nothing is known from other crawlers, and each fetches for itself."""
 
     def __init__(
         self, storage: Storage, breaker: CircuitBreaker, settings: RepSettings, turns: FetchTurns, clock: Clock

@@ -48,6 +48,6 @@ class Bypassed:
             )
         if self._drops:
             try:
-                self._gate.refuse(target, verdict)
+                self._gate.refusals.refuse(target, verdict)
             finally:
                 request.meta.update(target.meta)  # what listeners noted about the target (evidence), for the errback

@@ -43,7 +43,7 @@ class DropEarly:
         if not verdict.allowed:
             if request.dont_filter or self._fingerprinter.fingerprint(request) not in self._refused:
                 self._count("rep/dropped/early")
-                self._gate.report_refusal(request, verdict)
+                self._gate.refusals.report(request, verdict)
             raise refusal(verdict)
 
     def _forbidden(self, request: Request) -> None:

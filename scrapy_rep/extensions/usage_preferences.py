@@ -51,7 +51,7 @@ class PageUsage:
         verdict = verdict.with_usage(usage, self._purposes)
         # In a dry run, the request may have been reported before it was fetched.
         if verdict.reason is VerdictReason.USAGE and (before is None or before.allowed):
-            self._gate.refuse(request, verdict)
+            self._gate.refusals.refuse(request, verdict)
         request.meta[META_KEY] = dict(usage)
         self._count_page(usage)
 

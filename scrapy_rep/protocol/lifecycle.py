@@ -172,7 +172,7 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
         return State.AGEING if now >= refresh_from(stored.received_at, stored.fresh_until) else State.FRESH
     if outage is None:
         return State.UNKNOWN if stored is None else State.STALE
-    too_long = now - outage.since >= unreachable_for
+    too_long = outage.is_too_long_at(now, unreachable_for)
     if stored is None or stored.robots is None:
         return State.LONG_UNREACHABLE if too_long else State.UNREACHABLE
     # 2.3.1.4: after a long time "continue to use a cached copy", whatever forbade it: the alternative has no rules.

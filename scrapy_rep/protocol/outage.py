@@ -4,9 +4,8 @@
   doubling, at most an hour. A server may ask for more time (Retry-After), and gets an hour at most.
 - The budget (REP_UNREACHABLE_WAIT). For 30 s from the first failure, requests wait for robots.txt to come back; then
   there is a last fetch. Afterwards requests are refused at once, until a fetch succeeds.
-- The 30 days (REP_UNREACHABLE_DAYS). An outage as long as that may count as "there is no robots.txt"
-  (`lifecycle.state_of`). It has to have been seen, not only begun: failures that are too far apart (MAX_UNSEEN) are
-  two outages.
+- The 30 days (REP_UNREACHABLE_DAYS). An outage as long as that may count as "there is no robots.txt". It has to have
+  been seen, not only begun: failures that are too far apart (MAX_UNSEEN) are two outages.
 
 All times are of a clock that may be wrong: it is set back, or the clock of another crawler is ahead. A wrong time never
 makes a request wait for longer than the budget, or a fetch for longer than the backoff.
@@ -75,6 +74,10 @@ class Outage:
     def is_backing_off_at(self, now: float) -> bool:
         """Whether it goes on, and robots.txt is not fetched yet."""
         return self.goes_on_at(now) and now < self.ask_again_at <= now + BACKOFF_MAX + CLOCK_SKEW
+
+    def is_too_long_at(self, now: float, unreachable_for: float) -> bool:
+        """Whether it has lasted for `unreachable_for` seconds (REP_UNREACHABLE_DAYS; "for example, 30 days")."""
+        return now - self.since >= unreachable_for
 
     def is_waited_for_at(self, now: float, budget: float) -> bool:
         """Whether requests wait for the next fetch: not if the budget is over, or will be over by then."""

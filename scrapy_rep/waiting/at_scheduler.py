@@ -5,19 +5,21 @@ against CONCURRENT_REQUESTS.
 
 1. The engine asks for a request. The door takes the next one out of the queue. If its origin is known, the engine gets
    the request, even while that origin is fetched again in the background.
-2. Else the request waits, the origin's robots.txt is fetched (`cache.resolver`), and the door takes the next
-   request, as long as one more fetch would begin soon. When none would, Scrapy's default queue, in memory or on disk,
-   can still hand out requests to sites that have been asked before. No other queue can, so the door leaves it alone.
-3. REP_WAITING_MAX limits how many requests are here, not counting one for each origin that waits and one for each
+2. Else the request waits, the origin's robots.txt is fetched (`cache.origin_fetch`), and the door takes the next
+   request, as long as one more fetch would begin soon. When none would, Scrapy's default queue
+   (`DownloaderAwarePriorityQueue`) can still hand out requests to sites that have been asked before. No other queue
+   can, so the door leaves it alone.
+3. REP_WAITING_MAX limits the number of requests here, less the first of each origin that waits, and less one for each
    place in the downloader that has ready requests. Once there are so many, a request from disk that would wait as a
-   further one of its origin goes back to the disk, and another package's scheduler is left alone. Only Scrapy's queue
-   in memory has no limit: its requests take no more memory here than there.
+   further one of its origin goes back to the disk, and another package's scheduler is left alone. Only the queue in
+   memory of Scrapy's scheduler has no limit: its requests take no more memory here than there.
 4. Once the fetch has an answer, or has given up, the requests to its origin are ready. The engine gets them by turns, a
    request for each place in the downloader that has room (there is one for each host, usually), and in between requests
    from the queue. Then `RepMiddleware` decides about them. If robots.txt is no longer known by then, because it was
-   forgotten for want of memory or its time is over, they wait again as soon as no other request can go on.
-5. If the crawl closes first, the requests that are here go back to their queue. If the process is killed, there are
-   copies of them (`kept_copies`).
+   forgotten for want of memory or its time is over, they wait again as soon as no other ready request can go on.
+5. If the crawl closes first, the requests that are here go back to their queue. If the process is killed, copies of
+   those from disk or from scrapy-redis survive (`kept_copies`): the crawl that resumes the JOBDIR puts them back when
+   it opens; with scrapy-redis another crawler does so, some ten seconds later.
 """
 
 from __future__ import annotations
@@ -31,14 +33,14 @@ from weakref import WeakSet
 from scrapy import Request
 from scrapy.crawler import Crawler
 
-from scrapy_rep.cache.resolver import Resolver
+from scrapy_rep.cache.origin_fetch import Resolver
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests, scheduler_of
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 from scrapy_rep.waiting.kept_copies import KILLED_LOSES, Keeper
-from scrapy_rep.waiting.waits import Wait, Waits
+from scrapy_rep.waiting.waiting_log import Wait, Waits
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -220,7 +222,7 @@ class SchedulerDoor:
             return
         self._waiting[wait.origin] = [wait]
         known = self._resolver.resolve(wait.origin, wait.request)
-        # If it fails, the crawl closes.
+        # It fails only if the crawl closes; then `_close` puts the request back.
         known.addCallbacks(self._release, lambda _closing: None, (wait.origin,))
 
     def _release(self, _policy: object, origin: Origin) -> None:

@@ -32,7 +32,8 @@ class Keeper:
         """The request has gone on, or is back in its queue. It need not be one that is kept."""
 
     def left_over(self) -> list[Request]:
-        """The requests of a crawl that was killed, which have to go back to this queue. They count as kept."""
+        """What a crawl of this job that was killed has left, to be put back at the start. It counts as kept. Nothing
+        where other crawlers take such requests over while they run (scrapy-redis)."""
         return []
 
     def close(self) -> None:

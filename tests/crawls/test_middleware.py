@@ -17,7 +17,7 @@ from web import RULES, Web, answer, redirect
 
 from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware, RobotsUnreachable
 from scrapy_rep.cache.memory import Memory
-from scrapy_rep.cache.resolver import OriginFetch
+from scrapy_rep.cache.origin_fetch import OriginFetch
 from scrapy_rep.fetching import answers
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.signals import robots_parsed

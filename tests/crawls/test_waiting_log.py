@@ -14,8 +14,8 @@ from scrapy.utils.test import get_crawler
 from web import RULES, Web, answer
 
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.waiting import waits as waits_module
-from scrapy_rep.waiting.waits import Waits
+from scrapy_rep.waiting import waiting_log
+from scrapy_rep.waiting.waiting_log import Waits
 
 A, B = Origin("https", "a.example", None), Origin("https", "b.example", 8443)
 
@@ -49,7 +49,7 @@ def test_the_line(waits: list[tuple[Origin, float]], line: list[str], caplog: py
 
 @ensureDeferred
 async def test_it_counts_requests_of_the_scheduler_and_others(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waits_module, "EVERY", 0.02)
+    monkeypatch.setattr(waiting_log, "EVERY", 0.02)
     dead, other = (web.robots(answer(RULES, kind="hold")) for _ in range(2))
 
     class Downloads(CrawlSpider):
