@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.python.failure import Failure
 
 T = TypeVar("T")
 
@@ -27,13 +28,11 @@ async def within(
         if looks == LOOKS:
             under_way.cancel()
 
+    # Here, not where it is awaited: the caller may be cancelled while the call takes its time to end.
+    under_way.addErrback(lambda failure: Failure(late) if looks >= LOOKS else failure)  # type: ignore[no-untyped-call]
     watch = create_looping_call(look)
     watch.start(max(seconds / LOOKS, SHORTEST), now=False)
     try:
         return await maybe_deferred_to_future(under_way)
-    except BaseException:  # the cancellation, and whatever the call makes of it
-        if looks >= LOOKS:
-            raise late from None
-        raise
     finally:
         watch.stop()

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from crawling import CrawlSpider, SlotByOrigin, Time, close_spider, crawl
+from in_loop import in_loop
 from processes import REACTORS, crawl_process, crawled
 from pytest_twisted import ensureDeferred
 from scrapy import Request
@@ -24,6 +25,7 @@ from web import RULES, Web, answer
 from scrapy_rep import RepMiddleware
 from scrapy_rep.fetching import answers
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.time_limit import within
 
 HANGS, HELD = answer(kind="hang"), answer(RULES, kind="hold")
 # Those who wait have waited for longer than it takes to notice.
@@ -374,3 +376,18 @@ async def test_a_robots_txt_that_comes_after_the_crawl_leaves_no_file_open(web: 
             break
         await deferred_from_coro(sleep(0.1))
     assert len(os.listdir("/proc/self/fd")) <= before
+
+
+@in_loop
+async def test_a_stop_is_no_time_out() -> None:
+    async def takes_its_time_to_end() -> None:
+        try:
+            await sleep(60)
+        finally:
+            await sleep(1)
+
+    waiting = asyncio.ensure_future(within(0.05, takes_its_time_to_end(), TimeoutError("late")))
+    await sleep(0.3)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
