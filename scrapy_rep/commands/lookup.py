@@ -22,6 +22,7 @@ from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.status_policy import words_of
+from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.signals import robots_response
 from scrapy_rep.storage.blocking_calls import BlockingCalls
 from scrapy_rep.user_agent import SPIDER_ATTRIBUTE
@@ -97,6 +98,8 @@ class Lookup:
         self._output.finish()
 
     async def _write(self, urls: list[str], begun: dict[Origin | None, Finding | Deferred[Finding]]) -> None:
+        # Else each list that waits for the one before would be written inside its call: thousands of calls.
+        await sleep(0)
         for url in urls:
             if self._output.is_closed:
                 return

@@ -16,6 +16,7 @@ import pytest
 from command import NO_PROXY, Ended, assert_wrong_usage
 from web import Web, answer, redirect
 
+from scrapy_rep.commands.urls import CHUNK
 from scrapy_rep.protocol.entry import entry_from_bytes, entry_to_bytes
 from scrapy_rep.protocol.status_policy import CAUTIOUS
 
@@ -344,11 +345,14 @@ def test_from_a_pipe_each_answer_comes_before_the_next_url(web: Web, tmp_path: P
         process.stdin.close()
 
 
-def test_while_one_robots_txt_is_awaited_later_lists_of_urls_are_looked_up(web: Web, tmp_path: Path) -> None:
+@pytest.mark.parametrize("reactor", [(), ("-s", f"TWISTED_REACTOR={ANOTHER_REACTOR}")], ids=["asyncio", "select"])
+def test_while_one_robots_txt_is_awaited_later_lists_of_urls_are_looked_up(
+    web: Web, tmp_path: Path, reactor: tuple[str, ...]
+) -> None:
     held, other = web.robots(answer(RULES, kind="hold")), web.robots(RULES)
-    urls = [held.url("/"), *[f"data:,{'x' * 100}"] * 3_000, other.url("/")]
-    (tmp_path / "urls").write_text("\n".join(urls))
-    command = [sys.executable, "-m", "scrapy", "robots", *QUICK, "--input", "urls"]
+    urls = [held.url("/"), *["data:,x"] * 400, other.url("/")]
+    (tmp_path / "urls").write_text("".join(url.ljust(CHUNK, "\n") for url in urls))  # a list each
+    command = [sys.executable, "-m", "scrapy", "robots", *QUICK, *reactor, "--input", "urls"]
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=os.environ | NO_PROXY
     ) as process:
