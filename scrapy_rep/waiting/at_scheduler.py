@@ -1,7 +1,7 @@
 """Where requests wait for a robots.txt: at the scheduler's door, where the engine asks for the next request.
 
-A request that waits here has left its queue, has passed no downloader middleware, and does not count
-against CONCURRENT_REQUESTS.
+A request that waits here has left its queue, has passed no downloader middleware, and does not count against
+CONCURRENT_REQUESTS.
 
 1. The engine asks for a request. The door takes the next one out of the queue. If its origin is known, the engine gets
    the request, even while that origin is fetched again in the background.
@@ -269,7 +269,7 @@ class SchedulerDoor:
 
 
 def _by_turns(items: OrderedDict[K, V]) -> Iterator[tuple[K, V]]:
-    """Each item once, and next time those after it first."""
+    """Each item once. It goes to the end as it comes, so that next time the items after it come first."""
     for _ in range(len(items)):
         key = next(iter(items))
         items.move_to_end(key)
