@@ -3,8 +3,9 @@
 `Resolver` has one `OriginFetch` for an origin at a time, as a task of its own: a request that waits may be cancelled,
 and the others still get their answer. It goes on in rounds:
 
-    1. Find. What the crawl's memory had at the start may be enough. Where there is a shared store, another crawler may
-       have put enough there; if not, this crawler takes the origin's lease, or waits while another crawler fetches.
+    1. Find. What memory had before the first round, or what the round before brought, may be enough by now. Where there
+       is a shared store, another crawler may have put enough there; if not, this crawler takes the origin's lease, or
+       waits while another crawler fetches.
     2. Fetch, along redirects. If the connection fails, or a 5xx comes without a Retry-After, that single HTTP request
        is repeated after a second (REP_FETCH_RETRIES, in `fetching.answers`), which is no round of its own; after a
        time-out it is not. The answer and the entry from before make the new entry (`protocol.lifecycle`). The signal
@@ -13,9 +14,9 @@ and the others still get their answer. It goes on in rounds:
     3. Pause. If nothing is allowed because robots.txt is unreachable, and the next fetch is due within
        REP_UNREACHABLE_WAIT seconds of the outage's first failure, requests wait for it: it is the next round. The last
        such fetch is made when these seconds are over, unless a fetch is under way then. If Retry-After puts the next
-       fetch beyond these seconds, nobody waits. Two clocks count the seconds, because the wall clock may be set back:
-       the wall clock from that failure (`protocol.outage`), and a monotonic one from the first answer here. When either
-       says so, waiting is over.
+       fetch beyond these seconds, nobody waits. Waiting ends when either of two clocks has counted the seconds: the
+       wall clock from that failure (`protocol.outage`), or a monotonic one from the first answer here, because the wall
+       clock may be set back.
 
 While nothing is allowed after that, requests to the origin are refused at once; the first one that comes when the
 backoff is over has robots.txt fetched in the background.

@@ -9,7 +9,7 @@ CONCURRENT_REQUESTS.
    request, as long as one more fetch would begin soon. When none would, Scrapy's default queue
    (`DownloaderAwarePriorityQueue`) can still hand out requests to sites that have been asked before. No other queue
    can, so the door leaves it alone.
-3. REP_WAITING_MAX limits the number of requests here, less the first of each origin that waits, and less one for each
+3. At most REP_WAITING_MAX requests are here. Not counted are one request of each origin that waits, and one for each
    place in the downloader that has ready requests. Once there are so many, a request from disk that would wait as a
    further one of its origin goes back to the disk, and another package's scheduler is left alone. Only the queue in
    memory of Scrapy's scheduler has no limit: its requests take no more memory here than there.
@@ -221,12 +221,12 @@ class SchedulerDoor:
             self._waiting[wait.origin].append(wait)
             return
         self._waiting[wait.origin] = [wait]
-        known = self._resolver.resolve(wait.origin, wait.request)
+        fetched = self._resolver.resolve(wait.origin, wait.request)
         # It fails only if the crawl closes; then `_close` puts the request back.
-        known.addCallbacks(self._release, lambda _closing: None, (wait.origin,))
+        fetched.addCallbacks(self._release, lambda _closing: None, (wait.origin,))
 
     def _release(self, _policy: object, origin: Origin) -> None:
-        """Its robots.txt is known."""
+        """Its fetch has ended, with an answer or without."""
         for wait in sorted(self._waiting.pop(origin), key=lambda wait: -wait.request.priority):
             self._waits.end(wait)
             self._queues.end_to_wait(wait.request)

@@ -2,9 +2,11 @@
 
 A request comes here instead of waiting at the scheduler's door
 
-- if it does not come from the scheduler (`engine.download_async`, a media pipeline): the engine has not asked
-  whether there was room for it, so it does not count against CONCURRENT_REQUESTS while it waits;
-- if no request may wait at the door (REP_WAITING_MAX = 0, a scheduler that cannot be wrapped): then it counts;
+- if it does not come from the scheduler (`engine.download_async`, a media pipeline): the engine has not asked whether
+  there was room for it, so it does not count against CONCURRENT_REQUESTS while it waits. Where the scheduler cannot be
+  wrapped, nobody can tell these requests from the others, and they count;
+- if it comes from the scheduler, and no request may wait at the door (REP_WAITING_MAX = 0, a scheduler that cannot be
+  wrapped): then it counts;
 - if its robots.txt is no longer known since the door let it pass (forgotten for want of memory, or its time is over):
   it counts, too.
 """
