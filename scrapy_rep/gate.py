@@ -70,8 +70,8 @@ class Gate:
         """Called in order whenever what is known of an origin's robots.txt changes, with the request that needed it."""
         self.refusals = Refusals(crawler, is_dry_run=settings.shadow)
         self.hits = 0
-        """Requests that were decided at once. A request that has waited at the door is counted here, too, when it comes,
-        so the door takes it off before."""
+        """Requests that were decided at once. A request that has waited at the door is counted when it comes, too: the
+        door takes it off before."""
         self.now = now
         self._crawler = crawler
         self._log = logger_of(crawler)

@@ -19,7 +19,11 @@ pytestmark = pytest.mark.ecosystem
 
 
 def check(printed: str) -> None:
-    """Both tables together have each page once, and each request for a robots.txt that one crawler alone needs."""
+    """Both tables together have each page once, and each request for a robots.txt that one crawler alone needs.
+
+    There is one more if the annex, which redirects to the library's robots.txt, is looked up by the crawler that has
+    not asked for that.
+    """
     tables = [f"tour{text}" for text in printed.split("tour_in_fleet")[1:]]
     assert len(tables) == 2
     crawls = [Ended(0, text, "").table for text in tables]
@@ -28,7 +32,9 @@ def check(printed: str) -> None:
         assert {page: by for crawl in crawls for page, by in crawl[site][3].items()} == refused
     assert all(any(row[2] or row[3] for row in crawl.values()) for crawl in crawls), "both did something"
     asked = [int(number) for number in re.findall(r"(\d+) requests for robots.txt", printed)]
-    assert f"\n{sum(asked)} requests for robots.txt" in README.partition("<!-- example-output -->")[2]
+    alone = re.search(r"\n(\d+) requests for robots.txt", README.partition("<!-- example-output -->")[2])
+    assert alone is not None
+    assert sum(asked) in {int(alone[1]), int(alone[1]) + 1}
 
 
 @pytest.mark.skipif(BINARY is None, reason=MISSING)

@@ -154,7 +154,7 @@ class MatchIndex:
             text = _telling_text(pattern)
             by_beginning.setdefault(text[:BEGINNING], []).append((text, pattern))
         self._by_beginning = list(by_beginning.items())
-        self.memory = 45 * len(prefixes) + 280 * len(self._starred)
+        self.memory = 45 * len(prefixes) + 310 * len(self._starred)
         """Bytes that it takes beside the patterns, about (measured: tests/protocol/test_costs.py)."""
 
     def first_match(self, spelling: str) -> int | None:
