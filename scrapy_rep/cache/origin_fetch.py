@@ -16,7 +16,7 @@ and the others still get their answer. It goes on in rounds:
        such fetch is made when these seconds are over, unless a fetch is under way then. If Retry-After puts the next
        fetch beyond these seconds, nobody waits. Waiting ends when either of two clocks has counted the seconds: the
        wall clock from that failure (`protocol.outage`), or a monotonic one from the first answer here, because the wall
-       clock may be set back.
+       clock may be set back. In that case requests at the scheduler's door wait again, until the wall clock has, too.
 
 While nothing is allowed after that, requests to the origin are refused at once; the first one that comes when the
 backoff is over has robots.txt fetched in the background.
@@ -24,8 +24,8 @@ backoff is over has robots.txt fetched in the background.
 At the end the signal `robots_available` tells that the origin is known, memory gets the policy, and the requests go on:
 in this order, so that a handler of the signal is ready before a request goes on.
 
-However it ends, the lease is given back and no request is left waiting. An error of ours, or a cancellation, is a
-failure like one of the network: it makes the outage begin or go on. If the crawl closes, the requests get
+However it ends, the lease is given back and no request is left waiting. An error of ours, or a cancellation, ends this
+fetch at once, and makes the outage begin or go on like a failure of the network. If the crawl closes, the requests get
 CrawlClosingError instead, and memory gets nothing.
 
 What is not good about it yet: the first request that needs the origin decides for all others through which proxy and

@@ -15,8 +15,9 @@ CONCURRENT_REQUESTS.
    memory of Scrapy's scheduler has no limit: its requests take no more memory here than there.
 4. Once the fetch has an answer, or has given up, the requests to its origin are ready. The engine gets them by turns, a
    request for each place in the downloader that has room (there is one for each host, usually), and in between requests
-   from the queue. Then `RepMiddleware` decides about them. If robots.txt is no longer known by then, because it was
-   forgotten for want of memory or its time is over, they wait again as soon as no other ready request can go on.
+   from the queue. Then `RepMiddleware` decides about them. If there is no policy to decide by then (forgotten for
+   want of memory, its time over, or an outage that requests still wait for), they wait again as soon as no other ready
+   request can go on.
 5. If the crawl closes first, the requests that are here go back to their queue. If the process is killed, copies of
    those from disk or from scrapy-redis survive (`kept_copies`): the crawl that resumes the JOBDIR puts them back when
    it opens; with scrapy-redis another crawler does so, some ten seconds later.
