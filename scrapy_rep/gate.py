@@ -3,11 +3,11 @@
 1. `applicable_origin` says whose robots.txt applies to a request, or why none does; then the request goes on.
 2. If that robots.txt is known, it decides at once. If it is about to expire, it is fetched again in the background, and
    the request does not wait for that.
-3. Else the request waits (`waiting`) until a fetch has brought rules, has found that there are none, or has failed. A
-   failure ends the wait at once where rules from before may still be obeyed, or where the outage has lasted for
-   REP_UNREACHABLE_DAYS. Else the request waits for further fetches (REP_UNREACHABLE_WAIT), and then nothing is allowed.
-   A request that waited in the downloader is decided by what came (`decide`). One that waited at the scheduler goes to
-   the downloader now, and comes here again, to `decide_if_known`.
+3. If it is not known, the request waits (`waiting`) for a fetch. The fetch brings rules, finds that there are none, or
+   fails. After a failure the request goes on at once if rules from before may still be obeyed, or if the outage has
+   lasted for REP_UNREACHABLE_DAYS. Otherwise it waits for further fetches (REP_UNREACHABLE_WAIT), and then it is
+   refused. A request that waited in the downloader is decided by the policy that the fetch gave (`decide`). A request
+   that waited at the scheduler goes to the downloader now, and comes to `decide_if_known` like any other.
 4. A page that comes from another URL than its request's is judged by that URL (`look_at_page`).
 """
 
@@ -67,7 +67,8 @@ class Gate:
         """Called in order with each of these requests and its response, on the response's way to the spider. A
         function in it may raise ForbiddenByRobots, which drops the response."""
         self.robots_known = resolver.robots_known
-        """Called in order whenever what is known of an origin's robots.txt changes, with the request that needed it."""
+        """Called in order after each round of a fetch, with what is known of the origin then, and the request that
+        needed its robots.txt."""
         self.refusals = Refusals(crawler, is_dry_run=settings.shadow)
         self.hits = 0
         """Requests that were decided at once. A request that has waited at the door is counted when it comes, too: the

@@ -1,4 +1,4 @@
-"""From an origin to its robots policy: what is known of it, or the one fetch for all requests that wait for it.
+"""The robots policy of each origin: from memory, or by one fetch that all requests to the origin share.
 
 `Resolver` has one `OriginFetch` for an origin at a time, as a task of its own: a request that waits may be cancelled,
 and the others still get their answer. It goes on in rounds:
@@ -14,9 +14,10 @@ and the others still get their answer. It goes on in rounds:
     3. Pause. If nothing is allowed because robots.txt is unreachable, and the next fetch is due within
        REP_UNREACHABLE_WAIT seconds of the outage's first failure, requests wait for it: it is the next round. The last
        such fetch is made when these seconds are over, unless a fetch is under way then. If Retry-After puts the next
-       fetch beyond these seconds, nobody waits. Waiting ends when either of two clocks has counted the seconds: the
-       wall clock from that failure (`protocol.outage`), or a monotonic one from the first answer here, because the wall
-       clock may be set back. In that case requests at the scheduler's door wait again, until the wall clock has, too.
+       fetch beyond these seconds, nobody waits. Two clocks count the seconds: the wall clock from the first failure
+       (`protocol.outage`), and a monotonic clock from the first answer in this fetch, because the wall clock may be set
+       back. This fetch ends when one of the clocks has counted them. If the wall clock was set back, requests at the
+       scheduler's door then wait for another fetch, until the wall clock has counted them, too.
 
 While nothing is allowed after that, requests to the origin are refused at once; the first one that comes when the
 backoff is over has robots.txt fetched in the background.

@@ -109,8 +109,10 @@ class Lookup:
                 self._output.flush()
                 showing = create_looping_call(self._output.show_waiting, str(origin), time.monotonic())
                 showing.start(SHOW_EVERY, now=False)
-                finding = await maybe_deferred_to_future(finding)
-                showing.stop()
+                try:
+                    finding = await maybe_deferred_to_future(finding)
+                finally:
+                    showing.stop()
             self._output.write(finding)
             self._unwritten -= 1
         self._output.flush()

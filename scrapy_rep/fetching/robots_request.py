@@ -65,7 +65,8 @@ class RobotsTxtDownload:
     """One response on its way: how many octets have come, and the response once it is there."""
 
     limit: int
-    """Octets of the body that are read (REP_BODY_LIMIT); -1 once nobody waits for them."""
+    """How many octets of the body may come (REP_BODY_LIMIT). When nobody waits for the response any longer, it is set
+    to -1: then the connection is closed as soon as anything comes."""
     octets: int = 0
     response: Response | None = None
     """As it came, not decoded yet. It has its request."""

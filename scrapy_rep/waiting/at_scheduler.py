@@ -9,10 +9,10 @@ CONCURRENT_REQUESTS.
    request, as long as one more fetch would begin soon. When none would, Scrapy's default queue
    (`DownloaderAwarePriorityQueue`) can still hand out requests to sites that have been asked before. No other queue
    can, so the door leaves it alone.
-3. At most REP_WAITING_MAX requests are here. Not counted are one request of each origin that waits, and one for each
-   place in the downloader that has ready requests. Once there are so many, a request from disk that would wait as a
-   further one of its origin goes back to the disk, and another package's scheduler is left alone. Only the queue in
-   memory of Scrapy's scheduler has no limit: its requests take no more memory here than there.
+3. At most REP_WAITING_MAX requests are here. One request of each origin that waits does not count, nor does one for
+   each place in the downloader that has ready requests. Once there are so many, a request from disk goes back to the
+   disk if another request to its origin waits already, and another package's scheduler is left alone. Only the queue
+   in memory of Scrapy's scheduler has no limit: its requests take no more memory here than there.
 4. Once the fetch has an answer, or has given up, the requests to its origin are ready. The engine gets them by turns, a
    request for each place in the downloader that has room (there is one for each host, usually), and in between requests
    from the queue. Then `RepMiddleware` decides about them. If there is no policy to decide by then (forgotten for
@@ -70,7 +70,7 @@ class SchedulerDoor:
         self._ready: OrderedDict[str, OrderedDict[Origin, deque[Wait]]] = OrderedDict()
         """By their place in the downloader: the waits that have ended, whose requests may go on."""
         self._here: dict[Wait, None] = {}
-        """All of these, in the order in which they left the queue."""
+        """All requests that wait or are ready, in the order in which they left the queue."""
         self._is_turn_of_queue = False
         self._handed_out: WeakSet[Request] = WeakSet()
         self._is_open = False
@@ -158,7 +158,7 @@ class SchedulerDoor:
             origin = self._gate.origin_to_await(request) if request is not None else None
             if request is None or origin is None:
                 return request
-            # Scrapy's default queue hands out requests to other hosts next.
+            # It goes back to the disk, and Scrapy's default queue hands out requests to other hosts next.
             if is_full and origin in self._waiting:
                 self._queues.leave_on_disk(request)
                 return None
@@ -184,14 +184,14 @@ class SchedulerDoor:
 
     def _from_here(self) -> Request | None:
         """The next request that is ready and has room in the downloader: one for each place there by turns."""
-        forgotten = []
+        undecided = []
         for place, of_place in _by_turns(self._ready):
             if not self._queues.has_room(place, self._handed_out):
                 continue
             for origin, waits in _by_turns(of_place):
                 wait = waits[0]
                 if self._gate.origin_to_await(wait.request) is not None:
-                    forgotten.append((place, origin))
+                    undecided.append((place, origin))
                     continue
                 waits.popleft()
                 if not waits:
@@ -201,7 +201,7 @@ class SchedulerDoor:
                 self._waits.went_on(wait)
                 return wait.request
         # Only if no other ready request can go on: else origins would push each other out of memory without an end.
-        for place, origin in forgotten:
+        for place, origin in undecided:
             for wait in self._take_out(place, origin):
                 self._waits.begin_again(wait)
                 self._wait(wait)

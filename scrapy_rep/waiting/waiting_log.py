@@ -20,7 +20,7 @@ EVERY = 15.0  # seconds from line to line
 
 @dataclass(eq=False, slots=True)
 class Wait:
-    """Of one request, at the scheduler or in the downloader."""
+    """One request's, at the scheduler or in the downloader."""
 
     request: Request
     origin: Origin
@@ -52,12 +52,12 @@ class Waits:
         return wait
 
     def begin_again(self, wait: Wait) -> None:
-        """The origin was forgotten before the request went on."""
+        """The request could not go on, because its robots.txt is no longer known."""
         wait.since = self.monotonic()
         self._under_way.add(wait)
 
     def end(self, wait: Wait) -> None:
-        """The robots.txt is known, or the crawl closes."""
+        """The fetch has ended, or the crawl closes."""
         wait.seconds = self.monotonic() - wait.since
         self._under_way.discard(wait)
 
