@@ -30,9 +30,9 @@ LAYERS = (
     ("cache", "refusals"),
     ("fetching", "storage"),
     ("exceptions", "origin_info", "robotparser"),
-    ("clock", "settings", "signals", "stats", "text", "time_limit", "user_agent"),
+    ("clock", "own_thread", "settings", "signals", "text", "user_agent"),
     ("scrapy_internals",),
-    ("log", "protocol"),
+    ("deferreds", "log", "protocol"),
 )
 ROW = {room: row for row, rooms in enumerate(LAYERS) for room in rooms}
 # Values in, values out: that takes no clock and no I/O.

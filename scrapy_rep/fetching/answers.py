@@ -25,6 +25,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_rep.clock import Clock
+from scrapy_rep.deferreds import settle
 from scrapy_rep.fetching.fetcher import Fetcher
 from scrapy_rep.fetching.robots_request import Question
 from scrapy_rep.fetching.turns import FetchTurns
@@ -129,8 +130,7 @@ class Answers:
         finally:
             del self._asking[key]
             for waiter in waiters:
-                if not waiter.called:  # else it was cancelled
-                    waiter.callback(for_all)
+                settle(waiter, for_all)
 
     async def _ask(self, question: Question) -> Hop:
         """Request the URL, and once more (REP_FETCH_RETRIES) where that is worth it."""

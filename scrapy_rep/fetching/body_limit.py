@@ -62,6 +62,6 @@ class BodyLimit:
     def _received(self, request: Request, data: bytes = b"") -> None:
         download = request.meta.get(ROBOTS_TXT_REQUEST)
         if isinstance(download, RobotsTxtDownload):
-            download.octets += len(data)
+            download.count(request, data)
             if download.octets > download.limit:
                 raise StopDownload(fail=False)

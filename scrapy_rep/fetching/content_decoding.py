@@ -12,12 +12,10 @@ from io import BytesIO
 from typing import Any
 
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
+from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST, RobotsTxtDownload
 from scrapy_rep.protocol.status_policy import MAX_PAGE
-from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 
 
@@ -58,24 +56,18 @@ class RepDecodingMiddleware:
     Order 595: responses pass it before that middleware (590).
     """
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> RepDecodingMiddleware:
-        return cls(RepSettings.read(crawler.settings).body_limit)
-
     def process_response(self, request: Request, response: Response) -> Response:
-        if ROBOTS_TXT_REQUEST not in request.meta:
+        download: RobotsTxtDownload | None = request.meta.get(ROBOTS_TXT_REQUEST)
+        if download is None:
             return response
         response.request = request
-        request.meta[ROBOTS_TXT_REQUEST].response = response
+        download.response = response
         if "Content-Encoding" not in response.headers and not response.body.startswith(GZIP_MAGIC):
             return response
         codings = b",".join(response.headers.getlist("Content-Encoding"))
         body = b""
         if 200 <= response.status < 300:
-            body = decoded(response.body, codings, self.limit)
+            body = decoded(response.body, codings, download.limit)
         else:
             # Never read as rules, but it may be a challenge.
             with suppress(UndecodableBodyError):

@@ -9,12 +9,13 @@ from urllib.parse import urljoin, urlsplit
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest
+from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import CancelledError
 from w3lib.url import safe_url_string
 
+from scrapy_rep.deferreds import within
 from scrapy_rep.fetching.body_limit import BodyLimit
 from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
 from scrapy_rep.fetching.http_headers import MAX_OCTETS, caching_of, retry_after
@@ -27,7 +28,6 @@ from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, is_on_wire
 from scrapy_rep.scrapy_internals.head_limit import HeadLimit
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
-from scrapy_rep.time_limit import within
 
 
 class Fetcher:
@@ -70,12 +70,13 @@ class Fetcher:
         except Exception as exc:  # noqa: BLE001 - any component of the crawl may raise anything
             if not isinstance(exc, IgnoreRequest):
                 stats.inc_value(f"robotstxt/exception_count/{type(exc)}")
-            dropped, timed_out = isinstance(exc, IgnoreRequest), isinstance(exc, (DownloadTimeoutError, TimeoutError))
+            dropped = isinstance(exc, (IgnoreRequest, StopDownload))
+            timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
             return Answer(None, reason=_in_words(exc), timed_out=timed_out, dropped=dropped), download.taken()
         self._body_limit.warn_if_too_late(request, response)
         stats.inc_value("robotstxt/response_count")
         stats.inc_value(f"robotstxt/response_status_count/{_bucket(response.status)}")
-        return self._answer(response, request), download.taken() or response
+        return self._answer(response, request, download), download.taken() or response
 
     @cached_property
     def _has_decoding_middleware(self) -> bool:
@@ -89,9 +90,13 @@ class Fetcher:
         late = DownloadTimeoutError(f"No answer within {seconds:g} seconds")
         return await within(seconds, download, late, counts=lambda: is_on_wire(self._crawler, request))
 
-    def _answer(self, response: Response, request: Request) -> Answer:
+    def _answer(self, response: Response, request: Request, download: RobotsTxtDownload) -> Answer:
         if "dataloss" in response.flags:
             return Answer(None, reason="the connection was lost before the end of the body")
+        # Of a replay by HttpCacheMiddleware, the body tells whether REP_BODY_LIMIT had cut it.
+        is_too_long = max(download.octets, len(response.body)) > self._settings.body_limit
+        if "download_stopped" in response.flags and response.status in range(200, 300) and not is_too_long:
+            return Answer(None, reason="another component stopped the download (StopDownload)", dropped=True)
         replayed = "cached" in response.flags  # set by HttpCacheMiddleware
         offline = replayed and self._offline
         is_proxied = bool((response.request or request).meta.get("proxy"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from weakref import ref
 
 from scrapy import Request
 from scrapy.http import Response
@@ -68,8 +69,16 @@ class RobotsTxtDownload:
     """How many octets of the body may come (REP_BODY_LIMIT). When nobody waits for the response any longer, it is set
     to -1: then the connection is closed as soon as anything comes."""
     octets: int = 0
+    sent: ref[Request] | None = None
+    """The request that they came for. A middleware may send a copy, which has this object, too."""
     response: Response | None = None
     """As it came, not decoded yet. It has its request."""
+
+    def count(self, request: Request, data: bytes) -> None:
+        """`data` has come for `request`."""
+        if self.sent is None or self.sent() is not request:
+            self.sent, self.octets = ref(request), 0
+        self.octets += len(data)
 
     def taken(self) -> Response | None:
         """The response, which is not kept any longer: the request that it has keeps this object in its meta."""

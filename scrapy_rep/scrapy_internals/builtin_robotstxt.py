@@ -33,16 +33,6 @@ class BuiltinAnswer:
     scheme: str = ""
     """Of the first URL of the host, which robots.txt was fetched with; empty if robots.txt is a file."""
 
-    # The answer under other conditions, which tells what made the difference. None if there is no parser.
-
-    def asked_for(self, url: str, product_token: str) -> bool | None:
-        """For this token in place of the user agent."""
-        return None if self.parser is None else self.parser.allowed(url, product_token)
-
-    def given(self, body: bytes, url: str) -> bool | None:
-        """By this robots.txt."""
-        return None if self.parser is None else _parsed(type(self.parser), body).allowed(url, self.user_agent)
-
 
 class BuiltinMiddleware(RobotsTxtMiddleware):
     """Beside ours in a crawl. It makes its own requests for robots.txt."""
@@ -77,14 +67,15 @@ class BuiltinParser:
     """The parser alone, for the robots.txt with this body."""
 
     def __init__(self, settings: BaseSettings, body: bytes) -> None:
-        self._parser = _parsed(load_object(settings["ROBOTSTXT_PARSER"]), body)
+        self._parser = parsed(load_object(settings["ROBOTSTXT_PARSER"]), body)
         self._user_agent: str = _one(settings["ROBOTSTXT_USER_AGENT"]) or settings["USER_AGENT"]
 
     def answer(self, url: str) -> BuiltinAnswer:
         return BuiltinAnswer(self._parser.allowed(url, self._user_agent), self._user_agent, self._parser)
 
 
-def _parsed(kind: type[RobotParser], body: bytes) -> RobotParser:
+def parsed(kind: type[RobotParser], body: bytes) -> RobotParser:
+    """The robots.txt with this body, as that parser reads it."""
     crawler: Any = None  # the parsers take it only for their log
     return build_from_crawler(kind, crawler, body)
 

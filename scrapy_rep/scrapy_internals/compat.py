@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -13,18 +12,16 @@ import scrapy.signals
 import scrapy.utils.asyncio
 import twisted.internet.error
 from scrapy.settings import BaseSettings
-from scrapy.utils.asyncio import is_asyncio_available
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.python import global_object_name
-from twisted.internet.task import deferLater
+from twisted.internet.defer import Deferred
 
 
 async def _sleep(seconds: float) -> None:
-    if is_asyncio_available():
-        await asyncio.sleep(seconds)
-        return
-    from twisted.internet import reactor  # importing it installs one  # noqa: PLC0415
-
-    await deferLater(reactor, seconds)
+    over: Deferred[None] = Deferred()
+    call_later(seconds, over.callback, None)
+    await maybe_deferred_to_future(over)
 
 
 sleep: Callable[[float], Coroutine[Any, Any, None]] = getattr(scrapy.utils.asyncio, "sleep", _sleep)

@@ -12,6 +12,7 @@ from scrapy import Request
 from scrapy.core.downloader import Downloader
 from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import call_later
+from scrapy.utils.datatypes import LocalCache
 
 from scrapy_rep.scrapy_internals.compat import slot_clock
 from scrapy_rep.scrapy_internals.fallbacks import tell_without
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _COUNTING_NEEDS = ("active", "total_concurrency")
 _DELAY_NEEDS = ("delay", "concurrency", "lastseen")
+MAX_SLOTS = 10_000  # whose delay is remembered; Scrapy itself drops those without requests after a minute
 
 
 class UncountedDownloads:
@@ -64,7 +66,7 @@ class MinimumDelays:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._minimums: dict[str, tuple[Slot, float]] = {}
+        self._minimums: LocalCache[str, tuple[Slot, float]] = LocalCache(limit=MAX_SLOTS)
 
     def require(self, request: Request, delay: float) -> None:
         """From now on the request's slot leaves at least `delay` seconds between requests.
@@ -85,7 +87,6 @@ class MinimumDelays:
         if delay:
             self._minimums[key] = slot, delay
             _raise_delay(slot, delay)
-        self._forget_old_slots()
 
     def count_from_now(self, request: Request) -> None:
         slot, delay = self._minimums.get(request.meta.get("download_slot", ""), (None, 0.0))
@@ -99,11 +100,6 @@ class MinimumDelays:
             return slot
         tell_without(self._crawler, "Downloader.slots")
         return None
-
-    def _forget_old_slots(self) -> None:
-        slots = self._crawler.engine.downloader.slots
-        if len(self._minimums) > 2 * len(slots) + 100:
-            self._minimums = {key: known for key, known in self._minimums.items() if slots.get(key) is known[0]}
 
 
 def _raise_delay(slot: Slot, delay: float) -> None:

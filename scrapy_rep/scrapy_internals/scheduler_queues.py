@@ -31,8 +31,8 @@ class SchedulerQueues:
         in_memory, on_disk = getattr(scheduler, "mqs", None), getattr(scheduler, "dqs", None)
         self._count = crawler.stats.inc_value
         self._downloader: Any = crawler.engine.downloader
-        self.place_of = getattr(self._downloader, "get_slot_key", lambda _request: "")
-        """The key of a request's slot."""
+        self.site_of = getattr(self._downloader, "get_slot_key", lambda _request: "")
+        """The key of a request's slot. Outside this folder it is a site."""
         self._full = crawler.settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN")
         self._waiting: Counter[str] = Counter()
         self._aware: list[Any] = []
@@ -54,10 +54,10 @@ class SchedulerQueues:
     # Which request is next.
 
     def begin_to_wait(self, request: Request) -> None:
-        self._waiting[self.place_of(request)] += 1
+        self._waiting[self.site_of(request)] += 1
 
     def end_to_wait(self, request: Request) -> None:
-        key = self.place_of(request)
+        key = self.site_of(request)
         self._waiting[key] -= 1
         if not self._waiting[key]:
             del self._waiting[key]
@@ -78,9 +78,9 @@ class SchedulerQueues:
         """The queue in memory is emptied before that on disk."""
         return self.in_memory is not None and (self.on_disk is None or len(self.in_memory) > 0)
 
-    def has_room(self, place: str, pages: Container[Request]) -> bool:
+    def has_room(self, site: str, pages: Container[Request]) -> bool:
         """Whether the slot has fewer pages than it downloads at a time. True if nobody can tell."""
-        slot = getattr(self._downloader, "slots", {}).get(place)
+        slot = getattr(self._downloader, "slots", {}).get(site)
         active, concurrency = getattr(slot, "active", ()), getattr(slot, "concurrency", 1)
         return len(active) < concurrency or sum(other in pages for other in active) < concurrency
 

@@ -6,17 +6,14 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Coroutine
-from functools import partial
 from typing import Any, TypeVar
 
-from scrapy.utils.asyncio import call_later
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.python.failure import Failure
 
+from scrapy_rep.deferreds import within
 from scrapy_rep.log import Logger
 from scrapy_rep.protocol.outage import backoff
-from scrapy_rep.storage.blocking_calls import settle
 from scrapy_rep.text import printable
 
 T = TypeVar("T")
@@ -33,35 +30,27 @@ class CircuitBreaker:
         self._count = count
         self._clock = clock
         self._log = log
-        self._answers: set[Deferred[Any]] = set()  # of the calls under way
+        self._under_way = 0  # calls
         self._failures = 0
         self._down_until = -math.inf
-        self._warned = False
+        self._has_warned = False
 
     async def call(self, method: Callable[..., Coroutine[Any, Any, T]], *args: object, otherwise: T) -> T:
         """What the method returns; `otherwise` if it fails, or if the store is down."""
         # After a failure, one call at a time is enough to see whether the store works again.
-        if self._clock() < self._down_until or (self._failures and self._answers):
+        if self._clock() < self._down_until or (self._failures and self._under_way):
             return otherwise
-        answer: Deferred[T] = Deferred()
-        self._answers.add(answer)
-        late = TimeoutError(f"no answer within {DEADLINE:g} seconds")
-        timer = call_later(DEADLINE, lambda: settle(answer, Failure(late)))  # type: ignore[no-untyped-call]
-        made = deferred_from_coro(_awaited(method, *args)).addBoth(partial(settle, answer))
+        self._under_way += 1
         try:
-            result = await maybe_deferred_to_future(answer)
+            late = TimeoutError(f"no answer within {DEADLINE:g} seconds")
+            result = await within(DEADLINE, method(*args), late)
         except CancelledError:  # Twisted's is an Exception
             raise
         except Exception as exc:  # noqa: BLE001 - each library has its own errors
             self._failed(exc)
             return otherwise
         finally:
-            is_skipped = answer not in self._answers
-            self._answers.discard(answer)
-            timer.cancel()
-            made.cancel()  # unless it is done
-        if is_skipped:
-            return otherwise
+            self._under_way -= 1
         if self._failures:
             self._log.info("REP_STORAGE: the store can be used again")
         self._failures, self._down_until = 0, -math.inf
@@ -70,12 +59,18 @@ class CircuitBreaker:
     async def close(self, close: Callable[[], Coroutine[Any, Any, None]], after: Deferred[Any]) -> None:
         """The crawl is over: wait for the last calls, which `after` is about, and close the store, also if it is down.
         All that may take DEADLINE seconds."""
-        giving_up = call_later(DEADLINE, self._give_up)
+        try:
+            await within(DEADLINE, self._finish(close, after), TimeoutError())
+        except TimeoutError:
+            self._warn(
+                "REP_STORAGE: the store was not done %g seconds after the crawl; what it has not stored by now is lost",
+                DEADLINE,
+            )
+
+    async def _finish(self, close: Callable[[], Coroutine[Any, Any, None]], after: Deferred[Any]) -> None:
         await maybe_deferred_to_future(after)
-        if self._down_until < math.inf:  # else it has been given up
-            self._failures, self._down_until = 0, -math.inf
-            await self.call(close, otherwise=None)
-        giving_up.cancel()
+        self._failures, self._down_until = 0, -math.inf
+        await self.call(close, otherwise=None)
 
     def _failed(self, exc: Exception) -> None:
         self._count("rep/storage/error")
@@ -87,26 +82,7 @@ class CircuitBreaker:
             type(exc).__name__,
             printable(str(exc)),
         )
-        self._skip_calls()
-
-    def _give_up(self) -> None:
-        self._down_until = math.inf
-        self._warn(
-            "REP_STORAGE: the store was not done %g seconds after the crawl; what it has not stored by now is lost",
-            DEADLINE,
-        )
-        self._skip_calls()
-
-    def _skip_calls(self) -> None:
-        """They would only queue behind the call that failed."""
-        for answer in [answer for answer in self._answers if not answer.called]:
-            self._answers.discard(answer)
-            settle(answer, None)
 
     def _warn(self, message: str, *args: object) -> None:
-        self._log.log(logging.DEBUG if self._warned else logging.WARNING, message, *args)
-        self._warned = True
-
-
-async def _awaited(method: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T:
-    return await method(*args)  # here, because a method that is no coroutine function may raise at once
+        self._log.log(logging.DEBUG if self._has_warned else logging.WARNING, message, *args)
+        self._has_warned = True

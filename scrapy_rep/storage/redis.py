@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from scrapy.crawler import Crawler
 
+from scrapy_rep.own_thread import BatchedCalls
 from scrapy_rep.storage.base import Storage
-from scrapy_rep.storage.blocking_calls import BatchedCalls
 
 if TYPE_CHECKING:
     from redis import Redis

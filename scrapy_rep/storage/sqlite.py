@@ -15,8 +15,8 @@ from typing import Any, TypeAlias, TypeVar
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.project import data_path, inside_project
 
+from scrapy_rep.own_thread import BatchedCalls
 from scrapy_rep.storage.base import Storage
-from scrapy_rep.storage.blocking_calls import BatchedCalls
 
 logger = logging.getLogger("scrapy_rep")
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gzip
 import socket
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from crawling import Crawl, Time, crawl, with_clock
+from crawling import Crawl, CrawlSpider, Time, crawl, with_clock
 from pytest_twisted import ensureDeferred
-from scrapy import Request
-from scrapy.exceptions import IgnoreRequest
+from scrapy import Request, signals
+from scrapy.exceptions import IgnoreRequest, StopDownload
+from scrapy.http import Response
 from web import RULES, Site, Web, answer, redirect
 
 from scrapy_rep import AccessResult, RobotsUnreachable
@@ -281,6 +283,56 @@ class DropsRobotsTxt:
     def process_request(self, request: Request) -> None:
         if request.url.endswith("/robots.txt"):
             raise IgnoreRequest("not today")
+
+
+@pytest.mark.parametrize("signal", [signals.headers_received, signals.bytes_received], ids=["headers", "bytes"])
+@pytest.mark.parametrize("fail", [True, False])
+@ensureDeferred
+async def test_a_robots_txt_that_another_component_stops_is_unreachable(web: Web, signal: object, fail: bool) -> None:
+    stops = stopping(signal, fail=fail)
+    result, access = await outcome(web.robots(RULES), spider=stops, settings={"REP_FETCH_RETRIES": 3})
+    assert access is AccessResult.UNREACHABLE
+    assert result.stats["robotstxt/request_count"] == 1, "asking again would only be stopped again"
+    assert any("StopDownload" in message for message in result.messages())
+
+
+@ensureDeferred
+async def test_an_error_page_that_another_component_stops_has_its_status(web: Web) -> None:
+    stops = stopping(signals.headers_received, fail=False)
+    _, access = await outcome(web.robots(answer(RULES, status=404)), spider=stops)
+    assert access is AccessResult.UNAVAILABLE
+
+
+def stopping(signal: object, *, fail: bool) -> type[CrawlSpider]:
+    """A spider that stops each download, as one does that wants no other type or size."""
+
+    def stop() -> None:
+        raise StopDownload(fail=fail)
+
+    class Stops(CrawlSpider):
+        async def start(self) -> AsyncIterator[Request]:
+            self.crawler.signals.connect(stop, signal=signal, weak=False)
+            async for request in super().start():
+                yield request
+
+    return Stops
+
+
+@ensureDeferred
+async def test_a_robots_txt_that_another_middleware_requests_again_is_read_whole(web: Web) -> None:
+    site = web.robots("user-agent: *\n" + "#" * 400_000 + "\ndisallow: /private\n")
+    _, access = await outcome(site, settings={"DOWNLOADER_MIDDLEWARES": {RequestsRobotsTxtAgain: 200}})
+    assert access is AccessResult.SUCCESS
+    assert len(site.robots_requests) == 2
+
+
+class RequestsRobotsTxtAgain:
+    """As a middleware does that takes an answer for a ban."""
+
+    def process_response(self, request: Request, response: Response) -> Request | Response:
+        if request.url.endswith("/robots.txt") and not request.meta.get("again"):
+            return request.replace(meta={**request.meta, "again": True}, dont_filter=True)
+        return response
 
 
 @ensureDeferred

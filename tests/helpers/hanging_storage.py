@@ -6,7 +6,7 @@ import time
 
 from dict_storage import DictStorage
 
-from scrapy_rep.storage.blocking_calls import BlockingCalls
+from scrapy_rep.own_thread import OwnThread
 
 
 class HangingStorage(DictStorage):
@@ -14,7 +14,7 @@ class HangingStorage(DictStorage):
 
     def __init__(self, address: str) -> None:
         super().__init__(address)
-        thread = BlockingCalls()
+        thread = OwnThread()
 
         async def hang(*_: object) -> None:
             await thread.run(time.sleep, 3_600)

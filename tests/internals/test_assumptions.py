@@ -5,6 +5,8 @@ A test that fails here names what another release has changed. `docs/internals.m
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from inspect import getsource
 from pathlib import Path
@@ -362,6 +364,15 @@ def test_scrapys_own_comes_first(module: Any, name: str) -> None:
 @in_loop
 async def test_our_own_sleep() -> None:
     await compat._sleep(0)
+    began = time.monotonic()
+    await compat._sleep(0.1)
+    assert 0.09 < time.monotonic() - began < 1
+    sleeping = asyncio.ensure_future(compat._sleep(0.05))
+    await compat._sleep(0)
+    sleeping.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sleeping
+    await compat._sleep(0.1)
 
 
 @ensureDeferred

@@ -1,6 +1,6 @@
-"""Blocking calls, made in a thread of a store's own, with any reactor and without one.
+"""Blocking calls, made in a thread of their own, with any reactor and without one.
 
-They may hang: it is `circuit_breaker` that stops waiting for a store.
+They may hang: `storage.circuit_breaker` is what stops waiting for a store.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
+from scrapy_rep.deferreds import settle
+
 P = ParamSpec("P")
 T = TypeVar("T")
 C = TypeVar("C")
 
 
-class BlockingCalls:
-    """Made one after the other in a daemon thread: a call that never returns does not keep the process alive.
+class OwnThread:
+    """Makes calls one after the other. It is a daemon: a call that never returns does not keep the process alive.
 
     Scrapy's `run_in_thread` and `ThreadPoolExecutor` have threads that the interpreter waits for when it ends. Those of
     the former also resolve names, which a store that hangs would stop.
@@ -64,11 +66,6 @@ def _make(call: Callable[[], T], result: Deferred[T], call_in_loop: Callable[...
         call_in_loop(settle, result, made)
 
 
-def settle(waiter: Deferred[T], result: T | Failure) -> None:
-    if not waiter.called:  # else it was cancelled
-        waiter.callback(result)
-
-
 def _caller_in_loop() -> Callable[..., object]:
     """A function that calls another one in the event loop, from any thread."""
     if is_asyncio_available():
@@ -79,7 +76,7 @@ def _caller_in_loop() -> Callable[..., object]:
     return call_from_thread
 
 
-class BatchedCalls(BlockingCalls, Generic[C]):
+class BatchedCalls(OwnThread, Generic[C]):
     """Calls that come in one turn of the event loop, or while others are made, are made together: in one transaction,
     or in one round trip.
 

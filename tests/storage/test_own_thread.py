@@ -7,7 +7,7 @@ from threading import Event
 
 from in_loop import in_loop
 
-from scrapy_rep.storage.blocking_calls import BatchedCalls, BlockingCalls
+from scrapy_rep.own_thread import BatchedCalls, OwnThread
 
 
 @in_loop
@@ -64,7 +64,7 @@ async def test_what_comes_meanwhile_is_made_together_unless_it_is_cancelled() ->
 
 @in_loop
 async def test_a_cancelled_call_is_not_made() -> None:
-    thread = BlockingCalls()
+    thread = OwnThread()
     made: list[int] = []
     busy = Event()
     before = asyncio.ensure_future(thread.run(busy.wait, 10))
