@@ -1,13 +1,15 @@
 """What is decided about a request: which robots.txt applies to it, and what that says.
 
-1. `applicable_origin` says whose robots.txt applies to a request, or why none does; then the request goes on.
-2. If that robots.txt is known, it decides at once. If it is about to expire, it is fetched again in the background, and
-   the request does not wait for that.
-3. If it is not known, the request waits (`waiting`) for a fetch. The fetch brings rules, finds that there are none, or
-   fails. After a failure the request goes on at once if rules from before may still be obeyed, or if the outage has
-   lasted for REP_UNREACHABLE_DAYS. Otherwise it waits for further fetches (REP_UNREACHABLE_WAIT), and then it is
-   refused. A request that waited in the downloader is decided by the policy that the fetch gave (`decide`). A request
-   that waited at the scheduler goes to the downloader now, and comes to `decide_if_known` like any other.
+1. `applicable_origin` says whose robots.txt applies to a request; where none does, the request goes on.
+2. If that robots.txt is known, it decides at once. If it is about to expire, or if the backoff of an outage is over, it
+   is fetched again in the background, and the request does not wait for that.
+3. If it is not known, the request waits for a fetch: at the scheduler before it comes here (`waiting.at_scheduler`), or
+   else in the downloader (`waiting.in_downloader`). Unless the crawl closes, the fetch ends with a policy
+   (`cache.origin_fetch`), which decides about all requests that have waited for it:
+   - what the answer says: its rules, or by its status that everything or nothing is allowed (`protocol.status_policy`);
+   - after a failure, the rules from before, if they may still be obeyed; else, if the outage has lasted for
+     REP_UNREACHABLE_DAYS, that everything is allowed; else, once requests have waited for further attempts
+     (REP_UNREACHABLE_WAIT), that nothing is allowed.
 4. A page that comes from another URL than its request's is judged by that URL (`look_at_page`).
 """
 
@@ -139,7 +141,8 @@ class Gate:
     # What applies to a request.
 
     def applicable_origin(self, request: Request) -> Origin | VerdictReason:
-        """The origin whose robots.txt applies to the request; where none does, the reason for that."""
+        """The origin whose robots.txt applies to the request. Where none does: EXEMPT for `dont_obey_robotstxt` and
+        REP_EXEMPT; NOT_SUBJECT for a robots.txt itself, and for URLs without an origin, such as `data:`."""
         url = request.url
         if request.meta.get("dont_obey_robotstxt"):
             return EXEMPT

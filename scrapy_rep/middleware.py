@@ -13,6 +13,7 @@ from scrapy.http import Response
 
 from scrapy_rep.cache.origin_fetch import Resolver
 from scrapy_rep.clock import Clock
+from scrapy_rep.deferreds import within
 from scrapy_rep.extensions import start_extensions
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.gate import Gate
@@ -24,7 +25,6 @@ from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import call_when_closing
 from scrapy_rep.settings import RepSettings, warn_of_unknown_names
-from scrapy_rep.time_limit import within
 from scrapy_rep.waiting.at_scheduler import SchedulerDoor
 from scrapy_rep.waiting.in_downloader import InDownloader
 from scrapy_rep.waiting.waiting_log import Waits

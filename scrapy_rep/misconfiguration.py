@@ -20,7 +20,7 @@ def warn_of_misconfiguration(crawler: Crawler) -> None:
         path = f"{type(builtin).__module__}.{type(builtin).__qualname__}"
         log.warning(
             "%s obeys robots.txt beside scrapy-rep, by rules of its own: switch it off with"
-            " ADDONS = {'scrapy_rep.Addon': 500}, or with DOWNLOADER_MIDDLEWARES = {'%s': None}",
+            " DOWNLOADER_MIDDLEWARES = {'%s': None}",
             path,
             path,
         )

@@ -3,31 +3,29 @@
 `Resolver` has one `OriginFetch` for an origin at a time, as a task of its own: a request that waits may be cancelled,
 and the others still get their answer. It goes on in rounds:
 
-    1. Find. What memory had before the first round, or what the round before brought, may be enough by now. Where there
-       is a shared store, another crawler may have put enough there; if not, this crawler takes the origin's lease, or
-       waits while another crawler fetches.
-    2. Fetch, along redirects. If the connection fails, or a 5xx comes without a Retry-After, that single HTTP request
-       is repeated after a second (REP_FETCH_RETRIES, in `fetching.answers`), which is no round of its own; after a
-       time-out it is not. The answer and the entry from before make the new entry (`protocol.lifecycle`). The signal
-       `robots_fetched` tells of it, and it goes into the shared store in the background, which gives the lease back. An
-       answer that HttpCacheMiddleware has replayed may be too old; then the fetch is repeated past that cache.
-    3. Pause. If nothing is allowed because robots.txt is unreachable, and the next fetch is due within
-       REP_UNREACHABLE_WAIT seconds of the outage's first failure, requests wait for it: it is the next round. The last
-       such fetch is made when these seconds are over, unless a fetch is under way then. If Retry-After puts the next
-       fetch beyond these seconds, nobody waits. Two clocks count the seconds: the wall clock from the first failure
-       (`protocol.outage`), and a monotonic clock from the first answer in this fetch, because the wall clock may be set
-       back. This fetch ends when one of the clocks has counted them. If the wall clock was set back, requests at the
-       scheduler's door then wait for another fetch, until the wall clock has counted them, too.
+    1. Find. What memory had before the first round, or what the round before brought, is enough if no fetch is due for
+       it. Else, where there is a shared store, another crawler may have put an entry there for which no fetch is due.
+       If not, this crawler takes the origin's lease, or waits while another crawler fetches.
+    2. Fetch, along redirects. Each HTTP request waits for its turn first (REP_FETCH_CONCURRENCY, `fetching.turns`). If
+       the connection fails, or a 5xx comes without a Retry-After, that HTTP request is repeated after a second
+       (REP_FETCH_RETRIES, in `fetching.answers`), which is no round of its own; after a time-out it is not. The answer
+       and the entry from before make the new entry (`protocol.lifecycle`). The signal `robots_fetched` tells of it, and
+       it goes into the shared store in the background, which gives the lease back. An answer that HttpCacheMiddleware
+       has replayed may be too old; then the fetch is repeated past that cache.
+    3. Pause. If nothing is allowed because robots.txt is unreachable, the requests wait for another round. It begins
+       when the backoff is over, or REP_UNREACHABLE_WAIT seconds after the outage's first failure if that is earlier. No
+       round begins later than that: if Retry-After asks for more time, nobody waits. The wall clock counts the seconds,
+       because the first failure may have been another crawler's. As that clock may be set back, the monotonic clock
+       counts them, too, from the end of the first round.
 
-While nothing is allowed after that, requests to the origin are refused at once; the first one that comes when the
-backoff is over has robots.txt fetched in the background.
+Whatever the last round has brought decides about all requests that have waited: if the outage goes on, they are
+refused. First the signal `robots_available` tells that the origin is known, then memory gets the policy, then the
+requests go on; so a handler of the signal is ready before a request goes on. Later requests get the policy from memory,
+and the first one that comes when the backoff of an outage is over has robots.txt fetched in the background.
 
-At the end the signal `robots_available` tells that the origin is known, memory gets the policy, and the requests go on:
-in this order, so that a handler of the signal is ready before a request goes on.
-
-However it ends, the lease is given back and no request is left waiting. An error of ours, or a cancellation, ends this
-fetch at once, and makes the outage begin or go on like a failure of the network. If the crawl closes, the requests get
-CrawlClosingError instead, and memory gets nothing.
+However it ends, the lease is given back and no request is left waiting. An error of ours in a round counts as a failure
+of the network. So does a cancellation, but it ends the fetch. If the crawl closes, the requests get CrawlClosingError,
+and memory gets nothing.
 
 What is not good about it yet: the first request that needs the origin decides for all others through which proxy and
 under which User-Agent robots.txt is fetched.
@@ -55,7 +53,7 @@ from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo, origin_info
 from scrapy_rep.protocol.entry import Entry, StoredResponse
-from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State, after_fetch
+from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State, after_fetch, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import Failure
 from scrapy_rep.robotparser import RepRobotParser
@@ -179,9 +177,9 @@ class OriginFetch:
     async def _run(self) -> None:
         resolver = self._resolver
         resolver.turns.without_turn -= 1  # `start` took the room; from here its turn does, or the store's call
-        result: RobotsPolicy | CrawlClosingError = CrawlClosingError()  # unless there is a better one
+        result: RobotsPolicy | CrawlClosingError = CrawlClosingError()  # if an error of ours leaves no policy
         try:
-            result = await self._fetch_or_fail()
+            result = await self._settle()
             if not resolver.is_closing:
                 resolver.memory.put(self.origin, result)
         except Exception:
@@ -191,17 +189,17 @@ class OriginFetch:
             resolver.forget(self)
             self._wake(CrawlClosingError() if resolver.is_closing else result)
 
-    async def _fetch_or_fail(self) -> RobotsPolicy:
-        """What is known of the origin at the end. A fault of ours, or a cancellation, is a failure of the fetch."""
+    async def _settle(self) -> RobotsPolicy:
+        """What decides about all requests that have waited. Waits for the rounds and for handlers of signals."""
+        resolver = self._resolver
         try:
             policy = await self._find_or_fetch()
             await self._announce(policy)
-        except (asyncio.CancelledError, CancelledError):
-            return self._fail("cancelled")
-        except Exception as exc:
-            if not self._resolver.is_closing:
-                self._resolver.log.exception(FAULT, self.origin.robots_url)
-            return self._fail(f"internal error, {type(exc).__name__}: {exc}")
+        except (asyncio.CancelledError, Exception) as exc:  # noqa: BLE001 - it is logged
+            policy = self._failed(exc)
+        if policy.pause is not None:
+            # It still says "wait for the next fetch", because the clock was set back or the fetch was cancelled.
+            policy = policy_at(policy.entry, resolver.clock.now(), resolver.settings.unreachable_for, budget=0.0)
         return policy
 
     def _wake(self, result: RobotsPolicy | CrawlClosingError) -> None:
@@ -226,7 +224,7 @@ class OriginFetch:
         is_refresh = known is not None and known.state is State.AGEING
         wait_until: float | None = None
         while True:
-            policy = await self._find() or await self._fetch(is_refresh=is_refresh)
+            policy = await self._round(is_refresh=is_refresh)
             self._tell(policy)
             now = clock.monotonic()
             wait_until = now + resolver.settings.unreachable_wait if wait_until is None else wait_until
@@ -234,6 +232,17 @@ class OriginFetch:
                 return policy
             self._entry = policy.entry
             await clock.sleep(min(policy.pause, wait_until - now))
+
+    async def _round(self, *, is_refresh: bool) -> RobotsPolicy:
+        """What is known of the origin after one round. An error of ours is a failure of the fetch. Waits for other
+        crawlers and the network."""
+        try:
+            return await self._find() or await self._fetch(is_refresh=is_refresh)
+        except Exception as exc:
+            if self._resolver.is_closing or isinstance(exc, CancelledError):
+                raise
+            self._give_lease_back()
+            return self._failed(exc)
 
     async def _find(self) -> RobotsPolicy | None:
         """What is known, unless robots.txt has to be fetched; then this crawler has the lease, and `_entry` is the
@@ -275,8 +284,12 @@ class OriginFetch:
         now, budget = self._resolver.clock.now(), self._resolver.settings.unreachable_wait
         return self._resolver.memory.policy_of(after_fetch(entry, self.origin.robots_url, result, now, budget), now)
 
-    def _fail(self, reason: str) -> RobotsPolicy:
+    def _failed(self, exc: BaseException) -> RobotsPolicy:
         """The fetch has failed by itself: part of the outage, if the rounds before have found one."""
+        reason = "cancelled"
+        if not isinstance(exc, (asyncio.CancelledError, CancelledError)) and not self._resolver.is_closing:
+            self._resolver.log.error(FAULT, self.origin.robots_url, exc_info=exc)
+            reason = f"internal error, {type(exc).__name__}: {exc}"
         return self._policy_after(self._entry, Failure(reason))
 
     def _give_lease_back(self, entry: Entry | None = None) -> None:

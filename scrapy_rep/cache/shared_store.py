@@ -70,9 +70,9 @@ class SharedStore:
     async def find_or_lease(
         self, origin: Origin, known: Entry | None, is_fetch_due: Callable[[Entry], bool]
     ) -> tuple[Entry | None, Lease | None]:
-        """The latest that any crawler knows of the origin; and, if a fetch is due, the lease to give back after it.
-        The store may not have granted it: this crawler fetches all the same if another one has had the lease for too
-        long, or if the answer may not be shared.
+        """The latest that any crawler knows of the origin; and, if a fetch is due, a lease: this crawler fetches now,
+        and gives it back after that. The store may not have granted the lease: this crawler fetches all the same if
+        another one has had it for too long, or if the answer may not be shared.
 
         Waits while another crawler has the lease, for as long as a fetch may take. `known`: what this crawler knows.
         """

@@ -14,6 +14,7 @@ from twisted.internet.defer import Deferred
 
 SLOW_AFTER_MIN, SLOW_AFTER_MAX = 0.1, 2.0  # seconds
 SLOW_FACTOR = 4.0  # times as long as answers usually take
+SLOW_FACTOR_OF_MANY = 2.0  # the same while at least REP_FETCH_CONCURRENCY are slow: most of the others will be, too
 SMOOTHING = 1 / 8  # of the usual time by each answer; RFC 6298 2.3
 LOOK_EVERY = 0.02  # seconds
 REPEATED_SHARE = 1 / 8  # of the turns, which first fetches leave to repeated fetches
@@ -122,7 +123,8 @@ class FetchTurns:
 
     def _look(self) -> None:
         """Let another fetch begin for each one that has become slow."""
-        began_before = monotonic() - min(max(SLOW_FACTOR * self._usual, SLOW_AFTER_MIN), SLOW_AFTER_MAX)
+        factor = SLOW_FACTOR if self._slow < self._limit else SLOW_FACTOR_OF_MANY
+        began_before = monotonic() - min(max(factor * self._usual, SLOW_AFTER_MIN), SLOW_AFTER_MAX)
         for turn in list(self._turns):
             if turn.began > began_before or self._slow >= self._max_slow:
                 break

@@ -3,21 +3,23 @@
 A request that waits here has left its queue, has passed no downloader middleware, and does not count against
 CONCURRENT_REQUESTS.
 
-1. The engine asks for a request. The door takes the next one out of the queue. If its origin is known, the engine gets
-   the request, even while that origin is fetched again in the background.
-2. Else the request waits, the origin's robots.txt is fetched (`cache.origin_fetch`), and the door takes the next
-   request, as long as one more fetch would begin soon. When none would, Scrapy's default queue
-   (`DownloaderAwarePriorityQueue`) can still hand out requests to sites that have been asked before. No other queue
-   can, so the door leaves it alone.
-3. At most REP_WAITING_MAX requests are here. One request of each origin that waits does not count, nor does one for
-   each place in the downloader that has ready requests. Once there are so many, a request from disk goes back to the
-   disk if another request to its origin waits already, and another package's scheduler is left alone. Only the queue
-   in memory of Scrapy's scheduler has no limit: its requests take no more memory here than there.
-4. Once the fetch has an answer, or has given up, the requests to its origin are ready. The engine gets them by turns, a
-   request for each place in the downloader that has room (there is one for each host, usually), and in between requests
-   from the queue. Then `RepMiddleware` decides about them. If there is no policy to decide by then (forgotten for
-   want of memory, its time over, or an outage that requests still wait for), they wait again as soon as no other ready
-   request can go on.
+1. The engine asks for a request, and the door takes the next one out of the queue. If no robots.txt applies to the
+   request, or if its origin is known, the engine gets it.
+2. Else the request waits, and the origin's robots.txt is fetched (`cache.origin_fetch`) unless that is under way. Then
+   the door takes the next request, as long as one more fetch would begin soon (`fetching.turns`). When none would,
+   Scrapy's default queue (`DownloaderAwarePriorityQueue`) can still hand out requests to sites that have been asked
+   before and that no request here waits for. Of another queue nobody knows what comes next, so the door takes nothing.
+3. REP_WAITING_MAX limits how many requests are here, waiting or ready; the first one to each origin that is waited for
+   does not count, nor does the first one to each site that has ready requests. At the limit it depends on the queue.
+   From Scrapy's queue in memory the door goes on taking: its requests take no more memory here than there. From
+   Scrapy's queue on disk it still takes the next request: if its origin is known, the engine gets it; if others wait
+   for the origin already, it goes back to the disk; else it waits. From the queue of another package's scheduler the
+   door takes nothing.
+4. The fetch has ended, whatever it has brought: the requests to its origin are ready. The engine gets them by turns, a
+   request to each site that has room in the downloader (a site is a host, usually, and may have many origins), and in
+   between requests from the queue. `RepMiddleware` decides about them like about any other request, by the policy in
+   memory. If the policy is no longer there (forgotten for want of memory, or its time is over), the requests wait
+   again, for another fetch, as soon as no other ready request can go on.
 5. If the crawl closes first, the requests that are here go back to their queue. If the process is killed, copies of
    those from disk or from scrapy-redis survive (`kept_copies`): the crawl that resumes the JOBDIR puts them back when
    it opens; with scrapy-redis another crawler does so, some ten seconds later.
@@ -47,7 +49,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 MAX_SECONDS = 0.005  # for one call of the engine's, while all requests that the queue hands out have to wait
-MAX_READY = 100  # places with ready requests; from this number on, these always go before those of the queue
+MAX_READY = 100  # sites with ready requests; from this number on, these always go before those of the queue
 # Meta key of a request that goes back to a scheduler that is not Scrapy's own: `dont_filter` was False.
 PUT_BACK = "rep_put_back"
 # Seconds that a queue may take to fail. After that it is not asked to take back the others: each may take as long.
@@ -68,7 +70,7 @@ class SchedulerDoor:
         self._monotonic = waits.monotonic
         self._waiting: dict[Origin, list[Wait]] = {}
         self._ready: OrderedDict[str, OrderedDict[Origin, deque[Wait]]] = OrderedDict()
-        """By their place in the downloader: the waits that have ended, whose requests may go on."""
+        """By their site: the waits that have ended, whose requests may go on."""
         self._here: dict[Wait, None] = {}
         """All requests that wait or are ready, in the order in which they left the queue."""
         self._is_turn_of_queue = False
@@ -150,8 +152,8 @@ class SchedulerDoor:
         until = self._monotonic() + MAX_SECONDS
         while self._queues.is_next_of_use(has_room=self._resolver.has_room()):
             is_from_memory = self._queues.is_next_from_memory()
-            more_than_first = len(self._here) - len(self._waiting) - len(self._ready)
-            is_full = not is_from_memory and more_than_first >= self._max_waiting
+            counted = len(self._here) - len(self._waiting) - len(self._ready)
+            is_full = not is_from_memory and counted >= self._max_waiting
             if is_full and self._queues.on_disk is None:
                 return None
             request = self._taken_from_queue()
@@ -183,35 +185,35 @@ class SchedulerDoor:
         return request
 
     def _from_here(self) -> Request | None:
-        """The next request that is ready and has room in the downloader: one for each place there by turns."""
+        """The next request that is ready and has room in the downloader: one to each site by turns."""
         undecided = []
-        for place, of_place in _by_turns(self._ready):
-            if not self._queues.has_room(place, self._handed_out):
+        for site, of_site in _by_turns(self._ready):
+            if not self._queues.has_room(site, self._handed_out):
                 continue
-            for origin, waits in _by_turns(of_place):
+            for origin, waits in _by_turns(of_site):
                 wait = waits[0]
                 if self._gate.origin_to_await(wait.request) is not None:
-                    undecided.append((place, origin))
+                    undecided.append((site, origin))
                     continue
                 waits.popleft()
                 if not waits:
-                    self._take_out(place, origin)
+                    self._take_out(site, origin)
                 del self._here[wait]
                 self._gate.hits -= 1  # it is about to be counted as decided at once, but it has waited
                 self._waits.went_on(wait)
                 return wait.request
         # Only if no other ready request can go on: else origins would push each other out of memory without an end.
-        for place, origin in undecided:
-            for wait in self._take_out(place, origin):
+        for site, origin in undecided:
+            for wait in self._take_out(site, origin):
                 self._waits.begin_again(wait)
                 self._wait(wait)
         return None
 
-    def _take_out(self, place: str, origin: Origin) -> deque[Wait]:
-        """What is ready of this origin in this place, which leaves the door or waits again."""
-        waits = self._ready[place].pop(origin)
-        if not self._ready[place]:
-            del self._ready[place]
+    def _take_out(self, site: str, origin: Origin) -> deque[Wait]:
+        """What is ready of this origin at this site, which leaves the door or waits again."""
+        waits = self._ready[site].pop(origin)
+        if not self._ready[site]:
+            del self._ready[site]
         return waits
 
     # Waiting.
@@ -227,12 +229,12 @@ class SchedulerDoor:
         fetched.addCallbacks(self._release, lambda _closing: None, (wait.origin,))
 
     def _release(self, _policy: object, origin: Origin) -> None:
-        """Its fetch has ended, with an answer or without."""
+        """Its fetch has ended, with an answer or without. Memory has the policy."""
         for wait in sorted(self._waiting.pop(origin), key=lambda wait: -wait.request.priority):
             self._waits.end(wait)
             self._queues.end_to_wait(wait.request)
-            of_place = self._ready.setdefault(self._queues.place_of(wait.request), OrderedDict())
-            of_place.setdefault(origin, deque()).append(wait)
+            of_site = self._ready.setdefault(self._queues.site_of(wait.request), OrderedDict())
+            of_site.setdefault(origin, deque()).append(wait)
         look_for_requests(self._crawler)
 
     # The crawl closes.

@@ -73,11 +73,10 @@ class Waits:
             return
         first = min(self._under_way, key=lambda wait: wait.since)
         self._log.info(
-            "%(requests)s %(wait)s for the robots.txt of %(origins)s, the longest for %(seconds).0f s (%(url)s)",
+            "Waiting for the robots.txt of %(origins)s: %(requests)s, the longest for %(seconds).0f s (%(url)s)",
             {
-                "requests": counted(len(self._under_way), "request"),
-                "wait": "waits" if len(self._under_way) == 1 else "wait",
                 "origins": counted(len({wait.origin for wait in self._under_way}), "origin"),
+                "requests": counted(len(self._under_way), "request"),
                 "seconds": self.monotonic() - first.since,
                 "url": first.origin.robots_url,
             },

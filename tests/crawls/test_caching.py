@@ -259,6 +259,14 @@ async def test_a_replay_is_as_old_as_its_date(web: Web, tmp_path: Path) -> None:
 
 
 @ensureDeferred
+async def test_a_replay_of_what_the_limit_has_cut_has_its_rules(web: Web, tmp_path: Path) -> None:
+    site, time = web.robots(answer(RULES + "#" * 1_000_000, headers={"Date": http_date(Time())})), Time()
+    for _ in range(2):
+        assert short(await ends(site, time, **replaying(tmp_path))) == "-"
+    assert len(site.robots_requests) == 1
+
+
+@ensureDeferred
 async def test_a_replay_over_24_hours_old_is_fetched_once_afresh(web: Web, tmp_path: Path) -> None:
     time = Time()
     site = await recorded(web, tmp_path, time, [answer("User-agent: *\nDisallow: /other")])

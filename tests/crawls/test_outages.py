@@ -77,7 +77,10 @@ async def test_a_brief_outage_loses_no_page(web: Web, failures: int, asked: list
 async def test_the_log_says_what_waits_and_what_was_lost(web: Web) -> None:
     brief, _ = await outage(web.robots([DOWN, answer(RULES)]))
     (warning,) = brief.messages(logger="scrapy_rep")
-    assert "its requests wait for it, at most 30 s (REP_UNREACHABLE_WAIT) and the time of one more fetch; th" in warning
+    assert (
+        "requests to its origin wait for it, at most 30 s (REP_UNREACHABLE_WAIT) and the time of one more fetch; th"
+        in warning
+    )
     *_, back, summary = brief.messages(logging.INFO, "scrapy_rep")
     assert back.startswith("robots.txt is reachable again: http://127.0.0.1:")
     assert back.endswith("/robots.txt: HTTP 200")
@@ -271,10 +274,17 @@ class FailsTheSecond:
                 raise asyncio.CancelledError
 
 
-@pytest.mark.parametrize("way", ["cancelled", "internal error"])
+@pytest.mark.parametrize(
+    ("way", "slept"),
+    [
+        pytest.param("cancelled", [5.0], id="cancelled-nobody-waits-any-longer"),
+        pytest.param("internal error", [5.0, 10.0, 15.0], id="internal-error-a-failure-like-any-other"),
+    ],
+)
+@pytest.mark.parametrize("waiting_max", [0, 1_000], ids=["in-the-downloader", "at-the-scheduler"])
 @ensureDeferred
 async def test_a_fetch_of_ours_that_fails_is_part_of_the_outage(
-    web: Web, monkeypatch: pytest.MonkeyPatch, way: str
+    web: Web, monkeypatch: pytest.MonkeyPatch, way: str, slept: list[float], waiting_max: int
 ) -> None:
     site, watched = web.robots(DOWN), Watched()
     robots = with_clock(watched)
@@ -289,16 +299,17 @@ async def test_a_fetch_of_ours_that_fails_is_part_of_the_outage(
             return await follow(*args, **more)
 
         monkeypatch.setattr(Redirects, "follow", fails_later)
-    result = await crawl(site.url("/"), robots=robots, settings=WAIT, prepare=watched.prepare)
-    assert watched.slept == [5.0, 10.0, 15.0], "a failure like any other"
+    settings = {**WAIT, "REP_WAITING_MAX": waiting_max}
+    result = await crawl(site.url("/"), robots=robots, settings=settings, prepare=watched.prepare)
+    assert watched.slept == slept
     (error,) = result.refused.values()
-    assert ("HTTP 503" if way == "cancelled" else way) in str(error)
+    assert way in str(error)
     origin = Origin.of(site.origin)
     assert origin is not None
     policy = RepMiddleware.of(result.crawler)._resolver.peek(origin)
     assert policy is not None
     assert policy.entry.outage is not None
-    assert (policy.entry.outage.failures, policy.entry.outage.since) == (4, watched.began)
+    assert (policy.entry.outage.failures, policy.entry.outage.since) == (len(slept) + 1, watched.began)
     assert len(result.tracebacks) == (0 if way == "cancelled" else 3)
 
 

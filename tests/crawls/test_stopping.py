@@ -23,9 +23,9 @@ from scrapy.utils.defer import deferred_from_coro
 from web import RULES, Web, answer
 
 from scrapy_rep import RepMiddleware
+from scrapy_rep.deferreds import within
 from scrapy_rep.fetching import answers
 from scrapy_rep.scrapy_internals.compat import sleep
-from scrapy_rep.time_limit import within
 
 HANGS, HELD = answer(kind="hang"), answer(RULES, kind="hold")
 # Those who wait have waited for longer than it takes to notice.
@@ -378,16 +378,25 @@ async def test_a_robots_txt_that_comes_after_the_crawl_leaves_no_file_open(web: 
     assert len(os.listdir("/proc/self/fd")) <= before
 
 
+async def takes_its_time_to_end() -> None:
+    try:
+        await sleep(60)
+    finally:
+        await sleep(1)
+
+
 @in_loop
 async def test_a_stop_is_no_time_out() -> None:
-    async def takes_its_time_to_end() -> None:
-        try:
-            await sleep(60)
-        finally:
-            await sleep(1)
-
-    waiting = asyncio.ensure_future(within(0.05, takes_its_time_to_end(), TimeoutError("late")))
-    await sleep(0.3)
+    waiting = asyncio.ensure_future(within(60, takes_its_time_to_end(), TimeoutError("late")))
+    await sleep(0.05)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
+
+
+@in_loop
+async def test_a_time_out_waits_for_no_end() -> None:
+    began = monotonic()
+    with pytest.raises(TimeoutError, match="late"):
+        await within(0.05, takes_its_time_to_end(), TimeoutError("late"))
+    assert monotonic() - began < 0.8

@@ -91,6 +91,33 @@ async def test_a_known_origin_is_fetched_again_however_many_new_ones_hang(limit:
         each.addErrback(lambda _failure: None).cancel()
 
 
+@pytest.mark.parametrize(("hanging", "begun"), [(7, 8), (8, 16)])
+@deferred_f_from_coro_f
+async def test_while_as_many_hang_as_are_fetched_at_a_time_others_begin_sooner(
+    monkeypatch: pytest.MonkeyPatch, hanging: int, begun: int
+) -> None:
+    turns, taken, now = FetchTurns(8, lambda: None), 0, 0.0
+    monkeypatch.setattr("scrapy_rep.fetching.turns.monotonic", lambda: now)
+
+    async def hang() -> None:
+        nonlocal taken
+        await turns.wait_for_turn(is_repeated=True)
+        taken += 1
+
+    fetches = [deferred_from_coro(hang()) for _ in range(hanging)]
+    await sleep(0)
+    now += 0.6
+    await sleep(0.1)
+    fetches += [deferred_from_coro(hang()) for _ in range(16)]
+    await sleep(0)
+    assert taken == hanging + 8
+    now += 3 * 0.125  # three times as long as answers usually take
+    await sleep(0.1)
+    assert taken == hanging + begun
+    for each in fetches:
+        each.addErrback(lambda _failure: None).cancel()
+
+
 @pytest.mark.parametrize("seconds", [0.6, 0.9])
 @deferred_f_from_coro_f
 async def test_the_limit_holds_where_every_answer_takes_long(seconds: float) -> None:

@@ -26,12 +26,12 @@ A, B = Origin("https", "a.example", None), Origin("https", "b.example", 8443)
         ([], []),
         (
             [(A, 0.0)],
-            ["1 request waits for the robots.txt of 1 origin, the longest for 40 s (https://a.example/robots.txt)"],
+            ["Waiting for the robots.txt of 1 origin: 1 request, the longest for 40 s (https://a.example/robots.txt)"],
         ),
         (
             [(A, 30.0), (B, 1.0), (A, 35.0)],
             [
-                "3 requests wait for the robots.txt of 2 origins, the longest for 39 s (https://b.example:8443/robots.txt)"
+                "Waiting for the robots.txt of 2 origins: 3 requests, the longest for 39 s (https://b.example:8443/robots.txt)"
             ],
         ),
     ],
@@ -62,7 +62,7 @@ async def test_it_counts_requests_of_the_scheduler_and_others(web: Web, monkeypa
 
     class ReleasesBoth(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            if record.getMessage().startswith("4 requests wait for the robots.txt of 2 origins, "):
+            if record.getMessage().startswith("Waiting for the robots.txt of 2 origins: 4 requests, "):
                 web.release(dead, other)
 
     settings: dict[str, Any] = {"REP_FETCH_TIMEOUT": 20}
