@@ -28,8 +28,8 @@ from scrapy_rep.text import iso_time, printable, seconds_of_time
 
 logger = logging.getLogger("scrapy_rep")
 
-MAX_PARSED = 64 * 2**20  # bytes of memory, about
-EACH_PARSED = 4_000  # bytes of an entry, with the rules of a small file
+MAX_PARSED = 64 * 2**20  # bytes of memory for robots.txt files, about
+EACH_PARSED = 4_000  # bytes of a robots.txt beside its text, with the rules of a small file
 MAX_BODY = 64 * 2**20  # bytes of a robots.txt, even if the archive asks for more
 MAX_VALUES = 2**20  # bytes of a metadata record; ours are smaller
 # What reading a file can raise that is no archive, or no longer one.
@@ -45,8 +45,6 @@ class _File:
     purposes: Purposes = field(default_factory=Purposes)
     unreachable_for: float = 30 * DAY
     body_limit: int = PARSING_LIMIT
-    offsets: dict[str, int] = field(default_factory=dict)
-    """Where the record with each id begins."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,8 +56,8 @@ class Known:
     file: _File
     entry: Entry
     """Its rules are empty: their text is in another record."""
-    body: str | None
-    """The id of that record; None for an answer without rules."""
+    body: int | None
+    """Where that record begins; None if the file does not have it."""
 
     @property
     def received(self) -> tuple[str | None, str | None]:
@@ -77,7 +75,7 @@ class ArchiveReader:
         if not names:
             raise ValueError(f"--archive: there is no file {' or '.join(patterns)}")
         self._known: defaultdict[str, list[Known]] = defaultdict(list)
-        self._parsed: dict[Known, Entry] = {}
+        self._parsed: dict[Known, RobotsTxt] = {}
         self._parsed_size = 0
         for name in names:
             self._read(_File(name))
@@ -103,66 +101,68 @@ class ArchiveReader:
 
     def policy(self, known: Known, at: float) -> RobotsPolicy:
         """What that meant at the moment, by the crawl's own functions. Raises CannotTellError."""
-        policy = policy_at(self._entry(known), at, known.file.unreachable_for)
+        entry, stored = known.entry, known.entry.stored
+        if stored is not None and stored.robots is not None:
+            entry = replace(entry, stored=replace(stored, robots=self._robots(known, stored.robots.truncated)))
+        policy = policy_at(entry, at, known.file.unreachable_for)
         if policy.refetch is Refetch.FIRST:
             raise CannotTellError(
                 f"what the archive has was past its time at {iso_time(at)}; a crawl would have asked again"
             )
         return policy
 
-    def _entry(self, known: Known) -> Entry:
-        stored = known.entry.stored
-        if stored is None or stored.robots is None:
-            return known.entry
+    def _robots(self, known: Known, truncated: bool) -> RobotsTxt:
+        """Kept in memory, up to MAX_PARSED for all of them. Raises CannotTellError."""
         if known not in self._parsed:
-            robots = self._robots(known, stored.robots.truncated)
+            robots = _read_robots(known, truncated)
             size = EACH_PARSED + 2 * len(robots.octets)
             self._parsed_size += size
             if self._parsed_size > MAX_PARSED:
                 self._parsed.clear()
                 self._parsed_size = size
-            self._parsed[known] = replace(known.entry, stored=replace(stored, robots=robots))
+            self._parsed[known] = robots
         return self._parsed[known]
 
-    def _robots(self, known: Known, truncated: bool) -> RobotsTxt:
-        """Raises CannotTellError unless its body is there, and is what was received."""
-        offset = known.file.offsets.get(known.body) if known.body is not None else None
-        if offset is None:
-            raise CannotTellError(f"{known.file.name} does not have the body of this robots.txt")
-        limit = known.file.body_limit
-        record, octets = _record(known.file.name, offset, limit)
-        if record.rec_type == "conversion":
-            return RobotsTxt(octets, truncated)
-        headers = record.http_headers.headers if record.http_headers else []
-        codings = ",".join(value for name, value in headers if name.lower() == "content-encoding")
-        try:
-            body = decoded(octets, codings.encode("latin-1", "replace"), limit)
-        except UndecodableBodyError as exc:
-            raise CannotTellError(f"{known.file.name}: {exc}") from None
-        if sha256(body).hexdigest() != known.received[1]:
-            raise CannotTellError(f"{known.file.name} is damaged: the body of this robots.txt is not what was received")
-        return RobotsTxt.parse(body, limit)
-
     def _read(self, file: _File) -> None:
+        offsets: dict[str, int] = {}
         for record, offset in _records_and_offsets(file.name):
             kind, headers = record.rec_type, record.rec_headers
             if kind == "warcinfo":
                 _set_up(file, record)
             elif kind in {"response", "resource", "conversion"}:
-                file.offsets[headers["WARC-Record-ID"]] = offset
+                offsets[headers["WARC-Record-ID"]] = offset
             elif kind == "metadata":
-                self._add(file, record.raw_stream.read(MAX_VALUES))
+                self._add(file, record.raw_stream.read(MAX_VALUES), offsets)
 
-    def _add(self, file: _File, octets: bytes) -> None:
+    def _add(self, file: _File, octets: bytes, offsets: Mapping[str, int]) -> None:
         try:
             values = json.loads(octets)
             if values["type"] == "robots.txt":
-                origin, body = values["origin"], None if values["body"] is None else str(values["body"])
+                origin, body = values["origin"], offsets.get(values["body"])
                 entry = entry_from_values(values["entry"], b"", f"{origin}/robots.txt")
                 if entry is not None:
                     self._known[origin].append(Known(seconds_of_time(values["at"]), file, entry, body))
         except (ValueError, TypeError, KeyError, RecursionError):
             return  # another program's record, or one that was cut off when the crawl was killed
+
+
+def _read_robots(known: Known, truncated: bool) -> RobotsTxt:
+    """Raises CannotTellError unless its body is there, and is what was received."""
+    if known.body is None:
+        raise CannotTellError(f"{known.file.name} does not have the body of this robots.txt")
+    limit = known.file.body_limit
+    record, octets = _record(known.file.name, known.body, limit)
+    if record.rec_type == "conversion":
+        return RobotsTxt(octets, truncated)
+    headers = record.http_headers.headers if record.http_headers else []
+    codings = ",".join(value for name, value in headers if name.lower() == "content-encoding")
+    try:
+        body = decoded(octets, codings.encode("latin-1", "replace"), limit)
+    except UndecodableBodyError as exc:
+        raise CannotTellError(f"{known.file.name}: {exc}") from None
+    if sha256(body).hexdigest() != known.received[1]:
+        raise CannotTellError(f"{known.file.name} is damaged: the body of this robots.txt is not what was received")
+    return RobotsTxt.parse(body, limit)
 
 
 def _set_up(file: _File, record: ArcWarcRecord) -> None:

@@ -13,7 +13,7 @@ from scrapy_rep.commands.lookup import Lookup
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.protocol.robotstxt.syntax import Directive
-from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinAnswer, BuiltinMiddleware
+from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinAnswer, BuiltinMiddleware, parsed
 
 NO_ANSWER = "it allows everything if robots.txt does not answer"
 OURS_ALONE = {
@@ -61,22 +61,25 @@ def compared(finding: Finding, builtin: BuiltinAnswer | None) -> Finding:
 
 def _reasons(finding: Finding, verdict: Verdict, builtin: BuiltinAnswer) -> Iterator[str]:
     """Why they differ; the first one is the most specific."""
+    robots, parser = finding.robots, builtin.parser
     if verdict.reason in OURS_ALONE:
         yield OURS_ALONE[verdict.reason]
     if builtin.status is not None and not 200 <= builtin.status < 300:
         yield f"it reads the page of HTTP {builtin.status} as rules"
-    if builtin.parser is None:
+    if parser is None:
         yield "its request for robots.txt failed or was dropped, and then it allows everything"
-    elif builtin.scheme and not finding.url.lower().startswith(f"{builtin.scheme}:"):
+        return
+    if builtin.scheme and not finding.url.lower().startswith(f"{builtin.scheme}:"):
         yield f"it uses the rules of {builtin.scheme}: for the whole host"
-    elif builtin.asked_for(finding.url, verdict.product_token or "*") is verdict.allowed:
+    if parser.allowed(finding.url, verdict.product_token or "*") is verdict.allowed:
         yield f"it looks for the names in robots.txt in all of {builtin.user_agent!r}"
-    robots = finding.robots
     if robots is not None and robots.truncated:
         yield "it reads robots.txt beyond REP_BODY_LIMIT"
-    if robots is not None and builtin.given(_without_delays(robots), finding.url) is verdict.allowed:
-        yield "a Crawl-delay ends a group for its parser (RFC 9309 2.2.4)"
-    yield f"its parser, {type(builtin.parser).__name__}, reads robots.txt differently"
+    if robots is not None:
+        without_delays = parsed(type(parser), _without_delays(robots))
+        if without_delays.allowed(finding.url, builtin.user_agent) is verdict.allowed:
+            yield "a Crawl-delay ends a group for its parser (RFC 9309 2.2.4)"
+    yield f"its parser, {type(parser).__name__}, reads robots.txt differently"
 
 
 def _without_delays(robots: RobotsTxt) -> bytes:

@@ -3,15 +3,13 @@ change."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from scrapy_rep.commands.findings import CannotTellError, Crawl, Finding, judged, policy_of_file
+from scrapy_rep.commands.findings import CannotTellError, Crawl, Finding, judged, line_in_words, policy_of_file
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.stored_lookup import StoredLookup
 from scrapy_rep.commands.urls import body_of
-from scrapy_rep.protocol.foreign_text import MAX_RULE
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.preferences import Statement, read_statements, statements_for
@@ -31,16 +29,13 @@ def write_diff(
     old, new = judged("/", crawl, before), judged("/", crawl, after)
     for sign, change, ours, others in (("-", "removed", old, new), ("+", "added", new, old)):
         # A line that has only moved is the same.
-        left = Counter(replace(line, line=0) for line, _token in _lines(others))
+        known = {replace(line, line=0) for line, _token in _lines(others)}
         for line, token in _lines(ours):
-            key = replace(line, line=0)
-            if left[key]:
-                left[key] -= 1
-                continue
-            output.write_change(
-                {"change": change, "line": line.line, "rule": str(line), "group": token},
-                f"{sign} line {line.line}, {printable(str(line), MAX_RULE)} (group of {token!r})",
-            )
+            if replace(line, line=0) not in known:
+                output.write_change(
+                    {"change": change, "line": line.line, "rule": str(line), "group": token},
+                    f"{sign} {line_in_words(line)} (group of {token!r})",
+                )
     if old.crawl_delay != new.crawl_delay:
         signs = (("-", old.crawl_delay), ("+", new.crawl_delay))
         output.write_change(

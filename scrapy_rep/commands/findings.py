@@ -10,7 +10,7 @@ from typing import Any
 from scrapy_rep.commands.listing import listing
 from scrapy_rep.commands.urls import check_host, is_without_robots
 from scrapy_rep.origin_info import OriginInfo, origin_info
-from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.foreign_text import MAX_RULE
 from scrapy_rep.protocol.freshness import DAY
@@ -18,7 +18,7 @@ from scrapy_rep.protocol.lifecycle import RobotsPolicy, policy_at
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, Ignored, RobotsTxt
 from scrapy_rep.protocol.robotstxt.preferences import PREFERENCE_WORDS, Purposes, Statement, Usage
 from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict, VerdictReason
-from scrapy_rep.protocol.status_policy import RFC9309, StatusRow
+from scrapy_rep.protocol.status_policy import RFC9309, StatusRow, words_of
 from scrapy_rep.text import printable
 
 MAX_NAMED = 10  # sitemaps or ignored lines in the text; the JSON has all
@@ -56,15 +56,6 @@ class Crawl:
 
 
 @dataclass(frozen=True, slots=True)
-class RobotsTxtRequest:
-    """One request for a robots.txt, and what it brought."""
-
-    url: str
-    answer: str
-    location: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Compared:
     """With `--compare`: what Scrapy's own middleware and parser would answer."""
 
@@ -91,8 +82,8 @@ class Finding:
     verdict: Verdict | None = None
     policy: RobotsPolicy | None = None
     """Of the URL's origin, or of the file; None if no robots.txt applies or is known."""
-    requests: tuple[RobotsTxtRequest, ...] = ()
-    """The requests for robots.txt that were made for this URL, in their order."""
+    answers: tuple[tuple[str, Answer], ...] = ()
+    """To the requests for robots.txt that were made for this URL, in their order; each with the request's URL."""
     now: float = 0.0
     """When the URL was judged, in seconds since the epoch."""
     compared: Compared | None = None
@@ -145,7 +136,7 @@ class Finding:
         group = f"group of {verdict.product_token!r}"
         if deciding is not None:
             purpose = f"for the purpose {verdict.purpose!r} " if verdict.purpose is not None else ""
-            return f"{purpose}by {_line_in_words(deciding)} ({group})"
+            return f"{purpose}by {line_in_words(deciding)} ({group})"
         return f"{verdict.words} ({group if verdict.reason is VerdictReason.NO_RULE else verdict.source})"
 
 
@@ -191,7 +182,7 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "group": verdict.product_token if verdict is not None else None,
         "product_tokens": list(finding.crawl.tokens),
         "robots_url": info.robots_url if info is not None else None,
-        "hops": [asdict(request) for request in finding.requests],
+        "hops": [_hop_as_json(url, answer) for url, answer in finding.answers],
         "answer": info.answer if info is not None else None,
         "access": info.access.value if info is not None else None,
         "source": info.meaning(finding.crawl.status_policy)[1] if info is not None else None,
@@ -206,6 +197,10 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         **({"when": finding.crawl.when} if finding.crawl.when else {}),
         **({"robots_txt": robots.octets.decode("utf-8", "replace") if robots is not None else None} if show else {}),
     }
+
+
+def _hop_as_json(url: str, answer: Answer) -> dict[str, Any]:
+    return {"url": url, "answer": words_of(answer) or "no answer", "location": answer.location}
 
 
 def _usage_as_json(usage: Usage, category: str) -> dict[str, Any]:
@@ -264,10 +259,10 @@ def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
 
 def _origin_rows(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]]:
     yield "robots.txt", printable(info.robots_url)
-    for request in finding.requests:
-        if request.location is not None:
-            yield "", f"{printable(request.answer)} -> {printable(request.location)}"
-    if not finding.requests and info.url not in {"", info.robots_url}:
+    for _url, answer in finding.answers:
+        if answer.location is not None:
+            yield "", f"{printable(words_of(answer))} -> {printable(answer.location)}"
+    if not finding.answers and info.url not in {"", info.robots_url}:
         yield "", f"-> {printable(info.url)}"
     words, source = info.meaning(finding.crawl.status_policy)
     yield "answer", f"{printable(info.answer)}: {info.access.value}, {words} ({source})"
@@ -297,12 +292,13 @@ def _usage_in_words(finding: Finding) -> list[str]:
     texts: list[str] = []
     for category in dict.fromkeys((*usage, *asked)):
         stated = usage.deciding(category)
-        by = f" by {_line_in_words(stated)}" if stated is not None else ""
+        by = f" by {line_in_words(stated)}" if stated is not None else ""
         texts.append(f"{category}: {PREFERENCE_WORDS[usage.get(category)]}{by}")
     return texts
 
 
-def _line_in_words(line: Rule | Statement) -> str:
+def line_in_words(line: Rule | Statement) -> str:
+    """`line 2, Disallow: /private/`."""
     return f"line {line.line}, {printable(str(line), MAX_RULE)}"
 
 

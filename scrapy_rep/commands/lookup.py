@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
@@ -12,25 +12,25 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from twisted.internet.defer import Deferred, DeferredLock
+from twisted.internet.defer import Deferred, DeferredQueue
 
-from scrapy_rep.commands.findings import CannotTellError, Crawl, Finding, RobotsTxtRequest
+from scrapy_rep.commands.findings import CannotTellError, Crawl, Finding
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import check_host, cure_of
 from scrapy_rep.middleware import RepMiddleware
+from scrapy_rep.own_thread import OwnThread
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.status_policy import words_of
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.signals import robots_response
-from scrapy_rep.storage.blocking_calls import BlockingCalls
 from scrapy_rep.user_agent import SPIDER_ATTRIBUTE
 
 # What the command's spider has of the spider that `--spider` names.
 _OF_THE_SPIDER = ("name", "allowed_domains", "custom_settings", "update_settings", "user_agent", SPIDER_ATTRIBUTE)
 
 MAX_UNWRITTEN = 10_000  # URLs that may wait for a robots.txt, or for the answers before them
+LOOK_EVERY = 0.01  # seconds
 SHOW_EVERY = 1.0  # seconds between two lines about what is awaited, on a terminal
 
 
@@ -56,6 +56,9 @@ def command_spider(model: type[Spider] | None) -> type[CommandSpider]:
     return type(CommandSpider.__name__, (CommandSpider,), taken_over)
 
 
+Lookups = dict["Origin | None", "Finding | Deferred[Finding]"]
+
+
 class Lookup:
     """Answers lists of URLs by robots.txt files that are fetched as a crawl would fetch them."""
 
@@ -66,8 +69,9 @@ class Lookup:
         self._lists = lists
         self._output = output
         self._crawl = crawl
+        self._begun: DeferredQueue[tuple[list[str], Lookups] | None] = DeferredQueue()
         self._unwritten = 0
-        self._requests: defaultdict[Request, list[RobotsTxtRequest]] = defaultdict(list)
+        self._answers: defaultdict[Request, list[tuple[str, Answer]]] = defaultdict(list)
 
     async def run(self, crawler: Crawler) -> None:
         """Raises ValueError if the project has switched the middleware off."""
@@ -77,34 +81,37 @@ class Lookup:
 
     async def answer_all(self) -> None:
         """In the URLs' order, while the next URLs are read and their lookups begin."""
-        lists, thread, turn = iter(self._lists), BlockingCalls(), DeferredLock()
-        writing: deque[Deferred[None]] = deque()
+        reading = deferred_from_coro(self._begin_lists())
         try:
-            while not self._output.is_closed and (urls := await thread.run(next, lists, None)) is not None:
-                self._unwritten += len(urls)
-                begun: dict[Origin | None, Finding | Deferred[Finding]] = {}
-                for url in urls:
-                    # Of each origin the first alone: the lookup is over when the turn of its other URLs comes.
-                    if (origin := Origin.of(url)) not in begun:
-                        begun[origin] = self._begin(url)
-                writing.append(turn.run(lambda *args: deferred_from_coro(self._write(*args)), urls, begun))
-                # The Deferred of a list is called when its turn comes, and paused until its URLs are written.
-                while writing and (self._unwritten > MAX_UNWRITTEN or (writing[0].called and not writing[0].paused)):
-                    await maybe_deferred_to_future(writing.popleft())
+            while (begun := await maybe_deferred_to_future(self._begun.get())) is not None:
+                await self._write(*begun)
         finally:
-            thread.close()
-            for each in writing:
-                await maybe_deferred_to_future(each)
+            await maybe_deferred_to_future(reading)
         self._output.finish()
 
-    async def _write(self, urls: list[str], begun: dict[Origin | None, Finding | Deferred[Finding]]) -> None:
-        # Else each list that waits for the one before would be written inside its call: thousands of calls.
-        await sleep(0)
+    async def _begin_lists(self) -> None:
+        lists, thread = iter(self._lists), OwnThread()
+        try:
+            while not self._output.is_closed and (urls := await thread.run(next, lists, None)) is not None:
+                lookups: Lookups = {}
+                for url in urls:
+                    # Of each origin the first alone: the lookup is over when the turn of its other URLs comes.
+                    if (origin := Origin.of(url)) not in lookups:
+                        lookups[origin] = self._begin(url)
+                self._begun.put((urls, lookups))
+                self._unwritten += len(urls)
+                while self._unwritten > MAX_UNWRITTEN and not self._output.is_closed:
+                    await sleep(LOOK_EVERY)
+        finally:
+            thread.close()
+            self._begun.put(None)
+
+    async def _write(self, urls: list[str], lookups: Lookups) -> None:
         for url in urls:
             if self._output.is_closed:
                 return
             origin = Origin.of(url)
-            finding = begun.pop(origin, None) or self._begin(url)
+            finding = lookups.pop(origin, None) or self._begin(url)
             if isinstance(finding, Deferred):
                 self._output.flush()
                 showing = create_looping_call(self._output.show_waiting, str(origin), time.monotonic())
@@ -118,7 +125,7 @@ class Lookup:
         self._output.flush()
 
     def _robots_response(self, url: str, answer: Answer, request: Request) -> None:
-        self._requests[request].append(RobotsTxtRequest(url, words_of(answer) or "no answer", answer.location))
+        self._answers[request].append((url, answer))
 
     def _begin(self, url: str) -> Finding | Deferred[Finding]:
         """The URL's finding if its robots.txt is known, else the lookup that begins now."""
@@ -133,8 +140,8 @@ class Lookup:
         return deferred_from_coro(self._look_up(url, request))
 
     def _judged(self, request: Request, url: str, policy: RobotsPolicy) -> Finding:
-        verdict, requests = self._crawl.verdict(policy, request.url), tuple(self._requests.pop(request, ()))
-        return Finding(url, self._crawl, verdict=verdict, policy=policy, requests=requests, now=self._gate.now())
+        verdict, answers = self._crawl.verdict(policy, request.url), tuple(self._answers.pop(request, ()))
+        return Finding(url, self._crawl, verdict=verdict, policy=policy, answers=answers, now=self._gate.now())
 
     async def _look_up(self, url: str, request: Request) -> Finding:
         try:

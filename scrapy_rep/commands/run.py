@@ -156,7 +156,7 @@ def _model(process: Any, name: str | None) -> type[Spider] | None:
         spider: type[Spider] = process.spider_loader.load(name)
     except KeyError:
         names = ", ".join(sorted(process.spider_loader.list())) or "none"
-        raise ValueError(f"there is no spider {name!r} here; there are {names}") from None
+        raise ValueError(f"there is no spider {name!r} here; spiders: {names}") from None
     return spider
 
 

@@ -55,7 +55,7 @@ class StoredLookup(Lookup):
         for origin in await storage.origins():
             octets = await storage.get(origin)
             if octets is not None:  # else it was dropped in the meantime
-                self._output.write(self._listed(origin, entry_from_bytes(octets, f"{origin}/robots.txt")))
+                self._output.write(self._listed(origin, self._entry_in(origin, octets)))
                 self._output.flush()
 
     def _listed(self, origin: str, entry: Entry | None) -> Finding:
@@ -87,10 +87,13 @@ class StoredLookup(Lookup):
     async def _entry(self, origin: Origin) -> Entry:
         """What is stored of the origin. Raises CannotTellError."""
         octets = await self._stored(lambda storage: storage.get(str(origin)))
-        entry = None if octets is None else entry_from_bytes(octets, origin.robots_url, self._settings.body_limit)
+        entry = None if octets is None else self._entry_in(str(origin), octets)
         if entry is None:
             raise CannotTellError(f"nothing is stored of {origin}")
         return entry
+
+    def _entry_in(self, origin: str, octets: bytes) -> Entry | None:
+        return entry_from_bytes(octets, f"{origin}/robots.txt", self._settings.body_limit)
 
     def _why_unusable(self, origin: str, policy: RobotsPolicy) -> str:
         """Why a crawl would not decide by what is stored; empty if it would."""

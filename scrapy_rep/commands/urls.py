@@ -10,8 +10,8 @@ from pathlib import Path
 
 from scrapy_rep.protocol.origin import WITHOUT_ROBOTS, Origin
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_LIKE_A_HOST = re.compile(r"[^/:]+(?::[0-9]+)?(?:/|$)")
+_WITH_HOST = re.compile(r"(?i:https?):|[^/?#:]+://")
+_LIKE_A_HOST = re.compile(r"[^/:\s]+(?::[0-9]+)?(?:/|$)")
 CHUNK = 65_536  # bytes
 MAX_LINE = 1_048_576  # bytes
 
@@ -43,7 +43,9 @@ def _lists_in(stream: RawIOBase) -> Iterator[list[str]]:
 
 def _urls_in(lines: bytes) -> list[str]:
     # As Python decodes arguments; what is not UTF-8 is told about in the answer.
-    return [url for line in lines.decode("utf-8", "surrogateescape").split("\n") if (url := line.strip())]
+    text = lines.decode("utf-8", "surrogateescape")
+    # A file may begin with a byte order mark.
+    return [url for line in text.split("\n") if (url := line.removeprefix("\ufeff").strip())]
 
 
 def body_of(option: str, file: str) -> bytes:
@@ -65,9 +67,9 @@ def is_without_robots(url: str) -> bool:
 
 
 def check_host(url: str) -> None:
-    """Raises ValueError for a URL without a valid host, such as `http://`."""
-    if _SCHEME.match(url) and Origin.of(url) is None and not is_without_robots(url):
-        raise ValueError(f"{url!r} has no valid host")
+    """Raises ValueError for a URL without a valid scheme or host, such as `http://`."""
+    if _WITH_HOST.match(url) and Origin.of(url) is None and not is_without_robots(url):
+        raise ValueError(f"{url!r} has no valid scheme and host")
 
 
 def cure_of(url: str) -> str:

@@ -139,7 +139,6 @@ def checked_at_size(bodies: list[bytes], items: int, files: int) -> None:
             success, "HTTP 200", RobotsTxt.parse(body), now, day, status=200, url=url, sha256=digest
         )
         archive.write_entry(origin, now, Entry(url, stored))
-    archive.close()
     print(
         f"archived {files:,} files in {time.monotonic() - began:.1f} s, {time.process_time() - cpu:.1f} s of CPU time"
     )

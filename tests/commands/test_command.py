@@ -140,6 +140,7 @@ def test_a_missing_scheme_is_told_with_its_cure(tmp_path: Path) -> None:
         assert f"did you mean https://{url}?" in Ended(url, cwd=tmp_path).row("can't tell")
     cached = Ended("--cached", "-s", f"REP_STORAGE=sqlite://{tmp_path}/db", "example.com/a", cwd=tmp_path)
     assert "did you mean https://example.com/a?" in cached.row("can't tell")
+    assert "did you mean" not in Ended("no host", cwd=tmp_path).row("can't tell")
 
 
 def test_a_path_alone_is_told_with_its_cure(tmp_path: Path) -> None:
@@ -286,12 +287,12 @@ def test_its_settings_on_the_command_line_are_kept(web: Web, project: Path) -> N
 @pytest.mark.parametrize("options", [[], ["--file", "robots.txt"], ["--cached"]])
 def test_exit_status_2_for_a_spider_that_is_not_there(project: Path, options: list[str]) -> None:
     done = Ended("--spider", "nosuch", *options, "https://example.com/", cwd=project)
-    assert_wrong_usage(done, "there is no spider 'nosuch' here; there are named, unheeding")
+    assert_wrong_usage(done, "there is no spider 'nosuch' here; spiders: named, unheeding")
 
 
 def test_outside_of_a_project_there_is_no_spider(tmp_path: Path) -> None:
     done = Ended("--spider", "named", "https://example.com/", cwd=tmp_path)
-    assert_wrong_usage(done, "there is no spider 'named' here; there are none")
+    assert_wrong_usage(done, "there is no spider 'named' here; spiders: none")
 
 
 # While it waits.
@@ -449,10 +450,13 @@ def test_offline(offline: Path) -> None:
     assert "answer" not in done.stdout
 
 
-@pytest.mark.parametrize("url", ["http://", "https:///private/a", "http://[x/private/a"])
+@pytest.mark.parametrize(
+    "url",
+    ["http://", "https:///private/a", "https:/private/a", "http://[x/private/a", '"https://example.com/private/a"'],
+)
 def test_a_url_without_a_host_is_told_of(offline: Path, url: str) -> None:
     done = Ended("--file", "robots.txt", url, cwd=offline)
-    assert (done.status, done.row("can't tell")) == (3, f"{url!r} has no valid host")
+    assert (done.status, done.row("can't tell")) == (3, f"{url!r} has no valid scheme and host")
 
 
 def test_a_list_and_its_summary(web: Web, tmp_path: Path) -> None:
@@ -470,6 +474,16 @@ def test_a_list_and_its_summary(web: Web, tmp_path: Path) -> None:
     ]
     told = "6 URLs: 1 allowed, 4 refused (2 of them because robots.txt is unreachable), 1 can't tell; "
     assert done.stderr.startswith(told)
+
+
+def test_a_list_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "robots.txt").write_text("user-agent: *\ndisallow: /a\n")
+    (tmp_path / "urls").write_text("https://example.com/a\r\nhttps://example.com/b\r\n", "utf-8-sig")
+    done = Ended("--file", "robots.txt", "--input", "urls", cwd=tmp_path)
+    assert [line.split("\t")[:2] for line in done.stdout.splitlines()] == [
+        ["refused", "https://example.com/a"],
+        ["allowed", "https://example.com/b"],
+    ]
 
 
 def test_standard_input(tmp_path: Path) -> None:
@@ -721,6 +735,14 @@ def test_a_stored_entry_that_can_not_be_read(web: Web, tmp_path: Path) -> None:
     assert done.row("can't tell") == "another version of scrapy-rep has stored it, or it is damaged"
     (found,) = Ended(*store, "--cached", "--json", cwd=tmp_path).objects
     assert (found["allowed"], found["error"]) == (None, done.row("can't tell"))
+
+
+def test_what_is_stored_and_longer_than_others(web: Web, tmp_path: Path) -> None:
+    site = web.robots(answer(RULES.encode() + b"#" * 1_500_000))
+    store = [*QUICK, "-s", f"REP_STORAGE=sqlite://{tmp_path}/robots.sqlite", "-s", "REP_BODY_LIMIT=2000000"]
+    assert Ended(*store, site.url("/"), cwd=tmp_path).status == 0
+    (found,) = Ended(*store, "--cached", "--json", cwd=tmp_path).objects
+    assert (found["url"], found["error"]) == (site.origin, None)
 
 
 # What it costs every other command.

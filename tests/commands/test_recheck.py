@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import random
@@ -9,6 +10,7 @@ import string
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +24,7 @@ from scrapy import Request
 from scrapy.http import Response
 from web import RULES, Site, Web, answer, redirect
 
+from scrapy_rep.commands import archive_reader
 from scrapy_rep.commands.archive_reader import ArchiveReader
 from scrapy_rep.commands.findings import Crawl as Asked
 from scrapy_rep.commands.rechecking import ArchiveJudge, items_of
@@ -420,3 +423,23 @@ def test_a_damaged_feed_is_told_of(tmp_path: Path) -> None:
     (tmp_path / "items.jsonl.gz").write_bytes(octets)
     status, lines = asked(tmp_path, "--now", "--recheck", "items.jsonl.gz")
     assert (status, "--recheck items.jsonl.gz: " in lines[-1]) == (2, True)
+
+
+@ensureDeferred
+async def test_what_is_read_of_an_archive_takes_bounded_memory(
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each text is another one: the archive has the same body once.
+    urls = [web.robots(f"user-agent: *\ndisallow: /private\n#{n}" + "#" * 400_000).url("/") for n in range(30)]
+    await kept(tmp_path, *urls)
+    monkeypatch.setattr(archive_reader, "MAX_PARSED", 2_000_000)
+    judge = ArchiveJudge(ArchiveReader([str(archive_in(tmp_path))]), Asked())
+    tracemalloc.start()
+    try:
+        allowed = [judge.checked(item).verdict for item in items_of(str(tmp_path / "items.jsonl"))]
+        gc.collect()  # warcio's records are in cycles
+        kept_in_memory, _peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [verdict is not None and verdict.allowed for verdict in allowed] == [True] * 30
+    assert kept_in_memory < 5_000_000  # all 30 take 24 MB
