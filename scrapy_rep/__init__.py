@@ -24,8 +24,7 @@ Where to add
     a sign of a challenge: a row in `protocol.status_policy` (`BY_HEADER`, `BY_PAGE`);
     a store: a subclass of `storage.Storage`, named in `storage.STORAGES` or in the setting REP_STORAGES;
     a listener: a class in `extensions`, connected to `signals`, and a row in the table there (`EXTENSIONS`);
-    a setting: a field of `settings.RepSettings`;
-    a stat: a row in `stats` (`STATS`).
+    a setting: a field of `settings.RepSettings`.
 """
 
 from __future__ import annotations

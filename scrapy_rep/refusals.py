@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from scrapy import Request
 from scrapy.crawler import Crawler
 
@@ -15,6 +17,8 @@ from scrapy_rep.text import printable
 class Refusals:
     def __init__(self, crawler: Crawler, *, is_dry_run: bool) -> None:
         """`is_dry_run`: nothing is refused (REP_SHADOW)."""
+        self.counts: Counter[VerdictReason] = Counter()
+        """Requests that were refused, or would have been."""
         self._crawler = crawler
         self._log = logger_of(crawler)
         self._stats = crawler.stats
@@ -36,6 +40,7 @@ class Refusals:
 
     def report(self, request: Request, verdict: Verdict) -> None:
         """Tell that the request is refused, or would be if this were no dry run."""
+        self.counts[verdict.reason] += 1
         kind = verdict.reason.name.lower()
         if self._is_dry_run:
             self._stats.inc_value("rep/shadow/forbidden")

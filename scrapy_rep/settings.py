@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -147,7 +148,10 @@ def _bypassed(value: Any) -> str:
 def _path(*endings: str) -> Any:
     """The setting of a file's path; None for no file."""
     listed = " or ".join(endings)
-    cure = f"a path that ends in {listed} ('%(name)s' and '%(time)s' in it are filled in), or leave it out"
+    cure = (
+        f"the path of a file that ends in {listed}, in which %(name)s stands for the spider's name, %(time)s for the"
+        " start of the crawl and %% for a single %"
+    )
     return _setting(None, partial(_path_with, endings), cure)
 
 
@@ -155,9 +159,10 @@ def _path_with(endings: tuple[str, ...], value: Any) -> str | None:
     if value is None or value == "":
         return None
     path = os.fspath(value)
-    if not isinstance(path, str) or not path.endswith(endings):
+    if not isinstance(path, str) or not path.endswith(endings) or "://" in path:
         raise ValueError
-    _ = path % {"name": "", "time": ""}
+    if "%" in re.sub(r"%%|%\((?:name|time)\)s", "", path):
+        raise ValueError
     return path
 
 

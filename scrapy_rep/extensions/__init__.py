@@ -1,6 +1,6 @@
 """What listens to the signals: each file or folder is one feature that a setting switches on, or a part of the log.
 
-A feature can be deleted with its file, its row in this table, and its rows in `settings` and `stats`.
+A feature can be deleted with its file, its row in this table, its fields in `settings` and its rows in `docs/stats.md`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ EXTENSIONS = (
     Extension(_always, "crawl_log.CrawlLog"),  # its last line comes after that of the outages
     Extension(_always, "crawl_delay.CrawlDelay"),
     Extension(_always, "sent_user_agent.SentUserAgent"),
-    Extension(_always, "bypassed.Bypassed"),
     Extension(lambda settings: not settings.shadow, "robotstxt_denied.RobotsTxtDenied"),
+    Extension(_always, "bypassed.Bypassed"),
     Extension(lambda settings: settings.drop_early and not settings.shadow, "drop_early.DropEarly"),
     Extension(lambda settings: settings.purposes, "usage_preferences.PageUsage"),
     Extension(lambda settings: settings.evidence, "evidence.evidence.Evidence"),

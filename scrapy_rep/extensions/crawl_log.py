@@ -13,18 +13,17 @@ from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo, OriginKind
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import VerdictReason
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.signals import request_forbidden, request_waited
+from scrapy_rep.signals import request_waited
 from scrapy_rep.text import counted, printable
 
 # What refused a request, in the words of the last line.
 REFUSED_BY = {
-    VerdictReason.RULE: "rules",
-    VerdictReason.TOO_COSTLY: "rules",
-    VerdictReason.UNREACHABLE: "outages",
-    VerdictReason.RESTRICTED: "REP_STATUS_POLICY",
-    VerdictReason.USAGE: "REP_PURPOSES_REFUSE",
+    "rules": (VerdictReason.RULE, VerdictReason.TOO_COSTLY),
+    "outages": (VerdictReason.UNREACHABLE,),
+    "REP_STATUS_POLICY": (VerdictReason.RESTRICTED,),
+    "REP_PURPOSES_REFUSE": (VerdictReason.USAGE,),
 }
 MAX_CAUSES = 5  # that the last line names
 
@@ -38,12 +37,11 @@ class CrawlLog:
         self._known: LocalCache[Origin, tuple[OriginKind, str, str]] = LocalCache(limit=settings.memory_origins)
         # By kind and cause; each origin counts as what it came to last.
         self._origins: Counter[tuple[OriginKind, str]] = Counter()
-        self._refused: Counter[str] = Counter()
+        self._refusals = gate.refusals
         self._waited = 0
         connect = crawler.signals.connect
         gate.robots_known.append(self._robots_known)
         connect(self._request_waited, signal=request_waited)
-        connect(self._request_forbidden, signal=request_forbidden)
         connect(self._closed, signal=signals.spider_closed)
 
     def _robots_known(self, origin: Origin, info: OriginInfo, _request: Request) -> None:
@@ -69,21 +67,20 @@ class CrawlLog:
     def _request_waited(self) -> None:
         self._waited += 1
 
-    def _request_forbidden(self, verdict: Verdict) -> None:
-        self._refused[REFUSED_BY[verdict.reason]] += 1
-
     def _closed(self) -> None:
         refused = "would have been refused but for the dry run (REP_SHADOW)" if self._is_dry_run else "refused"
-        reasons = [f"{self._refused[by]:,} by {by}" for by in dict.fromkeys(REFUSED_BY.values()) if self._refused[by]]
+        counts = self._refusals.counts
+        numbers = {by: sum(counts[reason] for reason in reasons) for by, reasons in REFUSED_BY.items()}
+        by_what = [f"{number:,} by {by}" for by, number in numbers.items() if number]
         where = "read the report (REP_REPORT)" if self._has_report else "set REP_REPORT, or log at DEBUG"
         still_waiting = self._stats.get_value("rep/waited", 0) - self._waited
         parts = [
             ", ".join(self._kinds()),
-            ", ".join([f"{counted(self._refused.total(), 'request')} {refused}", *reasons]),
+            ", ".join([f"{counted(counts.total(), 'request')} {refused}", *by_what]),
             f"{counted(still_waiting, 'request')} still waited for robots.txt when the crawl stopped"
             if still_waiting > 0
             else "",
-            f"to see which and why, {where}" if reasons else "",
+            f"to see which and why, {where}" if by_what else "",
         ]
         self._log.info(
             "robots.txt of %(origins)s: %(parts)s",

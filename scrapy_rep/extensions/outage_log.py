@@ -12,12 +12,10 @@ from scrapy.utils.datatypes import LocalCache
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo, OriginKind
-from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.lifecycle import Basis
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.robotstxt.rules import VerdictReason
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.signals import request_forbidden
 from scrapy_rep.text import counted, printable
 
 WARNED_ORIGINS = 10
@@ -32,10 +30,9 @@ class OutageLog:
         self._told: LocalCache[Origin, bool | None] = LocalCache(limit=settings.memory_origins)
         """Whether a WARNING told of its outage; None if that is over."""
         self._outages = self._origins = 0
-        self._refused = 0
+        self._refusals = gate.refusals
         self._has_explained_challenges = False
         gate.robots_known.append(self._known)
-        crawler.signals.connect(self._forbidden, signal=request_forbidden)
         crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     def _known(self, origin: Origin, info: OriginInfo, _request: Request) -> None:
@@ -67,7 +64,7 @@ class OutageLog:
             if info.fetch_again_at <= wait_until:
                 # A fetch that is under way by then is still waited for.
                 wait = f"{self._wait:g} s (REP_UNREACHABLE_WAIT) and the time of one more fetch"
-                meanwhile = f"its requests wait for it, at most {wait}; then {meanwhile}"
+                meanwhile = f"requests to its origin wait for it, at most {wait}; then {meanwhile}"
             elif info.status is not None and self._now() < wait_until:
                 # Within the budget, nothing else defers the next fetch after an answer.
                 seconds = info.fetch_again_at - self._now()
@@ -93,18 +90,16 @@ class OutageLog:
             {"vendor": info.sign, "meanwhile": self._meanwhile(info), "url": printable(info.robots_url)},
         )
 
-    def _forbidden(self, verdict: Verdict) -> None:
-        self._refused += verdict.access is AccessResult.UNREACHABLE
-
     def _closed(self) -> None:
-        if not self._refused:
+        refused = self._refusals.counts[VerdictReason.UNREACHABLE]
+        if not refused:
             return
         rest = f"; the first {WARNED_ORIGINS} outages were warned of, the rest are logged at DEBUG"
         self._log.warning(
             "robots.txt was unreachable at %(origins)s, and %(requests)s %(were_refused)s for it%(rest)s",
             {
                 "origins": counted(self._origins, "origin"),
-                "requests": counted(self._refused, "request"),
+                "requests": counted(refused, "request"),
                 "were_refused": "would have been refused" if self._is_dry_run else "refused",
                 "rest": rest if self._outages > WARNED_ORIGINS else "",
             },

@@ -8,11 +8,9 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
-from scrapy.utils.asyncio import call_later
 
 from scrapy_rep.exceptions import explanation
-from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
-from scrapy_rep.gate import Gate
+from scrapy_rep.gate import Gate, Landing
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.settings import RepSettings
@@ -31,33 +29,23 @@ FOR_ALL = "If the site is yours or you have permission to crawl it, see REP_EXEM
 
 
 class RobotsTxtDenied:
-    """Watches until the first request is let through, and costs a crawl nothing from then on."""
+    """Watches until the first page has come."""
 
-    def __init__(self, crawler: Crawler, _settings: RepSettings, _gate: Gate) -> None:
+    def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
         self._crawler = crawler
         self._log = logger_of(crawler)
-        self._signals = crawler.signals
         self._asked = 0
         self._refused = 0
         self._first: dict[VerdictReason, Verdict] = {}
-        self._is_over = False
-        self._watches = (
-            (signals.request_scheduled, self._scheduled),
-            (signals.request_dropped, self._dropped),
-            (signals.request_reached_downloader, self._let_through),
-            (signals.response_received, self._let_through),  # a page from a cache does not reach the downloader
-            (signals.spider_error, self._failed),
-            (signals.spider_idle, self._idle),
-            (request_forbidden, self._forbidden),
-        )
-        for signal, receiver in self._watches:
-            self._signals.connect(receiver, signal=signal)
-        self._signals.connect(self._closed, signal=signals.spider_closed)
-
-    def _forbidden(self, request: Request, verdict: Verdict) -> None:
-        if request.meta.get("is_start_request"):
-            self._refused += 1
-            self._first.setdefault(verdict.reason, verdict)
+        self._has_pages = self._has_failed = False
+        connect = crawler.signals.connect
+        connect(self._scheduled, signal=signals.request_scheduled)
+        connect(self._dropped, signal=signals.request_dropped)
+        connect(self._forbidden, signal=request_forbidden)
+        connect(self._failed, signal=signals.spider_error)
+        connect(self._idle, signal=signals.spider_idle)
+        connect(self._closed, signal=signals.spider_closed)
+        gate.after_fetch.append(self._page_came)
 
     def _scheduled(self, request: Request) -> None:
         self._asked += bool(request.meta.get("is_start_request"))
@@ -66,28 +54,24 @@ class RobotsTxtDenied:
         """By the duplicate filter: the request repeats one that is counted already."""
         self._asked -= bool(request.meta.get("is_start_request"))
 
-    def _let_through(self, request: Request) -> None:
-        if ROBOTS_TXT_REQUEST not in request.meta:
-            self._job_state[JOB_STATE] = True
-            self._watch_no_longer()
+    def _forbidden(self, request: Request, verdict: Verdict) -> None:
+        if request.meta.get("is_start_request"):
+            self._refused += 1
+            self._first.setdefault(verdict.reason, verdict)
 
     def _failed(self, response: Response | None) -> None:
         """If the spider's `start` fails, Scrapy gives that as the close reason."""
-        if response is None:
-            self._watch_no_longer()
+        self._has_failed |= response is None
 
-    def _watch_no_longer(self) -> None:
-        if not self._is_over:
-            self._is_over = True
-            # A receiver that disconnects while a signal is sent makes the dispatcher skip the next receiver.
-            call_later(0, self._disconnect)
-
-    def _disconnect(self) -> None:
-        for signal, receiver in self._watches:
-            self._signals.disconnect(receiver, signal=signal)
+    def _page_came(self, _request: Request, _response: Response, _landing: Landing | None) -> None:
+        if not self._has_pages:
+            self._has_pages = True
+            self._job_state[JOB_STATE] = True
+            self._crawler.signals.disconnect(self._scheduled, signal=signals.request_scheduled)
 
     def _idle(self) -> None:
-        if not self._is_over and 0 < self._refused >= self._asked and JOB_STATE not in self._job_state:
+        is_denied = not self._has_pages and not self._has_failed and 0 < self._refused >= self._asked
+        if is_denied and JOB_STATE not in self._job_state:
             raise CloseSpider(REASON)
 
     @property

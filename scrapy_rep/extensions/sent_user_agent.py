@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.utils.asyncio import call_later
+from scrapy.http import Response
 
-from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
-from scrapy_rep.gate import Gate
+from scrapy_rep.gate import Gate, Landing
 from scrapy_rep.log import logger_of
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 from scrapy_rep.user_agent import ProductTokens
 
-WATCHED = 1_000  # downloads; a component that changes the User-Agent does so from the start of the crawl
+WATCHED = 1_000  # pages; a component that changes the User-Agent does so from the start of the crawl
 
 
 class SentUserAgent:
-    """Looks at the first downloads of a crawl, and costs it nothing from then on."""
-
     def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
-        self._signals = crawler.signals
         self._log = logger_of(crawler)
         self._gate = gate
         self._left = WATCHED
         # Not earlier, because download handlers may change the headers, too.
-        self._signals.connect(self._downloaded, signal=signals.response_downloaded)
+        gate.after_fetch.append(self._look)
 
-    def _downloaded(self, request: Request) -> None:
-        if self._left <= 0 or ROBOTS_TXT_REQUEST in request.meta:
+    def _look(self, request: Request, response: Response, _landing: Landing | None) -> None:
+        if self._left <= 0 or "cached" in response.flags:  # HttpCacheMiddleware's: nothing was sent
             return
         self._left -= 1
         tokens = self._gate.user_agent.unsent_tokens(request)
         if tokens and self._gate.peek(request) is not None:  # None: no robots.txt applies
             self._left = 0
             self._warn(request, tokens)
-        if self._left == 0:
-            # A receiver that disconnects while a signal is sent makes the dispatcher skip the next receiver.
-            call_later(0, self._signals.disconnect, self._downloaded, signals.response_downloaded)
 
     def _warn(self, request: Request, tokens: ProductTokens) -> None:
         sent = (request.headers.get(b"User-Agent") or b"").decode("latin-1")

@@ -126,8 +126,8 @@ async def test_the_builtin_beside_ours_is_warned_of(web: Web) -> None:
     site = web.robots(NOTHING)
     result = await crawl(site.url("/"), settings={"DOWNLOADER_MIDDLEWARES": {OwnMiddleware: 90}})
     (warning,) = result.messages()
-    assert "OwnMiddleware" in warning
-    assert "None" in warning
+    assert "OwnMiddleware': None}" in warning
+    assert "ADDONS" not in warning, "the add-on is on already"
 
 
 @pytest.mark.parametrize(
@@ -374,6 +374,6 @@ def test_commands_that_fetch_a_single_page_do_not_wait_for_an_outage_to_end(
     quick = ["-s", "REP_FETCH_RETRIES=0", "-s", "TELNETCONSOLE_ENABLED=False"]
     done = run_python("-m", "scrapy", *command, *quick, site.url("/page"), cwd=tmp_path)
     assert "robots.txt is unreachable" in done.stderr
-    assert ("so its requests wait for it" in done.stderr) is waits
+    assert ("so requests to its origin wait for it" in done.stderr) is waits
     assert len(site.robots_requests) == 1 + waits
     assert "/page" not in site.targets

@@ -21,7 +21,7 @@ from scrapy.http import Headers
 from warcs import Record, checked, records
 from web import RULES, Site, Web, answer, redirect
 
-from scrapy_rep.extensions.evidence import archive
+from scrapy_rep.extensions.evidence import archive, warc_file
 from scrapy_rep.extensions.evidence.warc_file import WarcFile, _header_lines
 
 OCTETS = RULES.encode()
@@ -360,7 +360,7 @@ async def test_a_file_that_can_not_be_created_after_all(
     def fails(*_: Any) -> None:
         raise OSError("no such device")
 
-    monkeypatch.setattr(WarcFile, "__init__", fails)
+    monkeypatch.setattr(warc_file, "append", fails)
     settings = {"REP_ARCHIVE": tmp_path / "a.warc.gz", "REP_ARCHIVE_REQUIRED": required, "DOWNLOAD_DELAY": 0.1}
     sites = [web.robots(RULES) for _ in range(5)]
     result = await crawl(*[site.url("/") for site in sites], settings=settings)
@@ -379,4 +379,4 @@ async def test_a_disk_that_hangs_does_not_keep_the_crawl_from_ending(
     began = time.monotonic()
     result = await archived(tmp_path, web.robots(RULES).url("/"))
     assert time.monotonic() - began < 2
-    assert result.stats["rep/archive/lost"] == 3
+    assert result.stats["rep/archive/lost"] == 2, "what is known of the origin, and the end"

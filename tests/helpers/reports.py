@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from crawling import Time
@@ -37,6 +39,7 @@ class Gate:
         self.user_agent = user_agent
         self.now = time
         self.robots_known: list[Any] = []
+        self.refusals = SimpleNamespace(counts=Counter())
 
     def product_tokens(self, request: Request) -> tuple[str, ...]:
         return self.user_agent.product_tokens
@@ -51,7 +54,7 @@ class SimulatedCrawl:
         self.crawler = get_crawler(Spider, settings)
         self.crawler.spider = Spider("headlines")
         gate: Any = Gate(UserAgent(self.crawler.settings, self.crawler.spider), self.time)
-        self.robots_known = gate.robots_known
+        self.gate, self.robots_known = gate, gate.robots_known
         self.report = Report(self.crawler, RepSettings.read(self.crawler.settings), gate)
 
     def send(self, signal: object, **arguments: Any) -> None:
@@ -86,7 +89,7 @@ class SimulatedCrawl:
         if verdict.allowed:
             self.send(signals.response_received, response=Response(url), request=Request(url), spider=None)
         else:
-            self.send(request_forbidden, request=Request(url), verdict=verdict)
+            self.refuse(url, verdict)
 
     def refused_in_outage(self, url: str, answer: str) -> None:
         origin = Origin.of(url)
@@ -98,6 +101,10 @@ class SimulatedCrawl:
             robots_url=origin.robots_url,
             answer=answer,
         )
+        self.refuse(url, verdict)
+
+    def refuse(self, url: str, verdict: Verdict) -> None:
+        self.gate.refusals.counts[verdict.reason] += 1
         self.send(request_forbidden, request=Request(url), verdict=verdict)
 
     def waited(self, origin: str, seconds: float) -> None:

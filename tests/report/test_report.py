@@ -18,7 +18,7 @@ from scrapy.crawler import Crawler
 from web import Web, answer
 
 from scrapy_rep.extensions.report import collector
-from scrapy_rep.extensions.report.collector import Waits
+from scrapy_rep.extensions.report.collector import WaitingTimes
 from scrapy_rep.protocol.foreign_text import MAX_RULE, MAX_TEXT
 from scrapy_rep.protocol.origin import parsed_origin
 
@@ -339,7 +339,7 @@ def test_what_strangers_wrote_is_cut(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seconds", [0.0, 0.004, 0.014, 0.104, 0.996, 1.23, 12.34, 123.4, 98_765.4])
 def test_waits_are_within_five_per_cent_or_five_milliseconds(seconds: float) -> None:
-    waits = Waits()
+    waits = WaitingTimes()
     waits.add(seconds)
     waits.add(200_000)
     assert abs(waits.quantile(0.5) - seconds) <= max(0.05 * seconds, 0.005)
@@ -348,11 +348,11 @@ def test_waits_are_within_five_per_cent_or_five_milliseconds(seconds: float) -> 
 
 
 def test_quantiles() -> None:
-    waits = Waits()
+    waits = WaitingTimes()
     assert (waits.quantile(0.5), waits.longest) == (0, 0)
     waits.add(0.006)
     assert waits.quantile(0.5) == waits.longest == 0.006, "never more than the longest"
-    waits = Waits()
+    waits = WaitingTimes()
     for number in range(100):
         waits.add(number)
     assert (waits.quantile(0.5), waits.quantile(0.9), waits.longest) == (49, 89, 99)

@@ -16,9 +16,10 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.python.failure import Failure
 
-from scrapy_rep.extensions.output_path import output_path
+from scrapy_rep.extensions.output_file import output_path
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
+from scrapy_rep.own_thread import OwnThread
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.origin import Origin
@@ -26,7 +27,6 @@ from scrapy_rep.protocol.status_policy import judge
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import SETTINGS, RepSettings
 from scrapy_rep.signals import robots_available, robots_response
-from scrapy_rep.storage.blocking_calls import BlockingCalls
 from scrapy_rep.text import printable
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ class ArchiveWriter:
         self._settings = settings
         self._gate = gate
         self._path = output_path("REP_ARCHIVE", str(settings.archive), crawler, gate.now())
-        self._thread = BlockingCalls()
-        self._file: WarcFile | None = None
+        self._thread = OwnThread()
+        self._file: WarcFile
         self._waiting: set[Deferred[None]] = set()
         self._queued = self._lost = 0
         crawler.signals.connect(self._opened, spider_opened)
@@ -77,11 +77,7 @@ class ArchiveWriter:
             "purposes": " ".join(settings.purposes),
             "purposes-refuse": str(settings.purposes_refuse),
         }
-
-        def create() -> None:
-            self._file = WarcFile(self._path, information, settings.body_limit, settings.memory_origins)
-
-        self._write(0, create)
+        self._file = WarcFile(self._path, information, settings.body_limit, settings.memory_origins)
 
     async def _answered(self, url: str, answer: Answer, request: Request, response: Response | None) -> None:
         """The fetch goes on when this returns: it waits while much is to be written."""
@@ -90,7 +86,7 @@ class ArchiveWriter:
         bodies = {id(body): len(body) for body in (answer.body, response.body if response is not None else b"")}
 
         def write() -> None:
-            self._opened_file().write_answer(url, now, needed_by, access=access, answer=answer, response=response)
+            self._file.write_answer(url, now, needed_by, access=access, answer=answer, response=response)
 
         self._write(EACH + sum(bodies.values()), write, counted="rep/archive/answers")
         while self._queued > WAIT_ABOVE:
@@ -100,12 +96,7 @@ class ArchiveWriter:
         now = self._gate.now()
         robots = entry.stored.robots if entry.stored is not None else None
         size = EACH + (robots.memory if robots is not None else 0)
-        self._write(size, lambda: self._opened_file().write_entry(origin, now, entry))
-
-    def _opened_file(self) -> WarcFile:
-        if self._file is None:
-            raise OSError("the file could not be created")
-        return self._file
+        self._write(size, lambda: self._file.write_entry(origin, now, entry))
 
     def _write(self, size: int, write: Callable[[], None], counted: str = "") -> None:
         """Soon, in the thread. `size`: bytes of memory that it takes until then. `counted`: the stat to count it in."""
@@ -148,8 +139,7 @@ class ArchiveWriter:
     async def _closed(self, reason: str) -> None:
         """Wait until everything is written, CLOSING seconds at most."""
         now, lost = self._gate.now(), self._lost
-        self._write(0, lambda: self._opened_file().write_end(now, reason, lost))
-        self._write(0, lambda: self._opened_file().close())
+        self._write(0, lambda: self._file.write_end(now, reason, lost))
         waiting = DeferredList(list(self._waiting))
         timer = call_later(CLOSING, waiting.cancel)
         await maybe_deferred_to_future(waiting)

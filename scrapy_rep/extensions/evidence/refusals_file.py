@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.signals import spider_closed, spider_opened
+from scrapy.signals import spider_opened
 
 from scrapy_rep.extensions.evidence.evidence import evidence_of
-from scrapy_rep.extensions.output_path import APPEND, output_path
+from scrapy_rep.extensions.output_file import append, output_path
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.robotstxt.rules import Verdict
@@ -29,16 +28,12 @@ class RefusalsFile:
         self._gate = gate
         self._is_dry_run = settings.shadow
         self._path = output_path("REP_REFUSALS", str(settings.refusals), crawler, gate.now())
-        self._file: int | None = None
+        self._has_failed = False
         crawler.signals.connect(self._opened, signal=spider_opened)
         crawler.signals.connect(self._forbidden, signal=request_forbidden)
-        crawler.signals.connect(self._closed, signal=spider_closed)
 
     def _opened(self) -> None:
-        try:
-            self._file = os.open(self._path, APPEND, 0o666)
-        except OSError as exc:
-            self._end(exc)
+        self._append(b"")  # so that the file is there, even if nothing is refused
 
     def _forbidden(self, request: Request, verdict: Verdict) -> None:
         tokens, now = self._gate.product_tokens(request), self._gate.now()
@@ -49,33 +44,20 @@ class RefusalsFile:
             "dry_run": self._is_dry_run,
         }
         line = json.dumps(values).encode() + b"\n"
-        self._write(gzip.compress(line) if self._path.suffix == ".gz" else line)
+        if not self._append(gzip.compress(line) if self._path.suffix == ".gz" else line):
+            self._count("rep/refusals/lost")
 
-    def _write(self, octets: bytes) -> None:
-        if self._file is not None:
+    def _append(self, octets: bytes) -> bool:
+        """Whether the file has them. After a failure, nothing more is written."""
+        if not self._has_failed:
             try:
-                written = os.write(self._file, octets)
-                if written == len(octets):
-                    return
-                # Half a line would make the next one unreadable, and in a `.gz` file everything behind it.
-                end = os.lseek(self._file, 0, os.SEEK_CUR)
-                if os.fstat(self._file).st_size == end:  # else another crawl has written since
-                    os.ftruncate(self._file, end - written)
-                self._end("the disk is full")
+                append(self._path, octets)
             except OSError as exc:
-                self._end(exc)
-        self._count("rep/refusals/lost")
-
-    def _end(self, error: OSError | str) -> None:
-        self._log.error(
-            "REP_REFUSALS: %s cannot be written (%s). The crawl goes on; the stat rep/refusals/lost counts the refused"
-            " requests that are not in the file",
-            self._path,
-            error,
-        )
-        self._closed()
-
-    def _closed(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+                self._has_failed = True
+                self._log.error(
+                    "REP_REFUSALS: %s cannot be written (%s). The crawl goes on; the stat rep/refusals/lost counts the"
+                    " refused requests that are not in the file",
+                    self._path,
+                    exc,
+                )
+        return not self._has_failed

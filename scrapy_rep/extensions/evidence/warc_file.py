@@ -9,11 +9,10 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from http import HTTPStatus
+from http.client import responses
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -22,11 +21,12 @@ from uuid import uuid4
 from scrapy.http import Headers, Request, Response
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.httpobj import urlparse_cached
+from warcio.recordbuilder import RecordBuilder
 from warcio.recordloader import ArcWarcRecord
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-from scrapy_rep.extensions.output_path import APPEND
+from scrapy_rep.extensions.output_file import append
 from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, plain_values
 from scrapy_rep.protocol.origin import Origin
@@ -35,6 +35,7 @@ from scrapy_rep.text import iso_time
 
 Fields = dict[str, str]
 
+VERSION = "WARC/1.1"
 METADATA, RESOURCE = "application/json", "application/octet-stream"
 HTTP_REQUEST, HTTP_RESPONSE = "application/http; msgtype=request", "application/http; msgtype=response"
 LEVEL = 6  # warcio has 9, which takes thirty times as long for text that deflates slowly, and saves five per cent
@@ -48,25 +49,21 @@ _RENAMED = {b"transfer-encoding": b"X-Crawler-Transfer-Encoding"}
 
 
 class WarcFile:
-    """All methods block, and are called by one thread. Once the disk is full, each raises OSError."""
+    """The methods that write block, and are called by one thread. Once the disk is full, each raises OSError."""
 
     def __init__(self, path: Path, information: Mapping[str, str], body_limit: int, max_known: int) -> None:
         """`path` must end in `.warc.gz`; the file's name gets a part of its own. `information`: of its first record.
         `max_known`: bodies that are remembered, so that they are not written again."""
         name = f"{path.name.removesuffix('.warc.gz')}-{uuid4().hex[:8]}.warc.gz"
-        self._file = os.open(path.with_name(name), APPEND | os.O_EXCL, 0o666)
+        self._path = path.with_name(name)
         self._limit = body_limit
-        self._buffer = bytearray()
-        self._record = BytesIO()
-        self._writer = WARCWriter(self._record, gzip=False, warc_version="WARC/1.1")
-        self._size = 0
+        self._buffer = b""
         self._failure: OSError | None = None
         # The record that has a body, by its SHA-256.
         self._bodies: LocalCache[str, str] = LocalCache(limit=max_known)
         # How a revisit refers to the last response with its address.
         self._latest: LocalCache[str, Fields] = LocalCache(limit=max_known)
-        self._compress(self._writer.create_warcinfo_record(name, information))
-        self._flush()
+        self._compress(RecordBuilder(warc_version=VERSION).create_warcinfo_record(name, information))
 
     def write_answer(
         self,
@@ -122,9 +119,6 @@ class WarcFile:
         """`lost`: how many records are missing, because the disk was full or too slow."""
         self._metadata("urn:scrapy-rep:end", iso_time(at), {"type": "end", "reason": reason, "lost": lost})
 
-    def close(self) -> None:
-        os.close(self._file)
-
     def _response(self, url: str, date: str, response: Response, request: Request) -> tuple[str, str]:
         """The id of its record, and of the one that has its body: the same, or an earlier one with that body."""
         codings = response.headers.get("Content-Encoding")
@@ -168,30 +162,25 @@ class WarcFile:
         # So that `warcio` writes the block of a revisit, too.
         written_as = "response" if kind == "revisit" else kind
         named = {"WARC-Type": kind, "WARC-Record-ID": record, "WARC-Target-URI": url, "WARC-Date": date, **fields}
-        headers = StatusAndHeaders("", list(named.items()), protocol="WARC/1.1")
+        headers = StatusAndHeaders("", list(named.items()), protocol=VERSION)
         self._compress(ArcWarcRecord("warc", written_as, headers, BytesIO(block), None, content_type, len(block)))
         return record
 
     def _compress(self, record: ArcWarcRecord) -> None:
-        self._record.seek(0)
-        self._record.truncate()
-        self._writer.write_record(record)
-        self._buffer += gzip.compress(self._record.getvalue(), LEVEL)
+        octets = BytesIO()
+        WARCWriter(octets, gzip=False, warc_version=VERSION).write_record(record)
+        self._buffer += gzip.compress(octets.getvalue(), LEVEL)
 
     def _flush(self) -> None:
         """Write all records since the last time, or none of them."""
-        octets, self._buffer = memoryview(self._buffer), bytearray()
+        octets, self._buffer = self._buffer, b""
         if self._failure is not None:
             raise self._failure
         try:
-            written = 0
-            while written < len(octets):
-                written += os.write(self._file, octets[written:])
+            append(self._path, octets)
         except OSError as exc:
             self._failure = exc
-            os.ftruncate(self._file, self._size)
             raise
-        self._size += len(octets)
 
 
 def _is_http(request: Request) -> bool:
@@ -211,10 +200,7 @@ def _request_head(request: Request) -> bytes:
 
 def _response_head(response: Response) -> bytes:
     """Scrapy does not keep the words after the status, so these are the usual ones."""
-    try:
-        phrase = HTTPStatus(response.status).phrase
-    except ValueError:
-        phrase = ""
+    phrase = responses.get(response.status, "")
     return f"HTTP/1.1 {response.status} {phrase}\r\n".encode() + b"".join(_header_lines(response.headers)) + b"\r\n"
 
 

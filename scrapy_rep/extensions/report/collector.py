@@ -18,7 +18,7 @@ from scrapy.crawler import Crawler
 from scrapy.signals import response_received, spider_closed
 from scrapy.utils.url import strip_url
 
-from scrapy_rep.extensions.output_path import output_path, partial_path
+from scrapy_rep.extensions.output_file import output_path, partial_path
 from scrapy_rep.extensions.report.page import page
 from scrapy_rep.extensions.usage_preferences import META_KEY as USAGE_KEY
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
@@ -46,7 +46,7 @@ MAX_OUTAGES = 5  # of one origin
 WAITS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0)  # seconds: the upper ends of the distribution's classes
 
 
-class Waits(Counter[float]):
+class WaitingTimes(Counter[float]):
     """How many requests waited how long, in bounded memory: by seconds, rounded to two significant digits and to a
     hundredth of a second, so that quantiles are within 5 % or 5 ms."""
 
@@ -98,7 +98,7 @@ class OriginSeen:
     fetched: int = 0
     """Pages."""
     refused: int = 0
-    waits: Waits = field(default_factory=Waits)
+    waits: WaitingTimes = field(default_factory=WaitingTimes)
     crawl_delay: float = 0.0
     preferences: set[tuple[str, str]] = field(default_factory=set)
     """Purpose and preference, of its pages."""
@@ -160,11 +160,10 @@ class Report:
         self._fetched = self._outages = self._open_outages = 0
         # By kind and cause.
         self._known: Counter[tuple[str, str]] = Counter()
-        self._refused: Counter[str] = Counter()
         # By purpose and preference.
         self._pages_stated: Counter[tuple[str, str]] = Counter()
         self._origins_stated: Counter[tuple[str, str]] = Counter()
-        self._waits = Waits()
+        self._waits = WaitingTimes()
         self._origins: TopK[Origin, OriginSeen] = TopK(MAX_ORIGINS, OriginSeen, lambda seen: seen.size)
         self._rules: TopK[tuple[str, str], RefusedPages] = TopK(MAX_RULES, RefusedPages, lambda refused: refused.pages)
         connect = crawler.signals.connect
@@ -199,7 +198,6 @@ class Report:
 
     def _request_forbidden(self, request: Request, verdict: Verdict) -> None:
         rule, reason = verdict.decided_by, verdict.reason.value
-        self._refused[reason] += 1
         if (seen := self._seen(request)) is not None:
             seen.refused += 1
         if verdict.reason is VerdictReason.USAGE and not self._settings.shadow:
@@ -254,7 +252,8 @@ class Report:
         """The objects of the JSON lines (docs/report.md): `crawl`, then each `origin` and `refused`, largest first."""
         now, origins, rules = self._gate.now(), self._origins.largest(), self._rules.largest()
         known = +self._known
-        refused = self._refused.total()
+        refused_by = {reason.value: number for reason, number in self._gate.refusals.counts.items()}
+        refused = sum(refused_by.values())
         # In a dry run the pages that would have been refused are among those fetched.
         requests = max(self._fetched, refused) if self._settings.shadow else self._fetched + refused
         yield {
@@ -267,7 +266,7 @@ class Report:
             "requests": requests,
             "fetched": self._fetched,
             "refused": refused,
-            "refused_by": dict(self._refused),
+            "refused_by": refused_by,
             "refused_not_listed": refused - sum(rule.pages for _, rule in rules),
             "usage": [
                 {

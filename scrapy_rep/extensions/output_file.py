@@ -1,4 +1,4 @@
-"""Where an extension's file goes: REP_REPORT, REP_ARCHIVE, REP_REFUSALS."""
+"""The files of extensions: where they go (REP_REPORT, REP_ARCHIVE, REP_REFUSALS), and records at a file's end."""
 
 from __future__ import annotations
 
@@ -9,20 +9,12 @@ from pathlib import Path
 
 from scrapy.crawler import Crawler
 
-# At the file's end; Windows would otherwise change line ends.
-APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-
 
 def output_path(setting: str, pattern: str, crawler: Crawler, began: float) -> Path:
     """The file that the setting names; its directory exists from then on.
 
     `began`: seconds since the epoch. Raises ValueError if no file can be created there.
     """
-    if "://" in pattern or "%" in re.sub(r"%%|%\((?:name|time)\)s", "", pattern):
-        raise ValueError(
-            f"{setting} is {pattern!r}; set it to the path of a file, in which %(name)s stands for the spider's name,"
-            " %(time)s for the start of the crawl and %% for a single %"
-        )
     time = datetime.fromtimestamp(began, timezone.utc).strftime("%Y-%m-%dT%H-%M-%S")
     # A spider named `../../x` stays in the directory.
     name = re.sub(r"^\.+|[/\\:\0]", "_", str(getattr(crawler.spider, "name", "")))
@@ -44,3 +36,17 @@ def output_path(setting: str, pattern: str, crawler: Crawler, began: float) -> P
 def partial_path(path: Path) -> Path:
     """Of the file while it is not complete; each process has its own."""
     return path.with_name(f"{path.name}.{os.getpid()}.part")
+
+
+def append(path: Path, record: bytes) -> None:
+    """Add the record to the file, whole or not at all. Raises OSError, such as on a full disk."""
+    with path.open("ab", buffering=0) as file:
+        written = 0
+        try:
+            while written < len(record):
+                written += file.write(record[written:])
+        except OSError:
+            # Half a record would make the next one unreadable, and in a `.gz` file everything behind it.
+            if os.fstat(file.fileno()).st_size == file.tell():  # else another crawl has written since
+                file.truncate(file.tell() - written)
+            raise
