@@ -16,9 +16,13 @@ T = TypeVar("T")
 LOOKS = 10  # within a time limit
 
 
-def settle(waiter: Deferred[T], result: T | Failure) -> None:
-    """Give it the result, unless it was cancelled or has one."""
-    if not waiter.called:
+def settle(waiter: Deferred[T], result: T | Failure | BaseException) -> None:
+    """Give it the result, or the error, unless it was cancelled or has one."""
+    if waiter.called:
+        return
+    if isinstance(result, BaseException):
+        waiter.errback(result)
+    else:
         waiter.callback(result)
 
 
@@ -36,7 +40,7 @@ async def within(
         if left:
             timer = call_later(seconds / LOOKS, look, left)
         else:
-            settle(result, Failure(late))  # type: ignore[no-untyped-call]
+            settle(result, late)
 
     timer = call_later(seconds / LOOKS, look, LOOKS)
     under_way = deferred_from_coro(call).addBoth(partial(settle, result))

@@ -16,7 +16,6 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from scrapy.utils.asyncio import call_later, is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
-from twisted.python.failure import Failure
 
 from scrapy_rep.deferreds import settle
 
@@ -57,11 +56,11 @@ def _work(calls: SimpleQueue[Callable[[], None] | None]) -> None:
 def _make(call: Callable[[], T], result: Deferred[T], call_in_loop: Callable[..., object]) -> None:
     if result.called:  # it was cancelled
         return
-    made: T | Failure
+    made: T | BaseException
     try:
         made = call()
     except BaseException as exc:  # noqa: BLE001 - it is raised where the call is awaited
-        made = Failure(exc)  # type: ignore[no-untyped-call]
+        made = exc
     with suppress(RuntimeError):  # the event loop has ended meanwhile
         call_in_loop(settle, result, made)
 
@@ -105,7 +104,7 @@ class BatchedCalls(OwnThread, Generic[C]):
             try:
                 results = await self.run(self._make, [call for call, _ in batch])
             except Exception as exc:  # noqa: BLE001 - it is raised where the calls are awaited
-                results = [Failure(exc) for _ in batch]  # type: ignore[no-untyped-call]
+                results = [exc for _ in batch]
             for (_, waiter), result in zip(batch, results, strict=True):
                 settle(waiter, result)
         self._is_making = False

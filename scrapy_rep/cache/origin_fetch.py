@@ -46,6 +46,7 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredList, fail
 
 from scrapy_rep.cache.memory import Memory
 from scrapy_rep.clock import Clock
+from scrapy_rep.deferreds import settle
 from scrapy_rep.fetching.answers import Answers
 from scrapy_rep.fetching.fetcher import Fetcher
 from scrapy_rep.fetching.redirects import Redirects
@@ -205,12 +206,7 @@ class OriginFetch:
     def _wake(self, result: RobotsPolicy | CrawlClosingError) -> None:
         waiters, self.waiters = self.waiters, []
         for waiter in waiters:
-            if waiter.called:  # it was cancelled
-                continue
-            if isinstance(result, CrawlClosingError):
-                waiter.errback(result)
-            else:
-                waiter.callback(result)
+            settle(waiter, result)
 
     # The rounds.
 
