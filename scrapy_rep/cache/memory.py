@@ -45,7 +45,7 @@ class Memory:
         """Origins that are remembered."""
         return len(self._in_use) + len(self._compressed)
 
-    def policy(self, origin: Origin, now: float) -> RobotsPolicy | None:
+    def recall(self, origin: Origin, now: float) -> RobotsPolicy | None:
         """What the origin's entry comes to at `now`; None where nothing is remembered."""
         used = self._in_use.get(origin)
         if used is not None:

@@ -108,7 +108,7 @@ class Resolver:
 
     def peek(self, origin: Origin) -> RobotsPolicy | None:
         """What may be used at once; None where robots.txt has to be fetched first. Never starts a fetch."""
-        policy = self.memory.policy(origin, self._now())
+        policy = self.memory.recall(origin, self._now())
         return None if policy is None or policy.refetch is FETCH_FIRST else policy
 
     def refresh(self, origin: Origin, trigger: Request) -> None:
@@ -213,7 +213,7 @@ class OriginFetch:
     async def _find_or_fetch(self) -> RobotsPolicy:
         """What is known of the origin at the end of the rounds. Waits for other crawlers, the network, and outages."""
         resolver, clock = self._resolver, self._resolver.clock
-        known = resolver.memory.policy(self.origin, clock.now())
+        known = resolver.memory.recall(self.origin, clock.now())
         self._entry = known.entry if known is not None else None
         if known is None or known.refetch is Refetch.FIRST:
             resolver.count("rep/cache/miss")
@@ -249,7 +249,7 @@ class OriginFetch:
                 return None
             self._entry, self._lease = await store.find_or_lease(self.origin, self._entry, self._is_fetch_due)
             self._resolver.count("rep/storage/miss" if self._lease is not None else "rep/storage/hit")
-        return self._policy(self._entry) if self._entry is not None and self._lease is None else None
+        return self._policy_now(self._entry) if self._entry is not None and self._lease is None else None
 
     async def _fetch(self, *, is_refresh: bool) -> RobotsPolicy:
         """Ask the network, along redirects; store and tell what came. Waits for the answers."""
@@ -270,11 +270,11 @@ class OriginFetch:
 
     # What a round brings. Nothing here waits.
 
-    def _policy(self, entry: Entry) -> RobotsPolicy:
+    def _policy_now(self, entry: Entry) -> RobotsPolicy:
         return self._resolver.memory.policy_of(entry, self._resolver.clock.now())
 
     def _is_fetch_due(self, entry: Entry) -> bool:
-        return self._policy(entry).is_fetch_due
+        return self._policy_now(entry).is_fetch_due
 
     def _policy_after(self, entry: Entry | None, result: StoredResponse | Failure) -> RobotsPolicy:
         now, budget = self._resolver.clock.now(), self._resolver.settings.unreachable_wait

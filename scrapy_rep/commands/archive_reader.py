@@ -99,7 +99,7 @@ class ArchiveReader:
         named = (one for one in reversed(before) if evidence and one.received == wanted)
         return next(named, before[-1])
 
-    def policy(self, known: Known, at: float) -> RobotsPolicy:
+    def read_policy(self, known: Known, at: float) -> RobotsPolicy:
         """What that meant at the moment, by the crawl's own functions. Raises CannotTellError."""
         entry, stored = known.entry, known.entry.stored
         if stored is not None and stored.robots is not None:

@@ -31,7 +31,7 @@ class ComparingLookup(Lookup):
         self._builtin = BuiltinMiddleware.from_crawler(crawler)
         await super().run(crawler)
 
-    def _known(self, request: Request) -> None:  # noqa: ARG002 - what the built-in answers is not known at once
+    def _peek(self, request: Request) -> None:  # noqa: ARG002 - what the built-in answers is not known at once
         return None
 
     async def _look_up(self, url: str, request: Request) -> Finding:

@@ -134,7 +134,7 @@ class Lookup:
             check_host(url)
         except ValueError as exc:
             return Finding(url, self._crawl, f"{exc}{cure_of(url)}")
-        policy = self._known(request)
+        policy = self._peek(request)
         if policy is not None:
             return self._judged(request, url, policy)
         return deferred_from_coro(self._look_up(url, request))
@@ -145,17 +145,17 @@ class Lookup:
 
     async def _look_up(self, url: str, request: Request) -> Finding:
         try:
-            policy = await self._policy(request)
+            policy = await self._wait_for_policy(request)
         except (CannotTellError, IgnoreRequest) as exc:
             return Finding(url, self._crawl, str(exc))
         if policy is None:
             return Finding(url, self._crawl, verdict=self._gate.judge(request, None))
         return self._judged(request, url, policy)
 
-    def _known(self, request: Request) -> RobotsPolicy | None:
+    def _peek(self, request: Request) -> RobotsPolicy | None:
         """The policy that applies; None if none does, or robots.txt has to be looked up first."""
         return self._gate.peek(request)
 
-    async def _policy(self, request: Request) -> RobotsPolicy | None:
+    async def _wait_for_policy(self, request: Request) -> RobotsPolicy | None:
         """None if no robots.txt applies. Raises CannotTellError or IgnoreRequest."""
         return await self._gate.wait_for_policy(request)

@@ -87,7 +87,7 @@ class ArchiveJudge:
         try:
             known = self._archive.known(url, at, evidence)
             now = known.at if at is None else at
-            policy = self._archive.policy(known, now)
+            policy = self._archive.read_policy(known, now)
             tokens = self._crawl.tokens or tuple(evidence.get("product_tokens") or known.file.tokens)
             purposes = self._crawl.purposes if self._crawl.purposes.categories else known.file.purposes
             crawl = replace(self._crawl, tokens=tokens, purposes=purposes)

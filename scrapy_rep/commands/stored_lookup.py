@@ -69,12 +69,12 @@ class StoredLookup(Lookup):
         verdict = None if error else self._crawl.verdict(policy, origin)
         return Finding(origin, self._crawl, error, verdict=verdict, policy=policy, now=now, is_listed=True)
 
-    def _known(self, request: Request) -> RobotsPolicy | None:
+    def _peek(self, request: Request) -> RobotsPolicy | None:
         origin = self._gate.applicable_origin(request)
-        policy = self._memory.policy(origin, self._gate.now()) if isinstance(origin, Origin) else None
+        policy = self._memory.recall(origin, self._gate.now()) if isinstance(origin, Origin) else None
         return None if policy is None or policy.refetch is Refetch.FIRST else policy
 
-    async def _policy(self, request: Request) -> RobotsPolicy | None:
+    async def _wait_for_policy(self, request: Request) -> RobotsPolicy | None:
         origin = self._gate.applicable_origin(request)
         if not isinstance(origin, Origin):
             return None

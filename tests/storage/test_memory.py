@@ -52,7 +52,7 @@ def test_what_is_not_in_use_is_put_together_again() -> None:
         put(memory, number, entry_of(number, f"User-agent: *\nDisallow: /{number}\n"))
     assert len(memory._in_use) == 4
     for number in range(5):
-        policy = memory.policy(origin_of(number), NOW)
+        policy = memory.recall(origin_of(number), NOW)
         assert policy is not None
         assert policy.entry == entry_of(number, f"User-agent: *\nDisallow: /{number}\n")
         assert not policy.allows(f"https://{number}.example/{number}", TOKEN)
@@ -63,8 +63,8 @@ def test_what_is_not_in_use_is_put_together_again() -> None:
 def test_what_is_in_use_is_at_hand_as_it_is() -> None:
     memory = memory_of()
     policy = put(memory, 1, entry_of(1))
-    assert memory.policy(origin_of(1), NOW + 0.8 * DAY) is policy
-    later = memory.policy(origin_of(1), NOW + 0.9 * DAY)
+    assert memory.recall(origin_of(1), NOW + 0.8 * DAY) is policy
+    later = memory.recall(origin_of(1), NOW + 0.9 * DAY)
     assert later is not None
     assert later.state is State.AGEING
     assert later.robots is policy.robots, "and not parsed again"
@@ -75,9 +75,9 @@ def test_the_least_recently_used_is_forgotten_first_wherever_it_is(in_use: int) 
     memory = memory_of(most=3, in_use_octets=in_use * weight_of("User-agent: *\nDisallow: /x\n"))
     for number in (1, 2, 3):
         put(memory, number, entry_of(number))
-    assert memory.policy(origin_of(1), NOW) is not None
+    assert memory.recall(origin_of(1), NOW) is not None
     put(memory, 4, entry_of(4))
-    assert [memory.policy(origin_of(n), NOW) is not None for n in (1, 2, 3, 4)] == [True, False, True, True]
+    assert [memory.recall(origin_of(n), NOW) is not None for n in (1, 2, 3, 4)] == [True, False, True, True]
 
 
 @pytest.mark.parametrize("large", [1, 3])
@@ -99,7 +99,7 @@ def test_what_is_compressed_is_bounded_by_octets() -> None:
     memory = memory_of(in_use_octets=EACH_COMPRESSED + octets)  # one entry in use, and three that are not
     for number in range(9):
         put(memory, number, entry_of(number))
-    assert [memory.policy(origin_of(n), NOW) is not None for n in (4, 5, 6, 7, 8)] == [False, True, True, True, True]
+    assert [memory.recall(origin_of(n), NOW) is not None for n in (4, 5, 6, 7, 8)] == [False, True, True, True, True]
 
 
 def test_what_product_tokens_cost_is_reckoned_in() -> None:
