@@ -24,15 +24,13 @@ from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import call_when_closing
-from scrapy_rep.settings import RepSettings, warn_of_unknown_names
+from scrapy_rep.settings import FILES, RepSettings, warn_of_unknown_names
 from scrapy_rep.waiting.at_scheduler import SchedulerDoor
 from scrapy_rep.waiting.in_downloader import InDownloader
 from scrapy_rep.waiting.waiting_log import Waits
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-FILES = ("REP_ARCHIVE", "REP_REFUSALS", "REP_REPORT")  # settings that name a file to write
 
 
 class RepMiddleware:

@@ -19,6 +19,8 @@ class Refusals:
         """`is_dry_run`: nothing is refused (REP_SHADOW)."""
         self.counts: Counter[VerdictReason] = Counter()
         """Requests that were refused, or would have been."""
+        self.advice = "set REP_REPORT, or log at DEBUG"
+        """How to see which requests these were. The report, if there is one, says so here."""
         self._crawler = crawler
         self._log = logger_of(crawler)
         self._stats = crawler.stats

@@ -32,6 +32,8 @@ class Setting:
     """Converts the value as it was set, which may be text, to its type. Raises an exception for a wrong value."""
     cure: str
     """What to set it to, as the error message says it."""
+    names_file: bool = False
+    """It is the path of a file that the crawl writes."""
 
 
 def _nearest(name: str, names: Iterable[str]) -> list[str]:
@@ -45,8 +47,8 @@ class _WrongPartError(ValueError):
     """Says which part of a value is wrong, and why."""
 
 
-def _setting(default: Any, check: Callable[[Any], Any], cure: str) -> Any:
-    return field(metadata={"setting": Setting(default, check, cure)})
+def _setting(default: Any, check: Callable[[Any], Any], cure: str, *, names_file: bool = False) -> Any:
+    return field(metadata={"setting": Setting(default, check, cure, names_file)})
 
 
 def _whole(default: int, unit: str, at_least: int) -> Any:
@@ -152,7 +154,7 @@ def _path(*endings: str) -> Any:
         f"the path of a file that ends in {listed}, in which %(name)s stands for the spider's name, %(time)s for the"
         " start of the crawl and %% for a single %"
     )
-    return _setting(None, partial(_path_with, endings), cure)
+    return _setting(None, partial(_path_with, endings), cure, names_file=True)
 
 
 def _path_with(endings: tuple[str, ...], value: Any) -> str | None:
@@ -257,13 +259,12 @@ class RepSettings:
     )
     """Names of categories of use, each once."""
     purposes_refuse: bool = _switch()
+    # In a path, `%(name)s` and `%(time)s` stand for the spider's name and the time of its start.
     report: str | None = _path(".jsonl", ".html")
-    """A path. `%(name)s` and `%(time)s` in it stand for the spider's name and the time of its start."""
     archive: str | None = _path(".warc.gz")
-    """A path, as of `report`. A unique part is added to the file's name."""
+    """A unique part is added to the file's name."""
     archive_required: bool = _switch()
     refusals: str | None = _path(".jsonl", ".jsonl.gz")
-    """A path, as of `report`."""
     evidence: bool = _switch()
 
     @property
@@ -283,6 +284,9 @@ def _name(attribute: str) -> str:
 
 SETTINGS: Mapping[str, Setting] = {_name(field.name): field.metadata["setting"] for field in fields(RepSettings)}
 """By the setting's name, REP_ included."""
+
+FILES = sorted(name for name, setting in SETTINGS.items() if setting.names_file)
+"""The settings that name a file which the crawl writes."""
 
 
 def _checked(settings: BaseSettings, name: str) -> Any:

@@ -28,7 +28,7 @@ from scrapy_rep.commands.stored_lookup import Forgetting, StoredLookup
 from scrapy_rep.commands.urls import body_of, lists_of_urls
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinParser
-from scrapy_rep.settings import RepSettings
+from scrapy_rep.settings import FILES, RepSettings
 from scrapy_rep.user_agent import UserAgent
 
 logger = logging.getLogger("scrapy_rep")
@@ -38,9 +38,7 @@ ADDON = "scrapy_rep.Addon"
 # These replace the project's settings: no page is crawled, and the command does not wait for an outage to end.
 FOR_ASKING: dict[str, Any] = {
     "REP_UNREACHABLE_WAIT": 0,
-    "REP_REPORT": None,
-    "REP_ARCHIVE": None,
-    "REP_REFUSALS": None,
+    **dict.fromkeys(FILES),
     "LOG_LEVEL": "ERROR",
     "JOBDIR": None,
     "SCHEDULER": "scrapy.core.scheduler.Scheduler",

@@ -33,7 +33,6 @@ class CrawlLog:
         self._log = logger_of(crawler)
         self._stats = crawler.stats
         self._is_dry_run = settings.shadow
-        self._has_report = settings.report is not None
         self._known: LocalCache[Origin, tuple[OriginKind, str, str]] = LocalCache(limit=settings.memory_origins)
         # By kind and cause; each origin counts as what it came to last.
         self._origins: Counter[tuple[OriginKind, str]] = Counter()
@@ -72,7 +71,6 @@ class CrawlLog:
         counts = self._refusals.counts
         numbers = {by: sum(counts[reason] for reason in reasons) for by, reasons in REFUSED_BY.items()}
         by_what = [f"{number:,} by {by}" for by, number in numbers.items() if number]
-        where = "read the report (REP_REPORT)" if self._has_report else "set REP_REPORT, or log at DEBUG"
         still_waiting = self._stats.get_value("rep/waited", 0) - self._waited
         parts = [
             ", ".join(self._kinds()),
@@ -80,7 +78,7 @@ class CrawlLog:
             f"{counted(still_waiting, 'request')} still waited for robots.txt when the crawl stopped"
             if still_waiting > 0
             else "",
-            f"to see which and why, {where}" if by_what else "",
+            f"to see which and why, {self._refusals.advice}" if by_what else "",
         ]
         self._log.info(
             "robots.txt of %(origins)s: %(parts)s",

@@ -157,6 +157,7 @@ class Report:
         self._gate = gate
         self._began = gate.now()
         self._path = output_path("REP_REPORT", str(settings.report), crawler, self._began)
+        gate.refusals.advice = "read the report (REP_REPORT)"
         self._fetched = self._outages = self._open_outages = 0
         # By kind and cause.
         self._known: Counter[tuple[str, str]] = Counter()
