@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from scrapy_rep.commands.findings import CannotTellError, Crawl, Finding
+from scrapy_rep.commands.findings import Crawl, Finding
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import is_without_robots, unreadable
 from scrapy_rep.extensions.evidence.evidence import META_KEY, evidence_of
@@ -22,7 +22,7 @@ from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.text import seconds_of_time
 
 if TYPE_CHECKING:
-    from scrapy_rep.commands.archive_reader import ArchiveReader
+    from scrapy_rep.extensions.evidence.archive_reader import ArchiveReader
 
 LIST = 1_000  # URLs
 
@@ -92,7 +92,7 @@ class ArchiveJudge:
             purposes = self._crawl.purposes if self._crawl.purposes.categories else known.file.purposes
             crawl = replace(self._crawl, tokens=tokens, purposes=purposes)
             return Finding(url, crawl, verdict=crawl.verdict(policy, url), policy=policy, now=now)
-        except (CannotTellError, ValueError, TypeError) as exc:
+        except (ValueError, TypeError) as exc:
             return Finding(url, self._crawl, str(exc))
 
     def checked(self, item: Item) -> Finding:
@@ -119,7 +119,7 @@ def judge_again(opts: Namespace, lists: Iterable[list[str]], output: Output, cra
     """The URLs, or the items of `--recheck`. Raises ValueError for a wrong time, and for what cannot be read."""
     if find_spec("warcio") is None:
         raise ValueError("--archive needs warcio: pip install warcio")
-    from scrapy_rep.commands.archive_reader import ArchiveReader  # noqa: PLC0415 - not all have warcio
+    from scrapy_rep.extensions.evidence.archive_reader import ArchiveReader  # noqa: PLC0415 - not all have warcio
 
     try:
         at = None if opts.at is None else seconds_of_time(opts.at)

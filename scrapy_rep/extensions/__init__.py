@@ -1,6 +1,12 @@
 """What listens to the signals: each file or folder is one feature that a setting switches on, or a part of the log.
 
-A feature can be deleted with its file, its row in this table, its fields in `settings` and its rows in `docs/stats.md`.
+A feature can be deleted with its file or folder, its row in this table, its fields in `settings` and its rows in
+`docs/stats.md`. Three features have parts elsewhere, too:
+
+- `evidence`: `scrapy robots` judges by an archive (`commands.rechecking`);
+- `crawl_delay`: `scrapy_internals.downloads` sets the delays, `scrapy robots` and the report show them;
+- `usage_preferences`: a verdict may refuse a request for a purpose (`protocol`), `scrapy robots` and the report show
+  what a page may be used for.
 """
 
 from __future__ import annotations

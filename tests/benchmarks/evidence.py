@@ -32,9 +32,9 @@ from scrapy.http import Response
 from warcs import checked
 from web import Web
 
-from scrapy_rep.commands.archive_reader import ArchiveReader
 from scrapy_rep.commands.findings import Crawl, Finding
 from scrapy_rep.commands.rechecking import ArchiveJudge, items_of
+from scrapy_rep.extensions.evidence.archive_reader import ArchiveReader
 from scrapy_rep.extensions.evidence.warc_file import WarcFile
 from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse

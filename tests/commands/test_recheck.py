@@ -24,10 +24,10 @@ from scrapy import Request
 from scrapy.http import Response
 from web import RULES, Site, Web, answer, redirect
 
-from scrapy_rep.commands import archive_reader
-from scrapy_rep.commands.archive_reader import ArchiveReader
 from scrapy_rep.commands.findings import Crawl as Asked
 from scrapy_rep.commands.rechecking import ArchiveJudge, items_of
+from scrapy_rep.extensions.evidence import archive_reader
+from scrapy_rep.extensions.evidence.archive_reader import ArchiveReader
 from scrapy_rep.text import iso_time
 
 DAY = 24 * 3600.0

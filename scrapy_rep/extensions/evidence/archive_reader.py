@@ -16,7 +16,6 @@ from warcio.archiveiterator import ArchiveIterator
 from warcio.exceptions import ArchiveLoadFailed
 from warcio.recordloader import ArcWarcRecord
 
-from scrapy_rep.commands.findings import CannotTellError
 from scrapy_rep.fetching.content_decoding import UndecodableBodyError, decoded
 from scrapy_rep.protocol.entry import Entry, entry_from_values
 from scrapy_rep.protocol.freshness import DAY
@@ -83,36 +82,37 @@ class ArchiveReader:
             known.sort(key=lambda one: one.at)
 
     def known(self, url: str, at: float | None, evidence: Mapping[str, object]) -> Known:
-        """What was known of the URL's origin at that moment; None for the end of the archive. Raises CannotTellError.
+        """What was known of the URL's origin at that moment; None for the end of the archive.
 
         `evidence`: of an item, or empty. If several crawls wrote the archive, it tells by which robots.txt the item was
-        judged.
+        judged. Raises ValueError if the archive does not tell.
         """
         origin = Origin.of(url)
         known = self._known.get(str(origin), [])
         if not known:
-            raise CannotTellError(f"the archive has nothing of {origin}" if origin else "the URL has no origin")
+            raise ValueError(f"the archive has nothing of {origin}" if origin else "the URL has no origin")
         before = known if at is None else known[: bisect_right(known, at, key=lambda one: one.at)]
         if not before:
-            raise CannotTellError(f"the archive has nothing of {origin} before {iso_time(known[0].at)}")
+            raise ValueError(f"the archive has nothing of {origin} before {iso_time(known[0].at)}")
         wanted = evidence.get("received_at"), evidence.get("sha256")
         named = (one for one in reversed(before) if evidence and one.received == wanted)
         return next(named, before[-1])
 
     def read_policy(self, known: Known, at: float) -> RobotsPolicy:
-        """What that meant at the moment, by the crawl's own functions. Raises CannotTellError."""
+        """What that meant at the moment, by the crawl's own functions. Raises ValueError if the archive does not
+        tell."""
         entry, stored = known.entry, known.entry.stored
         if stored is not None and stored.robots is not None:
             entry = replace(entry, stored=replace(stored, robots=self._robots(known, stored.robots.truncated)))
         policy = policy_at(entry, at, known.file.unreachable_for)
         if policy.refetch is Refetch.FIRST:
-            raise CannotTellError(
+            raise ValueError(
                 f"what the archive has was past its time at {iso_time(at)}; a crawl would have asked again"
             )
         return policy
 
     def _robots(self, known: Known, truncated: bool) -> RobotsTxt:
-        """Kept in memory, up to MAX_PARSED for all of them. Raises CannotTellError."""
+        """Kept in memory, up to MAX_PARSED for all of them. Raises ValueError."""
         if known not in self._parsed:
             robots = _read_robots(known, truncated)
             size = EACH_PARSED + 2 * len(robots.octets)
@@ -147,9 +147,9 @@ class ArchiveReader:
 
 
 def _read_robots(known: Known, truncated: bool) -> RobotsTxt:
-    """Raises CannotTellError unless its body is there, and is what was received."""
+    """Raises ValueError unless its body is there, and is what was received."""
     if known.body is None:
-        raise CannotTellError(f"{known.file.name} does not have the body of this robots.txt")
+        raise ValueError(f"{known.file.name} does not have the body of this robots.txt")
     limit = known.file.body_limit
     record, octets = _record(known.file.name, known.body, limit)
     if record.rec_type == "conversion":
@@ -159,9 +159,9 @@ def _read_robots(known: Known, truncated: bool) -> RobotsTxt:
     try:
         body = decoded(octets, codings.encode("latin-1", "replace"), limit)
     except UndecodableBodyError as exc:
-        raise CannotTellError(f"{known.file.name}: {exc}") from None
+        raise ValueError(f"{known.file.name}: {exc}") from None
     if sha256(body).hexdigest() != known.received[1]:
-        raise CannotTellError(f"{known.file.name} is damaged: the body of this robots.txt is not what was received")
+        raise ValueError(f"{known.file.name} is damaged: the body of this robots.txt is not what was received")
     return RobotsTxt.parse(body, limit)
 
 
@@ -181,14 +181,14 @@ def _set_up(file: _File, record: ArcWarcRecord) -> None:
 
 
 def _record(name: str, offset: int, limit: int) -> tuple[ArcWarcRecord, bytes]:
-    """The record that begins there, and its content. Raises CannotTellError."""
+    """The record that begins there, and its content. Raises ValueError."""
     try:
         with open(name, "rb") as stream:
             stream.seek(offset)
             record = next(ArchiveIterator(stream))
             return record, record.raw_stream.read(2 * limit)  # UTF-16 may have grown by half as UTF-8
     except DAMAGES as exc:
-        raise CannotTellError(f"{name} is damaged: {printable(str(exc))}") from None
+        raise ValueError(f"{name} is damaged: {printable(str(exc))}") from None
 
 
 def _records_and_offsets(name: str) -> Iterator[tuple[ArcWarcRecord, int]]:
