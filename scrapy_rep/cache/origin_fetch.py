@@ -96,7 +96,7 @@ class Resolver:
         self.answers = Answers(crawler, settings, clock, Fetcher(crawler, settings, downloads, clock.now), self.turns)
         self.shared_store: SharedStore | None = None
         """None where nothing is kept beyond the crawl."""
-        storage = storage_of(crawler)
+        storage = storage_of(crawler, settings)
         if storage is not None:
             # Most crawls have none.
             from scrapy_rep.cache.shared_store import SharedStore  # noqa: PLC0415

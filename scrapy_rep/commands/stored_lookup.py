@@ -33,7 +33,7 @@ class StoredLookup(Lookup):
     async def run(self, crawler: Crawler) -> None:
         self._settings = settings = RepSettings.read(crawler.settings)
         self._where = without_password(settings.storage)
-        self._memory, self._storage = Memory(settings), storage_of(crawler)
+        self._memory, self._storage = Memory(settings), storage_of(crawler, settings)
         if self._storage is None:
             self._failure = "nothing is kept there between crawls; set it to 'sqlite:robots.db', for example"
         try:

@@ -24,10 +24,9 @@ STORAGES: Mapping[str, Any] = {
 }
 
 
-def storage_of(crawler: Crawler) -> Storage | None:
+def storage_of(crawler: Crawler, settings: RepSettings) -> Storage | None:
     """The store that REP_STORAGE names; None if nothing is kept beyond the crawl. Raises ValueError where it cannot be
     built, naming the setting and the cure."""
-    settings = RepSettings.read(crawler.settings)
     address, shown = settings.storage, without_password(settings.storage)
     scheme = address.partition(":")[0]
     classes = {name: cls for name, cls in {**STORAGES, **settings.storages}.items() if cls is not None}

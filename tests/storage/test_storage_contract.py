@@ -23,6 +23,7 @@ from twisted.internet.defer import CancelledError
 
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage, circuit_breaker, storage_of
 
 A, B = "https://a.example", "http://b.example:8080"
@@ -43,7 +44,8 @@ Opened = Callable[[], Storage]
 
 
 def store_of(**settings: Any) -> Storage:
-    storage = storage_of(get_crawler(Spider, {**ADDON, **settings}))
+    crawler = get_crawler(Spider, {**ADDON, **settings})
+    storage = storage_of(crawler, RepSettings.read(crawler.settings))
     assert storage is not None
     return storage
 

@@ -29,6 +29,7 @@ from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_from_bytes, entry_to_bytes
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_parsed
 from scrapy_rep.storage import Storage, storage_of
 
@@ -43,7 +44,8 @@ task = deferred_from_coro
 
 
 def opened(address: str) -> Storage:
-    storage = storage_of(get_crawler(Spider, {**ADDON, "REP_STORAGE": address}))
+    crawler = get_crawler(Spider, {**ADDON, "REP_STORAGE": address})
+    storage = storage_of(crawler, RepSettings.read(crawler.settings))
     assert storage is not None
     return storage
 
