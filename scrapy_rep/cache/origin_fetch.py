@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING
 
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, fail
@@ -59,7 +60,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import Failure
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
-from scrapy_rep.scrapy_internals.engine_state import CrawlClosingError, look_for_requests
+from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_available, robots_fetched, robots_parsed
 from scrapy_rep.storage import storage_of
@@ -71,6 +72,11 @@ if TYPE_CHECKING:
 FETCH_FIRST = Refetch.FIRST
 
 FAULT = "Internal error while fetching %s"
+
+
+class CrawlClosingError(IgnoreRequest):
+    def __init__(self) -> None:
+        super().__init__("The crawl closed before robots.txt had answered")
 
 
 class Resolver:

@@ -6,14 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest
 
 from scrapy_rep.scrapy_internals.fallbacks import tell_without
-
-
-class CrawlClosingError(IgnoreRequest):
-    def __init__(self) -> None:
-        super().__init__("The crawl closed before robots.txt had answered")
 
 
 def engine_slot(crawler: Crawler) -> Any:
