@@ -16,7 +16,7 @@ from scrapy_rep.scrapy_internals.one_shot import is_one_shot
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# The built-in's order, so that user middlewares see the same requests; and the one after HttpCompressionMiddleware.
+# The built-in's order, so that user middlewares see the same requests; and the order after HttpCompressionMiddleware's.
 ORDERS = {RepMiddleware: 100, RepDecodingMiddleware: 595}
 
 

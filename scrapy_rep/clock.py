@@ -12,4 +12,4 @@ class Clock(NamedTuple):
     monotonic: Callable[[], float]
     """Seconds since some moment. It only ever goes forward: waiting is measured by it."""
     sleep: Callable[[float], Awaitable[None]]
-    """For so many seconds."""
+    """Waits for the seconds that it is given."""

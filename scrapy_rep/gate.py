@@ -47,7 +47,7 @@ class Landing(NamedTuple):
     """Where a page comes from, if a browser or a service followed redirects by itself."""
 
     request: Request
-    """As the one that was made, with the URL of the page."""
+    """The request that was made, with the URL of the page."""
     policy: RobotsPolicy | None
     """The policy that applies to it; None if none does."""
 
@@ -122,7 +122,7 @@ class Gate:
         if policy.is_stale:
             self._stats.inc_value("rep/cache/stale")
         tokens = self.user_agent.tokens(request)
-        # `allows` is faster, but knows no purposes, and has no verdict for those who look at allowed requests.
+        # `allows` is faster, but knows no purposes, and gives no verdict to look at for an allowed request.
         if self.purposes is not None or self.before_fetch or not policy.allows(request.url, tokens):
             self._act_on(policy.verdict(request.url, tokens, self.purposes), request)
 

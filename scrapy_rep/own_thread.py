@@ -27,8 +27,8 @@ C = TypeVar("C")
 class OwnThread:
     """Makes calls one after the other. It is a daemon: a call that never returns does not keep the process alive.
 
-    Scrapy's `run_in_thread` and `ThreadPoolExecutor` have threads that the interpreter waits for when it ends. Those of
-    the former also resolve names, which a store that hangs would stop.
+    Scrapy's `run_in_thread` and `ThreadPoolExecutor` have threads that the interpreter waits for when it ends. The
+    threads of `run_in_thread` also resolve names, which a store that hangs would stop.
     """
 
     def __init__(self) -> None:

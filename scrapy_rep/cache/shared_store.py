@@ -157,7 +157,7 @@ class SharedStore:
 
 
 def _checked(value: object) -> bytes | None:
-    """The value, if it is an entry or None. Raises TypeError for others, which a user's own store may return."""
+    """The value, if it is an entry or None. Raises TypeError for another value, which a user's own store may return."""
     if value is None or isinstance(value, bytes):
         return value
     raise TypeError(f"an entry must be bytes, not {type(value).__name__}")

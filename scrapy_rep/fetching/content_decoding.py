@@ -37,7 +37,7 @@ CHUNK = 65_536  # octets
 MAX_CODINGS = 3  # each takes another pass over the body; nobody needs more
 GZIP_MAGIC = b"\x1f\x8b\x08"  # RFC 1952 2.3.1, with the only compression method that there is
 # In IANA's registry of content codings (RFC 9110 16.6.1), without those that are always decoded here. Any other name is
-# none of a coding, but a charset for example.
+# not a coding's; it may be a charset's.
 _REGISTERED = frozenset(
     [b"aes128gcm", b"br", b"compress", b"dcb", b"dcz", b"exi", b"pack200-gzip", b"x-compress", b"zstd"]
 )

@@ -147,5 +147,5 @@ def url_of(base: str, reference: str | bytes) -> str | None:
         url = safe_url_string(joined)  # as Request does
     except ValueError:
         return None
-    # `//a\\b` has one host before that, and another one after.
+    # `//a\\b` has one host before that, and another host after it.
     return url if urlsplit(url).netloc == urlsplit(joined).netloc else None

@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred
 
 SLOW_AFTER_MIN, SLOW_AFTER_MAX = 0.1, 2.0  # seconds
 SLOW_FACTOR = 4.0  # times as long as answers usually take
-SLOW_FACTOR_OF_MANY = 2.0  # the same while at least REP_FETCH_CONCURRENCY are slow: most of the others will be, too
+SLOW_FACTOR_OF_MANY = 2.0  # the same while REP_FETCH_CONCURRENCY fetches or more are slow: most others will be, too
 SMOOTHING = 1 / 8  # of the usual time by each answer; RFC 6298 2.3
 LOOK_EVERY = 0.02  # seconds
 REPEATED_SHARE = 1 / 8  # of the turns, which first fetches leave to repeated fetches
@@ -25,7 +25,7 @@ SHARE_OF_FILES = 0.5  # that all fetches together may have open; the pages' down
 
 
 class Line:
-    """Fetches of one kind, first or repeated: how many have a turn, not counting slow ones, and who waits for one."""
+    """Fetches of one kind, first or repeated: how many have a turn, not counting slow ones, and which wait for it."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -43,7 +43,7 @@ class Turn:
 
 
 class FetchTurns:
-    """At most so many fetches at a time, not counting slow ones: most of these are of hosts that never answer.
+    """At most `limit` fetches at a time, not counting slow fetches: most of these are of hosts that never answer.
 
     First fetches go before repeated ones, because more requests wait for them; but they leave some turns to these, so
     that an origin that is known is fetched again however many new ones hang. Of either kind the newest goes first: what

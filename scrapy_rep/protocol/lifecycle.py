@@ -215,7 +215,7 @@ def _next_turn(entry: Entry, now: float, unreachable_for: float, budget: float) 
 def after_fetch(
     entry: Entry | None, robots_url: str, result: StoredResponse | Failure, now: float, budget: float = 0.0
 ) -> Entry:
-    """The origin's new entry, from the one before and a fetch that ended at `now`.
+    """The origin's new entry, from the entry before and a fetch that ended at `now`.
 
     An answer replaces everything; after a 304 it is the stored answer, with another lifetime. A failure leaves the
     stored answer, whose rules may be obeyed past their time (2.4). `budget`: seconds of an outage for which requests

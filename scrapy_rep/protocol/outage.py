@@ -20,7 +20,7 @@ from scrapy_rep.protocol.freshness import DAY
 
 BACKOFF_FIRST = 5.0  # seconds
 BACKOFF_MAX = 3600.0  # seconds
-CLOCK_SKEW = 300.0  # seconds by which clocks may differ: those of a fleet, or one before and after it was set
+CLOCK_SKEW = 300.0  # seconds by which two clocks of a fleet may differ, or one clock before and after it was set
 
 # Seconds between two failures of one outage, at most. An outage of 30 days (RFC 9309 2.3.1.4) has to be seen several
 # times, so this is a third of 30 days, and one day more for crawls that start some hours late. A weekly crawl is often

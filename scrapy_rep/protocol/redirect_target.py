@@ -1,5 +1,5 @@
-"""Which redirects are followed (RFC 9309 section 2.3.1.2): not those from a public host to a private one, by which a
-site could make the crawler ask servers that only its own network reaches."""
+"""Which redirects are followed (RFC 9309 section 2.3.1.2): not from a public host to a private host, by which a site
+could make the crawler ask servers that only its own network reaches."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ async def _sleep(seconds: float) -> None:
 
 
 sleep: Callable[[float], Coroutine[Any, Any, None]] = getattr(scrapy.utils.asyncio, "sleep", _sleep)
-"""For so many seconds. Scrapy's since 2.18."""
+"""Waits for the seconds that it is given. Scrapy's since 2.18."""
 
 robots_parsed: object = getattr(scrapy.signals, "robots_parsed", object())
 """The signal. Scrapy's since 2.18; it is not sent by older ones' own middleware."""

@@ -198,7 +198,7 @@ class _File:
         if self._db is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             if self._inode not in {0, inode}:
-                _check(self._path)  # it is another one now
+                _check(self._path)  # it is another file now
             self._inode = inode
             self._db = _connected(self._path)
             inode, size = _inode_and_size(self._path)

@@ -49,10 +49,10 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 MAX_SECONDS = 0.005  # for one call of the engine's, while all requests that the queue hands out have to wait
-MAX_READY = 100  # sites with ready requests; from this number on, these always go before those of the queue
+MAX_READY = 100  # sites with ready requests; from this number on, these requests always go before the queue's
 # Meta key of a request that goes back to a scheduler that is not Scrapy's own: `dont_filter` was False.
 PUT_BACK = "rep_put_back"
-# Seconds that a queue may take to fail. After that it is not asked to take back the others: each may take as long.
+# Seconds that a queue may take to fail. After that it is not asked to take back other requests: each may take as long.
 MAX_FAILING = 5.0
 
 

@@ -1,7 +1,7 @@
 """What comparing a URL with patterns may cost at most (RFC 9309 section 3).
 
 Patterns and URLs can be made for each other, so that each comparison takes long. Only patterns with a `*` before their
-end can; all others are compared octet by octet, once.
+end can; all other patterns are compared octet by octet, once.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ def longest_affordable(patterns: Iterable[str]) -> float:
 
 
 def affordable(spelling: str, patterns: Collection[str]) -> Collection[str]:
-    """All of the patterns, each given once, if the spelling may be compared with all of them; else those whose grams
-    stand in it. Raises TooCostlyError if even these are too many, or the spelling is too long to be cut into grams."""
+    """All of the patterns, each given once, if the spelling may be compared with all of them; else the patterns whose
+    grams stand in it. Raises TooCostlyError if even these are too many, or the spelling is too long to be cut into
+    grams."""
     # First as if each pattern had a `*` before its end, which is faster to say.
     if len(spelling) * sum(map(len, patterns)) <= MAX_COMPARED or len(spelling) <= longest_affordable(patterns):
         return patterns
