@@ -34,7 +34,7 @@ def _always(_settings: RepSettings) -> bool:
 # In the order in which they hear of each signal, and look at each request and response.
 EXTENSIONS = (
     Extension(_always, "outage_log.OutageLog"),
-    Extension(_always, "crawl_log.CrawlLog"),  # its last line comes after that of the outages
+    Extension(_always, "origins_log.OriginsLog"),  # its last line comes after that of the outages
     Extension(_always, "crawl_delay.CrawlDelay"),
     Extension(_always, "sent_user_agent.SentUserAgent"),
     Extension(lambda settings: not settings.shadow, "robotstxt_denied.RobotsTxtDenied"),

@@ -28,7 +28,7 @@ REFUSED_BY = {
 MAX_CAUSES = 5  # that the last line names
 
 
-class CrawlLog:
+class OriginsLog:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._log = logger_of(crawler)
         self._stats = crawler.stats
