@@ -48,7 +48,7 @@ class Keeper:
                 self._has_warned = True
                 self._log.warning(KILLED_LOSES, exc)
 
-    def _decoded(self, copy: bytes, loads: Callable[[bytes], Any], where: str) -> Request | None:
+    def _request_of(self, copy: bytes, loads: Callable[[bytes], Any], where: str) -> Request | None:
         try:
             return request_from_dict(loads(copy), spider=self._spider)
         except Exception:  # noqa: BLE001 - it is logged

@@ -48,7 +48,7 @@ class KeptInJobdir(Keeper):
     def left_over(self) -> list[Request]:
         with self._failing_softly():
             for row, copy in self._file.execute("SELECT number, request FROM waiting ORDER BY number").fetchall():
-                request = self._decoded(copy, pickle.loads, "when its crawl was killed")
+                request = self._request_of(copy, pickle.loads, "when its crawl was killed")
                 if request is None:  # and never will be
                     self._file.execute("DELETE FROM waiting WHERE number = ?", (row,))
                 else:

@@ -102,7 +102,7 @@ class KeptInRedis(Keeper):
         for name in dead:
             copies = self._redis.hvals(self._hash(name)) if self._is_hash(name) else []
             for copy in copies:
-                request = self._decoded(copy, self._queue.serializer.loads, "in another crawler")
+                request = self._request_of(copy, self._queue.serializer.loads, "in another crawler")
                 if request is not None:
                     self._queue.push(request)
             # Only now: if this crawler is killed meanwhile, a request comes back twice instead of never.
