@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.http import Response
 
-from scrapy_rep.gate import Gate, Landing
+from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
+from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 from scrapy_rep.user_agent import ProductTokens
 
-WATCHED = 1_000  # pages; a component that changes the User-Agent does so from the start of the crawl
+WATCHED = 1_000  # downloads; a component that changes the User-Agent does so from the start of the crawl
 
 
 class SentUserAgent:
@@ -20,11 +20,12 @@ class SentUserAgent:
         self._log = logger_of(crawler)
         self._gate = gate
         self._left = WATCHED
-        # Not earlier, because download handlers may change the headers, too.
-        gate.after_fetch.append(self._look)
+        # Not earlier, because download handlers may change the headers, too. Not later, because a page may come from a
+        # cache or another middleware, and then nothing was sent.
+        crawler.signals.connect(self._downloaded, signal=signals.response_downloaded)
 
-    def _look(self, request: Request, response: Response, _landing: Landing | None) -> None:
-        if self._left <= 0 or "cached" in response.flags:  # HttpCacheMiddleware's: nothing was sent
+    def _downloaded(self, request: Request) -> None:
+        if self._left <= 0 or ROBOTS_TXT_REQUEST in request.meta:
             return
         self._left -= 1
         tokens = self._gate.user_agent.unsent_tokens(request)

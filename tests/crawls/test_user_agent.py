@@ -275,6 +275,17 @@ async def test_a_request_with_a_user_agent_of_its_own_is_judged_by_that(web: Web
 
 
 @ensureDeferred
+async def test_a_page_that_was_not_downloaded_sent_none(web: Web) -> None:
+    class Answers:
+        def process_request(self, request: Request) -> Response:
+            return Response(request.url)
+
+    settings = {"DOWNLOADER_MIDDLEWARES": {Answers: 300}}  # before UserAgentMiddleware
+    result = await crawl(web.robots("").url("/"), settings=settings)
+    assert (len(result.pages), sent_warnings(result)) == (1, [])
+
+
+@ensureDeferred
 async def test_only_the_first_downloads_are_looked_at(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     class RotatesLate:
         def process_request(self, request: Request) -> None:
