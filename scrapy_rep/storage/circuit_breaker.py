@@ -43,7 +43,7 @@ class CircuitBreaker:
         self._under_way += 1
         try:
             late = TimeoutError(f"no answer within {DEADLINE:g} seconds")
-            result = await within(DEADLINE, method(*args), late)
+            result = await within(DEADLINE, _awaited(method, *args), late)
         except CancelledError:  # Twisted's is an Exception
             raise
         except Exception as exc:  # noqa: BLE001 - each library has its own errors
@@ -86,3 +86,7 @@ class CircuitBreaker:
     def _warn(self, message: str, *args: object) -> None:
         self._log.log(logging.DEBUG if self._has_warned else logging.WARNING, message, *args)
         self._has_warned = True
+
+
+async def _awaited(method: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T:
+    return await method(*args)  # which says so if a user's own method is no coroutine function

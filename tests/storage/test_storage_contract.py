@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
@@ -19,7 +20,7 @@ from redis_server import RedisServer
 from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.utils.test import get_crawler
-from twisted.internet.defer import CancelledError
+from twisted.internet.defer import CancelledError, succeed
 
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
@@ -264,6 +265,25 @@ async def test_a_call_that_is_cancelled_is_not_the_stores_failure() -> None:
     with pytest.raises(CancelledError):
         await breaker.call(Cancelled("own:").get, A, otherwise=None)
     assert counted == []
+
+
+class ClosesAtOnce(OwnStorage):
+    def close(self) -> None:  # type: ignore[override]
+        pass
+
+
+@in_loop
+async def test_a_method_that_is_no_coroutine_function_is_said_to_be_none(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(circuit_breaker, "DEADLINE", 0.05)
+    breaker = circuit_breaker.CircuitBreaker(lambda _stat: None, time.monotonic, LOG)
+    storage: Storage = ClosesAtOnce("own:")
+    await breaker.close(storage.close, after=succeed(None))
+    await asyncio.sleep(0.1)
+    gc.collect()
+    (message,) = caplog.messages
+    assert "can't be used in 'await' expression" in message
 
 
 @in_loop
