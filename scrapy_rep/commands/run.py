@@ -140,7 +140,10 @@ def _judge_by_files(
         finding = judged(url, crawl, policy)
         if builtin is None:
             return finding
-        return compared(finding, None if has_no_answer(finding) else builtin.answer(url))
+        try:
+            return compared(finding, None if has_no_answer(finding) else builtin.answer(url))
+        except ValueError as exc:  # parsers of others do not read every URL
+            return Finding(url, crawl, str(exc), policy=policy)
 
     output.for_each(lists, lambda url: output.write(found(url)))
     output.finish()

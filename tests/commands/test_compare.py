@@ -139,3 +139,10 @@ def test_a_data_url_has_no_robots_txt_for_either(tmp_path: Path) -> None:
     for options in ([], ["--file", "robots.txt"]):
         done = Ended("--compare", *options, "data:,x", cwd=tmp_path)
         assert (done.status, done.row(OURS), done.stderr) == (0, "the same", "")
+
+
+def test_a_url_that_its_parser_can_not_read(tmp_path: Path) -> None:
+    (tmp_path / "robots.txt").write_text(RULES)
+    (tmp_path / "urls").write_bytes(b"https://example.com/\xff\nhttps://example.com/private/\n")
+    done = Ended("--input", "urls", "--file", "robots.txt", "--compare", cwd=tmp_path)
+    assert [line.partition("\t")[0] for line in done.stdout.splitlines()] == ["can't tell", "refused"]
