@@ -73,8 +73,8 @@ class Gate:
         needed its robots.txt."""
         self.refusals = Refusals(crawler, is_dry_run=settings.shadow)
         self.hits = 0
-        """Requests that were decided at once. A request that has waited at the door is counted when it comes, too: the
-        door takes it off before."""
+        """Requests that were decided at once. A request that has waited at the door is known when it comes here, so it
+        would be counted, too: the door subtracts one for it."""
         self.now = now
         self._crawler = crawler
         self._log = logger_of(crawler)

@@ -33,7 +33,7 @@ RENEW_EVERY = 3.0  # seconds
 MAX_RENEWALS = 400  # so that no lease outlives a fetch that never ends
 POLL_FIRST, POLL_MAX = 0.05, 1.0  # seconds
 
-# In an entry's place: the origin's answer may not be stored, so that no crawler waits for another crawler's fetch.
+# Stored in the place of an entry that may not be stored (`no-store`): other crawlers would wait for it in vain.
 NOT_SHARED = b"\x00"
 
 # What a store that fails, or has not answered within five seconds, is taken to say: this crawler fetches.
@@ -71,8 +71,8 @@ class SharedStore:
         self, origin: Origin, known: Entry | None, is_fetch_due: Callable[[Entry], bool]
     ) -> tuple[Entry | None, Lease | None]:
         """The latest that any crawler knows of the origin; and, if a fetch is due, a lease: this crawler fetches now,
-        and gives it back after that. The store may not have granted the lease: this crawler fetches all the same if
-        another one has had it for too long, or if the answer may not be shared.
+        and gives it back after that. In two cases it fetches although the store has not granted the lease: another
+        crawler has had it for too long, or the answer may not be shared.
 
         Waits while another crawler has the lease, for as long as a fetch may take. `known`: what this crawler knows.
         """
