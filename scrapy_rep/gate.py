@@ -29,7 +29,7 @@ from scrapy_rep.cache.origin_fetch import Resolver
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
+from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
@@ -40,6 +40,7 @@ from scrapy_rep.user_agent import ProductTokens, UserAgent
 
 # For the hot path: Python 3.11 takes 70 ns to look a member up in its enum.
 NO_REFETCH = Refetch.NOT
+UNREACHABLE_STALE = State.UNREACHABLE_STALE
 EXEMPT, NOT_SUBJECT = VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT
 
 
@@ -119,7 +120,7 @@ class Gate:
 
     def decide(self, request: Request, policy: RobotsPolicy) -> None:
         """By the policy of its origin. Raises what `decide_if_known` does."""
-        if policy.is_stale:
+        if policy.state is UNREACHABLE_STALE:
             self._stats.inc_value("rep/cache/stale")
         tokens = self.user_agent.tokens(request)
         # `allows` is faster, but knows no purposes, and gives no verdict to look at for an allowed request.

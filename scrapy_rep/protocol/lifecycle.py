@@ -98,8 +98,6 @@ class RobotsPolicy:
     """Seconds since the epoch, the first moment at which it may no longer hold."""
     robots: RobotsTxt | None
     """The rules that are obeyed; None if there are none."""
-    is_stale: bool
-    """Rules are obeyed past their lifetime."""
 
     @property
     def is_fetch_due(self) -> bool:
@@ -191,7 +189,7 @@ def policy_at(entry: Entry, now: float, unreachable_for: float, budget: float = 
             refetch = Refetch.NOT
     until = _next_turn(entry, now, unreachable_for, budget)
     robots = entry.stored.robots if entry.stored is not None and basis is Basis.STORED else None
-    return RobotsPolicy(entry, state, basis, refetch, now, until, robots, state is State.UNREACHABLE_STALE)
+    return RobotsPolicy(entry, state, basis, refetch, now, until, robots)
 
 
 def _is_plausible(stored: StoredResponse, now: float) -> bool:

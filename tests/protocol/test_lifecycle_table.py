@@ -145,7 +145,6 @@ def test_what_is_done_in_each_state(state: State, entry: Entry) -> None:
     if expected is Refetch.MEANWHILE and entry.outage is not None and entry.outage.ask_again_at > NOW:
         expected = Refetch.NOT
     assert policy.refetch is expected
-    assert policy.is_stale is (state is State.UNREACHABLE_STALE)
 
 
 @pytest.mark.parametrize(("state", "entry"), ENTRIES)
