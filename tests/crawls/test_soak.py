@@ -89,7 +89,7 @@ async def test_every_request_is_accounted_for(web: Web, origins: int) -> None:
     settings = {
         "DOWNLOADER": SlotByOrigin,
         "DOWNLOAD_TIMEOUT": 10,
-        "REP_FETCH_TIMEOUT": 3 if origins <= 300 else 6,  # as long as a machine may be busy with all of them
+        "REP_FETCH_TIMEOUT": 3 if origins < 100 else 6,  # as long as a machine may be busy with all of them
         "REP_UNREACHABLE_WAIT": 6,
         "REP_FETCH_RETRIES": 1,
         "LOG_LEVEL": "WARNING",
