@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from scrapy import Request, signals
@@ -17,8 +18,8 @@ from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
 
 REASON = "robotstxt_denied"
-# A key of `spider.state`, which Scrapy keeps for a job that is resumed.
-JOB_STATE = "scrapy_rep: a request was let through"
+# A key of `spider.state`, which Scrapy keeps for a job that is resumed. Its value is infinite once a page has come.
+JOB_STATE = "scrapy_rep: start requests that were not refused"
 
 ADVICE = {
     VerdictReason.RULE: "If it is meant for another crawler, see ROBOTSTXT_USER_AGENT",
@@ -34,7 +35,7 @@ class RobotsTxtDenied:
     def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
         self._crawler = crawler
         self._log = logger_of(crawler)
-        self._asked = 0
+        self._own_state: dict[str, Any] = {}
         self._refused = 0
         self._first: dict[VerdictReason, Verdict] = {}
         self._has_pages = self._has_failed = False
@@ -48,16 +49,21 @@ class RobotsTxtDenied:
         gate.after_fetch.append(self._page_came)
 
     def _scheduled(self, request: Request) -> None:
-        self._asked += bool(request.meta.get("is_start_request"))
+        self._count(request, 1)
 
     def _dropped(self, request: Request) -> None:
         """By the duplicate filter: the request repeats one that is counted already."""
-        self._asked -= bool(request.meta.get("is_start_request"))
+        self._count(request, -1)
 
     def _forbidden(self, request: Request, verdict: Verdict) -> None:
+        self._count(request, -1)
         if request.meta.get("is_start_request"):
             self._refused += 1
             self._first.setdefault(verdict.reason, verdict)
+
+    def _count(self, request: Request, number: int) -> None:
+        if request.meta.get("is_start_request"):
+            self._job_state[JOB_STATE] = self._job_state.get(JOB_STATE, 0) + number
 
     def _failed(self, response: Response | None) -> None:
         """If the spider's `start` fails, Scrapy gives that as the close reason."""
@@ -66,19 +72,18 @@ class RobotsTxtDenied:
     def _page_came(self, _request: Request, _response: Response, _landing: Landing | None) -> None:
         if not self._has_pages:
             self._has_pages = True
-            self._job_state[JOB_STATE] = True
+            self._job_state[JOB_STATE] = math.inf
             self._crawler.signals.disconnect(self._scheduled, signal=signals.request_scheduled)
 
     def _idle(self) -> None:
-        is_denied = not self._has_pages and not self._has_failed and 0 < self._refused >= self._asked
-        if is_denied and JOB_STATE not in self._job_state:
+        if self._refused and not self._has_pages and not self._has_failed and self._job_state.get(JOB_STATE, 0) <= 0:
             raise CloseSpider(REASON)
 
     @property
     def _job_state(self) -> dict[str, Any]:
-        """What Scrapy keeps for a job that is stopped and resumed (JOBDIR); without a job, it is forgotten."""
+        """What Scrapy keeps for a job that is stopped and resumed (JOBDIR); a dictionary of our own without a job."""
         state = getattr(self._crawler.spider, "state", None)
-        return state if isinstance(state, dict) else {}
+        return state if isinstance(state, dict) else self._own_state
 
     def _closed(self, reason: str) -> None:
         if reason == REASON:

@@ -80,6 +80,14 @@ async def test_a_job_that_never_fetched_a_page(web: Web, tmp_path: Path) -> None
 
 
 @ensureDeferred
+async def test_a_job_whose_first_start_request_failed_otherwise(web: Web, tmp_path: Path) -> None:
+    gone, job = Request("http://127.0.0.1:1/", meta={"dont_obey_robotstxt": True}), {"JOBDIR": str(tmp_path)}
+    await crawl(gone, settings=job)
+    result = await crawl(web.robots(NOTHING).url("/"), settings=job)
+    assert (len(result.refused), result.stats["finish_reason"], result.denied) == (1, "finished", [])
+
+
+@ensureDeferred
 async def test_one_of_them_was_let_by(web: Web) -> None:
     site = web.robots(RULES)
     result = await crawl(site.url("/private"), site.url("/"))
