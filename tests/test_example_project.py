@@ -26,7 +26,7 @@ from installed_scrapy import TIMEOUT, as_now
 
 # A proxy that nobody is: the crawl needs no network, and what a machine says of its own may not break it.
 ENVIRONMENT = {**os.environ, "http_proxy": "http://127.0.0.1:9"}
-MOST = 30  # seconds for a crawl and all that it started
+MOST = 120  # seconds for a crawl and all that it started, on a machine that has much else to do
 
 Refusals = dict[str, str]
 """Page -> what refused it."""

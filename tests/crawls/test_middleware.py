@@ -198,13 +198,14 @@ async def test_the_others_go_on_when_the_request_that_began_the_fetch_is_cancell
 
 @ensureDeferred
 async def test_a_spider_that_closes_while_requests_wait_gives_them_back_to_the_queue(web: Web) -> None:
-    site = web.robots(answer(RULES, delay=0.3))
+    site = web.robots(answer(RULES, kind="hold"))
 
     class Closes(CrawlSpider):
         async def start(self) -> Any:
             for request in self.requests:
                 yield self.prepared(request)
-            await sleep(0.1)
+            while self.crawler.stats.get_value("rep/waited", 0) < len(self.requests):
+                await sleep(0.01)
             close_spider(self, "test")
 
     result = await crawl(site.url("/a"), site.url("/private"), spider=Closes)

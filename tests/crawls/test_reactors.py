@@ -11,7 +11,7 @@ from processes import REACTORS, Ended, crawled
 from web import RULES, Route, Web, answer, redirect
 
 BOMB = gzip.compress(RULES.encode() + b"#" * 100_000_000)
-SETTINGS = {"REP_FETCH_TIMEOUT": 1, "DOWNLOAD_TIMEOUT": 10}
+SETTINGS = {"REP_FETCH_TIMEOUT": 3, "DOWNLOAD_TIMEOUT": 10}
 RULES_HOLD, EVERYTHING, NOTHING = "the rules hold", "everything is allowed", "nothing is allowed"
 
 Robots = Route | Callable[[Web], Route]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from crawling import Crawl, CrawlSpider, Releases, SlotByOrigin, crawl
 from installed_scrapy import CAN
-from processes import REACTORS, crawled
+from processes import REACTORS, crawl_process
 from pydispatch.dispatcher import getAllReceivers, liveReceivers
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
@@ -160,10 +160,11 @@ async def test_media_pipelines_do_not_stall_others(web: Web, concurrency: int, m
 
 @ensureDeferred
 async def test_requests_that_waited_go_on_by_priority_and_through_no_queue_again(web: Web) -> None:
-    site = web.robots(answer(RULES, delay=0.2))
+    site = web.robots(DEAD)
     requests = [Request(site.url(f"/{number}"), priority=int(number == 2)) for number in range(5)]
     inside = Inside()
-    result = await crawl(*requests, prepare=inside.prepare, settings={"CONCURRENT_REQUESTS_PER_DOMAIN": 1})
+    settings = {**LONG, "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
+    result = await crawl(*requests, spider=once_all_wait(web, site), prepare=inside.prepare, settings=settings)
     assert len(result.pages) == 5
     assert inside.reached[:2] == [site.robots_url, requests[2].url], "the one with the highest priority is the first"
     assert result.stats["rep/waited"] == 5
@@ -221,9 +222,16 @@ async def test_with_a_jobdir_a_full_door_leaves_the_queue_on_disk_whole(web: Web
     assert sorted(dead.targets) == [*(f"/{number}" for number in range(9)), "/robots.txt"]
 
 
+@pytest.fixture
+def no_fetch_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is: slow fetches do not count, so that more than the setting says would be under way."""
+    monkeypatch.setattr(turns, "SLOW_AFTER_MAX", 60.0)
+    monkeypatch.setattr(turns, "SLOW_AFTER_MIN", 60.0)
+
+
 @pytest.mark.parametrize("most", [1, 3])
 @ensureDeferred
-async def test_no_more_fetches_at_once_than_the_setting_says(web: Web, most: int) -> None:
+async def test_no_more_fetches_at_once_than_the_setting_says(web: Web, most: int, no_fetch_is_slow: None) -> None:
     sites = [web.robots(answer(RULES, delay=0.05)) for _ in range(12)]
     settings = {**LONG, "REP_FETCH_CONCURRENCY": most, "CONCURRENT_REQUESTS": 2}
     result = await crawl(*(site.url("/") for site in sites), settings=settings)
@@ -235,7 +243,7 @@ async def test_no_more_fetches_at_once_than_the_setting_says(web: Web, most: int
 
 
 @ensureDeferred
-async def test_no_more_is_taken_out_of_the_queue_than_fetches_can_use(web: Web) -> None:
+async def test_no_more_is_taken_out_of_the_queue_than_fetches_can_use(web: Web, no_fetch_is_slow: None) -> None:
     sites = [web.robots(answer(RULES, delay=0.05)) for _ in range(40)]
     waiting: list[int] = []
 
@@ -416,10 +424,13 @@ async def test_origins_that_share_a_download_slot_are_not_looked_at_again_and_ag
 def test_who_waits_again_because_its_origin_was_forgotten_is_counted_once(
     web: Web, reactor: str, downloader: dict[str, Any]
 ) -> None:
-    sites = [web.robots(answer(RULES, delay=0.5)) for _ in range(4)]
+    sites = [web.robots(DEAD) for _ in range(4)]
     urls = [site.url(f"/{n}") for n in range(4) for site in sites]
     settings = {**REACTORS[reactor], **downloader, "REP_MEMORY_ORIGINS": 2, "CONCURRENT_REQUESTS": 1}
-    ended = crawled(urls, settings)
+    with crawl_process(urls, settings, ready_after=0.1, waited=len(urls)) as process:
+        process.until_ready()
+        web.release(*sites)
+        ended = process.ended()
     assert sorted(ended.pages) == sorted(urls)
     assert ended.stats["rep/cache/miss"] > len(sites), "some were forgotten"
     assert ended.stats["rep/waited"] == len(urls)

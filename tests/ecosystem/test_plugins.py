@@ -9,8 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,7 +20,7 @@ from urllib.request import urlopen
 import pytest
 from crawling import crawl
 from doc_pages import marked
-from processes import Ended, crawl_process, crawled
+from processes import Ended, crawl_process, crawled, until
 from pytest_twisted import ensureDeferred
 from web import RULES, Route, Site, Web, answer, redirect
 
@@ -280,10 +279,3 @@ def test_scrapyd_runs_it_with_settings_of_a_job(tmp_path: Path) -> None:
 def can_connect(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    give_up_at = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < give_up_at
-        time.sleep(0.1)

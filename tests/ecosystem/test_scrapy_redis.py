@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from crawling import CrawlSpider, crawl
-from processes import CrawlProcess, Ended, crawl_process, crawled
+from processes import CrawlProcess, Ended, crawl_process, crawled, until
 from pytest_twisted import ensureDeferred
 from redis_server import RedisServer
 from scrapy import Request
@@ -56,13 +55,6 @@ def queued(server: RedisServer) -> int:
 
 def pages(*sites: Site) -> list[str]:
     return [site.url(f"/{n}") for n in range(12) for site in sites]
-
-
-def until(is_so: Callable[[], bool], process: CrawlProcess | None = None) -> None:
-    give_up_at = time.monotonic() + SECONDS
-    while not is_so():
-        assert time.monotonic() < give_up_at, process and process.log
-        time.sleep(0.05)
 
 
 def all_wait(process: CrawlProcess, server: RedisServer) -> None:

@@ -1,8 +1,8 @@
 """A crawl in a process of its own: its task as JSON on standard input, what came of it as the last line of output.
 
 The task: `settings`; `urls`, or requests as dicts; `ready_after`: seconds from the last of them until it says that it
-is ready; `stop`: how it then stops itself; `clock_ahead`: seconds by which our middleware's clock is ahead. The log
-goes to standard error.
+is ready; `waited`: how many have then waited for a robots.txt, at least; `stop`: how it then stops itself;
+`clock_ahead`: seconds by which our middleware's clock is ahead. The log goes to standard error.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class TellsAll(Spider):
         self.task = task
         self.ends: list[dict[str, Any]] = []
         self.notes: list[str] = []
+        self.is_ready = False
 
     async def start(self) -> AsyncIterator[Request]:
         for request in self.task["urls"]:
@@ -60,12 +61,18 @@ class TellsAll(Spider):
             call_later(self.task["ready_after"], self.ready)
             if self.task.get("stop") == "close_spider":
                 await sleep(self.task["ready_after"])
+                while not self.is_ready:
+                    await sleep(0.01)
                 close_spider(self, "enough")
 
     def request(self, details: dict[str, Any]) -> Request:
         return Request(**details, callback=self.parse, errback=self.failed)
 
     def ready(self) -> None:
+        if self.crawler.stats.get_value("rep/waited", 0) < self.task.get("waited", 0):
+            call_later(0.01, self.ready)
+            return
+        self.is_ready = True
         tell({"ready": True})
         engine = self.crawler.engine
         assert engine is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,15 @@ REACTORS: dict[str, dict[str, Any]] = {
     "select": {"TWISTED_REACTOR": "twisted.internet.selectreactor.SelectReactor"},
     **({"none": {"TWISTED_REACTOR_ENABLED": False}} if CAN["crawl without a reactor"] else {}),
 }
+
+
+def until(is_so: Callable[[], object], process: CrawlProcess | None = None) -> None:
+    """Wait until it is so. Raises TimeoutError, with the process's log, if it is not so within a minute."""
+    give_up_at = time.monotonic() + 60
+    while not is_so():
+        if time.monotonic() > give_up_at:
+            raise TimeoutError(process.log if process is not None else "")
+        time.sleep(0.02)
 
 
 @dataclass

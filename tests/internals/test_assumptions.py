@@ -366,7 +366,7 @@ async def test_our_own_sleep() -> None:
     await compat._sleep(0)
     began = time.monotonic()
     await compat._sleep(0.1)
-    assert 0.09 < time.monotonic() - began < 1
+    assert 0.09 < time.monotonic() - began < 10
     sleeping = asyncio.ensure_future(compat._sleep(0.05))
     await compat._sleep(0)
     sleeping.cancel()

@@ -209,6 +209,7 @@ def memory_of(body: bytes, tokens: list[str]) -> tuple[float, int]:
             for path in ("/q1", "/q2", "/q3"):
                 robots.allows(f"{ORIGIN}{path}", token)
         parsed.append(robots)
+    gc.collect()
     measured = tracemalloc.get_traced_memory()[0] / copies
     tracemalloc.stop()
     return measured, parsed[0].memory
