@@ -30,7 +30,7 @@ async def within(
     seconds: float, call: Coroutine[Any, Any, T], late: Exception, counts: Callable[[], bool] = lambda: True
 ) -> T:
     """The call's result. Once it has taken that many seconds, raises `late`, and cancels the call without waiting for
-    its end. `counts` tells whether time counts now: not that in a queue, for example."""
+    its end. `counts` tells whether time counts at the moment; time in a queue, for example, does not."""
     result: Deferred[T] = Deferred()
     timer: CallLaterResult
 

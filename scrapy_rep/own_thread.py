@@ -25,7 +25,7 @@ C = TypeVar("C")
 
 
 class OwnThread:
-    """Makes calls one after the other. It is a daemon: a call that never returns does not keep the process alive.
+    """Makes calls one after the other. The thread is a daemon: a call that never returns keeps no process alive.
 
     Scrapy's `run_in_thread` and `ThreadPoolExecutor` have threads that the interpreter waits for when it ends. The
     threads of `run_in_thread` also resolve names, which a store that hangs would stop.
@@ -44,7 +44,7 @@ class OwnThread:
         return await maybe_deferred_to_future(result)
 
     def close(self) -> None:
-        """The thread ends when it gets there."""
+        """The thread ends after the calls that it has been given."""
         self._calls.put(None)
 
 

@@ -18,7 +18,7 @@ class Refusals:
     def __init__(self, crawler: Crawler, *, is_dry_run: bool) -> None:
         """`is_dry_run`: nothing is refused (REP_SHADOW)."""
         self.counts: Counter[VerdictReason] = Counter()
-        """Requests that were refused, or would have been."""
+        """How many requests were refused for each reason; in a dry run, how many would have been."""
         self.advice = "set REP_REPORT, or log at DEBUG"
         """How to see which requests these were. The report, if there is one, says so here."""
         self._crawler = crawler

@@ -187,7 +187,7 @@ class OriginFetch:
         resolver.turns.without_turn -= 1  # `start` took the room; from here its turn does, or the store's call
         result: RobotsPolicy | CrawlClosingError = CrawlClosingError()  # if an error of ours leaves no policy
         try:
-            result = await self._settle()
+            result = await self._await_policy()
             if not resolver.is_closing:
                 resolver.memory.put(self.origin, result)
         except Exception:
@@ -197,7 +197,7 @@ class OriginFetch:
             resolver.forget(self)
             self._wake(CrawlClosingError() if resolver.is_closing else result)
 
-    async def _settle(self) -> RobotsPolicy:
+    async def _await_policy(self) -> RobotsPolicy:
         """What decides about all requests that have waited. Waits for the rounds and for handlers of signals."""
         resolver = self._resolver
         try:
@@ -288,7 +288,8 @@ class OriginFetch:
         return self._resolver.memory.policy_of(after_fetch(entry, self.origin.robots_url, result, now, budget), now)
 
     def _failed(self, exc: BaseException) -> RobotsPolicy:
-        """The fetch has failed by itself: part of the outage, if the rounds before have found one."""
+        """What is known after an error of ours or a cancellation. It counts as a failure of the network: an outage goes
+        on, or begins."""
         reason = "cancelled"
         if not isinstance(exc, (asyncio.CancelledError, CancelledError)) and not self._resolver.is_closing:
             self._resolver.log.error(FAULT, self.origin.robots_url, exc_info=exc)

@@ -57,6 +57,7 @@ def command_spider(model: type[Spider] | None) -> type[CommandSpider]:
 
 
 Lookups = dict["Origin | None", "Finding | Deferred[Finding]"]
+"""By origin, of the first URL of each; None stands for URLs without one, such as `data:`."""
 
 
 class Lookup:

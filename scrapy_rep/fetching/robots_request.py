@@ -70,7 +70,7 @@ class RobotsTxtDownload:
     to -1: then the connection is closed as soon as anything comes."""
     octets: int = 0
     sent: ref[Request] | None = None
-    """The request that they came for. A middleware may send a copy, which has this object, too."""
+    """The request that the octets came for. A middleware may send a copy, which has this object, too."""
     response: Response | None = None
     """As it came, not decoded yet. It has its request."""
 

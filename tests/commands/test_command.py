@@ -352,12 +352,13 @@ def test_while_one_robots_txt_is_awaited_later_lists_of_urls_are_looked_up(
 ) -> None:
     held, other = web.robots(answer(RULES, kind="hold")), web.robots(RULES)
     urls = [held.url("/"), *["data:,x"] * 400, other.url("/")]
-    (tmp_path / "urls").write_text("".join(url.ljust(CHUNK, "\n") for url in urls))  # a list each
-    command = [sys.executable, "-m", "scrapy", "robots", *QUICK, *reactor, "--input", "urls"]
+    (tmp_path / "urls").write_text("".join(f"{url:{CHUNK - 1}}\n" for url in urls))  # a list each
+    patient = ["-s", "REP_FETCH_TIMEOUT=600"]
+    command = [sys.executable, "-m", "scrapy", "robots", *QUICK, *patient, *reactor, "--input", "urls"]
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=os.environ | NO_PROXY
     ) as process:
-        give_up_at = time.monotonic() + 30
+        give_up_at = time.monotonic() + 120
         while not other.robots_requests and time.monotonic() < give_up_at:
             time.sleep(0.05)
         is_looked_up = bool(other.robots_requests)

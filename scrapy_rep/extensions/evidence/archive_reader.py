@@ -112,7 +112,7 @@ class ArchiveReader:
         return policy
 
     def _robots(self, known: Known, truncated: bool) -> RobotsTxt:
-        """Kept in memory, up to MAX_PARSED for all of them. Raises ValueError."""
+        """What was received, with its rules. Texts of up to MAX_PARSED bytes stay in memory. Raises ValueError."""
         if known not in self._parsed:
             robots = _read_robots(known, truncated)
             size = EACH_PARSED + 2 * len(robots.octets)
