@@ -175,7 +175,7 @@ async def test_nobody_is_lost_when_the_fetch_is_cancelled(web: Web) -> None:
 
 @ensureDeferred
 async def test_the_others_go_on_when_the_request_that_began_the_fetch_is_cancelled(web: Web) -> None:
-    site, start = web.robots(answer(RULES, delay=0.2)), web.site()
+    site, start = web.robots(answer(RULES, kind="hold")), web.site()
     ends: list[str] = []
 
     class Cancels(CrawlSpider):
@@ -186,6 +186,7 @@ async def test_the_others_go_on_when_the_request_that_began_the_fetch_is_cancell
             )
             await asyncio.sleep(0.05)
             first.cancel()
+            web.release(site)
             for download in (first, second):
                 try:
                     ends.append((await download).text)

@@ -28,7 +28,9 @@ async def test_slow_fetches_leave_files_to_the_pages(monkeypatch: pytest.MonkeyP
         under_way += 1
 
     fetches = [deferred_from_coro(fetch()) for _ in range(300)]
-    await sleep(0.3)
+    while under_way < at_once:
+        await sleep(0.01)
+    await sleep(0.1)
     assert under_way == at_once
     for each in fetches:
         each.addErrback(lambda _failure: None).cancel()
