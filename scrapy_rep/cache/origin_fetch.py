@@ -3,21 +3,23 @@
 `Resolver` has one `OriginFetch` for an origin at a time, as a task of its own: a request that waits may be cancelled,
 and the others still get their answer. It goes on in rounds:
 
-    1. Find. What memory had before the first round, or what the round before brought, is enough if no fetch is due for
-       it. Else the shared store is asked, if there is one. What it has is enough on the same condition; if it is not,
-       this crawler takes the origin's lease, or waits while another crawler has it and fetches.
-    2. Fetch, along redirects. Each HTTP request waits for its turn first (REP_FETCH_CONCURRENCY, `fetching.turns`). If
-       the connection fails, or a 5xx comes without a Retry-After, that HTTP request is repeated after a second
-       (REP_FETCH_RETRIES, in `fetching.answers`), which is no round of its own. It is not repeated after a time-out or
-       a challenge, nor if another component has dropped it. The answer and the entry from before make the new entry
+    1. Find. The entry that is known (from memory in the first round, from the round before in later rounds) is enough
+       if no fetch is due for it. Else the shared store is asked, if there is one. What it has is enough on the same
+       condition; if it is not, this crawler takes the origin's lease, or waits while another crawler has it and
+       fetches.
+    2. Fetch, along redirects. Each HTTP request waits for its turn first (REP_FETCH_CONCURRENCY, `fetching.turns`),
+       unless another origin's fetch asks for the same URL or has just done so: then its answer is used
+       (`fetching.answers`). If the connection fails, or a 5xx comes without a Retry-After, the HTTP request is repeated
+       after a second (REP_FETCH_RETRIES), which is no round of its own. It is not repeated after a time-out or a
+       challenge, nor if another component has dropped it. The answer and the entry from before make the new entry
        (`protocol.lifecycle`). The signal `robots_fetched` tells of it, and it goes into the shared store in the
        background, which gives the lease back. An answer that HttpCacheMiddleware has replayed may be too old; then the
        fetch is repeated past that cache.
     3. Pause. If nothing is allowed because robots.txt is unreachable, the requests wait for another round. It begins
        when the backoff is over, or REP_UNREACHABLE_WAIT seconds after the outage's first failure if that is earlier. No
-       round begins later than that: if Retry-After asks for more time, nobody waits. The wall clock counts the seconds,
-       because the first failure may have been another crawler's. As that clock may be set back, the monotonic clock
-       counts them, too, from the end of this fetch's first round.
+       round begins later than that: if Retry-After asks for more time, or another component has dropped the request,
+       nobody waits. The wall clock counts the seconds, because the first failure may have been another crawler's. As
+       that clock may be set back, the monotonic clock counts them, too, from the end of this fetch's first round.
 
 Whatever the last round has brought decides about all requests that have waited: if nothing is allowed by then, they are
 refused. First the signal `robots_available` tells that the origin is known, then memory gets the policy, then the
@@ -25,8 +27,8 @@ requests go on; so a handler of the signal is ready before a request goes on. La
 and the first one that comes when the backoff of an outage is over has robots.txt fetched in the background.
 
 However it ends, the lease is given back and no request is left waiting. An error of ours in a round counts as a failure
-of the network, and other rounds may follow. A cancellation counts as one, too, but no other round follows. If the crawl
-closes, the requests get CrawlClosingError, and memory gets nothing.
+of the network, and other rounds may follow. A cancellation counts as one, too, but no other round and no signal
+follows. If the crawl closes, the requests get CrawlClosingError, and memory gets nothing.
 
 What is not good about it yet: the first request that needs the origin decides for all others through which proxy and
 under which User-Agent robots.txt is fetched.
@@ -185,7 +187,7 @@ class OriginFetch:
     async def _run(self) -> None:
         resolver = self._resolver
         resolver.turns.without_turn -= 1  # `start` took the room; from here its turn does, or the store's call
-        result: RobotsPolicy | CrawlClosingError = CrawlClosingError()  # if an error of ours leaves no policy
+        result: RobotsPolicy | CrawlClosingError = CrawlClosingError()  # stays only if even `_failed` fails
         try:
             result = await self._await_policy()
             if not resolver.is_closing:

@@ -63,7 +63,7 @@ class SharedStore:
         self._turns = turns
         self._settings = settings
         self._clock = clock
-        # Seconds that another crawler may take to fetch a robots.txt.
+        # Seconds to wait for another crawler's fetch. One along many slow redirects takes longer; then both fetch.
         self._longest_wait = (settings.fetch_timeout + RETRY_DELAY) * (1 + settings.fetch_retries) + 2 * LEASE_SECONDS
         self._under_way: set[Deferred[None]] = set()
 
@@ -71,10 +71,11 @@ class SharedStore:
         self, origin: Origin, known: Entry | None, is_fetch_due: Callable[[Entry], bool]
     ) -> tuple[Entry | None, Lease | None]:
         """The latest that any crawler knows of the origin; and, if a fetch is due, a lease: this crawler fetches now,
-        and gives it back after that. In two cases it fetches although the store has not granted the lease: another
-        crawler has had it for too long, or the answer may not be shared.
+        and gives it back after that. In three cases it fetches although the store has not granted the lease: another
+        crawler has had it for too long, the answer may not be shared, or the store fails.
 
-        Waits while another crawler has the lease, for as long as a fetch may take. `known`: what this crawler knows.
+        Waits while another crawler has the lease, but not for longer than most fetches can take. `known`: what this
+        crawler knows.
         """
         lease, entry, waited, pause = Lease(str(origin)), known, 0.0, POLL_FIRST
         try:

@@ -8,15 +8,14 @@ CONCURRENT_REQUESTS.
 2. Else the request waits, and the origin's robots.txt is fetched (`cache.origin_fetch`) unless that is under way. Then
    the door takes the next request, as long as one more fetch would begin soon: while fewer than twice
    REP_FETCH_CONCURRENCY fetches are under way or wait for their turn, not counting those that are slow or repeated
-   (`fetching.turns`). When none would, Scrapy's default queue (`DownloaderAwarePriorityQueue`) can still hand out
-   requests to sites that have been asked before and that no request here waits for. Of another queue nobody knows what
-   comes next, so the door takes nothing.
-3. REP_WAITING_MAX limits how many requests are here, waiting or ready. One request to each origin that is waited for
-   does not count, nor does one to each site that has ready requests. At the limit it depends on the queue.
-   From Scrapy's queue in memory the door goes on taking: its requests take no more memory here than there. From
-   Scrapy's queue on disk it still takes the next request: if its origin is known, the engine gets it; if others wait
-   for the origin already, it goes back to the disk; else it waits. From the queue of another package's scheduler the
-   door takes nothing.
+   (`fetching.turns`). When none would, the door takes from Scrapy's default queue (`DownloaderAwarePriorityQueue`) as
+   long as that has requests to sites that have been asked before and that no request here waits for: usually these
+   come out first. Of another queue nobody knows what comes next, so the door takes nothing.
+3. REP_WAITING_MAX limits how many requests are here. Not counted are one waiting request for each origin, and one ready
+   request for each site. At the limit it depends on the queue. From Scrapy's queue in memory the door goes on taking:
+   its requests take no more memory here than there. From Scrapy's queue on disk it still takes the next request: if its
+   origin is known, the engine gets it; if others wait for the origin already, it goes back to the disk; else it waits.
+   From the queue of another package's scheduler the door takes nothing.
 4. The fetch has ended, whatever it has brought: the requests to its origin are ready. The engine gets them by turns, a
    request to each site that has room in the downloader (a site is a host, usually, and may have many origins), and in
    between requests from the queue. `RepMiddleware` decides about them like about any other request, by the policy in

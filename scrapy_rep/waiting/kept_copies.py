@@ -32,8 +32,8 @@ class Keeper:
         """The request has gone on, or is back in its queue. It need not be one that is kept."""
 
     def left_over(self) -> list[Request]:
-        """What a crawl of this job that was killed has left, to be put back at the start. It counts as kept. Nothing
-        where other crawlers take such requests over while they run (scrapy-redis)."""
+        """The requests that a killed crawl of this job has left, to be put back at the start. They stay kept until
+        `forget`. None where other crawlers take such requests over while they run (scrapy-redis)."""
         return []
 
     def close(self) -> None:

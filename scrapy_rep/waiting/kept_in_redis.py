@@ -63,7 +63,7 @@ class KeptInRedis(Keeper):
                 self._forget_now()
 
     def close(self) -> None:
-        """From now on this crawler counts as dead, and other crawlers put back what it has not forgotten."""
+        """No sign of life follows: some ten seconds later, other crawlers put back what this one has not forgotten."""
         self._pulse.stop()
 
     # Signs of life.
