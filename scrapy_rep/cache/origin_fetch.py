@@ -16,10 +16,10 @@ and the others still get their answer. It goes on in rounds:
        background, which gives the lease back. An answer that HttpCacheMiddleware has replayed may be too old; then the
        fetch is repeated past that cache.
     3. Pause. If nothing is allowed because robots.txt is unreachable, the requests wait for another round. It begins
-       when the backoff is over, or REP_UNREACHABLE_WAIT seconds after the outage's first failure if that is earlier. No
-       round begins later than that: if Retry-After asks for more time, or another component has dropped the request,
-       nobody waits. The wall clock counts the seconds, because the first failure may have been another crawler's. As
-       that clock may be set back, the monotonic clock counts them, too, from the end of this fetch's first round.
+       when the backoff is over, but at the latest REP_UNREACHABLE_WAIT seconds after the outage's first failure; no
+       round begins after that. If Retry-After asks for more time, or another component has dropped the request, nobody
+       waits. Another crawler may have met the first failure, so its time is the wall clock's. In case that clock is set
+       back, the seconds are also measured by the monotonic clock, from the end of this fetch's first round.
 
 Whatever the last round has brought decides about all requests that have waited: if nothing is allowed by then, they are
 refused. First the signal `robots_available` tells that the origin is known, then memory gets the policy, then the

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
+from scrapy.utils.asyncio import call_later
 
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.gate import Gate
@@ -16,13 +17,16 @@ WATCHED = 1_000  # downloads; a component that changes the User-Agent does so fr
 
 
 class SentUserAgent:
+    """Looks at the first downloads of a crawl, and costs it nothing from then on."""
+
     def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
+        self._signals = crawler.signals
         self._log = logger_of(crawler)
         self._gate = gate
         self._left = WATCHED
         # Not earlier, because download handlers may change the headers, too. Not later, because a page may come from a
         # cache or another middleware, and then nothing was sent.
-        crawler.signals.connect(self._downloaded, signal=signals.response_downloaded)
+        self._signals.connect(self._downloaded, signal=signals.response_downloaded)
 
     def _downloaded(self, request: Request) -> None:
         if self._left <= 0 or ROBOTS_TXT_REQUEST in request.meta:
@@ -32,6 +36,9 @@ class SentUserAgent:
         if tokens and self._gate.peek(request) is not None:  # None: no robots.txt applies
             self._left = 0
             self._warn(request, tokens)
+        if self._left == 0:
+            # A receiver that disconnects while a signal is sent makes the dispatcher skip the next receiver.
+            call_later(0, self._signals.disconnect, self._downloaded, signals.response_downloaded)
 
     def _warn(self, request: Request, tokens: ProductTokens) -> None:
         sent = (request.headers.get(b"User-Agent") or b"").decode("latin-1")

@@ -321,7 +321,7 @@ async def test_requests_that_waited_leave_others_their_turn(web: Web) -> None:
             order.append(response.url.rpartition("/")[2])
             if len(order) == 4:
                 yield self.prepared(Request(site.url("/urgent"), priority=1000))
-            if order[-1] == "urgent" or len(order) == 20:
+            if order[-1] == "urgent" or len(order) == 10:
                 close_spider(self, "enough")
 
     urls = [site.url(f"/{n}") for n in range(100)]
