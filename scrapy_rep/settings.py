@@ -19,8 +19,8 @@ from scrapy_rep.protocol.freshness import DAY, MAX_LIFETIME
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT
-from scrapy_rep.protocol.robotstxt.preferences import VOCABULARY
 from scrapy_rep.protocol.status_policy import OVERRIDES, POLICIES, RFC9309, SIGN_KEYS, StatusRow
+from scrapy_rep.usage.vocabulary import VOCABULARY
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from scrapy_rep.commands.stored_lookup import StoredLookup
 from scrapy_rep.commands.urls import body_of
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.robotstxt.preferences import Statement, read_statements, statements_for
 from scrapy_rep.protocol.robotstxt.rules import Rule
 from scrapy_rep.text import printable
+from scrapy_rep.usage.statements import Statement, read_statements, statements_for
 
 
 def is_stored(name: str) -> bool:

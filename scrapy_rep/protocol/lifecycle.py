@@ -31,7 +31,6 @@ from scrapy_rep.protocol.freshness import MAX_LIFETIME, refresh_from
 from scrapy_rep.protocol.outage import BACKOFF_MAX, CLOCK_SKEW, MAX_UNSEEN, Failure, outage_after
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
-from scrapy_rep.protocol.robotstxt.preferences import Purposes, Usage
 from scrapy_rep.protocol.robotstxt.rules import Received, Verdict, VerdictReason
 
 
@@ -119,14 +118,8 @@ class RobotsPolicy:
             return self.entry.stored.access
         return AccessResult.UNAVAILABLE if self.basis is Basis.EVERYTHING_ALLOWED else AccessResult.UNREACHABLE
 
-    def verdict(self, url: str, product_token: str | Sequence[str], purposes: Purposes | None = None) -> Verdict:
-        """Whether the crawler may fetch the URL, and why; arguments and errors as of `RobotsTxt.verdict`.
-
-        With `purposes`, also what the page may be used for, and whether it is refused for that.
-        """
-        if purposes is not None:
-            usage = self.robots.usage(url, product_token) if self.robots is not None else Usage()
-            return self.verdict(url, product_token).with_usage(usage, purposes)
+    def verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
+        """Whether the crawler may fetch the URL, and why; arguments and errors as of `RobotsTxt.verdict`."""
         if self.robots is not None:
             found = self.robots.verdict(url, product_token)
         elif is_robots_txt(url):

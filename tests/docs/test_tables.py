@@ -24,6 +24,7 @@ import scrapy_rep
 from scrapy_rep import RobotsTxt, Verdict, signals
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.storage import STORAGES
+from scrapy_rep.usage.preferences import Usage
 
 CODE = "".join(path.read_text("utf-8") for path in ROOT.glob("scrapy_rep/**/*.py"))
 DEFAULTS = {
@@ -250,7 +251,7 @@ def test_the_categories_of_use() -> None:
             # What allows less than it says no to it.
             statement = "use=immediate" if "=" in spelling else f"{spelling}={no}"
             robots = RobotsTxt.parse(f"User-agent: *\n{directive}: {statement}\n".encode())
-            assert robots.usage(f"{EXAMPLE}/", "ExampleBot")[category] is False
+            assert Usage.of(robots, f"{EXAMPLE}/", "ExampleBot")[category] is False
         assert cells[3] in CODE
     (listed,) = re.findall(r"a list of some of (.*)", SETTINGS["REP_PURPOSES"].cure)
     assert first_names("categories") == re.findall(r"'([^']+)'", listed)
