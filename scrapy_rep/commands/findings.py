@@ -310,7 +310,7 @@ def _usage_in_words(finding: Finding) -> list[str]:
     for category in dict.fromkeys((*usage, *asked)):
         stated = usage.deciding(category)
         by = f" by {line_in_words(stated)}" if stated is not None else ""
-        is_policy = stated is not None and stated.product_token == POLICY_TOKENS.get(category)
+        is_policy = stated is not None and stated.product_token in POLICY_TOKENS.values()
         group = f" (group of {stated.product_token!r})" if stated is not None and is_policy else ""
         texts.append(f"{category}: {PREFERENCE_WORDS[usage.get(category)]}{by}{group}")
     return texts

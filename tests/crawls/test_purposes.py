@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -244,6 +245,58 @@ async def test_what_robots_txt_disallows_is_not_fetched(web: Web) -> None:
         "search/allowed": 2,
         "search/disallowed": 1,
     }
+
+
+BY_TOKEN = "user-agent: *\ndisallow: /no\n\nuser-agent: __usage_ai-training\ndisallow: /art/\nallow: /open/\n"
+
+
+@ensureDeferred
+async def test_what_a_group_for_the_policy_token_disallows_is_not_fetched(web: Web) -> None:
+    site = web.site({"/robots.txt": answer(BY_TOKEN)})
+    told: list[dict[str, Any]] = []
+
+    class Tells(CrawlSpider):
+        def failed(self, failure: Any) -> None:
+            told.append(failure.request.meta["robots"])
+            super().failed(failure)
+
+    settings = {**REFUSE, "REP_EVIDENCE": True}
+    urls = [site.url(path) for path in ("/art/1", "/open/1", "/")]
+    result = await crawl(*urls, settings=settings, spider=Tells)
+    assert usage(result) == {"/open/1": {"train-ai": True}, "/": {}}
+    (error,) = result.refused.values()
+    where = f"{site.robots_url}, line 5, group of '__usage_ai-training': Disallow: /art/"
+    assert str(error) == f"Forbidden for the purpose 'train-ai' by robots.txt ({where})"
+    (evidence,) = told
+    assert [evidence[key] for key in ("reason", "rule", "line", "group")] == [
+        *("usage", "Disallow: /art/", 5, "__usage_ai-training"),
+    ]
+
+
+@ensureDeferred
+async def test_a_no_before_the_first_user_agent_line_counts(web: Web) -> None:
+    site = web.site({"/robots.txt": answer("content-signal: ai-train=no, search=yes\nuser-agent: *\nallow: /\n")})
+    result = await crawl(site.url("/"), settings=REFUSE)
+    (error,) = result.refused.values()
+    assert str(error) == (
+        f"Forbidden for the purpose 'train-ai' by robots.txt ({site.robots_url}, line 1:"
+        " Content-Signal: ai-train=no, search=yes)"
+    )
+
+
+@ensureDeferred
+async def test_without_purposes_no_policy_token_is_looked_for(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Usage, "of", None)
+    site = web.site({"/robots.txt": answer(BY_TOKEN)})
+    result = await crawl(site.url("/art/1"))
+    assert list(result.pages) == [site.url("/art/1")]
+
+
+@ensureDeferred
+async def test_purposes_without_the_extra_stop_the_start(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "http_sf", None)
+    with pytest.raises(ValueError, match="REP_PURPOSES needs the extra `usage`"):
+        await crawl(web.site().url("/"), settings=PURPOSES)
 
 
 @ensureDeferred

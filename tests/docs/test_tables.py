@@ -25,6 +25,7 @@ from scrapy_rep import RobotsTxt, Verdict, signals
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.storage import STORAGES
 from scrapy_rep.usage.preferences import Usage
+from scrapy_rep.usage.vocabulary import VOCABULARY
 
 CODE = "".join(path.read_text("utf-8") for path in ROOT.glob("scrapy_rep/**/*.py"))
 DEFAULTS = {
@@ -252,7 +253,11 @@ def test_the_categories_of_use() -> None:
             statement = "use=immediate" if "=" in spelling else f"{spelling}={no}"
             robots = RobotsTxt.parse(f"User-agent: *\n{directive}: {statement}\n".encode())
             assert Usage.of(robots, f"{EXAMPLE}/", "ExampleBot")[category] is False
-        assert cells[3] in CODE
+        described = next(one for one in VOCABULARY if one.name == category)
+        assert (names(cells[3]), cells[4]) == (
+            [described.policy_token] * bool(described.policy_token),
+            described.source,
+        )
     (listed,) = re.findall(r"a list of some of (.*)", SETTINGS["REP_PURPOSES"].cure)
     assert first_names("categories") == re.findall(r"'([^']+)'", listed)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,12 +11,13 @@ from typing import Any
 import pytest
 from asking import ORIGIN, TOKEN, parse
 from counting import lines_run
+from doc_pages import marked
 from generated import bodies_and_questions
 
 from scrapy_rep.protocol.robotstxt.comparison_cost import MAX_TARGET
 from scrapy_rep.protocol.robotstxt.parser import Ignored
 from scrapy_rep.usage.preferences import Purposes, Usage
-from scrapy_rep.usage.statements import MAX_READ, Statement, ignored_statements, preferences_of, stricter
+from scrapy_rep.usage.statements import MAX_READ, NEEDS_EXTRA, Statement, ignored_statements, preferences_of, stricter
 from scrapy_rep.usage.vocabulary import VOCABULARY
 
 CASES = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "usage.jsonl").read_text().splitlines()]
@@ -97,6 +99,49 @@ def test_what_decided() -> None:
 def test_a_statement_belongs_to_the_user_agent_lines_above_it(text: str, usage: dict[str, dict[str, bool]]) -> None:
     robots = parse(text)
     assert {token: dict(Usage.of(robots, "/", token)) for token in usage} == usage
+
+
+def test_a_group_for_a_policy_token() -> None:
+    robots = parse(marked("policy-token"))
+    assert [dict(Usage.of(robots, path, TOKEN)) for path in ("/private/x", "/press/1", "/x")] == [
+        *({}, {"train-ai": True}, {"train-ai": False}),
+    ]
+    (statement,) = Usage.of(robots, "/press/1", TOKEN).statements
+    assert statement == Statement(6, "allow", b"/press/", "", {"train-ai": True}, "__usage_ai-training")
+    assert str(statement) == "Allow: /press/"
+    assert robots.allows("/x", TOKEN), "it says nothing of what may be fetched"
+    assert not robots.allows("/x", "__usage_ai-training"), "a crawler of this name is a crawler like others"
+
+
+def test_a_group_for_a_policy_token_that_takes_too_long_to_compare_disallows() -> None:
+    robots = parse("User-agent: __usage_ai-training\nAllow: /\nDisallow: /*x*y\n")
+    assert Usage.of(robots, f"/{'xy' * MAX_TARGET}", TOKEN) == {"train-ai": False}
+
+
+def test_before_the_first_user_agent_line() -> None:
+    text = (
+        "Content-Signal: ai-train=no, search=yes\nContent-Signal: search=yes\nContent-Usage: search=n\nUser-agent: *\n"
+    )
+    usage = Usage.of(parse(text), "/", TOKEN)
+    assert usage == {"train-ai": False}
+    assert usage.statements == (Statement(1, "content-signal", b"", "ai-train=no, search=yes", {"train-ai": False}),)
+    assert [(one.line, one.reason) for one in ignored_in(text)] == [
+        (2, "before the first user-agent line, only a `no` counts"),
+        (3, "content-usage before the first user-agent line"),
+    ]
+
+
+def test_without_the_extra_content_usage_is_not_guessed_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "http_sf", None)
+    robots = parse("User-agent: *\nContent-Usage: search=n\n")
+    with pytest.raises(ImportError, match=r"pip install scrapy-rep\[usage\]"):
+        Usage.of(robots, "/", TOKEN)
+    (ignored,) = ignored_statements(robots.octets)
+    assert (ignored.line, ignored.reason) == (2, NEEDS_EXTRA)
+    assert Usage.of(parse("User-agent: *\nContent-Signal: search=no\n"), "/", TOKEN) == {"search": False}
+    with pytest.raises(ValueError, match=r"REP_PURPOSES needs the extra `usage`: pip install scrapy-rep\[usage\]"):
+        Purposes.of(("search",), refuse=False)
+    assert Purposes.of((), refuse=False) == Purposes()
 
 
 def test_a_page_that_may_not_be_fetched_has_no_preferences() -> None:

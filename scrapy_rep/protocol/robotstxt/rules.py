@@ -74,7 +74,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
     ),
     VerdictReason.TOO_COSTLY: ReasonWords("", "comparing it with the rules would take too long", "RFC 9309 3"),
     VerdictReason.USAGE: ReasonWords(
-        "", "the site disallows what the crawl wants it for", "drafts on usage (docs/usage.md); REP_PURPOSES_REFUSE"
+        "", "the site disallows what the crawl wants it for", "drafts on usage; REP_PURPOSES_REFUSE"
     ),
     VerdictReason.EXEMPT: ReasonWords("the crawl's settings exempt it", "", "REP_EXEMPT, dont_obey_robotstxt"),
     VerdictReason.NOT_SUBJECT: ReasonWords("robots.txt does not apply to it", "", "RFC 9309 2.2.2, 2.3"),
