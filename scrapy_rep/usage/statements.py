@@ -143,13 +143,13 @@ def statements_for(product_token: str | None, lines: Sequence[StatementLine], oc
     user-agent line is for everybody.
     """
     own = set(Segments(octets).of(product_token, _RULE_OR_STATEMENT)) if lines else set()
-    return [
-        line
-        if line.segment == BEFORE_ALL
-        else line._replace(statement=replace(line.statement, product_token=product_token))
-        for line in lines
-        if line.segment in own or line.segment == BEFORE_ALL
-    ]
+    found = []
+    for statement, segment, pattern in lines:
+        if segment in own:
+            found.append(StatementLine(replace(statement, product_token=product_token), segment, pattern))
+        elif segment == BEFORE_ALL:
+            found.append(StatementLine(statement, segment, pattern))
+    return found
 
 
 def ignored_statements(octets: bytes) -> list[Ignored]:
