@@ -27,7 +27,7 @@ class PageUsage:
         """Raises ValueError if the library is missing that reads what sites state."""
         self._count = crawler.stats.inc_value
         self._purposes = Purposes.of(settings.purposes, settings.purposes_refuse)
-        self._is_dry_run = settings.shadow
+        self._is_dry_run = settings.dry_run
         self._gate = gate
         # Not in the request's meta until the response is there: redirects and retries copy the meta.
         self._verdicts: WeakKeyDictionary[Request, Verdict] = WeakKeyDictionary()
