@@ -9,7 +9,8 @@
 its own that imports what a user's would, at Scrapy's default settings but for the log. `start` is the process's CPU
 time until the spider is opened, `CPU` what comes after. `growth`: up to 50,000 origins. `where`: whose code the CPU of
 an origin goes to, at 1,000 origins and at N, with our middleware, Scrapy's own and without robots.txt. `stall`:
-robots.txt files as large as can be. CORPUS is a folder of robots.txt files; without it, files of 2 to 70 rules are made up.
+robots.txt files as large as can be. CORPUS is a folder of robots.txt files; without it, files of 2 to 70 rules are
+made up.
 
 With a server that answers at once, it matters where the origins come from. While the downloader has room, Scrapy takes
 one start request for each turn of the event loop, so that a crawl does many small things by turns, which costs CPU.
