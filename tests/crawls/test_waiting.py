@@ -25,7 +25,7 @@ from web import RULES, Site, Web, answer, most_at_once, redirect
 
 from scrapy_rep.fetching import turns
 from scrapy_rep.scrapy_internals.compat import sleep
-from scrapy_rep.signals import request_waited, robots_fetched
+from scrapy_rep.signals import request_waited, robots_known
 
 QUEUES = ["scrapy.pqueues.DownloaderAwarePriorityQueue", "scrapy.pqueues.ScrapyPriorityQueue"]
 # Longer than any of these crawls: whoever waits for it to pass fails.
@@ -259,7 +259,7 @@ async def test_no_more_is_taken_out_of_the_queue_than_fetches_can_use(web: Web, 
         def prepare(self, crawler: Crawler) -> None:
             super().prepare(crawler)
             crawler.signals.connect(self.count, request_waited)
-            crawler.signals.connect(self.look, robots_fetched)
+            crawler.signals.connect(self.look, robots_known)
 
         def count(self) -> None:
             self.went_on += 1

@@ -59,7 +59,7 @@ async def answered(statuses: Iterable[int], **settings: Any) -> dict[int, tuple[
         found[int(origin.host.partition(".")[0])] = info.access.value, words.get(seconds, str(seconds))
 
     def prepare(crawler: Crawler) -> None:
-        crawler.signals.connect(fetched, signal=signals.robots_fetched, weak=False)
+        crawler.signals.connect(fetched, signal=signals.robots_known, weak=False)
 
     urls = [f"http://{status}.example/" for status in statuses]
     settings = {**with_clock(time), "DOWNLOAD_HANDLERS": {"http": StatusByHost}, "LOG_LEVEL": "ERROR", **settings}
