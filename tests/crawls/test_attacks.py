@@ -45,7 +45,7 @@ async def test_cookies_of_a_redirecting_origin_do_not_reach_another(web: Web, mo
     monkeypatch.setenv("http_proxy", proxy.origin)
     result = await crawl(f"{attacker}/", f"{victim}/")
     asked = [request for request in proxy.requests if request["target"] == f"{victim}/robots.txt"]
-    assert [request["headers"].get("Cookie") for request in asked] == [None]
+    assert [request["headers"].get("Cookie") for request in asked] == [None, None]
     assert len(result.refused) == 2
 
 

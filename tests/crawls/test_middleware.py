@@ -18,7 +18,6 @@ from web import RULES, Web, answer, redirect
 from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware, RobotsUnreachable
 from scrapy_rep.cache.memory import Memory
 from scrapy_rep.cache.rounds import Rounds
-from scrapy_rep.fetching import answers
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.signals import robots_parsed
 
@@ -241,8 +240,7 @@ async def test_2_3_1_4_unreachable_is_asked_again_with_backoff(web: Web) -> None
 
 
 @ensureDeferred
-async def test_the_least_recently_used_origins_are_forgotten_first(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "MAX_KEPT", 0)
+async def test_the_least_recently_used_origins_are_forgotten_first(web: Web) -> None:
     a, b, c = (web.robots(RULES) for _ in range(3))
     order = [a, b, a, c, a, b]
 

@@ -225,8 +225,7 @@ async def test_with_a_jobdir_a_full_door_leaves_the_queue_on_disk_whole(web: Web
 @pytest.fixture
 def no_fetch_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is: slow fetches do not count, so that more than the setting says would be under way."""
-    monkeypatch.setattr(turns, "SLOW_AFTER_MAX", 60.0)
-    monkeypatch.setattr(turns, "SLOW_AFTER_MIN", 60.0)
+    monkeypatch.setattr(turns, "SLOW_AFTER", 60.0)
 
 
 @pytest.mark.parametrize("most", [1, 3])
