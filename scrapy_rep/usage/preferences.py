@@ -38,7 +38,7 @@ class Usage(Mapping[str, bool]):
 
     preferences: Mapping[str, bool] = field(default_factory=dict)
     statements: tuple[Statement, ...] = ()
-    """Those that decided: lines in their order, then rules for policy tokens, then headers."""
+    """The statements that decided: lines in their order, then rules for policy tokens, then headers."""
 
     def __getitem__(self, category: str) -> bool:
         return self.preferences[category]
@@ -53,8 +53,8 @@ class Usage(Mapping[str, bool]):
     def of(cls, robots: RobotsTxt, url: str, product_token: str | Sequence[str]) -> Usage:
         """What the page may be used for by its robots.txt; arguments as of `RobotsTxt.verdict`.
 
-        Empty if the crawler may not fetch the page, or nothing is said. Raises ValueError as `verdict` does, and
-        ImportError if a line cannot be read without the extra `usage`.
+        A page that the crawler may not fetch has no preferences. Raises ValueError as `verdict` does, and ImportError if
+        a line cannot be read without the extra `usage`.
         """
         found = robots.verdict(url, product_token)
         if not found.allowed:
@@ -96,8 +96,8 @@ def _lines_for(product_token: str | None, robots: RobotsTxt) -> list[StatementLi
 
 
 def deciding_statements(url: str, lines: Sequence[StatementLine]) -> list[Statement]:
-    """Those of the statements for a crawler that decide about a URL. Of each directive, those with the longest path
-    that matches; before the first user-agent line, all that match; all statements, if it takes too long to find out.
+    """The statements for a crawler that decide about a URL: for each directive the lines with the longest path that
+    matches, and all lines before the first user-agent line that match. If comparing takes too long, all statements.
 
     May raise ValueError as `spellings` does.
     """
@@ -177,8 +177,7 @@ class Purposes:
         return self.judge_usage(verdict, Usage.of(robots, url, product_token) if robots is not None else Usage())
 
     def judge_usage(self, verdict: Verdict, usage: Usage) -> UsageVerdict:
-        """The verdict for a page with these preferences. What robots.txt does not apply to is never refused for
-        them."""
+        """The verdict for a page with these preferences. A page that robots.txt does not apply to is never refused."""
         values = {field.name: getattr(verdict, field.name) for field in fields(Verdict)}
         if not verdict.allowed or verdict.reason in NEVER_REFUSED or (purpose := self.refused_by(usage)) is None:
             return UsageVerdict(**values, usage=usage, purpose=getattr(verdict, "purpose", None))

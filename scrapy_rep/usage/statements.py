@@ -77,7 +77,7 @@ def preferences_of(directive: str, value: bytes) -> dict[str, bool] | None:
 
 
 def _dictionary(value: bytes) -> dict[str, bool] | None:
-    """A dictionary of RFC 9651; of its members those that are the tokens `y` and `n`."""
+    """The members of a dictionary (RFC 9651) that are the tokens `y` and `n`."""
     try:
         import http_sf  # noqa: PLC0415 - an extra, and most crawls read no structured field
     except ImportError:
@@ -118,7 +118,7 @@ class StatementLine(NamedTuple):
 
 
 def read_statements(octets: bytes) -> list[StatementLine]:
-    """The statements for anybody, in their order. Raises ImportError as `preferences_of` does."""
+    """The statements for all crawlers, in their order. Raises ImportError as `preferences_of` does."""
     text = searchable(octets)
     if not _STATEMENT.search(text):  # as in most files
         return []
@@ -137,7 +137,7 @@ def read_statements(octets: bytes) -> list[StatementLine]:
 
 
 def statements_for(product_token: str | None, lines: Sequence[StatementLine], octets: bytes) -> list[StatementLine]:
-    """Those of the file's statements that are for that product token, None for a crawler that no group applies to.
+    """The file's statements for that product token; None stands for a crawler that no group applies to.
 
     A statement is for the user-agent lines above it, up to the statement or rule before them; one before the first
     user-agent line is for everybody.
@@ -153,7 +153,7 @@ def statements_for(product_token: str | None, lines: Sequence[StatementLine], oc
 
 
 def ignored_statements(octets: bytes) -> list[Ignored]:
-    """Each line with a statement for anybody that says nothing, and why."""
+    """The lines with statements that say nothing, and why, for whichever crawler."""
     text = searchable(octets)
     starts = starts_of_segments(text)
     read = {line for line, *_ in _values(text)}
@@ -191,8 +191,8 @@ def _before_all(directive: str, preferences: Mapping[str, bool]) -> dict[str, bo
 
 
 def _values(text: str, most: int = MAX_READ) -> Iterator[tuple[int, str, bytes, int]]:
-    """Of each line with a statement for anybody: its number, directive, value, and place in the text. No line beyond
-    `most` octets of such lines."""
+    """The number, directive, value and place in the text of each line with a statement, for whichever crawler. No line
+    beyond `most` octets of such lines."""
     line, counted_to, left = 0, 0, most
     for record in _STATEMENT.finditer(text):
         left -= len(record[0])

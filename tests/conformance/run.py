@@ -88,9 +88,9 @@ def page() -> str:
 INTRODUCTION = f"""\
 # Conformance
 
-How parsers of robots.txt answer the questions of
-[`tests/conformance`]({FILES}/run.py), a suite of files and questions that other parsers can use: a robots.txt for
-each case as a site would write it, and beside it questions, each with the sentence of RFC 9309 that decides.
+How parsers of robots.txt answer the questions of [`tests/conformance`]({FILES}/run.py), a suite that other
+parsers can use. Each case is a robots.txt as a site would write it. Beside it are questions, each with the sentence of
+RFC 9309 that decides.
 `python tests/conformance/run.py PARSER` asks a parser, and its README says how a program in any language can be asked.
 (reppy can be asked, too, where it installs. Its last release, 0.4.14, does not build under Python 3.11.)
 
