@@ -53,8 +53,8 @@ class Usage(Mapping[str, bool]):
     def of(cls, robots: RobotsTxt, url: str, product_token: str | Sequence[str]) -> Usage:
         """What the page may be used for by its robots.txt; arguments as of `RobotsTxt.verdict`.
 
-        A page that the crawler may not fetch has no preferences. Raises ValueError as `verdict` does, and ImportError if
-        a line cannot be read without the extra `usage`.
+        A page that the crawler may not fetch has no preferences. Raises ValueError as `verdict` does, and ImportError
+        if a line cannot be read without the extra `usage`.
         """
         found = robots.verdict(url, product_token)
         if not found.allowed:
