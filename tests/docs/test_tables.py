@@ -147,7 +147,6 @@ def test_the_limits() -> None:
         ("evidence", "more than 16 MiB", "WAIT_ABOVE = 16 * 2**20"),
         ("evidence", "At most 256 MiB", "MAX_QUEUED = 256 * 2**20"),
         ("evidence", "`robots_archive_failed`", 'REASON = "robots_archive_failed"'),
-        ("limits", "256 KiB", "MAX_OCTETS = 256 * 1024"),
         ("limits", "1,000 slow ones", "MAX_SLOW = 1_000"),
         ("limits", "1,000, and 4 MiB of their bodies", "MAX_KEPT = 1_000"),
         ("log", "The first ten outages of a crawl", "WARNED_ORIGINS = 10"),
