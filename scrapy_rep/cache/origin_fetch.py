@@ -111,7 +111,7 @@ class Resolver:
             from scrapy_rep.cache.shared_store import SharedStore  # noqa: PLC0415
             from scrapy_rep.storage.circuit_breaker import CircuitBreaker  # noqa: PLC0415
 
-            breaker = CircuitBreaker(self.count, clock.monotonic, self.log)
+            breaker = CircuitBreaker(self.count, clock.monotonic, self.log, has_deadline=not storage.answers_at_once)
             self.shared_store = SharedStore(storage, breaker, settings, self.turns, clock)
         self._fetches: dict[Origin, OriginFetch] = {}
 

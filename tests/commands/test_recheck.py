@@ -406,11 +406,13 @@ def test_a_full_disk_is_told_of_and_is_no_refusal(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_damaged_feed_is_told_of(tmp_path: Path) -> None:
+@ensureDeferred
+async def test_a_damaged_feed_is_told_of(web: Web, tmp_path: Path) -> None:
+    await kept(tmp_path, web.robots(RULES).url("/"))
     octets = bytearray(gzip.compress(b"".join(b'{"url": "http://example.com/%d"}\n' % n for n in range(99))))
     octets[40:80] = bytes(octet ^ 0xFF for octet in octets[40:80])
     (tmp_path / "items.jsonl.gz").write_bytes(octets)
-    status, lines = asked(tmp_path, "--now", "--recheck", "items.jsonl.gz")
+    status, lines = asked(tmp_path, "--archive", archive_in(tmp_path).name, "--recheck", "items.jsonl.gz")
     assert (status, "--recheck items.jsonl.gz: " in lines[-1]) == (2, True)
 
 
