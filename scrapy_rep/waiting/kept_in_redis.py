@@ -78,12 +78,13 @@ class KeptInRedis(Keeper):
             self._forget_now()
             if self._fields:
                 self._show_life()
-            late = self._late()
+            late, now = self._late(), monotonic()
             # One crawler at a time, or a request would come back twice. This fails if Redis refuses writes: then nobody
             # can show life.
             if late and self._redis.set(self._lock, self._name, nx=True, ex=ALIVE):
                 self._late_since = {name: seen_late.get(name, since) for name, since in late.items()}
-                self._take_over()
+                # One look is not enough: after Redis has hung, all look late.
+                self._take_over([name for name, since in self._late_since.items() if now - since > PULSE / 2])
                 self._redis.delete(self._lock)
                 look_for_requests(self._crawler)
             self._others_keep_some = bool(set(self._crawlers()) - {self._name})
@@ -99,16 +100,17 @@ class KeptInRedis(Keeper):
     def _late(self) -> dict[bytes, float]:
         """Other crawlers without a sign of life, and since when, by `monotonic`. If the clock of Redis was set back,
         their times lie too far ahead; that counts as late after ALIVE seconds more."""
-        now, by_redis = monotonic(), self._now()
-        late = dict.fromkeys(self._crawlers(until=by_redis), now)
-        ahead = dict.fromkeys(self._crawlers(since=by_redis + ALIVE + PULSE), now + ALIVE)
-        return {name: since for name, since in (late | ahead).items() if name != self._name}
+        by_redis = self._now()
+        late, ahead = self._crawlers(until=by_redis), self._crawlers(since=by_redis + ALIVE + PULSE)
+        now = monotonic()  # Redis may have hung before it answered
+        since = dict.fromkeys(late, now) | dict.fromkeys(ahead, now + ALIVE)
+        since.pop(self._name, None)
+        return since
 
-    def _take_over(self) -> None:
-        """Put back the requests of crawlers that are late at two looks. One look is not enough: after Redis has hung,
-        all look late. What takes longer than LONGEST is left for the next beat, which shows life first."""
+    def _take_over(self, dead: list[bytes]) -> None:
+        """Put back their requests. What takes longer than LONGEST is left for the next beat, which shows life first."""
         began = monotonic()
-        for name in [name for name, since in self._late_since.items() if began - since > PULSE / 2]:
+        for name in dead:
             copies = self._redis.hgetall(self._hash(name)) if self._is_hash(name) else {}
             for field, copy in copies.items():
                 if monotonic() - began > LONGEST:

@@ -46,11 +46,14 @@ class Fleet:
 
         self.distance = 0.0
         """Seconds that each command takes."""
+        self.hangs: dict[int, float] = {}
+        """By how many more commands come before it: seconds that a command takes."""
         fleet = self
 
         class FarAway(Redis):
             def execute_command(self, *args: Any, **options: Any) -> Any:
-                time.now += fleet.distance
+                time.now += fleet.distance + fleet.hangs.pop(0, 0.0)
+                fleet.hangs = {left - 1: seconds for left, seconds in fleet.hangs.items()}
                 return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
         self.redis = Redis.from_url(server.url)
@@ -163,3 +166,16 @@ async def test_nobody_judges_others_while_redis_refuses_writes(fleet: Fleet) -> 
             fleet.beat(crawler)
     assert fleet.queued() == []
     assert fleet.redis.hlen(waiting._hash(waiting._name)) == len(urls)
+
+
+@pytest.mark.parametrize("after", range(6))
+@in_loop
+async def test_after_redis_has_hung_one_look_is_not_enough(fleet: Fleet, after: int) -> None:
+    waiting, other = fleet.crawler(), fleet.crawler()
+    waits(waiting, 5)
+    fleet.looks_dead(waiting)  # by the time that Redis answers
+    fleet.hangs = {after: 2 * ALIVE}
+    fleet.beat(other)
+    for crawler in (waiting, other, other):
+        fleet.beat(crawler)
+    assert fleet.queued() == []
