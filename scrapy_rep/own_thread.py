@@ -1,7 +1,4 @@
-"""Blocking calls, made in a thread of their own, with any reactor and without one.
-
-They may hang: `storage.circuit_breaker` is what stops waiting for a store.
-"""
+"""Blocking calls, made in a thread of their own, with any reactor and without one: those of Redis, and reading a pipe."""
 
 from __future__ import annotations
 
