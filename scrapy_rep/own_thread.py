@@ -1,4 +1,4 @@
-"""Blocking calls, made in a thread of their own, with any reactor and without one: those of Redis, and reading a pipe."""
+"""Blocking calls (Redis, reading a pipe), made in a thread of their own, with any reactor and without one."""
 
 from __future__ import annotations
 
