@@ -16,7 +16,7 @@ from scrapy_rep.storage.base import Storage
 if TYPE_CHECKING:
     from redis import Redis
 
-Command = tuple["str | bytes | int", ...]
+Command = tuple[str | bytes | int, ...]
 
 PREFIX = "scrapy-rep:1:"  # with a version: an older or newer scrapy-rep leaves these keys alone
 ENTRY, LEASE = f"{PREFIX}entry:", f"{PREFIX}lease:"

@@ -61,8 +61,8 @@ class SqliteStorage(Storage):
         self._now = now
         self._db: sqlite3.Connection | None = None
         self._inode = 0
-        """The file that was opened last."""
-        _is_set_up(self._path)
+        """Of the file that was opened last."""
+        _checked_header(self._path)
 
     async def get(self, origin: str) -> bytes | None:
         statement = "SELECT octets FROM entries_1 WHERE origin = ?"
@@ -101,7 +101,7 @@ class SqliteStorage(Storage):
         try:
             return work(self._opened())
         except sqlite3.DatabaseError as exc:
-            self._close()  # the next call looks which file it is by then
+            self._close()  # so that the file is looked at before it is used again
             # The subclasses mean a locked file, a full disk and the like, which may pass.
             if type(exc) is not sqlite3.DatabaseError:
                 raise
@@ -110,11 +110,10 @@ class SqliteStorage(Storage):
 
     def _opened(self) -> sqlite3.Connection:
         if self._db is None:
-            patience = 0.0 if _is_set_up(self._path) else CREATING
+            is_complete = _checked_header(self._path)[18:19] == WAL_MODE
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._inode = _inode(self._path)
-            self._db = _connected(self._path, self._now(), patience)
-            self._inode = _inode(self._path)
+            self._db = _connected(self._path, self._now(), patience=0.0 if is_complete else CREATING)
         return self._db
 
     def _close(self) -> None:
@@ -125,7 +124,8 @@ class SqliteStorage(Storage):
     def _set_aside(self, exc: sqlite3.DatabaseError) -> None:
         """Rename the damaged file, unless another process has done so since we opened it. Raises ValueError if somebody
         else has overwritten it."""
-        if not _is_set_up(self._path) or _inode(self._path) != self._inode:
+        _checked_header(self._path)
+        if _inode(self._path) != self._inode:
             return
         aside = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
         # The log goes first: SQLite would take it for the log of a new file beside it.
@@ -159,13 +159,13 @@ def path_of(address: str) -> Path:
     return file
 
 
-def _is_set_up(path: Path) -> bool:
-    """Whether the file is a store already. Raises ValueError if the path is not for us to write to. Changes nothing."""
+def _checked_header(path: Path) -> bytes:
+    """The file's first 100 bytes; empty if there is none. Raises ValueError if the path is not for us to write to."""
     folder = next(parent for parent in path.parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise ValueError(f"{path} cannot be written below {folder}; set it to a path in another directory")
     if not path.exists():
-        return False
+        return b""
     if not path.is_file():
         raise ValueError(f"{path} is no file; set it to the path of one")
     try:
@@ -176,7 +176,7 @@ def _is_set_up(path: Path) -> bool:
     is_ours = header.startswith(MAGIC) and int.from_bytes(header[68:72], "big") == APPLICATION_ID
     if header and not is_ours:
         raise ValueError(f"{path} is no store of scrapy-rep; set it to the path of one, or of a new file")
-    return header[18:19] == WAL_MODE
+    return header
 
 
 def _inode(path: Path) -> int:
