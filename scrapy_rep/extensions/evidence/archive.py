@@ -15,12 +15,11 @@ from scrapy.signals import spider_closed, spider_opened
 from scrapy_rep.extensions.output_file import output_path
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
+from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.access_result import Answer
-from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.status_policy import judge
 from scrapy_rep.settings import SETTINGS, RepSettings
-from scrapy_rep.signals import robots_available, robots_response
+from scrapy_rep.signals import robots_response
 from scrapy_rep.text import printable
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class ArchiveWriter:
         self._lost = 0
         crawler.signals.connect(self._opened, spider_opened)
         crawler.signals.connect(self._answered, robots_response)
-        crawler.signals.connect(self._known, robots_available)
+        gate.robots_known.append(self._known)
         crawler.signals.connect(self._closed, spider_closed)
 
     def _opened(self, spider: Spider) -> None:
@@ -69,14 +68,12 @@ class ArchiveWriter:
         }
         self._file = WarcFile(self._path, information, settings.body_limit, settings.memory_origins)
 
-    def _answered(self, url: str, answer: Answer, request: Request, response: Response | None) -> None:
-        access, needed_by = judge(answer, self._settings.status_policy).access, Origin.of(request.url)
-        write = self._file.write_answer
-        if self._write(write, url, self._gate.now(), needed_by, access=access, answer=answer, response=response):
+    def _answered(self, answer: Answer, request: Request, response: Response | None) -> None:
+        if self._write(self._file.write_answer, answer, response, self._gate.now(), Origin.of(request.url)):
             self._count("rep/archive/answers")
 
-    def _known(self, origin: Origin, entry: Entry) -> None:
-        self._write(self._file.write_entry, origin, self._gate.now(), entry)
+    def _known(self, origin: Origin, info: OriginInfo, _request: Request) -> None:
+        self._write(self._file.write_entry, origin, self._gate.now(), info.entry)
 
     def _closed(self, reason: str) -> None:
         self._write(self._file.write_end, self._gate.now(), reason, self._lost)
