@@ -1,6 +1,7 @@
-"""Where all other requests wait for a robots.txt: in the downloader, as in any middleware of Scrapy's.
+"""Where requests wait for a robots.txt that do not come from the scheduler: in the downloader, as in any middleware of
+Scrapy's. All others wait at the scheduler's door (`scheduler_door`).
 
-A request comes here instead of waiting at the scheduler's door
+A request comes here
 
 - if it does not come from the scheduler (`engine.download_async`, a media pipeline): the engine has not asked whether
   there was room for it, so it does not count against CONCURRENT_REQUESTS while it waits. Where the scheduler cannot be
@@ -21,31 +22,47 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from scrapy_rep.cache.origin_fetch import CrawlClosingError, Resolver
+from scrapy_rep.gate import Gate
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
-from scrapy_rep.waiting.at_scheduler import SchedulerDoor
+from scrapy_rep.waiting.scheduler_door import SchedulerDoor
 from scrapy_rep.waiting.waiting_log import Waits
 
 
 @dataclass(frozen=True, slots=True)
 class InDownloader:
+    gate: Gate
     resolver: Resolver
     downloads: UncountedDownloads
     door: SchedulerDoor
     waits: Waits
 
-    async def wait(self, request: Request, origin: Origin) -> RobotsPolicy:
-        """The origin's policy, once it is known. Raises IgnoreRequest where the crawl closes before; a request that
-        came from the queue is put back then."""
+    async def decide(self, request: Request, origin: Origin) -> None:
+        """Let the request go on, or raise ForbiddenByRobots, once its origin's robots.txt is known.
+
+        Raises IgnoreRequest if the crawl closes before; a request that came from the queue is put back then.
+        """
+        fault = self.door.fault_of(request)
+        policy = await self._wait(request, origin) if fault is None else fault
+        if isinstance(policy, BaseException):
+            self.gate.refuse_for(policy, request, origin)
+        else:
+            self.gate.decide(request, policy)
+
+    async def _wait(self, request: Request, origin: Origin) -> RobotsPolicy | BaseException:
+        """The origin's policy, or the error of ours that has ended the fetch."""
         wait = self.waits.begin(request, origin)
+        result: RobotsPolicy | BaseException
         try:
             with self.downloads.uncounted(request) if self.door.never_saw(request) else nullcontext():
-                policy = await maybe_deferred_to_future(self.resolver.resolve(origin, request))
+                result = await maybe_deferred_to_future(self.resolver.resolve(origin, request))
         except CrawlClosingError:
             again = ", and it is back in the queue" if self.door.take_back(request) else ""
             raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}") from None
+        except Exception as fault:  # noqa: BLE001 - the request is refused for it
+            result = fault
         finally:
             self.waits.end(wait)
         self.waits.went_on(wait)
-        return policy
+        return result

@@ -5,52 +5,53 @@ CONCURRENT_REQUESTS.
 
 1. The engine asks for a request, and the door takes the next one out of the queue. If no robots.txt applies to the
    request, or if its origin is known, the engine gets it.
-2. Else the request waits, and the origin's robots.txt is fetched (`cache.origin_fetch`) unless that is under way. Then
-   the door takes the next request, as long as one more fetch would begin soon: while fewer than twice
-   REP_FETCH_CONCURRENCY fetches are under way or wait for their turn, not counting those that are slow or repeated
-   (`fetching.turns`). When none would, the door takes from Scrapy's default queue (`DownloaderAwarePriorityQueue`) as
-   long as that has requests to sites that have been asked before and that no request here waits for: usually these
-   come out first. Of another queue nobody knows what comes next, so the door takes nothing.
-3. REP_WAITING_MAX limits how many requests are here. Not counted are one waiting request for each origin, and one ready
-   request for each site. At the limit it depends on the queue. From Scrapy's queue in memory the door goes on taking:
-   its requests take no more memory here than there. From Scrapy's queue on disk it still takes the next request: if its
-   origin is known, the engine gets it; if others wait for the origin already, it goes back to the disk; else it waits.
-   From the queue of another package's scheduler the door takes nothing.
+2. Else the request waits (`waiting_requests`), and the origin's robots.txt is fetched (`cache.origin_fetch`) unless
+   that is under way. Then the door takes the next request, as long as one more fetch would begin soon: while fewer than
+   twice REP_FETCH_CONCURRENCY fetches are under way or wait for their turn, not counting those that are slow or
+   repeated (`fetching.turns`). When none would, the door takes from Scrapy's default queue
+   (`DownloaderAwarePriorityQueue`) as long as that has requests to sites that have been asked before and that no
+   request here goes to: these come out first. Of another queue nobody knows what comes next, so the door takes nothing.
+3. REP_WAITING_MAX limits how many requests are here, not counting one request to each origin. Scrapy's queue in memory
+   has no such limit: its requests take no more memory here than there. At the limit the door takes from Scrapy's
+   default queue on disk as long as that has requests to sites that no request here goes to. From another queue it
+   takes nothing.
 4. The fetch has ended, whatever it has brought: the requests to its origin are ready. The engine gets them by turns, a
    request to each site that has room in the downloader (a site is a host, usually, and may have many origins), and in
    between requests from the queue. `RepMiddleware` decides about them like about any other request, by the policy in
    memory. If the policy is no longer there (forgotten for want of memory, or its time is over), the requests wait
    again, for another fetch, as soon as no other ready request can go on.
-5. If the crawl closes first, the requests that are here go back to their queue. If the process is killed, copies of
-   those from disk or from scrapy-redis survive (`kept_copies`): the crawl that resumes the JOBDIR puts them back when
-   it opens; with scrapy-redis another crawler does so, some ten seconds later.
+5. If no request can go on, and there are as many here as twice REP_FETCH_CONCURRENCY, or the door would take no request
+   to a new site, `engine.needs_backout()` is true: a lazy `start` of the spider waits, as while the downloader is full.
+6. If the crawl closes first, the requests that are here go back to their queue. If the process is killed, copies of
+   those from disk or from scrapy-redis survive (`kept_copies`): the crawl that resumes the JOBDIR has them here when it
+   opens; with scrapy-redis another crawler puts them back into the queue, some ten seconds later.
 """
 
 from __future__ import annotations
 
 import sys
-from collections import OrderedDict, deque
-from collections.abc import Iterator
-from typing import Any, TypeVar
-from weakref import WeakSet
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
 
 from scrapy import Request
 from scrapy.crawler import Crawler
+from twisted.python.failure import Failure
 
-from scrapy_rep.cache.origin_fetch import Resolver
+from scrapy_rep.cache.origin_fetch import CrawlClosingError, Resolver
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests, scheduler_of
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
+from scrapy_rep.settings import RepSettings
 from scrapy_rep.waiting.kept_copies import KILLED_LOSES, Keeper
-from scrapy_rep.waiting.waiting_log import Wait, Waits
-
-K = TypeVar("K")
-V = TypeVar("V")
+from scrapy_rep.waiting.waiting_log import Waits
+from scrapy_rep.waiting.waiting_requests import Wait, WaitingRequests
 
 MAX_SECONDS = 0.005  # for one call of the engine's, while all requests that the queue hands out have to wait
 MAX_READY = 100  # sites with ready requests; from this number on, these requests always go before the queue's
+ENOUGH = 2  # times REP_FETCH_CONCURRENCY: requests here, while which a lazy `start` has to wait
 # Meta key of a request that goes back to a scheduler that is not Scrapy's own: `dont_filter` was False.
 PUT_BACK = "rep_put_back"
 # Seconds that a queue may take to fail. After that it is not asked to take back other requests: each may take as long.
@@ -60,22 +61,31 @@ MAX_FAILING = 5.0
 class SchedulerDoor:
     """Wraps the `next_request`, `has_pending_requests` and `close` of the crawl's scheduler, whatever its class."""
 
-    def __init__(self, crawler: Crawler, max_waiting: int, gate: Gate, resolver: Resolver, waits: Waits) -> None:
-        """`max_waiting`: REP_WAITING_MAX. With 0, requests wait in the downloader."""
+    def __init__(
+        self,
+        crawler: Crawler,
+        settings: RepSettings,
+        gate: Gate,
+        resolver: Resolver,
+        *,
+        downloads: UncountedDownloads,
+        waits: Waits,
+    ) -> None:
         self._crawler = crawler
         self._log = logger_of(crawler)
-        self._max_waiting = max_waiting
+        self._max_waiting = settings.waiting_max
+        """With 0, requests wait in the downloader."""
+        self._enough = ENOUGH * settings.fetch_concurrency
         self._gate = gate
         self._resolver = resolver
+        self._downloads = downloads
         self._waits = waits
-        self._monotonic = waits.monotonic
-        self._waiting: dict[Origin, list[Wait]] = {}
-        self._ready: OrderedDict[str, OrderedDict[Origin, deque[Wait]]] = OrderedDict()
-        """By their site: the waits that have ended, whose requests may go on."""
-        self._here: dict[Wait, None] = {}
-        """All requests that wait or are ready, in the order in which they left the queue."""
+        self._here = WaitingRequests()
+        self._next: Request | None = None
+        """The request that the engine gets next, if it has been chosen already."""
         self._is_turn_of_queue = False
         self._handed_out: WeakSet[Request] = WeakSet()
+        self._faults: WeakKeyDictionary[Request, BaseException] = WeakKeyDictionary()
         self._is_open = False
         self._is_queue_working = False
         self._keeper = Keeper(crawler)
@@ -105,30 +115,43 @@ class SchedulerDoor:
                 exc,
             )
             return
-        self._queues = SchedulerQueues(self._crawler, scheduler)
+        self._queues = SchedulerQueues(self._crawler, scheduler, self._here.sites)
         self._keeper = _keeper(self._crawler, scheduler, self._queues)
-        left_over = self._keeper.left_over()
+        self._take_in(self._keeper.left_over())
+        self._downloads.back_out_when(self._has_enough)
+
+    def _take_in(self, left_over: list[Request]) -> None:
+        """Requests that waited when this job was killed. They do not go through the queue, from which another kill
+        could remove them."""
         if left_over:
             self._log.info("Requests that waited for a robots.txt when this job was killed: %d", len(left_over))
-            self._put_back(left_over)
+        for request in left_over:
+            origin = Origin.of(request.url)
+            if origin is None:  # nobody has waited for it
+                for taken in self._put_back([request]):
+                    self._keeper.forget(taken)
+            else:
+                # It begins to wait when the engine asks for a request, if it still has to.
+                wait = self._waits.begin(request, origin, self._queues.site_of(request))
+                self._waits.end(wait)
+                self._here.be_ready(wait)
 
     def never_saw(self, request: Request) -> bool:
         """Whether the request came to the downloader by another way, past the engine's check of CONCURRENT_REQUESTS."""
         return self._is_open and request not in self._handed_out
 
+    def fault_of(self, request: Request) -> BaseException | None:
+        """The error of ours that has ended the fetch that the request waited for; None if none has."""
+        return self._faults.get(request)
+
     def take_back(self, request: Request) -> bool:
         """The crawl closes: whether a request that was handed out is in the queue again."""
-        return self._is_open and request in self._handed_out and self._put_back([request])
+        return self._is_open and request in self._handed_out and bool(self._put_back([request]))
 
     # The scheduler's methods.
 
     def _next_request(self) -> Request | None:
-        if self._is_turn_of_queue and len(self._ready) < MAX_READY:
-            request = self._from_queue() or self._from_here()
-            self._is_turn_of_queue = False
-        else:
-            request = self._from_here() or self._from_queue()
-            self._is_turn_of_queue = True
+        request, self._next = self._next or self._choose(), None
         if request is not None:
             self._keeper.forget(request)
             self._handed_out.add(request)
@@ -136,41 +159,61 @@ class SchedulerDoor:
 
     def _has_pending_requests(self) -> bool:
         # A scheduler that asks itself, as scrapy-frontera's does, means its own queue.
-        return (bool(self._here) and not self._is_queue_working) or bool(self._queue_has_pending())
+        is_any_here = bool(self._here) or self._next is not None
+        return (is_any_here and not self._is_queue_working) or bool(self._queue_has_pending())
 
     def _close(self, reason: str) -> Any:
         """What is here goes back first: what the scheduler keeps beyond the crawl, it keeps of these, too."""
-        self._put_back([wait.request for wait in self._here])
+        taken_back = self._put_back([*self._here, *([self._next] if self._next is not None else [])])
+        closed = self._close_queue(reason)
+        # Only now: Scrapy's queue on disk loses them if the process is killed before the queue is closed.
+        for request in taken_back:
+            self._keeper.forget(request)
         self._keeper.close()
-        return self._close_queue(reason)
+        return closed
 
     # What the engine gets.
 
-    def _from_queue(self) -> Request | None:
+    def _has_enough(self) -> bool:
+        """Whether no request can go on, and the spider's `start` need not yield others."""
+        if not self._max_waiting or (
+            len(self._here) < self._enough and not self._is_full and self._resolver.has_room()
+        ):
+            return False
+        if self._next is None:
+            # The engine must not ask in vain: if it did, it would tell `start` that the scheduler is empty.
+            self._next = self._choose(keep=True)
+        return self._next is None
+
+    def _choose(self, *, keep: bool = False) -> Request | None:
+        """The next request that need not wait. `keep`: it may not go on at once, and must survive a kill."""
+        is_turn_of_queue = self._is_turn_of_queue and self._here.ready_sites < MAX_READY
+        self._is_turn_of_queue = not is_turn_of_queue
+        if is_turn_of_queue:
+            return self._from_queue(keep=keep) or self._from_here()
+        return self._from_here() or self._from_queue(keep=keep)
+
+    @property
+    def _is_full(self) -> bool:
+        return not self._queues.is_next_from_memory() and self._here.beyond_the_first >= self._max_waiting
+
+    def _from_queue(self, *, keep: bool) -> Request | None:
         """The queue's next request that need not wait. Those before it begin to."""
         if not self._max_waiting:
             return self._taken_from_queue()
-        until = self._monotonic() + MAX_SECONDS
-        while self._queues.is_next_of_use(has_room=self._resolver.has_room()):
+        until = self._waits.monotonic() + MAX_SECONDS
+        while self._queues.is_next_of_use(has_room=self._resolver.has_room(), is_full=self._is_full):
             is_from_memory = self._queues.is_next_from_memory()
-            counted = len(self._here) - len(self._waiting) - len(self._ready)
-            is_full = not is_from_memory and counted >= self._max_waiting
-            if is_full and self._queues.on_disk is None:
-                return None
             request = self._taken_from_queue()
             origin = self._gate.origin_to_await(request) if request is not None else None
-            if request is None or origin is None:
-                return request
-            # It goes back to the disk, and Scrapy's default queue hands out requests to other hosts next.
-            if is_full and origin in self._waiting:
-                self._queues.leave_on_disk(request)
+            if request is None:
                 return None
-            if not is_from_memory:
+            if not is_from_memory and (keep or origin is not None):
                 self._keeper.keep(request)
-            wait = self._waits.begin(request, origin)
-            self._here[wait] = None
-            self._wait(wait)
-            if self._monotonic() >= until:
+            if origin is None:
+                return request
+            self._wait(self._waits.begin(request, origin, self._queues.site_of(request)))
+            if self._waits.monotonic() >= until:
                 look_for_requests(self._crawler)
                 break
         return None
@@ -188,79 +231,65 @@ class SchedulerDoor:
     def _from_here(self) -> Request | None:
         """The next request that is ready and has room in the downloader: one to each site by turns."""
         undecided = []
-        for site, of_site in _by_turns(self._ready):
-            if not self._queues.has_room(site, self._handed_out):
+        for wait in self._here.ready_by_turns(self._has_room):
+            if wait.fault is None and self._gate.origin_to_await(wait.request) is not None:
+                undecided.append(wait)
                 continue
-            for origin, waits in _by_turns(of_site):
-                wait = waits[0]
-                if self._gate.origin_to_await(wait.request) is not None:
-                    undecided.append((site, origin))
-                    continue
-                waits.popleft()
-                if not waits:
-                    self._take_out(site, origin)
-                del self._here[wait]
-                self._gate.hits -= 1  # it is about to be counted as decided at once, but it has waited
-                self._waits.went_on(wait)
-                return wait.request
+            if wait.fault is not None:
+                self._faults[wait.request] = wait.fault
+            self._here.leave(wait)
+            self._waits.went_on(wait)
+            return wait.request
         # Only if no other ready request can go on: else origins would push each other out of memory without an end.
-        for site, origin in undecided:
-            for wait in self._take_out(site, origin):
+        for first in undecided:
+            for wait in self._here.no_longer_ready(first):
                 self._waits.begin_again(wait)
                 self._wait(wait)
         return None
 
-    def _take_out(self, site: str, origin: Origin) -> deque[Wait]:
-        """What is ready of this origin at this site, which leaves the door or waits again."""
-        waits = self._ready[site].pop(origin)
-        if not self._ready[site]:
-            del self._ready[site]
-        return waits
+    def _has_room(self, site: str) -> bool:
+        return self._queues.has_room(site, self._handed_out)
 
     # Waiting.
 
     def _wait(self, wait: Wait) -> None:
-        self._queues.begin_to_wait(wait.request)
-        if wait.origin in self._waiting:
-            self._waiting[wait.origin].append(wait)
-            return
-        self._waiting[wait.origin] = [wait]
-        fetched = self._resolver.resolve(wait.origin, wait.request)
-        # It fails only if the crawl closes; then `_close` puts the request back.
-        fetched.addCallbacks(self._release, lambda _closing: None, (wait.origin,))
+        if self._here.wait(wait):
+            self._resolver.resolve(wait.origin, wait.request).addBoth(self._release, wait.origin)
 
-    def _release(self, _policy: object, origin: Origin) -> None:
-        """Its fetch has ended, with an answer or without. Memory has the policy."""
-        for wait in sorted(self._waiting.pop(origin), key=lambda wait: -wait.request.priority):
+    def _release(self, result: object, origin: Origin) -> None:
+        """The fetch has ended, with an answer or without: memory has the policy. Or it has failed by a fault of ours,
+        or because the crawl closes."""
+        fault = result.value if isinstance(result, Failure) else None
+        if isinstance(fault, CrawlClosingError):
+            return  # `_close` puts the requests back
+        for wait in self._here.release(origin):
+            wait.fault = fault
             self._waits.end(wait)
-            self._queues.end_to_wait(wait.request)
-            of_site = self._ready.setdefault(self._queues.site_of(wait.request), OrderedDict())
-            of_site.setdefault(origin, deque()).append(wait)
         look_for_requests(self._crawler)
 
     # The crawl closes.
 
-    def _put_back(self, requests: list[Request]) -> bool:
-        """Whether the queue took back all of them."""
-        number, seconds_failing, error = 0, 0.0, None
+    def _put_back(self, requests: list[Request]) -> list[Request]:
+        """Those of the requests that the queue has taken back."""
+        seconds_failing, error = 0.0, None
+        taken_back: list[Request] = []
         for request in _in_order(requests):
-            began = self._monotonic()
+            began = self._waits.monotonic()
             try:
                 if seconds_failing <= MAX_FAILING and self._is_taken_back(request):
-                    self._keeper.forget(request)
-                    number += 1
+                    taken_back.append(request)
                     continue
             except Exception as exc:  # noqa: BLE001 - of any scheduler
                 error = error or exc
-            seconds_failing += self._monotonic() - began
-        if number < len(requests):
+            seconds_failing += self._waits.monotonic() - began
+        if len(taken_back) < len(requests):
             self._log.error(
                 "The scheduler has not taken back %d of %d requests that waited for a robots.txt; its first error: %r",
-                len(requests) - number,
+                len(requests) - len(taken_back),
                 len(requests),
                 error,
             )
-        return number == len(requests)
+        return taken_back
 
     def _is_taken_back(self, request: Request) -> bool:
         if self._queues.in_memory is not None:
@@ -270,14 +299,6 @@ class SchedulerDoor:
             request.dont_filter = request.meta[PUT_BACK] = True  # the duplicate filter has seen it
         # Some schedulers return None.
         return self._enqueue(request) is not False
-
-
-def _by_turns(items: OrderedDict[K, V]) -> Iterator[tuple[K, V]]:
-    """Each item once. It goes to the end as it comes, so that next time the items after it come first."""
-    for _ in range(len(items)):
-        key = next(iter(items))
-        items.move_to_end(key)
-        yield key, items[key]
 
 
 def _in_order(requests: list[Request]) -> list[Request]:
