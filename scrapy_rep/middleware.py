@@ -48,11 +48,11 @@ class RepMiddleware:
         settings = RepSettings.read(crawler.settings)
         warn_of_unknown_names(crawler.settings, logger_of(crawler))
         self._crawler = crawler
-        downloads = UncountedDownloads(crawler)
+        self._downloads = downloads = UncountedDownloads(crawler)
         self._waits = Waits(crawler, self.monotonic)
         self._resolver = Resolver(crawler, settings, downloads, Clock(self.clock, self.monotonic, self.sleep))
         self.gate = Gate(crawler, settings, self._resolver, self.clock)
-        self._door = SchedulerDoor(crawler, settings, self.gate, self._resolver, downloads=downloads, waits=self._waits)
+        self._door = SchedulerDoor(crawler, settings, self.gate, self._resolver, self._waits)
         self._in_downloader = InDownloader(self.gate, self._resolver, downloads, self._door, self._waits)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
@@ -122,7 +122,7 @@ class RepMiddleware:
 
     def _spider_opened(self, spider: Spider) -> None:
         self.gate.open(spider)
-        self._door.open()
+        self._door.open(self._downloads)
         call_when_closing(self._crawler, self._resolver.stop)
         warn_of_misconfiguration(self._crawler)
 

@@ -25,14 +25,14 @@ class SchedulerQueues:
     origins before all others.
     """
 
-    def __init__(self, crawler: Crawler, scheduler: Any, sites_here: Container[str]) -> None:
-        """`scheduler`: open, and of any class. `sites_here`: the keys of slots of which the door has requests."""
+    def __init__(self, crawler: Crawler, scheduler: Any) -> None:
+        """`scheduler`: open, and of any class."""
         in_memory, on_disk = getattr(scheduler, "mqs", None), getattr(scheduler, "dqs", None)
         self._count = crawler.stats.inc_value
         self._downloader: Any = crawler.engine.downloader
         self.site_of = getattr(self._downloader, "get_slot_key", lambda _request: "")
         """The key of a request's slot. Outside this folder it is a site."""
-        self._here = sites_here
+        self._here: Container[str] = ()
         self._aware: list[Any] = []
         self._are_new_last = False
         # A class derived from Scrapy's may get its requests from anywhere else.
@@ -50,6 +50,10 @@ class SchedulerQueues:
                     tell_without(crawler, "DownloaderAwarePriorityQueue._downloader_interface")
 
     # Which request is next.
+
+    def put_last(self, sites: Container[str]) -> None:
+        """From now on requests to these sites come last: the door has others to them. The sites may change."""
+        self._here = sites
 
     def is_next_of_use(self, *, has_room: bool, is_full: bool) -> bool:
         """Whether the next request could go on, or may wait. `has_room`: for one more fetch; `is_full`: no request may

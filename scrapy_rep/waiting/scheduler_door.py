@@ -29,9 +29,8 @@ CONCURRENT_REQUESTS.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -48,87 +47,71 @@ from scrapy_rep.settings import RepSettings
 from scrapy_rep.waiting.kept_copies import KILLED_LOSES, Keeper
 from scrapy_rep.waiting.waiting_log import Waits
 from scrapy_rep.waiting.waiting_requests import Wait, WaitingRequests
+from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
 
 MAX_SECONDS = 0.005  # for one call of the engine's, while all requests that the queue hands out have to wait
 MAX_READY = 100  # sites with ready requests; from this number on, these requests always go before the queue's
-ENOUGH = 2  # times REP_FETCH_CONCURRENCY: requests here, while which a lazy `start` has to wait
-# Meta key of a request that goes back to a scheduler that is not Scrapy's own: `dont_filter` was False.
-PUT_BACK = "rep_put_back"
-# Seconds that a queue may take to fail. After that it is not asked to take back other requests: each may take as long.
-MAX_FAILING = 5.0
+ENOUGH = 2  # times REP_FETCH_CONCURRENCY: from so many requests here on, a lazy `start` waits
 
 
 class SchedulerDoor:
-    """Wraps the `next_request`, `has_pending_requests` and `close` of the crawl's scheduler, whatever its class."""
+    """Hands out the next request that need not wait, in place of the crawl's scheduler."""
 
-    def __init__(
-        self,
-        crawler: Crawler,
-        settings: RepSettings,
-        gate: Gate,
-        resolver: Resolver,
-        *,
-        downloads: UncountedDownloads,
-        waits: Waits,
-    ) -> None:
+    _scheduler: WrappedScheduler
+    _queues: SchedulerQueues
+
+    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate, resolver: Resolver, waits: Waits) -> None:
         self._crawler = crawler
-        self._log = logger_of(crawler)
         self._max_waiting = settings.waiting_max
         """With 0, requests wait in the downloader."""
         self._enough = ENOUGH * settings.fetch_concurrency
         self._gate = gate
         self._resolver = resolver
-        self._downloads = downloads
         self._waits = waits
         self._here = WaitingRequests()
         self._next: Request | None = None
         """The request that the engine gets next, if it has been chosen already."""
         self._is_turn_of_queue = False
-        self._handed_out: WeakSet[Request] = WeakSet()
-        self._faults: WeakKeyDictionary[Request, BaseException] = WeakKeyDictionary()
+        self._handed_out: WeakKeyDictionary[Request, BaseException | None] = WeakKeyDictionary()
+        """With the error of ours that has ended the fetch for which the request waited, if one has."""
         self._is_open = False
-        self._is_queue_working = False
         self._keeper = Keeper(crawler)
 
-    def open(self) -> None:
+    def open(self, downloads: UncountedDownloads) -> None:
         """From now on requests wait here, unless none may or the scheduler cannot be wrapped."""
-        scheduler: Any = scheduler_of(self._crawler)
-        if _is_of(scheduler, "apify.scrapy.scheduler", "ApifyScheduler"):
-            self._log.warning(
+        scheduler, log = scheduler_of(self._crawler), logger_of(self._crawler)
+        if is_of(scheduler, "apify.scrapy.scheduler", "ApifyScheduler"):
+            log.warning(
                 "REP_WAITING_MAX counts as 0 with Apify's scheduler, which takes requests that are not in the"
                 " downloader for done: requests that wait for a robots.txt count against CONCURRENT_REQUESTS"
             )
             self._max_waiting = 0
         try:
-            self._next_of_queue = scheduler.next_request
-            self._queue_has_pending = scheduler.has_pending_requests
-            self._enqueue = scheduler.enqueue_request
-            self._close_queue = scheduler.close
-            scheduler.next_request = self._next_request
-            scheduler.has_pending_requests = self._has_pending_requests
-            scheduler.close = self._close
-            self._is_open = True
+            self._scheduler = WrappedScheduler(self._crawler, scheduler, self)
         except AttributeError as exc:
-            self._log.warning(
+            log.warning(
                 "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl: the scheduler's"
                 " methods cannot be replaced (%s)",
                 exc,
             )
             return
-        self._queues = SchedulerQueues(self._crawler, scheduler, self._here.sites)
+        self._is_open = True
+        self._queues = self._scheduler.queues
+        self._queues.put_last(self._here.sites)
         self._keeper = _keeper(self._crawler, scheduler, self._queues)
         self._take_in(self._keeper.left_over())
-        self._downloads.back_out_when(self._has_enough)
+        downloads.back_out_when(self._has_enough)
 
     def _take_in(self, left_over: list[Request]) -> None:
         """Requests that waited when this job was killed. They do not go through the queue, from which another kill
         could remove them."""
         if left_over:
-            self._log.info("Requests that waited for a robots.txt when this job was killed: %d", len(left_over))
+            number = len(left_over)
+            logger_of(self._crawler).info("Requests that waited for a robots.txt when this job was killed: %d", number)
         for request in left_over:
             origin = Origin.of(request.url)
             if origin is None:  # nobody has waited for it
-                for taken in self._put_back([request]):
+                for taken in self._scheduler.put_back([request]):
                     self._keeper.forget(taken)
             else:
                 # It begins to wait when the engine asks for a request, if it still has to.
@@ -141,31 +124,32 @@ class SchedulerDoor:
         return self._is_open and request not in self._handed_out
 
     def fault_of(self, request: Request) -> BaseException | None:
-        """The error of ours that has ended the fetch that the request waited for; None if none has."""
-        return self._faults.get(request)
+        """The error of ours that has ended the fetch for which the request waited here; None if none has."""
+        return self._handed_out.get(request)
 
     def take_back(self, request: Request) -> bool:
         """The crawl closes: whether a request that was handed out is in the queue again."""
-        return self._is_open and request in self._handed_out and bool(self._put_back([request]))
+        return self._is_open and request in self._handed_out and bool(self._scheduler.put_back([request]))
 
-    # The scheduler's methods.
+    # In place of the scheduler's methods.
 
-    def _next_request(self) -> Request | None:
+    def next_request(self) -> Request | None:
+        """The next request that need not wait."""
         request, self._next = self._next or self._choose(), None
         if request is not None:
             self._keeper.forget(request)
-            self._handed_out.add(request)
+            self._handed_out.setdefault(request, None)
         return request
 
-    def _has_pending_requests(self) -> bool:
-        # A scheduler that asks itself, as scrapy-frontera's does, means its own queue.
-        is_any_here = bool(self._here) or self._next is not None
-        return (is_any_here and not self._is_queue_working) or bool(self._queue_has_pending())
+    def has_pending_requests(self) -> bool:
+        """Whether any request is here."""
+        return bool(self._here) or self._next is not None
 
-    def _close(self, reason: str) -> Any:
+    def close(self, reason: str) -> Any:
         """What is here goes back first: what the scheduler keeps beyond the crawl, it keeps of these, too."""
-        taken_back = self._put_back([*self._here, *([self._next] if self._next is not None else [])])
-        closed = self._close_queue(reason)
+        here = [*self._here, *([self._next] if self._next is not None else [])]
+        taken_back = self._scheduler.put_back(here)
+        closed = self._scheduler.close(reason)
         # Only now: Scrapy's queue on disk loses them if the process is killed before the queue is closed.
         for request in taken_back:
             self._keeper.forget(request)
@@ -200,11 +184,11 @@ class SchedulerDoor:
     def _from_queue(self, *, keep: bool) -> Request | None:
         """The queue's next request that need not wait. Those before it begin to."""
         if not self._max_waiting:
-            return self._taken_from_queue()
+            return self._scheduler.next_request()
         until = self._waits.monotonic() + MAX_SECONDS
         while self._queues.is_next_of_use(has_room=self._resolver.has_room(), is_full=self._is_full):
             is_from_memory = self._queues.is_next_from_memory()
-            request = self._taken_from_queue()
+            request = self._scheduler.next_request()
             origin = self._gate.origin_to_await(request) if request is not None else None
             if request is None:
                 return None
@@ -218,16 +202,6 @@ class SchedulerDoor:
                 break
         return None
 
-    def _taken_from_queue(self) -> Request | None:
-        self._is_queue_working = True
-        try:
-            request: Request | None = self._next_of_queue()
-        finally:
-            self._is_queue_working = False
-        if request is not None and request.meta.pop(PUT_BACK, False):
-            request.dont_filter = False
-        return request
-
     def _from_here(self) -> Request | None:
         """The next request that is ready and has room in the downloader: one to each site by turns."""
         undecided = []
@@ -235,9 +209,8 @@ class SchedulerDoor:
             if wait.fault is None and self._gate.origin_to_await(wait.request) is not None:
                 undecided.append(wait)
                 continue
-            if wait.fault is not None:
-                self._faults[wait.request] = wait.fault
             self._here.leave(wait)
+            self._handed_out[wait.request] = wait.fault
             self._waits.went_on(wait)
             return wait.request
         # Only if no other ready request can go on: else origins would push each other out of memory without an end.
@@ -267,50 +240,10 @@ class SchedulerDoor:
             self._waits.end(wait)
         look_for_requests(self._crawler)
 
-    # The crawl closes.
-
-    def _put_back(self, requests: list[Request]) -> list[Request]:
-        """Those of the requests that the queue has taken back."""
-        seconds_failing, error = 0.0, None
-        taken_back: list[Request] = []
-        for request in _in_order(requests):
-            began = self._waits.monotonic()
-            try:
-                if seconds_failing <= MAX_FAILING and self._is_taken_back(request):
-                    taken_back.append(request)
-                    continue
-            except Exception as exc:  # noqa: BLE001 - of any scheduler
-                error = error or exc
-            seconds_failing += self._waits.monotonic() - began
-        if len(taken_back) < len(requests):
-            self._log.error(
-                "The scheduler has not taken back %d of %d requests that waited for a robots.txt; its first error: %r",
-                len(requests) - len(taken_back),
-                len(requests),
-                error,
-            )
-        return taken_back
-
-    def _is_taken_back(self, request: Request) -> bool:
-        if self._queues.in_memory is not None:
-            self._queues.put_back(request)
-            return True
-        if not request.dont_filter:
-            request.dont_filter = request.meta[PUT_BACK] = True  # the duplicate filter has seen it
-        # Some schedulers return None.
-        return self._enqueue(request) is not False
-
-
-def _in_order(requests: list[Request]) -> list[Request]:
-    """The order in which to put them back, so that they come out as they did before: Scrapy's queue for start requests
-    is first in, first out, its queue for all others last in, first out."""
-    starts = [request for request in requests if request.meta.get("is_start_request")]
-    return starts + [request for request in reversed(requests) if not request.meta.get("is_start_request")]
-
 
 def _keeper(crawler: Crawler, scheduler: Any, queues: SchedulerQueues) -> Keeper:
     try:
-        if _is_of(scheduler, "scrapy_redis.scheduler", "Scheduler"):
+        if is_of(scheduler, "scrapy_redis.scheduler", "Scheduler"):
             from scrapy_rep.waiting.kept_in_redis import KeptInRedis  # noqa: PLC0415 - few crawls need it
 
             return KeptInRedis(crawler, scheduler)
@@ -322,9 +255,3 @@ def _keeper(crawler: Crawler, scheduler: Any, queues: SchedulerQueues) -> Keeper
         logger_of(crawler).warning(KILLED_LOSES, exc)
     # Requests are lost with the process in any case, or nothing is known of the queue.
     return Keeper(crawler)
-
-
-def _is_of(scheduler: Any, module: str, name: str) -> bool:
-    """Whether it is of this class. The module is not imported: a crawl that uses it has done so."""
-    # Not `isinstance`, by which Scrapy takes any class with a scheduler's methods for one of its own.
-    return getattr(sys.modules.get(module), name, None) in type(scheduler).__mro__

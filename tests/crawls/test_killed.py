@@ -1,4 +1,4 @@
-"""A crawl with a JOBDIR is killed (SIGKILL) while requests wait, and loses none of them; a locked file stalls nothing."""
+"""A crawl with a JOBDIR is killed (SIGKILL) while requests wait, and loses none; a locked file stalls nothing."""
 
 from __future__ import annotations
 
@@ -101,15 +101,11 @@ async def test_a_locked_file_stalls_nothing(web: Web, tmp_path: Path, lasts: flo
     class Locked(CrawlSpider):
         async def start(self) -> Any:
             locks.execute("BEGIN IMMEDIATE")
-            call_later(lasts, self.unlock)
+            self.timer = call_later(lasts, locks.execute, "COMMIT")
             self.ticked = time.monotonic()
             self.tick()
             async for request in super().start():
                 yield request
-
-        def unlock(self) -> None:
-            if locks.in_transaction:
-                locks.execute("COMMIT")
 
         def tick(self) -> None:
             now = time.monotonic()
@@ -117,6 +113,9 @@ async def test_a_locked_file_stalls_nothing(web: Web, tmp_path: Path, lasts: flo
             self.ticked = now
             if len(self.crawl.pages) < len(self.requests):
                 call_later(0.02, self.tick)
+
+        def closed(self, _reason: str) -> None:
+            self.timer.cancel()
 
     urls = [site.url(f"/{n}") for n in range(20)]
     with closing(locks):
