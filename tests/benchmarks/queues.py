@@ -6,7 +6,7 @@
 - `jobdir`: 3,000 sites, five pages each, with a JOBDIR.
 - `kills`: 2,000 requests of one callback with a JOBDIR, 20 sites whose robots.txt takes two seconds and 5 fast ones.
   The crawl is stopped, resumed, and killed twice while requests wait: how many requests are neither done nor kept.
-- `lazy`: 600 sites, one page each, whose servers answer after 0.5 to 2 seconds, asked for by a `start` that waits while
+- `lazy`: 300 sites, one page each, whose servers answer after 1 or 2 seconds, asked for by a `start` that waits while
   `engine.needs_backout()` is true (Scrapy's documentation): how many requests it is ahead of the pages.
 
 Each crawl is a process of its own, at default settings but for the log.
@@ -45,7 +45,7 @@ SITES, ENOUGH = 20_000, 1_000
 JOB_SITES, JOB_PAGES = 3_000, 5
 STALL = 0.2  # seconds
 SLOW_SITES, FAST_SITES, REQUESTS = 20, 5, 2_000
-LAZY_SITES, LATENCIES = 600, (0.5, 1.0, 2.0)
+LAZY_SITES, LATENCIES = 300, (1.0, 2.0)
 
 
 # In the crawl's process.
