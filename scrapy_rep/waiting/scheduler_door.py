@@ -5,7 +5,7 @@ CONCURRENT_REQUESTS.
 
 1. The engine asks for a request, and the door takes the next one out of the queue. If no robots.txt applies to the
    request, or if its origin is known, the engine gets it.
-2. Else the request waits (`waiting_requests`), and the origin's robots.txt is fetched (`cache.origin_fetch`) unless
+2. Else the request waits (`waiting_requests`), and the origin's robots.txt is fetched (`cache.resolver`) unless
    that is under way. Then the door takes the next request, as long as one more fetch would begin soon: while fewer than
    twice REP_FETCH_CONCURRENCY fetches are under way or wait for their turn, not counting those that are slow or
    repeated (`fetching.turns`). When none would, the door takes from Scrapy's default queue
@@ -36,7 +36,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from twisted.python.failure import Failure
 
-from scrapy_rep.cache.origin_fetch import CrawlClosingError, Resolver
+from scrapy_rep.cache.resolver import CrawlClosingError, Resolver
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin

@@ -17,7 +17,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from web import RULES, Web, answer
 
 from scrapy_rep import RepMiddleware, RobotsUnreachable
-from scrapy_rep.cache.origin_fetch import Resolver
+from scrapy_rep.cache.resolver import Resolver
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.signals import request_forbidden, request_waited
 
