@@ -16,10 +16,12 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
 
 from scrapy_rep.cache.resolver import CrawlClosingError, Resolver
 from scrapy_rep.gate import Gate
@@ -56,13 +58,14 @@ class InDownloader:
         result: RobotsPolicy | BaseException
         try:
             with self.downloads.uncounted(request) if self.door.never_saw(request) else nullcontext():
-                result = await maybe_deferred_to_future(self.resolver.resolve(origin, request))
-        except CrawlClosingError:
-            again = ", and it is back in the queue" if self.door.take_back(request) else ""
-            raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}") from None
-        except Exception as fault:  # noqa: BLE001 - the request is refused for it
-            result = fault
+                # As a value, because what is raised here may also be a cancellation of this request.
+                resolved: Deferred[Any] = self.resolver.resolve(origin, request)
+                resolved.addErrback(lambda failure: failure.value)
+                result = await maybe_deferred_to_future(resolved)
         finally:
             self.waits.end(wait)
+        if isinstance(result, CrawlClosingError):
+            again = ", and it is back in the queue" if self.door.take_back(request) else ""
+            raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}")
         self.waits.went_on(wait)
         return result

@@ -51,10 +51,11 @@ async def test_a_handler_of_request_waited_that_fails_loses_no_request(web: Web,
     assert result.stats["finish_reason"] == "finished"
 
 
+@pytest.mark.parametrize("error", [RuntimeError("broken"), asyncio.CancelledError("broken"), CancelledError("broken")])
 @pytest.mark.parametrize("at_door", [True, False], ids=["at-the-door", "in-the-downloader"])
 @ensureDeferred
 async def test_if_the_fetch_itself_is_at_fault_each_request_is_refused_once(
-    web: Web, monkeypatch: pytest.MonkeyPatch, at_door: bool
+    web: Web, monkeypatch: pytest.MonkeyPatch, at_door: bool, error: BaseException
 ) -> None:
     """Nothing that is forbidden goes on, and nothing waits until the crawl closes."""
     site, other = web.robots(RULES), web.robots(answer(RULES, delay=0.3))
@@ -64,7 +65,7 @@ async def test_if_the_fetch_itself_is_at_fault_each_request_is_refused_once(
         if f"{origin}" == other.origin:
             return resolve(self, origin, trigger)
         fault: Deferred[Any] = Deferred()
-        call_later(0.1, fault.errback, RuntimeError("broken"))
+        call_later(0.1, fault.errback, error)
         return fault
 
     monkeypatch.setattr(Resolver, "resolve", fails)
@@ -77,9 +78,9 @@ async def test_if_the_fetch_itself_is_at_fault_each_request_is_refused_once(
     result = await crawl(*urls, other.url("/"), settings=settings, prepare=prepare)
     assert list(result.pages) == [other.url("/")]
     assert sorted(result.refused) == sorted(told) == sorted(urls)
-    for error in result.refused.values():
-        assert isinstance(error, RobotsUnreachable)
-        assert "internal error, RuntimeError: broken" in str(error)
+    for refused in result.refused.values():
+        assert isinstance(refused, RobotsUnreachable)
+        assert f"internal error, {type(error).__name__}: broken" in str(refused)
     assert result.stats["rep/dropped/unreachable"] == 20
     assert result.stats["finish_reason"] == "finished"
     assert site.requests == []
@@ -147,4 +148,5 @@ async def test_no_more_wait_than_the_limit_and_one_for_each_origin(
     counts = Counts()
     result = await crawl(*urls, settings=settings, prepare=counts.prepare)
     assert len(result.pages) == len(urls)
-    assert max(here) <= most + len(sites)
+    in_downloader = 2  # requests whose origin was forgotten after the door had let them pass
+    assert max(here) <= most + len(sites) + in_downloader
