@@ -1,5 +1,5 @@
-"""Where requests wait for a robots.txt that do not come from the scheduler: in the downloader, as in any middleware of
-Scrapy's. All others wait at the scheduler's door (`scheduler_door`).
+"""Where the requests wait that do not come from the scheduler: in the downloader, as in any middleware of Scrapy's. All
+other requests wait at the scheduler's door (`scheduler_door`).
 
 A request comes here
 

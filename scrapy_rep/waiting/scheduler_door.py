@@ -51,11 +51,11 @@ from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
 
 MAX_SECONDS = 0.005  # for one call of the engine's, while all requests that the queue hands out have to wait
 MAX_READY = 100  # sites with ready requests; from this number on, these requests always go before the queue's
-ENOUGH = 2  # times REP_FETCH_CONCURRENCY: from so many requests here on, a lazy `start` waits
+ENOUGH = 2  # times REP_FETCH_CONCURRENCY: the number of requests here from which on a lazy `start` waits
 
 
 class SchedulerDoor:
-    """Hands out the next request that need not wait, in place of the crawl's scheduler."""
+    """Gives the engine the next request that need not wait, in place of the crawl's scheduler."""
 
     _scheduler: WrappedScheduler
     _queues: SchedulerQueues
@@ -110,7 +110,7 @@ class SchedulerDoor:
             logger_of(self._crawler).info("Requests that waited for a robots.txt when this job was killed: %d", number)
         for request in left_over:
             origin = Origin.of(request.url)
-            if origin is None:  # nobody has waited for it
+            if origin is None:  # such a request never waits, so somebody else has written it
                 for taken in self._scheduler.put_back([request]):
                     self._keeper.forget(taken)
             else:
@@ -159,7 +159,7 @@ class SchedulerDoor:
     # What the engine gets.
 
     def _has_enough(self) -> bool:
-        """Whether no request can go on, and the spider's `start` need not yield others."""
+        """Whether all requests have to wait, and so many are here that the spider's `start` can wait as well."""
         if not self._max_waiting or (
             len(self._here) < self._enough and not self._is_full and self._resolver.has_room()
         ):
@@ -234,7 +234,7 @@ class SchedulerDoor:
         or because the crawl closes."""
         fault = result.value if isinstance(result, Failure) else None
         if isinstance(fault, CrawlClosingError):
-            return  # `_close` puts the requests back
+            return  # `close` puts the requests back
         for wait in self._here.release(origin):
             wait.fault = fault
             self._waits.end(wait)

@@ -1,6 +1,4 @@
-"""What is told of requests that wait for a robots.txt, at the scheduler or in the downloader: a stat, a signal, and a
-line in the log.
-"""
+"""The stat, the signal and the log line about requests that wait for a robots.txt, wherever they wait."""
 
 from __future__ import annotations
 

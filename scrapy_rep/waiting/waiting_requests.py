@@ -61,27 +61,27 @@ class WaitingRequests:
         return len(self._ready)
 
     def wait(self, wait: Wait) -> bool:
-        """Let the request wait. Whether it is the first one that waits for its origin."""
+        """Let the request wait. Returns whether no other request waits for the same origin."""
         self._come(wait)
         of_origin = self._waiting.setdefault(wait.origin, [])
         of_origin.append(wait)
         return len(of_origin) == 1
 
     def be_ready(self, wait: Wait) -> None:
-        """The request need not wait, or need not wait any longer."""
+        """Let the request go on as soon as there is room for it."""
         self._come(wait)
         self._ready.setdefault(wait.site, OrderedDict()).setdefault(wait.origin, deque()).append(wait)
 
     def release(self, origin: Origin) -> list[Wait]:
-        """The origin's fetch has ended: those that waited for it, ready now, the highest priority first."""
+        """The origin's fetch has ended. The requests that waited for it, the highest priority first; they are ready."""
         released = sorted(self._waiting.pop(origin), key=lambda wait: -wait.request.priority)
         for wait in released:
             self.be_ready(wait)
         return released
 
     def ready_by_turns(self, has_room: Callable[[str], bool]) -> Iterator[Wait]:
-        """The first ready request to each origin of the sites that have room. The one that comes out first comes last
-        next time."""
+        """The first ready request to each origin of the sites that have room. Sites and origins take turns: the first
+        one of this call is the last one of the next call."""
         for site, of_site in _by_turns(self._ready):
             if has_room(site):
                 for _, of_origin in _by_turns(of_site):

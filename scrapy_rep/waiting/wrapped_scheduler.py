@@ -1,4 +1,4 @@
-"""The crawl's scheduler, of whatever class: what it does of its own, and what the door does in its place."""
+"""The crawl's scheduler, of whatever class, behind the door: its methods, and those that replace them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class WrappedScheduler:
         return (not self._is_working and door.has_pending_requests()) or bool(self._has_pending_requests())
 
     def put_back(self, requests: list[Request]) -> list[Request]:
-        """Put requests that have left the queue into it again. Those that it has taken."""
+        """Put requests that have left the queue into it again. Returns the requests that the queue has taken."""
         seconds_failing, error = 0.0, None
         taken: list[Request] = []
         for request in _in_order(requests):

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import CrawlSpider, SlotByOrigin, crawl
+from crawling import Crawl, CrawlSpider, SlotByOrigin, crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
+from twisted.internet.defer import Deferred
 from web import RULES, Site, Web, answer
 
 from scrapy_rep.fetching import turns
@@ -72,6 +73,15 @@ async def test_it_is_not_read_ahead(
     assert len(result.pages) + refused == len(requests)
     assert result.tracebacks == []
     assert max(result.ends) <= MOST_AHEAD + refused
+
+
+@ensureDeferred
+async def test_each_crawl_of_a_process_is_asked_for_itself(web: Web) -> None:
+    crawls = [Deferred.fromCoroutine(crawl(*of_many_sites(web), spider=Lazy, settings=FEW)) for _ in range(2)]
+    for crawled in crawls:
+        result: Crawl = await crawled
+        assert len(result.pages) == 60
+        assert FETCHES < max(result.ends) <= MOST_AHEAD
 
 
 @ensureDeferred
