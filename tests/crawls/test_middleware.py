@@ -156,7 +156,7 @@ async def test_an_error_while_an_answer_is_remembered_shows(web: Web, monkeypatc
     monkeypatch.setattr(Memory, "put", fails_once)
     site = web.robots(RULES)
     result = await crawl(site.url("/a"))
-    assert list(result.pages) == [site.url("/a")]
+    assert "internal error, ZeroDivisionError" in str(result.refused[site.url("/a")])
     assert result.tracebacks == [f"Internal error while fetching {site.robots_url}"]
 
 
