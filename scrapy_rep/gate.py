@@ -62,11 +62,11 @@ class Gate:
         """The crawl's product tokens, and where they come from. Read it here: the opened spider replaces it."""
         self.purposes = Purposes(settings.purposes, settings.purposes_refuse) if settings.purposes else None
         """What the crawl gathers pages for; None if REP_PURPOSES is empty."""
-        self.before_fetch: list[Callable[[Request, Verdict], None]] = []
+        self.before_download: list[Callable[[Request, Verdict], None]] = []
         """Called in order with each request that goes on, except those for a robots.txt. The verdict refuses the
         request only in a dry run. While the list is empty, no verdict is made for an allowed request. A function in it
         may raise ForbiddenByRobots, which drops the request."""
-        self.after_fetch: list[Callable[[Request, Response, Landing | None], None]] = []
+        self.after_download: list[Callable[[Request, Response, Landing | None], None]] = []
         """Called in order with each of these requests and its response, on the response's way to the spider. A
         function in it may raise ForbiddenByRobots, which drops the response."""
         self.robots_known = resolver.robots_known
@@ -105,7 +105,7 @@ class Gate:
         if isinstance(origin, VerdictReason):
             if origin is EXEMPT and not request.meta.get("dont_obey_robotstxt"):
                 self._stats.inc_value("rep/exempt")
-            if self.before_fetch and ROBOTS_TXT_REQUEST not in request.meta:
+            if self.before_download and ROBOTS_TXT_REQUEST not in request.meta:
                 self._act_on(self.judge(request, None), request)
             return None
         policy = self._resolver.peek(origin)
@@ -123,7 +123,7 @@ class Gate:
             self._stats.inc_value("rep/cache/stale")
         tokens = self.user_agent.tokens(request)
         # `allows` is faster, but knows no purposes, and gives no verdict to look at for an allowed request.
-        if self.purposes is not None or self.before_fetch or not policy.allows(request.url, tokens):
+        if self.purposes is not None or self.before_download or not policy.allows(request.url, tokens):
             self._act_on(policy.verdict(request.url, tokens, self.purposes), request)
 
     def refuse_for(self, fault: BaseException, request: Request, origin: Origin) -> None:
@@ -137,7 +137,7 @@ class Gate:
     def _act_on(self, verdict: Verdict, request: Request) -> None:
         if not verdict.allowed:
             self.refusals.refuse(request, verdict)
-        for look in self.before_fetch:
+        for look in self.before_download:
             look(request, verdict)
 
     def count_hits(self, waited: int) -> None:
@@ -220,7 +220,7 @@ class Gate:
         return self._look(request, response, landing)
 
     def _look(self, request: Request, response: Response, landing: Landing | None) -> Response:
-        for look in self.after_fetch:
+        for look in self.after_download:
             look(request, response, landing)
         return response
 
