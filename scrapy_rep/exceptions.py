@@ -59,3 +59,12 @@ def explanation(verdict: Verdict) -> str:
     return EXPLANATIONS[verdict.reason].format(
         place=place, purpose=verdict.purpose, url=url, answer=printable(verdict.answer), words=verdict.words
     )
+
+
+def refused_by(verdict: Verdict) -> str:
+    """The rule or answer that refuses, shorter than `explanation`: `https://example.com/robots.txt line 2 (Disallow: /x)`."""
+    url, decided_by = printable(verdict.robots_url or "robots.txt"), verdict.decided_by
+    if decided_by is None:
+        return f"{url} ({verdict.words if verdict.reason is VerdictReason.TOO_COSTLY else printable(verdict.answer)})"
+    where = url if decided_by.line is None else f"{url} line {decided_by.line}"
+    return f"{where} ({printable(str(decided_by), MAX_RULE)})"

@@ -84,9 +84,11 @@ class OriginInfo:
         return REDIRECTS if self.status is None else f"HTTP {self.status}"
 
     @property
-    def answer_and_cause(self) -> str:
-        """The answer in words, with the cause if that is not a part of it: `HTTP 200, a file without rules`."""
-        return f"{self.answer}, {self.cause}" if self.cause == NO_GROUPS else self.answer
+    def why_no_rules(self) -> str:
+        """The answer of an origin without rules, in words: `none (HTTP 404)`, `HTTP 200, a file without rules`."""
+        if self.cause == NO_GROUPS:
+            return f"{self.answer}, {NO_GROUPS}"
+        return self.answer if self.sign or self.cause == REDIRECTS else f"none ({self.answer})"
 
     @property
     def stat(self) -> str:

@@ -373,7 +373,8 @@ def test_commands_that_fetch_a_single_page_do_not_wait_for_an_outage_to_end(
     site = web.robots(answer(status=503))
     quick = ["-s", "REP_FETCH_RETRIES=0", "-s", "TELNETCONSOLE_ENABLED=False"]
     done = run_python("-m", "scrapy", *command, *quick, site.url("/page"), cwd=tmp_path)
-    assert "robots.txt is unreachable" in done.stderr
-    assert ("so requests to its origin wait for it" in done.stderr) is waits
+    assert f"{site.robots_url}: HTTP 503. Requests to this site " in done.stderr
+    assert ("Requests to this site wait up to 1 s" in done.stderr) is waits
+    assert f"INFO: Forbidden while robots.txt is unreachable ({site.robots_url}: HTTP 503): <GET " in done.stderr
     assert len(site.robots_requests) == 1 + waits
     assert "/page" not in site.targets
