@@ -18,7 +18,7 @@ from scrapy_rep.protocol.robotstxt.rules import VerdictReason
 from scrapy_rep.protocol.status_policy import MARKUP
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_waited
-from scrapy_rep.text import counted, printable, were_refused
+from scrapy_rep.text import counted, printable
 
 # What refused a request, in words that follow a number.
 REFUSED_BY = {
@@ -85,19 +85,14 @@ class OriginsLog:
 
     def _log_refusals(self) -> None:
         counts = self._refusals.counts
-        if not counts.total():
-            self._log.info("No request was refused")
-            return
         numbers = {by: sum(counts[reason] for reason in reasons) for by, reasons in REFUSED_BY.items()}
+        by = ", ".join(f"{number:,} {by}" for by, number in numbers.items() if number)
         self._log.info(
-            "%(requests)s %(were_refused)s: %(by)s",
-            {
-                "requests": counted(counts.total(), "request"),
-                "were_refused": were_refused(counts.total(), is_dry_run=self._is_dry_run),
-                "by": ", ".join(f"{number:,} {by}" for by, number in numbers.items() if number),
-            },
+            "Requests that would be refused (REP_DRY_RUN): %s" if self._is_dry_run else "Refused requests: %s",
+            f"{counts.total():,} ({by})" if by else "0",
         )
-        self._log.info("Refused most: %s. %s", self._refusals.largest(), self._refusals.advice)
+        if by:
+            self._log.info("Refused most: %s. %s", self._refusals.largest(), self._refusals.advice)
 
     def _kinds(self) -> Iterator[str]:
         """`6 without rules (4 x HTTP 404, 2 x a page of HTML)`, for each kind that there is."""

@@ -25,6 +25,11 @@ CHALLENGE = (
     " (Web Bot Auth)"
 )
 
+DECIDED_BY = {
+    Basis.STORED: "are decided by its last answer (RFC 9309 2.4)",
+    Basis.EVERYTHING_ALLOWED: "are allowed after so long an outage (REP_UNREACHABLE_DAYS, RFC 9309 2.3.1.4)",
+}
+
 
 class OutageLog:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
@@ -58,7 +63,7 @@ class OutageLog:
     def _log_begin(self, info: OriginInfo, is_warning: bool) -> None:
         self._log.log(
             logging.WARNING if is_warning else logging.DEBUG,
-            "%(url)s: %(reason)s. %(meanwhile)s",
+            "%(url)s: %(reason)s. Requests to this site %(meanwhile)s",
             {
                 "url": printable(info.robots_url),
                 "reason": printable(info.answer.rstrip(".")),
@@ -74,20 +79,17 @@ class OutageLog:
         )
 
     def _meanwhile(self, info: OriginInfo) -> str:
-        """What the crawl does while robots.txt is unreachable."""
+        """What happens to requests while robots.txt is unreachable; words that follow "requests"."""
         if info.basis is not Basis.NOTHING_ALLOWED:
-            words, source = info.outage_words
-            return f"{words[0].upper()}{words[1:]} ({source})"
+            return DECIDED_BY[info.basis]
         refused = were_refused(0, is_dry_run=True) if self._is_dry_run else "are refused"
         if info.failing_since is not None and info.fetch_again_at <= info.failing_since + self._wait:  # INTERIM
-            return f"Requests to this site wait up to {self._wait:g} s (REP_UNREACHABLE_WAIT); then they {refused}"
+            return f"wait up to {self._wait:g} s (REP_UNREACHABLE_WAIT); then they {refused}"
         seconds = info.fetch_again_at - self._now()
         if info.status is not None and self._wait and seconds > self._wait:
             # Nothing else defers the next fetch after the first answer.
-            refused += f": its Retry-After ({seconds:,.0f} s) is beyond REP_UNREACHABLE_WAIT ({self._wait:g} s)"
-        else:
-            refused += " (RFC 9309 2.3.1.4)"
-        return f"Requests to this site {refused}"
+            return f"{refused}: its Retry-After ({seconds:,.0f} s) is beyond REP_UNREACHABLE_WAIT ({self._wait:g} s)"
+        return f"{refused} (RFC 9309 2.3.1.4)"
 
     def _closed(self) -> None:
         refused = self._refusals.counts[VerdictReason.UNREACHABLE]

@@ -46,7 +46,7 @@ async def test_dry_run_says_what_would_be_refused_and_why(web: Web) -> None:
     (warning,) = result.messages()
     assert warning.startswith("Dry run (REP_DRY_RUN): what robots.txt forbids is fetched")
     summary = result.messages(logging.INFO, "scrapy_rep")[-2]
-    assert summary == "1 request would have been refused (REP_DRY_RUN): 1 by rules"
+    assert summary == "Requests that would be refused (REP_DRY_RUN): 1 (1 by rules)"
     assert result.stats["finish_reason"] == "finished", "nothing was denied"
 
 

@@ -114,5 +114,5 @@ async def test_a_handler_that_bounds_nothing_is_warned_of_once(web: Web) -> None
     result = await crawl(*urls, settings={"DOWNLOAD_HANDLERS": {"http": TellsOfWholeBodies}})
     assert len(result.refused) == 2
     (warning,) = result.messages(logger="scrapy_rep")
-    assert "robots.txt came through a download handler that does not send Scrapy's signal bytes_received" in warning
+    assert "robots.txt: its download handler sends no signal bytes_received, so REP_BODY_LIMIT" in warning
     assert result.tracebacks == []

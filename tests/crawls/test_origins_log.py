@@ -19,7 +19,7 @@ from scrapy_rep.scrapy_internals.compat import sleep
 
 END = "robots.txt of "
 NO_RULES = ", so everything is allowed"
-NOTHING = "No request was refused"
+NOTHING = "Refused requests: 0"
 
 
 def end(result: Crawl) -> list[str]:
@@ -36,9 +36,7 @@ async def test_the_end_says_how_much_was_refused_and_by_what(web: Web) -> None:
     result = await crawl(*urls, settings={"REP_STATUS_POLICY": "cautious"})
     origins, refused, rules = end(result)
     assert origins == "robots.txt of 3 origins: 1 with rules, 1 restricted (1 x HTTP 403), 1 unreachable"
-    assert refused == (
-        "4 requests were refused: 2 by rules, 1 because robots.txt was unreachable, 1 by REP_STATUS_POLICY"
-    )
+    assert refused == "Refused requests: 4 (2 by rules, 1 because robots.txt was unreachable, 1 by REP_STATUS_POLICY)"
     assert rules.startswith(f"Refused most: 2 x {site.robots_url} line 2 (Disallow: /private); 1 x ")
     assert f"; 1 x {down.robots_url} (HTTP 503)" in rules
     assert f"; 1 x {closed.robots_url} (HTTP 403)" in rules
@@ -70,7 +68,7 @@ async def test_the_last_line_and_the_stats_account_for_each_origin(web: Web) -> 
         "robots.txt of 14 origins: 2 with rules, 8 without rules (4 x HTTP 404, 2 x a page of HTML,"
         " 1 x a file without rules, 1 x too many redirects), 2 challenged (1 x AWS WAF, 1 x Cloudflare), 2 unreachable"
     )
-    assert refused == "8 requests were refused: 8 because robots.txt was unreachable"
+    assert refused == "Refused requests: 8 (8 because robots.txt was unreachable)"
     told = {stat: n for stat, n in result.stats.items() if stat.startswith(("rep/no_rules/", "rep/challenge/"))}
     no_rules = {"status": 4, "markup": 2, "empty": 1, "redirects": 1}
     challenges = {"rep/challenge/Cloudflare": 1, "rep/challenge/AWS WAF": 1}

@@ -150,7 +150,7 @@ def test_the_limits() -> None:
         ("limits", "256 KiB", "MAX_OCTETS = 256 * 1024"),
         ("limits", "1,000 slow ones", "MAX_SLOW = 1_000"),
         ("limits", "1,000, and 4 MiB of their bodies", "MAX_KEPT = 1_000"),
-        ("log", "The first ten outages of a crawl", "WARNED_ORIGINS = 10"),
+        ("log", "The first ten outages of a crawl", "WARNED_OUTAGES = 10"),
         ("settings", "for 60 seconds in\nany case", "LEAST_LIFETIME = 60"),
         ("settings", "An eighth of the limit is left", "REPEATED_SHARE = 1 / 8"),
         ("settings", "at the latest after two seconds", "SLOW_AFTER_MIN, SLOW_AFTER_MAX = 0.1, 2"),
