@@ -62,7 +62,7 @@ def explanation(verdict: Verdict) -> str:
 
 
 def refused_by(verdict: Verdict) -> str:
-    """The rule or answer that refuses, shorter than `explanation`: `https://example.com/robots.txt line 2 (Disallow: /x)`."""
+    """What refuses the request, in few words: `https://example.com/robots.txt line 2 (Disallow: /x)`."""
     url, decided_by = printable(verdict.robots_url or "robots.txt"), verdict.decided_by
     if decided_by is None:
         return f"{url} ({verdict.words if verdict.reason is VerdictReason.TOO_COSTLY else printable(verdict.answer)})"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
 
 from scrapy_rep.protocol.access_result import ACCESS_WORDS, AccessResult
 from scrapy_rep.protocol.lifecycle import OUTAGE_WORDS, Basis, RobotsPolicy
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import MARKUP, VENDORS, StatusRow, source_of
+from scrapy_rep.protocol.word_enum import WordEnum
 
 
-class OriginKind(Enum):
+class OriginKind(WordEnum):
     """What an origin's robots.txt comes to, in words that follow a number of origins."""
 
     WITH_RULES = "with rules"

@@ -90,8 +90,8 @@ class UserAgent:
         for token in self.product_tokens:
             if token != EVERYONE and token.lower() not in sent.lower():
                 log.warning(
-                    "The product token %r (from %s) is not in the User-Agent that is sent, %r (from %s). Make them agree"
-                    " (RFC 9309 2.2.1)",
+                    "The product token %r (from %s) is not in the User-Agent that is sent, %r (from %s)."
+                    " Make them agree (RFC 9309 2.2.1)",
                     token,
                     self.source,
                     sent,

@@ -1,4 +1,4 @@
-"""What log and stats say of the crawl's origins: a line for each without rules, and at the end what they have refused."""
+"""What log and stats say of the crawl's origins: a line for each without rules, and what was refused at the end."""
 
 from __future__ import annotations
 
@@ -78,9 +78,7 @@ class OriginsLog:
         self._log.info("robots.txt of %s: %s", counted(self._origins.total(), "origin"), kinds)
         still_waiting = self._stats.get_value("rep/waited", 0) - self._waited
         if still_waiting > 0:
-            self._log.info(
-                "%s still waited for robots.txt when the crawl stopped", counted(still_waiting, "request")
-            )
+            self._log.info("%s still waited for robots.txt when the crawl stopped", counted(still_waiting, "request"))
         self._log_refusals()
 
     def _log_refusals(self) -> None:

@@ -50,6 +50,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from web import RULES, Route, Site, Web, answer, most_at_once, redirect
 
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.settings import OCTETS_OF_ORIGIN
 
 logger = logging.getLogger("chaos")
 
@@ -284,7 +285,7 @@ SETTINGS: dict[str, list[Any]] = {
     "RETRY_ENABLED": [False, hasattr(default_settings, "RETRY_GIVE_UP_LOG_LEVEL")],
     "REP_STATUS_POLICY": ["rfc9309", "rfc9309", "cautious"],
     "REP_STORAGE": ["memory:", "memory:", "sqlite://{folder}/robots.db"],
-    "REP_MEMORY_ORIGINS": [10_000, 10_000, 2],
+    "REP_MEMORY_OCTETS": [2**26, 2**26, 2 * OCTETS_OF_ORIGIN],
     "REP_FETCH_CONCURRENCY": [1, 3, 64, 64],
     "REP_FETCH_RETRIES": [0, 1],
     "REP_WAITING_MAX": [1, 5, 1_000, 1_000],

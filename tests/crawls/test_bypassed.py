@@ -22,7 +22,11 @@ SECRET = answer("secret")
 
 
 def warnings(result: Crawl) -> list[str]:
-    return [message for message in result.messages(logging.WARNING) if "rep/bypassed" in message or " went there from " in message]
+    return [
+        message
+        for message in result.messages(logging.WARNING)
+        if "rep/bypassed" in message or " went there from " in message
+    ]
 
 
 def leads_to(web: Web, other: Site) -> Site:

@@ -51,7 +51,9 @@ async def test_every_start_request_was_refused(web: Web) -> None:
 @ensureDeferred
 async def test_its_advice_follows_the_cause(web: Web, route: Route, advice: str) -> None:
     result = await crawl(web.robots(route).url("/"), settings={"REP_STATUS_POLICY": "cautious"})
-    for_all = "Is the site yours, or have you permission to crawl it? Set REP_EXEMPT. `scrapy robots URL` explains refusals"
+    for_all = (
+        "Is the site yours, or have you permission to crawl it? Set REP_EXEMPT. `scrapy robots URL` explains refusals"
+    )
     assert result.denied[1:] == [advice, for_all]
 
 

@@ -25,6 +25,7 @@ from web import RULES, Site, Web, answer, most_at_once, redirect
 
 from scrapy_rep.fetching import turns
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.settings import OCTETS_OF_ORIGIN
 from scrapy_rep.signals import request_waited, robots_fetched
 
 QUEUES = ["scrapy.pqueues.DownloaderAwarePriorityQueue", "scrapy.pqueues.ScrapyPriorityQueue"]
@@ -426,7 +427,7 @@ def test_who_waits_again_because_its_origin_was_forgotten_is_counted_once(
 ) -> None:
     sites = [web.robots(DEAD) for _ in range(4)]
     urls = [site.url(f"/{n}") for n in range(4) for site in sites]
-    settings = {**REACTORS[reactor], **downloader, "REP_MEMORY_ORIGINS": 2, "CONCURRENT_REQUESTS": 1}
+    settings = {**REACTORS[reactor], **downloader, "REP_MEMORY_OCTETS": 2 * OCTETS_OF_ORIGIN, "CONCURRENT_REQUESTS": 1}
     with crawl_process(urls, settings, ready_after=0.1, waited=len(urls)) as process:
         process.until_ready()
         web.release(*sites)

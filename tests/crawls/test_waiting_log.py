@@ -27,7 +27,10 @@ A, B = Origin("https", "a.example", None), Origin("https", "b.example", 8443)
         ([], []),
         (
             [(A, 0.0)],
-            ["Waiting for robots.txt: 1 request to 1 origin, the longest for 40 s (https://a.example/robots.txt)" + LIMITS],
+            [
+                "Waiting for robots.txt: 1 request to 1 origin, the longest for 40 s (https://a.example/robots.txt)"
+                + LIMITS
+            ],
         ),
         (
             [(A, 30.0), (B, 1.0), (A, 35.0)],

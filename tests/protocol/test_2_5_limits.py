@@ -16,8 +16,11 @@ def patterns(body: bytes, limit: int) -> list[str]:
 
 
 def test_a_text_is_no_body() -> None:
-    with pytest.raises(TypeError, match="not a str"):
-        RobotsTxt.parse(BODY.decode())  # type: ignore[arg-type]
+    for body in (BODY.decode(), None):
+        with pytest.raises(
+            TypeError, match=f"needs the bytes of a robots.txt, not {type(body).__name__}: use response"
+        ):
+            RobotsTxt.parse(body)  # type: ignore[arg-type]
 
 
 def test_the_limit_is_at_least_500_kibibytes() -> None:

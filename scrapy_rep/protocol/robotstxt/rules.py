@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import NamedTuple
 
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened, text_of
 from scrapy_rep.protocol.robotstxt.preferences import ATTACH_DRAFT, Purposes, Statement, Usage
+from scrapy_rep.protocol.word_enum import WordEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Rule:
         return shortened(f"{'Allow' if self.allow else 'Disallow'}: {self.pattern}", MAX_RULE)
 
 
-class VerdictReason(Enum):
+class VerdictReason(WordEnum):
     """Why a URL may or may not be fetched; REASON_WORDS has the words for people."""
 
     RULE = "rule"
