@@ -121,8 +121,11 @@ def test_the_reasons_and_their_words() -> None:
 # docs/settings.md, docs/limits.md, docs/stats.md
 
 
+SETTINGS_TABLES = ("settings-table", "settings-advanced")
+
+
 def test_every_setting_has_a_row_a_heading_and_its_default() -> None:
-    rows = {names(cells[0])[0]: ast.literal_eval(names(cells[1])[0]) for cells in table("settings-table")}
+    rows = {names(cells[0])[0]: ast.literal_eval(names(cells[1])[0]) for mark in SETTINGS_TABLES for cells in table(mark)}
     sections = re.findall(r"^## ((?:REP|ROBOTSTXT)_\w+)\n\nDefault: `(.*)`$", PAGES["docs/settings.md"], re.MULTILINE)
     assert rows == DEFAULTS
     assert {name: ast.literal_eval(default) for name, default in sections} == DEFAULTS
@@ -134,7 +137,7 @@ def test_the_storage_addresses() -> None:
 
 def test_the_limits() -> None:
     for what, limit in table("limits"):
-        (number,) = re.findall(r"\), ([\d,]+)", limit) if names(limit) else [""]
+        (number,) = re.findall(r"\), ([\d,]+)", limit) if "](" in limit else [""]
         unit = 1024 if "KiB" in limit else 2**20 if "MiB" in limit else 1
         assert not number or int(number.replace(",", "")) * unit == DEFAULTS[names(limit)[0]], what
 
@@ -150,6 +153,9 @@ def test_the_limits() -> None:
         ("limits", "256 KiB", "MAX_OCTETS = 256 * 1024"),
         ("limits", "1,000 slow ones", "MAX_SLOW = 1_000"),
         ("limits", "1,000, and 4 MiB of their bodies", "MAX_KEPT = 1_000"),
+        ("limits", "38,612", "OCTETS_OF_ORIGIN = 1_738"),
+        ("log", "ten rules at most", "MAX_FIRST_REFUSALS = 10"),
+        ("log", "the three rules or answers", "MAX_NAMED = 3"),
         ("log", "The first ten outages of a crawl", "WARNED_OUTAGES = 10"),
         ("settings", "for 60 seconds in\nany case", "LEAST_LIFETIME = 60"),
         ("settings", "An eighth of the limit is left", "REPEATED_SHARE = 1 / 8"),
