@@ -34,7 +34,6 @@ DECIDED_BY = {
 class OutageLog:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._log = logger_of(crawler)
-        self._now = gate.now
         self._is_dry_run = settings.dry_run
         self._wait = settings.unreachable_wait
         self._told: LocalCache[Origin, bool | None] = LocalCache(limit=settings.memory_origins)
@@ -83,12 +82,13 @@ class OutageLog:
         if info.basis is not Basis.NOTHING_ALLOWED:
             return DECIDED_BY[info.basis]
         refused = were_refused(0, is_dry_run=True) if self._is_dry_run else "are refused"
-        if info.failing_since is not None and info.fetch_again_at <= info.failing_since + self._wait:  # INTERIM
+        if info.pause is not None:
             return f"wait up to {self._wait:g} s (REP_UNREACHABLE_WAIT); then they {refused}"
-        seconds = info.fetch_again_at - self._now()
-        if info.status is not None and self._wait and seconds > self._wait:
-            # Nothing else defers the next fetch after the first answer.
-            return f"{refused}: its Retry-After ({seconds:,.0f} s) is beyond REP_UNREACHABLE_WAIT ({self._wait:g} s)"
+        retry_after = info.entry.outage.retry_after if info.entry.outage is not None else 0.0
+        if info.status is not None and retry_after > self._wait > 0:
+            return (
+                f"{refused}: its Retry-After ({retry_after:,.0f} s) is beyond REP_UNREACHABLE_WAIT ({self._wait:g} s)"
+            )
         return f"{refused} (RFC 9309 2.3.1.4)"
 
     def _closed(self) -> None:
