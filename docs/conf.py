@@ -13,6 +13,8 @@ version = release = version_of("scrapy-rep")
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 html_theme = "furo"
 html_title = "scrapy-rep"
+html_static_path = ["narrow.css"]
+html_css_files = ["narrow.css"]
 
 # Links to headings work as in repository viewers.
 myst_heading_anchors = 3
@@ -30,8 +32,10 @@ INDEX_COMMENT = re.compile(r"^<!-- index: (.*) -->\n(#+ .*)$", re.MULTILINE)
 
 
 def index_terms(_app: Sphinx, _name: str, source: list[str]) -> None:
-    """Add the words of `<!-- index: 403, HTTP 403 -->` above a heading to the index. The search drops numbers alone, but not
-    those of the index. In a comment, they do not show where repositories show the page."""
+    """Add the words of `<!-- index: 403, HTTP 403 -->` above a heading to the index.
+
+    The search finds a number alone only there. As a comment, the words are invisible where repositories show the page.
+    """
     source[0] = INDEX_COMMENT.sub(lambda found: f"{found[2]}\n\n```{{index}} {found[1]}\n```", source[0])
 
 

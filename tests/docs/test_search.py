@@ -1,6 +1,6 @@
 """The search of the built docs: twelve questions of newcomers, and the page that answers each.
 
-The search is that of the site (Sphinx's `searchtools.js`): headings, index entries, and words of the text by their stems.
+It searches as the site does (Sphinx's `searchtools.js`): headings, index entries, and words of the text by their stems.
 It drops words that are numbers alone, so "403" is found only as an index entry.
 """
 
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -67,9 +67,7 @@ def search(index: dict[str, Any], query: str) -> list[str]:
 
 def _pages(index: dict[str, Any], word: str) -> Iterable[int]:
     """The numbers of the pages with the word, in a heading or in the text."""
-    import snowballstemmer  # comes with Sphinx  # noqa: PLC0415
-
-    stem = snowballstemmer.stemmer("porter").stemWord(word)
+    stem = import_module("snowballstemmer").stemmer("porter").stemWord(word)  # it comes with Sphinx
     for where in ("terms", "titleterms"):
         for term in {word, stem}:
             found = index[where].get(term, [])
