@@ -159,6 +159,9 @@ def test_the_limits() -> None:
         ("settings", "follows after one\nsecond", "RETRY_DELAY = 1"),
         ("storage", "over after ten seconds", "LEASE_SECONDS = 10"),
         ("storage", "within five seconds", "DEADLINE = 5"),
+        ("troubleshooting", "takes longer than half a second", "SLOW_AFTER = 0.5"),
+        ("troubleshooting", "Every 15 seconds", "EVERY = 15"),
+        ("troubleshooting", "The first 500 KiB", "PARSING_LIMIT = 512_000"),
         ("usage", "At most 16,384 bytes of such lines", "MAX_READ = 16_384"),
     ],
 )
