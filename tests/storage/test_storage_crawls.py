@@ -134,7 +134,7 @@ async def test_an_outage_that_a_crawl_before_met_is_told_of(web: Web, address: s
         assert len(site.robots_requests) == 1, "the second one takes the store's word for it"
         warning, summary = result.messages(logger="scrapy_rep")
         assert warning.endswith("Requests to this site are refused (RFC 9309 2.3.1.4)")
-        assert warning.endswith(f"{site.robots_url}: HTTP 503")
+        assert warning.startswith(f"{site.robots_url}: HTTP 503. ")
         assert summary == "1 request was refused because robots.txt was unreachable at 1 origin"
 
 
