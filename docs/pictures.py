@@ -229,7 +229,7 @@ def request_picture() -> str:
                 460,
                 [
                     "The request waits",
-                    "waiting.at_scheduler, or waiting.in_downloader",
+                    "waiting.scheduler_door, or waiting.not_from_scheduler",
                     "cache.rounds: one fetch for the origin; while robots.txt is",
                     "unreachable, more rounds within REP_UNREACHABLE_WAIT",
                 ],
