@@ -22,6 +22,7 @@ from scrapy_rep.misconfiguration import warn_of_misconfiguration
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.scrapy_internals.download_handlers import prepare_handlers
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import call_when_closing
 from scrapy_rep.settings import FILES, RepSettings, warn_of_unknown_names
@@ -126,6 +127,7 @@ class RepMiddleware:
     def _spider_opened(self, spider: Spider) -> None:
         self.gate.open(spider)
         self._at_scheduler.open()
+        prepare_handlers(self._crawler)
         call_when_closing(self._crawler, self._resolver.stop)
         warn_of_misconfiguration(self._crawler)
 
