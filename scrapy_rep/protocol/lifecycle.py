@@ -161,8 +161,10 @@ class RobotsPolicy:
         """Whether `verdict` allows it, faster."""
         robots = self.robots
         if robots is not None:
+            if not robots.allows(url, product_token):
+                return False
             others = other_readings(url)
-            return robots.allows(url, product_token) and all(robots.allows(other, product_token) for other in others)
+            return not others or all(robots.allows(other, product_token) for other in others)
         return self.access is AccessResult.UNAVAILABLE or is_robots_txt(url)
 
     @property

@@ -1,4 +1,4 @@
-"""What reaches the server is what was judged: dot segments and escapes in a URL's path, with each of Scrapy's handlers."""
+"""What reaches the server is what was judged: dot segments and escapes in URLs, with each of Scrapy's handlers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from crawling import Crawl, CrawlSpider, crawl
+from doc_pages import marked
 from installed_scrapy import HANDLERS
 from pytest_twisted import ensureDeferred
 from scrapy.http import Response
@@ -62,6 +63,8 @@ async def test_a_path_that_is_forbidden_without_its_dot_segments_is_refused(web:
     for path, judged in REFUSED.items():
         assert why[path] == (f"{rule}, because servers read the URL as {judged}" if judged else rule)
     assert sent == []
+    example = marked("dot-segments").strip().replace("https://example.com", "")
+    assert example == why["/x/../private/1"]
 
 
 @each_handler

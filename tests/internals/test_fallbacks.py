@@ -127,11 +127,12 @@ HIDDEN_IN_HANDLERS = [
 ]
 
 
-@pytest.mark.parametrize(("handler", "cls", "name", "cost"), HIDDEN_IN_HANDLERS)
+@pytest.mark.parametrize("hidden", HIDDEN_IN_HANDLERS, ids=str)
 @ensureDeferred
 async def test_without_a_part_of_another_handler(
-    web: Web, monkeypatch: pytest.MonkeyPatch, handler: str, cls: type | None, name: str, cost: str
+    web: Web, monkeypatch: pytest.MonkeyPatch, hidden: tuple[str, type | None, str, str]
 ) -> None:
+    handler, cls, name, cost = hidden
     if handler not in HANDLERS:
         return
     site = web.robots(RULES)
