@@ -72,7 +72,7 @@ class Gate:
         self.robots_known = resolver.robots_known
         """Called in order after each round of a fetch, with what is known of the origin then, and the request that
         needed its robots.txt."""
-        self.refusals = Refusals(crawler, is_dry_run=settings.shadow)
+        self.refusals = Refusals(crawler, is_dry_run=settings.dry_run)
         self.hits = 0
         """Requests that were decided at once. A request that has waited at the door is known when it comes here, so it
         would be counted, too: the door subtracts one for it."""
@@ -84,7 +84,7 @@ class Gate:
         self._exempt = settings.exempt
         self._exempt_domains = tuple(item[1:] for item in map(str, settings.exempt) if item.startswith("*."))
         refuses_use = self.purposes is not None and self.purposes.refuse
-        self._may_refuse_pages = not settings.shadow and (settings.bypassed == "drop" or refuses_use)
+        self._may_refuse_pages = not settings.dry_run and (settings.bypassed == "drop" or refuses_use)
 
     def open(self, spider: Spider) -> None:
         """The spider is opened: its attributes count, and the log says who is named and what is exempt."""

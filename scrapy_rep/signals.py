@@ -30,4 +30,4 @@ request_waited = object()
 """A request has waited for its origin's robots.txt: `request`, `seconds` (float)."""
 
 request_forbidden = object()
-"""A request is refused, or would be if this were no dry run (REP_SHADOW): `request`, `verdict` (`Verdict`)."""
+"""A request is refused, or would be if this were no dry run (REP_DRY_RUN): `request`, `verdict` (`Verdict`)."""

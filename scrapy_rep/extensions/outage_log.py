@@ -25,7 +25,7 @@ class OutageLog:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._log = logger_of(crawler)
         self._now = gate.now
-        self._is_dry_run = settings.shadow
+        self._is_dry_run = settings.dry_run
         self._wait = settings.unreachable_wait
         self._told: LocalCache[Origin, bool | None] = LocalCache(limit=settings.memory_origins)
         """Whether a WARNING told of its outage; None if that is over."""

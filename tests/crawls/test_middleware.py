@@ -393,5 +393,5 @@ async def test_extensions_look_at_each_request_that_goes_on_and_at_its_response(
 @ensureDeferred
 async def test_in_a_dry_run_they_see_what_would_have_been_refused(web: Web) -> None:
     site, looks = web.robots(NOTHING), Looks()
-    await crawl(site.url("/x"), settings={"REP_SHADOW": True}, prepare=looks.prepare)
+    await crawl(site.url("/x"), settings={"REP_DRY_RUN": True}, prepare=looks.prepare)
     assert looks.before == [(site.url("/x"), "rule", False)]

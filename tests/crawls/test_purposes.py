@@ -277,10 +277,10 @@ async def test_the_evidence_names_what_disallows(web: Web) -> None:
 @ensureDeferred
 async def test_a_dry_run_reports_both_once_and_fetches_them(web: Web) -> None:
     site = site_of(web, a="train-ai=n", **{"art/1": "train-ai=n"})
-    result = await crawl(site.url("/a"), site.url("/art/1"), settings={**REFUSE, "REP_SHADOW": True})
+    result = await crawl(site.url("/a"), site.url("/art/1"), settings={**REFUSE, "REP_DRY_RUN": True})
     no = {"train-ai": False, "search": True}
     assert usage(result) == {"/a": no, "/art/1": no}
-    assert result.stats["rep/shadow/usage"] == result.stats["rep/shadow/forbidden"] == 2
+    assert result.stats["rep/dry_run/usage"] == result.stats["rep/dry_run/forbidden"] == 2
     assert usage_stats(result) == {"train-ai/disallowed": 2, "search/allowed": 2}
     assert not [name for name in result.stats if name.startswith(("rep/dropped", "robotstxt/forbidden"))]
 
