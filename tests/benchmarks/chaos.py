@@ -506,9 +506,8 @@ class Crawl:
                     yield f"request {self.told(mark)} was dropped: {end['why']}"
             elif page.is_forbidden and how not in REFUSED:
                 yield f"request {self.told(mark)} was not refused: {how}"
-            elif page.is_forbidden is False and how in REFUSED:
-                if how != "RobotsUnreachable" or not self.was_busy():
-                    yield f"request {self.told(mark)} was refused: {end['why']}"
+            elif page.is_forbidden is False and how in REFUSED and not (how == "RobotsUnreachable" and self.was_busy()):
+                yield f"request {self.told(mark)} was refused: {end['why']}"
 
     def was_busy(self) -> bool:
         """Whether the machine was: by the servers' clock, a robots.txt that should come at once took half the time in
