@@ -28,7 +28,9 @@ def prepare_handlers(crawler: Crawler) -> None:
         for name, prepare in ((AIOHTTP, _prepare_aiohttp), (HTTPX, _prepare_httpx)):
             if name in names:
                 get_handler = getattr(handlers, "_get_handler", None)
-                prepare(crawler, get_handler(scheme) if get_handler is not None else None)
+                handler = get_handler(scheme) if get_handler is not None else handlers
+                if handler is not None:  # else Scrapy has logged why it cannot be used
+                    prepare(crawler, handler)
 
 
 def _names_of_bases(handler: Any) -> set[str]:
