@@ -11,7 +11,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
-from scrapy_rep.cache.origin_fetch import Resolver
+from scrapy_rep.cache.resolver import Resolver
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import within
 from scrapy_rep.extensions import start_extensions

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from crawling import CrawlSpider, SlotByOrigin, close_spider, crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request
@@ -28,7 +27,6 @@ def chain(status: int) -> dict[str, Any]:
     return {**hops, "/end": answer(kind="hang")}
 
 
-@pytest.mark.xfail(strict=True, reason="the bodies are kept until the redirects end")
 @ensureDeferred
 async def test_bodies_of_redirects_take_no_memory_while_the_end_is_awaited(web: Web) -> None:
     sites = [web.site(chain(302)) for _ in range(ORIGINS)]

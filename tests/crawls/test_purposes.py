@@ -20,7 +20,7 @@ from scrapy_rep import RepMiddleware
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.robotstxt.preferences import Usage
 from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS, VerdictReason
-from scrapy_rep.signals import robots_available
+from scrapy_rep.signals import robots_known
 
 PREFERENCES = """user-agent: *
 disallow: /private
@@ -114,12 +114,12 @@ async def test_listeners_and_spiders_can_ask_for_it(web: Web) -> None:
             verdict = await RepMiddleware.of(self.crawler).verdict(site.url("/art/1"))
             noted.append((verdict.allowed, verdict.purpose, dict(verdict.usage or {})))
 
-    def available(info: OriginInfo) -> None:
+    def known(info: OriginInfo) -> None:
         assert info.robots is not None
         noted.append(dict(info.robots.usage(site.url("/shop/1"), "NewsBot")))
 
     def prepare(crawler: Crawler) -> None:
-        crawler.signals.connect(available, signal=robots_available, weak=False)
+        crawler.signals.connect(known, signal=robots_known, weak=False)
 
     await crawl(site.url("/"), settings=REFUSE, spider=Asks, prepare=prepare)
     first, second = noted
