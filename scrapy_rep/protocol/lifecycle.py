@@ -160,10 +160,10 @@ class RobotsPolicy:
         """Whether `verdict` allows it, faster."""
         robots = self.robots
         if robots is not None:
-            if not robots.allows(url, product_token):
-                return False
-            others = other_readings(url)
-            return not others or all(robots.allows(other, product_token) for other in others)
+            allowed = robots.allows(url, product_token)
+            if not allowed or ("/." not in url and "/%2" not in url):  # for the hot path, as in `other_readings`
+                return allowed
+            return all(robots.allows(other, product_token) for other in other_readings(url))
         return self.access is AccessResult.UNAVAILABLE or is_robots_txt(url)
 
     @property
