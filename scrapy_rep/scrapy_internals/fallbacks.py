@@ -21,7 +21,6 @@ COSTS: Mapping[str, str] = {
     "ExecutionEngine._slot.close": "When the crawl stops, it waits for the robots.txt requests that are under way",
     "ExecutionEngine._slot.nextcall": "Requests that waited for a robots.txt go on up to five seconds late",
     "HttpxDownloadHandler._limits": "Pages are lost behind hosts that hang",
-    "HTTP11DownloadHandler._pool": "The response headers of a robots.txt may be of any size",
 }
 """Part -> what the crawl loses if it is missing or has been replaced."""
 
