@@ -48,9 +48,7 @@ class Crawl:
 
     def verdict(self, policy: RobotsPolicy, url: str) -> Verdict:
         """Raises ValueError for what is no URL."""
-        verdict = policy.verdict(url, self.tokens)
-        usage = policy.robots.usage(url, self.tokens) if policy.robots is not None else None
-        return verdict.with_usage(usage, self.purposes) if usage else verdict  # most files say nothing of it
+        return policy.verdict(url, self.tokens, self.purposes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +132,8 @@ class Finding:
         group = f"group of {verdict.product_token!r}"
         if deciding is not None:
             purpose = f"for the purpose {verdict.purpose!r} " if verdict.purpose is not None else ""
-            return f"{purpose}by {_line_in_words(deciding)} ({group})"
+            read_as = f", because servers read the URL as {printable(verdict.read_as)}" if verdict.read_as else ""
+            return f"{purpose}by {_line_in_words(deciding)} ({group}){read_as}"
         return f"{verdict.words} ({group if verdict.reason is VerdictReason.NO_RULE else verdict.source})"
 
 

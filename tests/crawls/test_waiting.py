@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from crawling import Crawl, CrawlSpider, Releases, SlotByOrigin, crawl
-from installed_scrapy import CAN
+from installed_scrapy import CAN, HANDLERS
 from processes import REACTORS, crawl_process
 from pydispatch.dispatcher import getAllReceivers, liveReceivers
 from pytest_twisted import ensureDeferred
@@ -91,6 +91,16 @@ async def crawl_past(dead: list[Site], healthy: list[Site], urls: list[str], **m
 
 
 # No place is taken.
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+@ensureDeferred
+async def test_hosts_that_hang_take_no_connection_from_healthy_ones(web: Web, handler: str) -> None:
+    dead, healthy = [web.robots(DEAD) for _ in range(40)], [web.robots(RULES) for _ in range(20)]
+    urls = [site.url(f"/{n}") for site in dead + healthy for n in range(3 if site in healthy else 1)]
+    settings = {"CONCURRENT_REQUESTS": 16, "DOWNLOAD_HANDLERS": {"http": HANDLERS[handler]}}
+    result = await crawl_past(dead, healthy, urls, settings=settings)
+    assert (result.ends, len(result.pages), result.tracebacks) == (["no stall"], 100, [])
 
 
 @pytest.mark.parametrize("order", ["round-robin", "origin-by-origin", "dead-first"])

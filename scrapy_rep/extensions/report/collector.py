@@ -151,7 +151,8 @@ class Report:
         self._known[seen.kind, seen.cause] -= 1
         seen.kind, seen.cause = info.kind.value, info.cause
         self._known[seen.kind, seen.cause] += 1
-        seen.access, seen.answer = info.access.value, shortened(info.answer.rstrip("."))
+        beyond = ", not read beyond REP_BODY_LIMIT" if info.robots is not None and info.robots.truncated else ""
+        seen.access, seen.answer = info.access.value, shortened(info.answer.rstrip(".") + beyond)
         if info.robots is not None:
             seen.crawl_delay = info.robots.crawl_delay(self._gate.product_tokens(request)) or 0.0
         outage = seen.outages[-1] if seen.outages and seen.outages[-1].ended is None else None

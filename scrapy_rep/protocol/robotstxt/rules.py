@@ -115,6 +115,10 @@ class Verdict:
     purpose: str | None = None
     """The crawl's purpose that is disallowed; None unless the reason is USAGE."""
 
+    read_as: str | None = None
+    """The URL without its dot segments, if the crawler may fetch the URL as it is written, but not that one; else
+    None."""
+
     @property
     def words(self) -> str:
         """The reason in words, from REASON_WORDS."""
