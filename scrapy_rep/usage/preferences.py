@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
 from itertools import chain
 
+from scrapy_rep.protocol.dot_segments import other_readings
 from scrapy_rep.protocol.foreign_text import shortened, text_of
 from scrapy_rep.protocol.robotstxt.comparison_cost import TooCostlyError
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
@@ -173,8 +174,16 @@ class Purposes:
     def judge(
         self, verdict: Verdict, robots: RobotsTxt | None, url: str, product_token: str | Sequence[str]
     ) -> UsageVerdict:
-        """The verdict on the URL, with what robots.txt says of its usage. Raises as `Usage.of` does."""
-        return self.judge_usage(verdict, Usage.of(robots, url, product_token) if robots is not None else Usage())
+        """The verdict on the URL, with what robots.txt says of its usage, also if servers read the URL in another way
+        (`other_readings`). Raises as `Usage.of` does."""
+        if robots is None or not verdict.allowed:
+            return self.judge_usage(verdict, Usage())
+        judged = self.judge_usage(verdict, Usage.of(robots, url, product_token))
+        for reading in other_readings(url) if judged.allowed else ():
+            other = self.judge_usage(verdict, Usage.of(robots, reading, product_token))
+            if not other.allowed:
+                return replace(other, read_as=reading)
+        return judged
 
     def judge_usage(self, verdict: Verdict, usage: Usage) -> UsageVerdict:
         """The verdict for a page with these preferences. A page that robots.txt does not apply to is never refused."""

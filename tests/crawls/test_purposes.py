@@ -91,7 +91,7 @@ async def test_without_purposes_nothing_is_evaluated(web: Web) -> None:
     assert usage_stats(result) == {}
     (warning,) = result.messages()
     assert RepMiddleware.of(result.crawler).gate.before_download == [], "so that no verdict is made for what is allowed"
-    assert warning.startswith("REP_PURPOSES_REFUSE refuses nothing, because REP_PURPOSES is empty: set that to")
+    assert warning.startswith("REP_PURPOSES_REFUSE refuses nothing, because REP_PURPOSES is empty: set it to")
 
 
 @ensureDeferred
@@ -271,6 +271,14 @@ async def test_what_a_group_for_the_policy_token_disallows_is_not_fetched(web: W
     assert [evidence[key] for key in ("reason", "rule", "line", "group")] == [
         *("usage", "Disallow: /art/", 5, "__usage_ai-training"),
     ]
+
+
+@ensureDeferred
+async def test_a_url_with_dot_segments_is_refused_as_servers_read_it(web: Web) -> None:
+    site = web.site({"/robots.txt": answer(BY_TOKEN)})
+    result = await crawl(Request(site.url("/open/%2e%2e/art/1")), settings=REFUSE)
+    (error,) = result.refused.values()
+    assert str(error).endswith(f"Disallow: /art/), because servers read the URL as {site.url('/art/1')}")
 
 
 @ensureDeferred

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import NamedTuple, Protocol
 
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened, text_of
+from scrapy_rep.protocol.word_enum import WordEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Line(Protocol):
         """Counted from 1; None if it is no line of robots.txt."""
 
 
-class VerdictReason(Enum):
+class VerdictReason(WordEnum):
     """Why a URL may or may not be fetched; REASON_WORDS has the words for people."""
 
     RULE = "rule"
@@ -67,7 +67,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
     VerdictReason.RULE: ReasonWords("a rule allows it", "a rule forbids it", "RFC 9309 2.2.2"),
     VerdictReason.NO_RULE: ReasonWords("no rule matches it", "", "RFC 9309 2.2.2"),
     VerdictReason.NO_GROUP: ReasonWords("robots.txt has no rules for this crawler", "", "RFC 9309 2.2.1"),
-    VerdictReason.UNAVAILABLE: ReasonWords("robots.txt is unavailable", "", "RFC 9309 2.3.1.3"),
+    VerdictReason.UNAVAILABLE: ReasonWords("the site has no usable robots.txt", "", "RFC 9309 2.3.1.3"),
     VerdictReason.RESTRICTED: ReasonWords("", "access to robots.txt is restricted", "REP_STATUS_POLICY"),
     VerdictReason.UNREACHABLE: ReasonWords(
         "robots.txt has been unreachable for a long time", "robots.txt is unreachable", "RFC 9309 2.3.1.4"
@@ -117,6 +117,9 @@ class Verdict:
     """What robots.txt answered, in words: `HTTP 200`, or why there was no answer; empty if nobody fetched it."""
     received: Received | None = None
     """The answer that decided; None if none did: robots.txt is unreachable, or nobody fetched it."""
+    read_as: str | None = None
+    """The URL without its dot segments, if the crawler may fetch the URL as it is written, but not that one; else
+    None."""
 
     @property
     def words(self) -> str:
