@@ -1,0 +1,306 @@
+"""Crawls in virtual time:
+
+    run.py --seeds 0-199             run the cases of these seeds, and print which break a promise
+    run.py replay CASE.json          run one case (or a seed), and print what happened, in virtual time
+    run.py shrink CASE.json          make a failing case (or seed) smaller; the result replaces nothing, it is printed
+    run.py cases                     run the cases that are kept
+
+Each case runs in a process of its own, forked from one that has imported everything: so a case costs no import, and
+leaves nothing behind. `--jobs 2` runs two at a time. `--fault NAME` puts a fault of `faults.py` into the crawls first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import pickle
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+CASES = HERE / "cases"
+MAX_REAL_SECONDS = 120  # for one case
+FILES = 4_096  # the limit of open files decides how many fetches may be slow at a time
+
+if __name__ == "__main__" and os.environ.get("PYTHONHASHSEED") != "0":
+    os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "PYTHONHASHSEED": "0"})
+sys.path.insert(0, str(HERE))
+
+from virtual_time import real_monotonic  # noqa: I001 - it replaces the clocks before Scrapy is imported
+from crawl import History, simulate
+from draw import case_of
+from promises import broken
+
+Case = dict[str, Any]
+Result = dict[str, Any]
+
+
+def outcome(case: Case) -> Result:
+    """Run the case in this process, and judge it."""
+    began = real_monotonic()
+    history = simulate(case)
+    return {
+        "broken": broken(history),
+        "digest": history.digest,
+        "virtual": history.ended_at,
+        "real": real_monotonic() - began,
+        "requests": sum(len(crawler["requests"]) for crawler in case["crawlers"]),
+    }
+
+
+class Child:
+    """A process that runs one case."""
+
+    def __init__(self, name: str, case: Case) -> None:
+        self.name = name
+        self.case = case
+        reads, writes = os.pipe()
+        self.pid = os.fork()
+        if self.pid:
+            os.close(writes)
+            self.reads = reads
+            return
+        code = 1
+        try:
+            os.close(reads)
+            prepare()
+            with os.fdopen(writes, "wb") as answer:
+                pickle.dump(outcome(case), answer)
+            code = 0
+        except BaseException:  # noqa: BLE001 - the parent tells of it
+            import traceback  # noqa: PLC0415
+
+            traceback.print_exc()
+        os._exit(code)  # a killed crawl must not be collected: that would run its `finally` blocks
+
+    def result(self) -> Result:
+        with os.fdopen(self.reads, "rb") as answer:
+            octets = answer.read()
+        _, status = os.waitpid(self.pid, 0)
+        if octets and not status:
+            found: Result = pickle.loads(octets)
+            return found
+        why = f"the process ended with {os.waitstatus_to_exitcode(status)}"
+        fault = {"the_simulation_ends": [f"{why} (-14: it took more than {MAX_REAL_SECONDS} s)"]}
+        return {"broken": fault, "digest": "", "virtual": 0.0, "real": 0.0, "requests": 0}
+
+
+def prepare() -> None:
+    import resource  # Windows has none, and no fork either  # noqa: PLC0415
+
+    gc.disable()
+    signal.alarm(MAX_REAL_SECONDS)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    soft = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def run_all(cases: Iterable[tuple[str, Case]], jobs: int) -> Iterator[tuple[str, Case, Result]]:
+    """Each with what came of it, in their order."""
+    under_way: list[Child] = []
+    for name, case in cases:
+        if len(under_way) >= jobs:
+            child = under_way.pop(0)
+            yield child.name, child.case, child.result()
+        under_way.append(Child(name, case))
+    for child in under_way:
+        yield child.name, child.case, child.result()
+
+
+def read(what: str) -> Case:
+    """A seed's case, or a file's."""
+    if what.isdecimal():
+        return case_of(int(what))
+    case: Case = json.loads(Path(what).read_text())
+    return case
+
+
+def kept_cases() -> Iterator[tuple[str, Case]]:
+    for path in sorted(CASES.glob("*.json")):
+        yield path.stem, json.loads(path.read_text())
+
+
+def seeds(text: str) -> Iterator[tuple[str, Case]]:
+    first, _, last = text.partition("-")
+    for seed in range(int(first), int(last or first) + 1):
+        yield str(seed), case_of(seed)
+
+
+# Replay.
+
+
+def replay(case: Case) -> History:
+    prepare()
+    history = simulate(case)
+    lines = [(at, f"{run:4} {what:8} {told(case, run, what, number)} {more}") for at, run, what, number, more in history.events]
+    for each in history.exchanges:
+        if each.is_robots:
+            lines.append((each.began, f"{each.run:4} fetch {each.mark:>3} -> {each.url}"))
+            came = each.failure or f"HTTP {each.status} {each.headers.get('Location', '')}"
+            lines.append((each.ended or history.ended_at, f"{each.run:4} fetch {each.mark:>3} <- {each.url}: {came}"))
+    for at, line in sorted(lines, key=lambda line: line[0]):
+        print(f"{at:12.3f}  {line}")
+    return history
+
+
+def told(case: Case, run: str, what: str, number: Any) -> str:
+    if number is None or what == "remembered":
+        return str(number or "")
+    crawler = next(crawler for crawler in case["crawlers"] if crawler["name"] == run[0])
+    return f"{number} {crawler['requests'][number]['url']}"
+
+
+# Shrinking.
+
+
+def smaller(case: Case) -> Iterator[Case]:
+    """The case with something left out: the biggest parts first."""
+    for crawler in range(len(case["crawlers"])):
+        if len(case["crawlers"]) > 1:
+            yield edited(case, lambda new, n=crawler: new["crawlers"].pop(n))
+    yield from without_some(case, ["origins"])
+    for n, crawler in enumerate(case["crawlers"]):
+        yield from without_some(case, ["crawlers", n, "requests"])
+        for key in ("pauses", "lazy", "jobdir"):
+            if crawler.get(key):
+                yield edited(case, lambda new, n=n, key=key: new["crawlers"][n].pop(key))
+        if crawler["clock"]:
+            yield edited(case, lambda new, n=n: new["crawlers"][n].update(clock=[]))
+        for run in range(len(crawler["runs"]) - 1):
+            yield edited(case, lambda new, n=n, run=run: new["crawlers"][n]["runs"].pop(run))
+        for number, request in enumerate(crawler["requests"]):
+            for key in ("priority", "agent", "inline", "after"):
+                if request is not None and key in request:
+                    yield edited(
+                        case, lambda new, n=n, number=number, key=key: new["crawlers"][n]["requests"][number].pop(key)
+                    )
+    for name in case["settings"]:
+        yield edited(case, lambda new, name=name: new["settings"].pop(name))
+    for origin, plan in case["origins"].items():
+        for phase in range(len(plan["robots"]) - 1, 0, -1):
+            yield edited(case, lambda new, origin=origin, phase=phase: new["origins"][origin]["robots"].pop(phase))
+    if case["store"] and case["store"]["faults"]:
+        yield edited(case, lambda new: new["store"].update(faults=[]))
+    if case["heartbeat"] != 3_600.0:
+        yield {**case, "heartbeat": 3_600.0}
+
+
+def edited(case: Case, edit: Any) -> Case:
+    new = json.loads(json.dumps(case))
+    edit(new)
+    return tidy(new)
+
+
+def without_some(case: Case, path: list[Any]) -> Iterator[Case]:
+    """Without half of the items, a quarter, ..., each one. Requests keep their numbers: None is one that is left out."""
+    items: Any = case
+    for key in path:
+        items = items[key]
+    keys = list(items) if isinstance(items, dict) else [n for n, item in enumerate(items) if item is not None]
+    size = len(keys) // 2 or len(keys)
+    while size:
+        for begin in range(0, len(keys), size):
+            gone = keys[begin : begin + size]
+
+            def leave_out(new: Case, gone: list[Any] = gone) -> None:
+                of: Any = new
+                for key in path:
+                    of = of[key]
+                for key in gone:
+                    if isinstance(of, dict):
+                        del of[key]
+                    else:
+                        of[key] = None
+
+            if len(keys) > 1:
+                yield edited(case, leave_out)
+        size //= 2
+
+
+def tidy(case: Case) -> Case:
+    """Requests to origins that are gone go with them, and requests whose callback is gone."""
+    for crawler in case["crawlers"]:
+        requests = crawler["requests"]
+        for number, each in enumerate(requests):
+            if each is None:
+                continue
+            parent = each.get("after")
+            origin = "/".join(each["url"].split("/")[:3])
+            if origin not in case["origins"] or (parent is not None and requests[parent] is None):
+                requests[number] = None
+        while requests and requests[-1] is None:
+            requests.pop()
+    return case
+
+
+def shrink(case: Case, jobs: int) -> Case:
+    """The smallest case found that still breaks the first promise that this one breaks."""
+    ((_, _, first),) = run_all([("", case)], 1)
+    if not first["broken"]:
+        print("nothing is broken", file=sys.stderr)
+        return case
+    promise = next(iter(first["broken"]))
+    print(f"shrinking by {promise}", file=sys.stderr)
+    went_on = True
+    while went_on:
+        went_on = False
+        for _, candidate, result in run_all((("", each) for each in smaller(case)), jobs):
+            if promise in result["broken"]:
+                case, went_on = candidate, True
+                print(f"{len(json.dumps(case))} characters", file=sys.stderr)
+                break
+    return case
+
+
+def report(results: Iterable[tuple[str, Case, Result]]) -> Counter[str]:
+    done: Counter[str] = Counter()
+    began = real_monotonic()
+    virtual = 0.0
+    for name, case, result in results:
+        done["cases"] += 1
+        done["crawls"] += sum(len(crawler["runs"]) for crawler in case["crawlers"])
+        done["requests"] += result["requests"]
+        virtual += result["virtual"]
+        if result["broken"]:
+            done["cases with faults"] += 1
+        for promise, faults in result["broken"].items():
+            done[promise] += 1
+            print(f"{name} ({case['kind']}, {result['real']:.1f} s): {promise}: {faults[0]} [{len(faults)}]", flush=True)
+    took = real_monotonic() - began
+    print(", ".join(f"{number} {what}" for what, number in done.items()))
+    print(f"{virtual:.0f} virtual seconds in {took:.1f}; {60 * done['crawls'] / took:.0f} crawls a minute")
+    return done
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="*", help="replay CASE, shrink CASE, or cases")
+    parser.add_argument("--seeds", metavar="A-B")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--fault", metavar="NAME")
+    parser.add_argument("--kind", help="only cases of this kind")
+    options = parser.parse_args()
+    if options.fault:
+        from faults import FAULTS  # noqa: PLC0415 - it touches the package's classes
+
+        FAULTS[options.fault]()
+    what, *arguments = options.what or ["seeds"]
+    if what == "replay":
+        for promise, faults in broken(replay(read(*arguments))).items():
+            print(f"BROKEN {promise}", *faults[:20], sep="\n  ")
+    elif what == "shrink":
+        print(json.dumps(shrink(read(*arguments), options.jobs), indent=1))
+    else:
+        cases = kept_cases() if what == "cases" else seeds(options.seeds or "0-9")
+        chosen = ((name, case) for name, case in cases if options.kind in {None, case["kind"]})
+        sys.exit(bool(report(run_all(chosen, options.jobs))["cases with faults"]))
+
+
+if __name__ == "__main__":
+    main()
