@@ -72,8 +72,8 @@ def is_failure(exchange: Exchange) -> bool:
     return exchange.status is None or bool(exchange.failure) or exchange.status >= 500
 
 
-def chains(exchanges: Iterable[Exchange], wait: float) -> list[Chain]:
-    """All chains, in the order in which they ended. `wait`: REP_UNREACHABLE_WAIT, after which a last round begins."""
+def chains(exchanges: Iterable[Exchange], settings: dict[str, Any]) -> list[Chain]:
+    """All chains, in the order in which they ended."""
     of_fetch: dict[tuple[str, str], list[Chain]] = {}
     for exchange in exchanges:
         found = of_fetch.setdefault((exchange.run, exchange.mark), [])
@@ -82,8 +82,12 @@ def chains(exchanges: Iterable[Exchange], wait: float) -> list[Chain]:
             if last.status in REDIRECTS and exchange.url == urljoin(last.url, last.headers.get("Location", "")):
                 found[-1].hops.append(exchange)
                 continue
-            is_last_round = abs(exchange.began - found[0].began - wait) < 2.5
-            if exchange.url == last.url and exchange.began - last.ended < RETRY_GAP and not is_last_round:
+            # A request for the same URL is a repetition, or the last round, which may come sooner than five seconds.
+            deadline = found[0].began + settings["REP_UNREACHABLE_WAIT"]
+            is_last_round = found[-1].began + 2.5 < deadline < exchange.began + 2.5
+            is_due = len(found) == 1 and found[0].repeated < settings["REP_FETCH_RETRIES"]
+            is_repeated = exchange.url == last.url and exchange.began - last.ended < RETRY_GAP
+            if is_repeated and (is_due or not is_last_round):
                 found[-1].hops[-1] = exchange
                 found[-1].repeated += 1
                 continue

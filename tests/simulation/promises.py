@@ -14,14 +14,13 @@ from typing import Any
 
 from crawl import History
 from network import Exchange
-from oracle import DEFAULTS, RETRY_GAP, Access, Chain, Outcome, View, chains, origin_of, outcome_of, views
+from oracle import DEFAULTS, Access, Chain, Outcome, View, chains, origin_of, outcome_of, views
 
 REFUSED = {"ForbiddenByRobots", "RobotsUnreachable"}
 MOMENT = 0.1  # seconds between an answer and the decisions that follow from it, at most
 SLOW = 0.5  # seconds after which a fetch does not count against REP_FETCH_CONCURRENCY
 SLACK = 2.5  # seconds: a repetition's pause of one second, and some turns
 BACKOFF_FIRST, BACKOFF_MAX = 5.0, 3_600.0
-SKEW = 300.0
 
 
 @dataclass
@@ -51,7 +50,7 @@ class Trial:
         self.crawlers = {crawler["name"]: crawler for crawler in self.case["crawlers"]}
         self.robots = [exchange for exchange in history.exchanges if exchange.is_robots]
         self.pages = [exchange for exchange in history.exchanges if not exchange.is_robots]
-        self.chains = chains(self.robots, self.settings["REP_UNREACHABLE_WAIT"])
+        self.chains = chains(self.robots, self.settings)
         self.outcomes: dict[str, list[Outcome]] = defaultdict(list)
         for chain in self.chains:
             known = self.outcomes[chain.origin]
@@ -68,8 +67,9 @@ class Trial:
                 continue
             life = found.setdefault((run, number), Life(run, number))
             if what in {"asked", "taken", "entered", "sent"}:
-                if getattr(life, what) is None or what != "taken":
-                    setattr(life, what, at)
+                setattr(life, what, at)
+            elif what == "queued":  # for the first time, or again
+                life.taken = None
             elif what in {"allowed", "refused"}:
                 life.decided, life.is_allowed = at, what == "allowed"
             elif what == "ended":
@@ -182,7 +182,7 @@ def each_request_ends_once(trial: Trial) -> Iterator[str]:
             ends = sum(life.ends for life in lives)
             if ends > 1 and not killed:
                 yield f"{trial.told(lives[0])} ended {ends} times"
-            if any(life.ends > 1 for life in lives):
+            if any(life.ends > 1 for life in lives) and not killed:
                 yield f"{trial.told(lives[0])} ended more than once in one run"
             if lives and not ends and is_over and (not killed or waited_at_kill(lives[0], crawler)):
                 yield f"{trial.told(lives[-1])} never ended"
@@ -195,6 +195,8 @@ def waited_at_kill(life: Life, crawler: dict[str, Any]) -> bool:
 
 
 def a_request_is_handed_out_once(trial: Trial) -> Iterator[str]:
+    if any(trial.history.of("killed")):  # Scrapy may fetch start requests again
+        return
     entered = Counter((run, number) for _, run, _, number, _ in trial.history.of("entered"))
     for (run, number), times in entered.items():
         if times > 1:
@@ -256,8 +258,10 @@ def nothing_ready_waits_while_there_is_room(trial: Trial) -> Iterator[str]:
         if life.taken is None or not is_eager(trial, life.run):
             continue
         until = life.entered if life.entered is not None else trial.history.ended_at
-        known = [outcome.at for outcome in trial.outcomes[trial.origin(life)] if outcome.chain.run == life.run]
-        ended = [at for at in known if at <= until]
+        own = [outcome for outcome in trial.outcomes[trial.origin(life)] if outcome.chain.run == life.run]
+        if trial.case["store"]:  # another crawler may have the lease for the next round
+            own = [outcome for outcome in own if outcome.access is not Access.NOTHING]
+        ended = [outcome.at for outcome in own if outcome.at <= until]
         if not ended or life.run not in room.over:
             continue
         ready = max(life.taken, min(ended[-1], until))
@@ -341,6 +345,42 @@ def rounds_go_on_while_requests_wait(trial: Trial) -> Iterator[str]:
             continue
         if last.at < begin + wait - SLACK:
             yield f"{origin} was given up at {last.at:.3f}, {last.at - begin:.1f} s after {run} had begun its fetch"
+
+
+def rounds_come_in_time(trial: Trial) -> Iterator[str]:
+    """While requests wait, the next round of a fetch begins when the backoff is over, or at REP_UNREACHABLE_WAIT."""
+    wait = trial.settings["REP_UNREACHABLE_WAIT"]
+    if trial.case["store"] and (trial.case["store"]["faults"] or any(trial.history.of("killed"))):
+        return
+    for rounds in trial.fetches():
+        for before, after in zip(rounds, rounds[1:], strict=False):
+            failures = rounds.index(before) + 1
+            latest = max(rounds[0].chain.began + wait, before.at + before.retry_after)
+            due = before.at + max(BACKOFF_FIRST * 2.0**failures, before.retry_after)  # one failure may be another's
+            late = after.chain.began - min(due, latest)
+            if late > 4 * SLOW + SLACK and is_eager(trial, after.chain.run):
+                yield f"the round of {after.chain.run} for {after.chain.origin} at {after.chain.began:.3f} was {late:.1f} s late"
+
+
+def healthy_origins_are_not_refused(trial: Trial) -> Iterator[str]:
+    """Judged by what the servers do, not by what the crawl saw of them: whatever else hangs, a request to a server that
+    answers in time is not refused for want of an answer."""
+    for life in trial.lives.values():
+        if life.how == "RobotsUnreachable" and is_healthy(trial, trial.origin(life)) and not trial.case["store"]:
+            yield f"at {life.ended:.3f} {trial.told(life)} was refused as unreachable, and its server answers in time"
+
+
+def is_healthy(trial: Trial, origin: str) -> bool:
+    """Whether its robots.txt always answers, in a third of the time limit, and with something that decides."""
+    plan = trial.case["origins"].get(origin)
+    if plan is None or trial.settings["DOWNLOAD_DELAY"]:
+        return False
+    for _, behaviour in plan["robots"]:
+        status, headers = behaviour.get("status"), behaviour.get("headers", {})
+        is_slow = 3 * behaviour.get("delay", plan["robots_delay"])[1] > trial.settings["REP_FETCH_TIMEOUT"]
+        if is_slow or "fail" in behaviour or status not in {200, 404, 410} or "cf-mitigated" in headers:
+            return False
+    return True
 
 
 # Cost.
@@ -440,10 +480,11 @@ def fetches_at_a_time(trial: Trial) -> Iterator[str]:
 
 def requests_in_the_downloader(trial: Trial) -> Iterator[str]:
     limit = trial.settings["CONCURRENT_REQUESTS"]
-    inline = {number for each in trial.crawlers.values() for number, plan in enumerate(each["requests"]) if "inline" in plan}
     under_way: Counter[str] = Counter()
-    changes = [(page.began, 1, page.run) for page in trial.pages if int(page.mark) not in inline]
-    changes += [(page.ended or float("inf"), -1, page.run) for page in trial.pages if int(page.mark) not in inline]
+    changes = []
+    for page in trial.pages:
+        if "inline" not in trial.plan(trial.lives[page.run, int(page.mark)]):  # they come past the scheduler
+            changes += [(page.began, 1, page.run), (page.ended or float("inf"), -1, page.run)]
     for at, change, run in sorted(changes):
         under_way[run] += change
         if under_way[run] > limit:
@@ -454,7 +495,7 @@ def requests_wait_outside_the_queue(trial: Trial) -> Iterator[str]:
     """docs/limits.md: with a queue on disk at most REP_WAITING_MAX, and the first request to each origin."""
     limit = trial.settings["REP_WAITING_MAX"]
     here: dict[str, set[int]] = defaultdict(set)
-    for at, run, what, number, _ in trial.history.of("taken", "entered"):
+    for at, run, what, number, _ in trial.history.of("taken", "entered", "queued"):
         if not trial.crawlers[run[0]].get("jobdir") or limit == 0:
             continue
         (here[run].add if what == "taken" else here[run].discard)(number)
@@ -515,6 +556,8 @@ PROMISES: tuple[Promise, ...] = (
     nothing_ready_waits_while_there_is_room,
     requests_wait_no_longer_than_documented,
     rounds_go_on_while_requests_wait,
+    rounds_come_in_time,
+    healthy_origins_are_not_refused,
     one_fetch_an_origin_at_a_time,
     no_fetch_while_fresh,
     backoffs_are_kept,

@@ -239,13 +239,13 @@ def tidy(case: Case) -> Case:
     return case
 
 
-def shrink(case: Case, jobs: int) -> Case:
-    """The smallest case found that still breaks the first promise that this one breaks."""
+def shrink(case: Case, jobs: int, promise: str | None) -> Case:
+    """The smallest case found that still breaks the promise; by default the first one that this case breaks."""
     ((_, _, first),) = run_all([("", case)], 1)
     if not first["broken"]:
         print("nothing is broken", file=sys.stderr)
         return case
-    promise = next(iter(first["broken"]))
+    promise = promise or next(iter(first["broken"]))
     print(f"shrinking by {promise}", file=sys.stderr)
     went_on = True
     while went_on:
@@ -278,13 +278,25 @@ def report(results: Iterable[tuple[str, Case, Result]]) -> Counter[str]:
     return done
 
 
+def tested(text: str) -> Iterator[tuple[str, Case]]:
+    """What the tests run: the kept cases, the seeds, and the first seed once more."""
+    yield from kept_cases()
+    yield from seeds(text)
+    yield "again", case_of(int(text.partition("-")[0]))
+
+
+KINDS_OF_CASES = {"seeds": seeds, "cases": lambda _seeds: kept_cases(), "test": tested}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="*", help="replay CASE, shrink CASE, or cases")
     parser.add_argument("--seeds", metavar="A-B")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--json", action="store_true", help="print what came of each case as JSON")
     parser.add_argument("--fault", metavar="NAME")
     parser.add_argument("--kind", help="only cases of this kind")
+    parser.add_argument("--promise", help="shrink by this one")
     options = parser.parse_args()
     if options.fault:
         from faults import FAULTS  # noqa: PLC0415 - it touches the package's classes
@@ -295,9 +307,12 @@ def main() -> None:
         for promise, faults in broken(replay(read(*arguments))).items():
             print(f"BROKEN {promise}", *faults[:20], sep="\n  ")
     elif what == "shrink":
-        print(json.dumps(shrink(read(*arguments), options.jobs), indent=1))
+        print(json.dumps(shrink(read(*arguments), options.jobs, options.promise), indent=1))
     else:
-        cases = kept_cases() if what == "cases" else seeds(options.seeds or "0-9")
+        cases = list(KINDS_OF_CASES[what](options.seeds or "0-9"))
+        if options.json:
+            print(json.dumps({name: result for name, _, result in run_all(cases, options.jobs)}))
+            return
         chosen = ((name, case) for name, case in cases if options.kind in {None, case["kind"]})
         sys.exit(bool(report(run_all(chosen, options.jobs))["cases with faults"]))
 
