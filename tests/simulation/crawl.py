@@ -26,8 +26,8 @@ from scrapy.pqueues import ScrapyPriorityQueue
 from store import Shelf, SimStorage
 from virtual_time import START, Member, NeverEndsError, VirtualLoop, seconds
 
-import scrapy_rep.waiting.waiting_log as waiting_log
 from scrapy_rep import RepMiddleware
+from scrapy_rep.waiting import waiting_log
 
 NUMBER = "simulated"  # the meta key of a request's number in its case
 FETCH = "simulated_fetch"  # the meta key of the fetch that a robots.txt request belongs to
@@ -95,7 +95,7 @@ class Simulation:
         request.meta.setdefault(FETCH, str(self.fetches.setdefault(task, len(self.fetches))))
 
     def exchange_of(self, request: Request) -> Exchange:
-        agent = request.headers.get("User-Agent", b"").decode()
+        agent = (request.headers.get("User-Agent") or b"").decode()
         mark = request.meta.get(FETCH) if NUMBER not in request.meta else str(request.meta[NUMBER])
         if NUMBER in request.meta:
             self.note("sent", request.meta[NUMBER])
@@ -226,8 +226,8 @@ install_spies()
 
 
 class ErrorLog(logging.Handler):
-    """Errors in the log are faults, but for those of Scrapy's own queue on disk after a kill: it does not know then which
-    of its files it had emptied."""
+    """Errors in the log are faults, but for those of Scrapy's own queue on disk after a kill: it does not know then
+    which of its files it had emptied."""
 
     def __init__(self, history: History) -> None:
         super().__init__(logging.ERROR)
@@ -255,9 +255,9 @@ def simulate(case: dict[str, Any]) -> History:
     log = ErrorLog(history)
     logging.getLogger().addHandler(log)
     with tempfile.TemporaryDirectory() as folder:
-        lives = [Life(plan, history, network, shelf, loop, folder) for plan in case["crawlers"]]
+        lives = [Life(plan, history, network, shelf, folder) for plan in case["crawlers"]]
         try:
-            loop.run_until_complete(all_of(lives))
+            loop.run_until_complete(all_of(lives, loop))
         except NeverEndsError as exc:
             history.faults.append(str(exc))
         history.ended_at = loop.now - START
@@ -265,35 +265,28 @@ def simulate(case: dict[str, Any]) -> History:
     return history
 
 
-async def all_of(lives: list[Life]) -> None:
-    await asyncio.gather(*(life.live() for life in lives))
+async def all_of(lives: list[Life], loop: VirtualLoop) -> None:
+    await asyncio.gather(*(life.live(loop) for life in lives))
 
 
 class Life:
     """One crawler of the case, run after run: a JOBDIR is paused or killed, and resumed."""
 
     def __init__(
-        self,
-        plan: dict[str, Any],
-        history: History,
-        network: Network,
-        shelf: Shelf | None,
-        loop: VirtualLoop,
-        folder: str,
+        self, plan: dict[str, Any], history: History, network: Network, shelf: Shelf | None, folder: str
     ) -> None:
         self.plan = plan
         self.history = history
         self.network = network
         self.shelf = shelf
-        self.loop = loop
         self.folder = folder
 
-    async def live(self) -> None:
+    async def live(self, loop: VirtualLoop) -> None:
         for number, stop in enumerate(self.plan["runs"]):
             await asyncio.sleep(max(self.plan["begin"] - seconds(), 0.1))
-            await self.run(number, stop)
+            await self.run(number, stop, loop)
 
-    async def run(self, number: int, stop: list[Any] | None) -> None:
+    async def run(self, number: int, stop: list[Any] | None, loop: VirtualLoop) -> None:
         """Crawl until the end, or until `stop`: ["kill", seconds] or ["close", seconds] of this run."""
         simulation = Simulation(self.history, self.network, self.shelf, self.plan, number)
         member = Member(self.plan["name"], self.plan["clock"])
@@ -310,22 +303,23 @@ class Life:
         done, _ = await asyncio.wait([crawling], timeout=stop[1] if stop else None)
         if not done and stop is not None and stop[0] == "kill":
             simulation.note("killed")
-            self.loop.kill(member)
+            loop.kill(member)
         else:
             if not done:
                 simulation.note("closing")
                 member.context.run(asyncio.ensure_future, crawler.stop_async())
             await asyncio.wait([crawling])
             await asyncio.sleep(0)
-            self.look_what_is_left(crawler, member, simulation)
+            self.look_what_is_left(crawler, member, simulation, loop)
         for each in others:
             each.cancel()
 
-    def look_what_is_left(self, crawler: Crawler, member: Member, simulation: Simulation) -> None:
-        for handle in self.loop.timers_of(member):
+    @staticmethod
+    def look_what_is_left(crawler: Crawler, member: Member, simulation: Simulation, loop: VirtualLoop) -> None:
+        for handle in loop.timers_of(member):
             simulation.note("left", None, str(handle)[:200])
         middleware = crawler.get_downloader_middleware(RepMiddleware)
-        memory = middleware._resolver.memory if middleware is not None else ()
+        memory: Any = middleware._resolver.memory if middleware is not None else ()
         simulation.note("remembered", len(memory))
 
     async def pause(self, crawler: Crawler, begin: float, length: float) -> None:

@@ -36,11 +36,11 @@ def turns_as_a_stack() -> None:
     """Of the fetches that wait for their turn, the newest goes first."""
     right = FetchTurns.__init__
 
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    def build(self: Any, *args: Any, **kwargs: Any) -> None:
         right(self, *args, **kwargs)
         self._arrivals = count(0, -1)
 
-    FetchTurns.__init__ = __init__  # type: ignore[method-assign]
+    FetchTurns.__init__ = build  # type: ignore[method-assign]
 
 
 @fault
@@ -75,13 +75,14 @@ def time_in_a_queue_counts() -> None:
 @fault
 def lost_wake_up() -> None:
     """One in twenty times, the engine is not told that requests at the door may go on."""
-    right, draw = at_scheduler.look_for_requests, random.Random(1)
+    door: Any = at_scheduler
+    right, draw = door.look_for_requests, random.Random(1)
 
     def look_for_requests(crawler: Any) -> None:
         if draw.random() > 0.05:
             right(crawler)
 
-    at_scheduler.look_for_requests = look_for_requests
+    door.look_for_requests = look_for_requests
 
 
 @fault
@@ -97,12 +98,14 @@ def lease_not_given_back() -> None:
 @fault
 def backoff_off_by_one() -> None:
     """The pause after n failures is that after n - 1."""
-    right = outage_rules.backoff
+    rules: Any = outage_rules
+    right = rules.backoff
 
     def backoff(failures: int, *args: float) -> float:
-        return right(failures - 1, *args)
+        pause: float = right(failures - 1, *args)
+        return pause
 
-    outage_rules.backoff = backoff
+    rules.backoff = backoff
 
 
 @fault

@@ -22,9 +22,11 @@ from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import CannotResolveHostError, DownloadFailedError, DownloadTimeoutError
+from scrapy.exceptions import CannotResolveHostError, DownloadFailedError
 from scrapy.http import Response, TextResponse
 from virtual_time import seconds
+
+from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 
 Behaviour = dict[str, Any]
 
@@ -121,7 +123,7 @@ class Network:
             raise DownloadFailedError("connection reset")
         exchange.headers = dict(behaviour.get("headers", {}))
         tag, status = exchange.headers.get("ETag"), behaviour.get("status", 200)
-        if tag is not None and request.headers.get("If-None-Match", b"").decode() == tag:
+        if tag is not None and (request.headers.get("If-None-Match") or b"").decode() == tag:
             status = 304
         else:
             exchange.body = behaviour.get("body", "")

@@ -110,7 +110,9 @@ class Outcome:
     why: str = ""
 
 
-def outcome_of(chain: Chain, settings: dict[str, Any], before: Outcome | None) -> Outcome | None:
+def outcome_of(  # noqa: PLR0911 - a row for each answer
+    chain: Chain, settings: dict[str, Any], before: Outcome | None
+) -> Outcome | None:
     """RFC 9309 2.3.1 and docs/answers.md. None if the chain has no end: the crawl was closed, or killed.
 
     `before`: the origin's last answer, which a 304 confirms.

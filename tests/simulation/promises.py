@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from crawl import History
@@ -89,7 +90,7 @@ class Trial:
 
     def token(self, life: Life) -> str:
         agent: str = self.plan(life).get("agent") or "SimBot/1.0"
-        return agent.split("/")[0]
+        return agent.partition("/")[0]
 
     @property
     def has_small_memory(self) -> bool:
@@ -248,7 +249,7 @@ def first_fetches_do_not_wait_for_later_ones(trial: Trial) -> Iterator[str]:
             continue
         waited = began[run, origin] - life.taken
         if waited > 4 * SLOW + SLACK:
-            yield f"at {life.taken:.3f} {trial.told(life)} left the queue; its robots.txt was asked {waited:.1f} s later"
+            yield f"at {life.taken:.3f} {trial.told(life)} left the queue; robots.txt was fetched {waited:.1f} s later"
 
 
 def nothing_ready_waits_while_there_is_room(trial: Trial) -> Iterator[str]:
@@ -353,13 +354,14 @@ def rounds_come_in_time(trial: Trial) -> Iterator[str]:
     if trial.case["store"] and (trial.case["store"]["faults"] or any(trial.history.of("killed"))):
         return
     for rounds in trial.fetches():
-        for before, after in zip(rounds, rounds[1:], strict=False):
+        for before, after in pairwise(rounds):
             failures = rounds.index(before) + 1
             latest = max(rounds[0].chain.began + wait, before.at + before.retry_after)
             due = before.at + max(BACKOFF_FIRST * 2.0**failures, before.retry_after)  # one failure may be another's
             late = after.chain.began - min(due, latest)
             if late > 4 * SLOW + SLACK and is_eager(trial, after.chain.run):
-                yield f"the round of {after.chain.run} for {after.chain.origin} at {after.chain.began:.3f} was {late:.1f} s late"
+                began = f"{after.chain.run}'s round for {after.chain.origin} at {after.chain.began:.3f}"
+                yield f"{began} was {late:.1f} s late"
 
 
 def healthy_origins_are_not_refused(trial: Trial) -> Iterator[str]:
@@ -392,7 +394,7 @@ def one_fetch_an_origin_at_a_time(trial: Trial) -> Iterator[str]:
         of_origin[chain.run, chain.origin].append(chain)
     for (run, origin), found in of_origin.items():
         found.sort(key=lambda chain: chain.began)
-        for before, after in zip(found, found[1:], strict=False):
+        for before, after in pairwise(found):
             if after.began < before.ended:
                 yield f"{run} fetched {origin} at {before.began:.3f} and again at {after.began:.3f}, before that ended"
 
@@ -403,7 +405,7 @@ def no_fetch_while_fresh(trial: Trial) -> Iterator[str]:
     for outcomes in trial.outcomes.values():
         for run in {outcome.chain.run for outcome in outcomes}:
             own = [outcome for outcome in outcomes if outcome.chain.run == run]
-            for before, after in zip(own, own[1:], strict=False):
+            for before, after in pairwise(own):
                 last_tenth = before.fresh_until - 0.1 * (before.fresh_until - before.chain.began) - SLACK
                 if before.access is not Access.NOTHING and after.chain.began < last_tenth:
                     yield (
@@ -422,7 +424,7 @@ def backoffs_are_kept(trial: Trial) -> Iterator[str]:
         for run in {outcome.chain.run for outcome in outcomes}:
             failures = 0
             own = [outcome for outcome in outcomes if outcome.chain.run == run]
-            for before, after in zip(own, own[1:], strict=False):
+            for before, after in pairwise(own):
                 failures = failures + 1 if before.access is Access.NOTHING else 0
                 if not failures:
                     continue
@@ -451,7 +453,7 @@ def one_fetch_a_lifetime_for_a_fleet(trial: Trial) -> Iterator[str]:
     if any(crawler["runs"] != [None] for crawler in trial.crawlers.values()):
         return
     for outcomes in trial.outcomes.values():
-        for before, after in zip(outcomes, outcomes[1:], strict=False):
+        for before, after in pairwise(outcomes):
             headers = [hop.headers.get("Cache-Control", "") for hop in before.chain.hops]
             is_shared = before.access is not Access.NOTHING and not any("no-store" in each for each in headers)
             last_tenth = before.fresh_until - 0.1 * (before.fresh_until - before.chain.began) - SLACK
@@ -522,11 +524,12 @@ def robots_requests_an_hour(trial: Trial) -> Iterator[str]:
     times: dict[tuple[str, str], list[float]] = defaultdict(list)
     for chain in trial.chains:
         times[chain.run, chain.origin].append(chain.began)
-    for (run, origin), began in times.items():
+    limit = 3_600.0 / max(trial.settings["REP_LIFETIME_MIN"] * 0.9, 54.0) + 14
+    for (run, origin), began in times.items() if not trial.has_small_memory else ():
         began.sort()
         for n, at in enumerate(began):
             number = sum(at <= other < at + 3_600.0 for other in began[n:])
-            if number > 3_600.0 / max(trial.settings["REP_LIFETIME_MIN"] * 0.9, 60.0) + 14 and not trial.has_small_memory:
+            if number > limit:
                 yield f"{run} fetched {origin} {number} times in the hour from {at:.0f}"
                 break
 

@@ -16,16 +16,16 @@ import gc
 import json
 import os
 import pickle
-import signal
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
 CASES = HERE / "cases"
-MAX_REAL_SECONDS = 120  # for one case
+MAX_CPU_SECONDS = 60  # for one case
 FILES = 4_096  # the limit of open files decides how many fetches may be slow at a time
 
 if __name__ == "__main__" and os.environ.get("PYTHONHASHSEED") != "0":
@@ -87,7 +87,7 @@ class Child:
             found: Result = pickle.loads(octets)
             return found
         why = f"the process ended with {os.waitstatus_to_exitcode(status)}"
-        fault = {"the_simulation_ends": [f"{why} (-14: it took more than {MAX_REAL_SECONDS} s)"]}
+        fault = {"the_simulation_ends": [f"{why} (-24: it took more than {MAX_CPU_SECONDS} s of CPU)"]}
         return {"broken": fault, "digest": "", "virtual": 0.0, "real": 0.0, "requests": 0}
 
 
@@ -95,7 +95,7 @@ def prepare() -> None:
     import resource  # Windows has none, and no fork either  # noqa: PLC0415
 
     gc.disable()
-    signal.alarm(MAX_REAL_SECONDS)
+    resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS + 5))
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     soft = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
@@ -138,7 +138,10 @@ def seeds(text: str) -> Iterator[tuple[str, Case]]:
 def replay(case: Case) -> History:
     prepare()
     history = simulate(case)
-    lines = [(at, f"{run:4} {what:8} {told(case, run, what, number)} {more}") for at, run, what, number, more in history.events]
+    lines = [
+        (at, f"{run:4} {what:8} {told(case, run, what, number)} {more}")
+        for at, run, what, number, more in history.events
+    ]
     for each in history.exchanges:
         if each.is_robots:
             lines.append((each.began, f"{each.run:4} fetch {each.mark:>3} -> {each.url}"))
@@ -161,34 +164,41 @@ def told(case: Case, run: str, what: str, number: Any) -> str:
 
 def smaller(case: Case) -> Iterator[Case]:
     """The case with something left out: the biggest parts first."""
-    for crawler in range(len(case["crawlers"])):
-        if len(case["crawlers"]) > 1:
-            yield edited(case, lambda new, n=crawler: new["crawlers"].pop(n))
+    if len(case["crawlers"]) > 1:
+        yield from without_some(case, ["crawlers"])
     yield from without_some(case, ["origins"])
-    for n, crawler in enumerate(case["crawlers"]):
+    for n in range(len(case["crawlers"])):
         yield from without_some(case, ["crawlers", n, "requests"])
-        for key in ("pauses", "lazy", "jobdir"):
-            if crawler.get(key):
-                yield edited(case, lambda new, n=n, key=key: new["crawlers"][n].pop(key))
-        if crawler["clock"]:
-            yield edited(case, lambda new, n=n: new["crawlers"][n].update(clock=[]))
-        for run in range(len(crawler["runs"]) - 1):
-            yield edited(case, lambda new, n=n, run=run: new["crawlers"][n]["runs"].pop(run))
-        for number, request in enumerate(crawler["requests"]):
-            for key in ("priority", "agent", "inline", "after"):
-                if request is not None and key in request:
-                    yield edited(
-                        case, lambda new, n=n, number=number, key=key: new["crawlers"][n]["requests"][number].pop(key)
-                    )
-    for name in case["settings"]:
-        yield edited(case, lambda new, name=name: new["settings"].pop(name))
-    for origin, plan in case["origins"].items():
-        for phase in range(len(plan["robots"]) - 1, 0, -1):
-            yield edited(case, lambda new, origin=origin, phase=phase: new["origins"][origin]["robots"].pop(phase))
-    if case["store"] and case["store"]["faults"]:
-        yield edited(case, lambda new: new["store"].update(faults=[]))
+    for path in plain_paths(case):
+        yield edited(case, partial(leave_out, path))
     if case["heartbeat"] != 3_600.0:
         yield {**case, "heartbeat": 3_600.0}
+
+
+def plain_paths(case: Case) -> Iterator[list[Any]]:
+    """Single things that a case can do without: settings, faults of the store, phases, events, what is special about a
+    request."""
+    yield from (["settings", name] for name in case["settings"])
+    yield from (["store", "faults", n] for n in reversed(range(len((case["store"] or {"faults": []})["faults"]))))
+    for origin, plan in case["origins"].items():
+        yield from (["origins", origin, "robots", n] for n in range(len(plan["robots"]) - 1, 0, -1))
+    for n, crawler in enumerate(case["crawlers"]):
+        yield from (["crawlers", n, key] for key in ("pauses", "lazy", "jobdir") if crawler.get(key))
+        yield from (["crawlers", n, "clock", at] for at in reversed(range(len(crawler["clock"]))))
+        yield from (["crawlers", n, "runs", run] for run in range(len(crawler["runs"]) - 1))
+        for number, request in enumerate(crawler["requests"]):
+            special = set(request or ()) & {"priority", "agent", "inline", "after"}
+            yield from (["crawlers", n, "requests", number, key] for key in sorted(special))
+
+
+def leave_out(path: list[Any], case: Case) -> None:
+    of: Any = case
+    for key in path[:-1]:
+        of = of[key]
+    if "requests" in path[-2:-1]:  # requests keep their numbers
+        of[path[-1]] = None
+    else:
+        del of[path[-1]]
 
 
 def edited(case: Case, edit: Any) -> Case:
@@ -198,29 +208,21 @@ def edited(case: Case, edit: Any) -> Case:
 
 
 def without_some(case: Case, path: list[Any]) -> Iterator[Case]:
-    """Without half of the items, a quarter, ..., each one. Requests keep their numbers: None is one that is left out."""
+    """Without half of the items, a quarter, ..., each one."""
     items: Any = case
     for key in path:
         items = items[key]
     keys = list(items) if isinstance(items, dict) else [n for n, item in enumerate(items) if item is not None]
-    size = len(keys) // 2 or len(keys)
+    size = len(keys) // 2
     while size:
         for begin in range(0, len(keys), size):
-            gone = keys[begin : begin + size]
-
-            def leave_out(new: Case, gone: list[Any] = gone) -> None:
-                of: Any = new
-                for key in path:
-                    of = of[key]
-                for key in gone:
-                    if isinstance(of, dict):
-                        del of[key]
-                    else:
-                        of[key] = None
-
-            if len(keys) > 1:
-                yield edited(case, leave_out)
+            yield edited(case, lambda new, gone=keys[begin : begin + size]: leave_out_all(path, gone, new))
         size //= 2
+
+
+def leave_out_all(path: list[Any], keys: list[Any], case: Case) -> None:
+    for key in reversed(keys):
+        leave_out([*path, key], case)
 
 
 def tidy(case: Case) -> Case:
@@ -271,7 +273,8 @@ def report(results: Iterable[tuple[str, Case, Result]]) -> Counter[str]:
             done["cases with faults"] += 1
         for promise, faults in result["broken"].items():
             done[promise] += 1
-            print(f"{name} ({case['kind']}, {result['real']:.1f} s): {promise}: {faults[0]} [{len(faults)}]", flush=True)
+            where = f"{name} ({case['kind']}, {result['real']:.1f} s)"
+            print(f"{where}: {promise}: {faults[0]} [{len(faults)}]", flush=True)
     took = real_monotonic() - began
     print(", ".join(f"{number} {what}" for what, number in done.items()))
     print(f"{virtual:.0f} virtual seconds in {took:.1f}; {60 * done['crawls'] / took:.0f} crawls a minute")

@@ -66,7 +66,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if not ready:
             while scheduled and scheduled[0]._cancelled:
                 # As asyncio does it, which would wait for real time otherwise.
-                self._timer_cancelled_count -= 1
+                self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
                 asyncio.base_events.heapq.heappop(scheduled)._scheduled = False  # type: ignore[attr-defined]
             if not scheduled:
                 raise NeverEndsError("nothing is left to run: everybody waits, and no timer is set")
