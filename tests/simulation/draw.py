@@ -23,7 +23,9 @@ def ok(draw: Draw) -> Behaviour:
     """Rules. No two bodies are the same, so that a fault shows when an old one is used."""
     forbidden = draw.sample(["/page", "/late", "/more"], draw.randint(0, 2))
     body = RULES + "".join(f"\nUser-agent: *\nDisallow: {path}\n" for path in forbidden)
-    headers = draw.pick({}, {}, {}, {"Cache-Control": f"max-age={draw.choice([0, 30, 600, 7200, 200_000])}"})
+    headers: dict[str, str] = draw.pick(
+        {}, {}, {}, {"Cache-Control": f"max-age={draw.choice([0, 30, 600, 7200, 200_000])}"}
+    )
     if draw.chance(0.15):
         headers = {**headers, "ETag": f'"{draw.randint(0, 99)}"'}
     if draw.chance(0.1):
@@ -32,11 +34,12 @@ def ok(draw: Draw) -> Behaviour:
 
 
 def gone(draw: Draw) -> Behaviour:
-    return draw.pick({"status": 404}, {"status": 403}, {"status": 410}, {"status": 200, "body": "<html>Hello</html>"})
+    page = {"status": 200, "body": "<html>Hello</html>"}
+    return draw.choice([{"status": 404}, {"status": 403}, {"status": 410}, page])
 
 
 def broken(draw: Draw) -> Behaviour:
-    return draw.pick(
+    found: Behaviour = draw.pick(
         {"status": 503},
         {"status": 500},
         {"status": 202},
@@ -48,6 +51,7 @@ def broken(draw: Draw) -> Behaviour:
         {"fail": "reset"},
         {"fail": "cut", "body": "User-agent: *\nAllow: /\n"},
     )
+    return found
 
 
 def hangs(_draw: Draw) -> Behaviour:

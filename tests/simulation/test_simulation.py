@@ -51,7 +51,7 @@ def test_kept_case(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in CASES if name in KNOWN])
 def test_fault_that_is_known(name: str) -> None:
-    assert list(results()[name]["broken"]) == [KNOWN[name]], "mended? Then take its line out of KNOWN"
+    assert KNOWN[name] in results()[name]["broken"], "mended? Then take its line out of KNOWN"
 
 
 @pytest.mark.parametrize(
