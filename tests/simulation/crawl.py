@@ -24,9 +24,9 @@ from scrapy.crawler import AsyncCrawlerRunner, Crawler
 from scrapy.http import Response
 from scrapy.pqueues import ScrapyPriorityQueue
 from store import Shelf, SimStorage
-from virtual_time import START, Member, NeverEndsError, VirtualLoop, seconds
+from virtual_time import MEMBER, START, Member, NeverEndsError, VirtualLoop, seconds
 
-from scrapy_rep import RepMiddleware
+from scrapy_rep.cache.memory import Memory
 from scrapy_rep.waiting import waiting_log
 
 NUMBER = "simulated"  # the meta key of a request's number in its case
@@ -217,6 +217,15 @@ def install_spies() -> None:
             simulation.mark_fetch(request)
         return await download_async(self, request)
 
+    put = Memory.put
+
+    def spied_put(self: Memory, *args: Any) -> None:
+        put(self, *args)
+        member = MEMBER.get()
+        if member is not None:
+            member.origins_remembered = max(member.origins_remembered, len(self))
+
+    Memory.put = spied_put  # type: ignore[method-assign]
     Scheduler.next_request = spied_next_request  # type: ignore[method-assign]
     ScrapyPriorityQueue.push = spied_push  # type: ignore[method-assign]
     ExecutionEngine.download_async = spied_download_async  # type: ignore[method-assign]
@@ -310,17 +319,15 @@ class Life:
                 member.context.run(asyncio.ensure_future, crawler.stop_async())
             await asyncio.wait([crawling])
             await asyncio.sleep(0)
-            self.look_what_is_left(crawler, member, simulation, loop)
+            self.look_what_is_left(member, simulation, loop)
         for each in others:
             each.cancel()
 
     @staticmethod
-    def look_what_is_left(crawler: Crawler, member: Member, simulation: Simulation, loop: VirtualLoop) -> None:
+    def look_what_is_left(member: Member, simulation: Simulation, loop: VirtualLoop) -> None:
         for handle in loop.timers_of(member):
             simulation.note("left", None, str(handle)[:200])
-        middleware = crawler.get_downloader_middleware(RepMiddleware)
-        memory: Any = middleware._resolver.memory if middleware is not None else ()
-        simulation.note("remembered", len(memory))
+        simulation.note("remembered", member.origins_remembered)
 
     async def pause(self, crawler: Crawler, begin: float, length: float) -> None:
         await asyncio.sleep(begin)

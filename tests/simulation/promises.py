@@ -314,6 +314,8 @@ def requests_wait_no_longer_than_documented(trial: Trial) -> Iterator[str]:
     for life in trial.lives.values():
         if life.taken is None or life.decided is None or not is_eager(trial, life.run) or trial.case["store"]:
             continue
+        if trial.plan(life).get("priority", 0) < 0:  # requests of a higher priority may always come first
+            continue
         number = hops.get(life.run + trial.origin(life), 1)
         longest = wait + number * (timeout + settings["REP_FETCH_RETRIES"] * 4.0) + 8 * SLOW + SLACK
         if always_hangs(trial, trial.origin(life)):
@@ -430,7 +432,8 @@ def backoffs_are_kept(trial: Trial) -> Iterator[str]:
                     continue
                 least = max(min(BACKOFF_FIRST * 2.0 ** min(failures - 1, 20), BACKOFF_MAX), before.retry_after)
                 began = after.chain.began
-                is_last_round = not before.retry_after and abs(began - begins[id(before)] - wait) < 2 * SLACK
+                may_be_last = began >= before.at + before.retry_after
+                is_last_round = may_be_last and abs(began - begins[id(before)] - wait) < 2 * SLACK
                 if began < before.at + least - MOMENT and not is_last_round:
                     gap = began - before.at
                     yield f"{run} fetched {after.chain.origin} {gap:.1f} s after failure {failures}, not {least:.1f} s"
@@ -465,11 +468,11 @@ def one_fetch_a_lifetime_for_a_fleet(trial: Trial) -> Iterator[str]:
 
 
 def fetches_at_a_time(trial: Trial) -> Iterator[str]:
-    """REP_FETCH_CONCURRENCY, not counting fetches that have taken half a second."""
+    """REP_FETCH_CONCURRENCY, not counting fetches that take half a second."""
     limit = trial.settings["REP_FETCH_CONCURRENCY"]
     changes: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for exchange in trial.robots:
-        until = min(exchange.ended or float("inf"), exchange.began + SLOW)
+        until = min(exchange.ended or float("inf"), exchange.began + SLOW - MOMENT)  # the turn began before
         changes[exchange.run] += [(exchange.began, 1), (until, -1)]
     for run, each in changes.items():
         under_way = 0

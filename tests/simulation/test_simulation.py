@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doc_pages import blocks
 
 HERE = Path(__file__).parent
 CASES = sorted(path.stem for path in (HERE / "cases").glob("*.json"))
@@ -59,6 +60,15 @@ def test_fault_that_is_known(name: str) -> None:
 )
 def test_seed(seed: str) -> None:
     assert results()[seed]["broken"] == {}
+
+
+def test_documented_commands() -> None:
+    (block,) = blocks("sh", "simulation-commands")
+    usage = subprocess.run([sys.executable, str(HERE / "run.py"), "--help"], capture_output=True, text=True, check=True)
+    for line in block.text.splitlines():
+        command, word = line.split()[1:3]
+        assert Path(command).name in usage.stdout
+        assert word in usage.stdout
 
 
 def test_same_case_has_same_events() -> None:
