@@ -217,15 +217,15 @@ def install_spies() -> None:
             simulation.mark_fetch(request)
         return await download_async(self, request)
 
-    put = Memory.put
+    put: Any = Memory.put
 
-    def spied_put(self: Memory, *args: Any) -> None:
+    def spied_put(self: Any, *args: Any) -> None:
         put(self, *args)
         member = MEMBER.get()
         if member is not None:
             member.origins_remembered = max(member.origins_remembered, len(self))
 
-    Memory.put = spied_put  # type: ignore[method-assign]
+    Memory.put = spied_put  # type: ignore[assignment, method-assign]
     Scheduler.next_request = spied_next_request  # type: ignore[method-assign]
     ScrapyPriorityQueue.push = spied_push  # type: ignore[method-assign]
     ExecutionEngine.download_async = spied_download_async  # type: ignore[method-assign]

@@ -68,8 +68,11 @@ class Chain:
         return self.hops[-1].ended or float("inf")
 
 
-def is_failure(exchange: Exchange) -> bool:
-    return exchange.status is None or bool(exchange.failure) or exchange.status >= 500
+def is_worth_a_repetition(exchange: Exchange) -> bool:
+    """docs/answers.md: 5xx, and no answer but for a time-out; a Retry-After replaces the repetition."""
+    if exchange.status is None or exchange.failure:
+        return "Timeout" not in exchange.failure
+    return exchange.status >= 500 and not {"Retry-After", "cf-mitigated"} & set(exchange.headers)
 
 
 def chains(exchanges: Iterable[Exchange], settings: dict[str, Any]) -> list[Chain]:
@@ -85,7 +88,7 @@ def chains(exchanges: Iterable[Exchange], settings: dict[str, Any]) -> list[Chai
             # A request for the same URL is a repetition, or the last round, which may come sooner than five seconds.
             deadline = found[0].began + settings["REP_UNREACHABLE_WAIT"]
             is_last_round = found[-1].began + 2.5 < deadline < exchange.began + 2.5
-            is_due = len(found) == 1 and found[0].repeated < settings["REP_FETCH_RETRIES"]
+            is_due = is_worth_a_repetition(last) and found[-1].repeated < settings["REP_FETCH_RETRIES"]
             is_repeated = exchange.url == last.url and exchange.began - last.ended < RETRY_GAP
             if is_repeated and (is_due or not is_last_round):
                 found[-1].hops[-1] = exchange

@@ -470,6 +470,8 @@ def one_fetch_a_lifetime_for_a_fleet(trial: Trial) -> Iterator[str]:
 def fetches_at_a_time(trial: Trial) -> Iterator[str]:
     """REP_FETCH_CONCURRENCY, not counting fetches that take half a second."""
     limit = trial.settings["REP_FETCH_CONCURRENCY"]
+    if trial.settings["CONCURRENT_REQUESTS_PER_DOMAIN"] == 1:  # then half a second may pass in the slot's queue
+        return
     changes: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for exchange in trial.robots:
         until = min(exchange.ended or float("inf"), exchange.began + SLOW - MOMENT)  # the turn began before

@@ -4,9 +4,10 @@
     run.py replay CASE.json          run one case (or a seed), and print what happened, in virtual time
     run.py shrink CASE.json          make a failing case (or seed) smaller; the result replaces nothing, it is printed
     run.py cases                     run the cases that are kept
+    run.py faults                    put each fault of `faults.py` into the package, and see which promise finds it
 
 Each case runs in a process of its own, forked from one that has imported everything: so a case costs no import, and
-leaves nothing behind. `--jobs 2` runs two at a time. `--fault NAME` puts a fault of `faults.py` into the crawls first.
+leaves nothing behind. `--jobs 2` runs two at a time, and `--fault NAME` puts a fault of `faults.py` into each first.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ sys.path.insert(0, str(HERE))
 from virtual_time import real_monotonic  # noqa: I001 - it replaces the clocks before Scrapy is imported
 from crawl import History, simulate
 from draw import case_of
+from faults import FAULTS
 from promises import broken
 
 Case = dict[str, Any]
@@ -57,7 +59,7 @@ def outcome(case: Case) -> Result:
 class Child:
     """A process that runs one case."""
 
-    def __init__(self, name: str, case: Case) -> None:
+    def __init__(self, name: str, case: Case, fault: str | None) -> None:
         self.name = name
         self.case = case
         reads, writes = os.pipe()
@@ -69,7 +71,7 @@ class Child:
         code = 1
         try:
             os.close(reads)
-            prepare()
+            prepare(fault)
             with os.fdopen(writes, "wb") as answer:
                 pickle.dump(outcome(case), answer)
             code = 0
@@ -91,24 +93,28 @@ class Child:
         return {"broken": fault, "digest": "", "virtual": 0.0, "real": 0.0, "requests": 0}
 
 
-def prepare() -> None:
+def prepare(fault: str | None = None) -> None:
     import resource  # Windows has none, and no fork either  # noqa: PLC0415
 
     gc.disable()
+    if fault:
+        FAULTS[fault]()
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS + 5))
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     soft = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def run_all(cases: Iterable[tuple[str, Case]], jobs: int) -> Iterator[tuple[str, Case, Result]]:
+def run_all(
+    cases: Iterable[tuple[str, Case]], jobs: int, fault: str | None = None
+) -> Iterator[tuple[str, Case, Result]]:
     """Each with what came of it, in their order."""
     under_way: list[Child] = []
     for name, case in cases:
         if len(under_way) >= jobs:
             child = under_way.pop(0)
             yield child.name, child.case, child.result()
-        under_way.append(Child(name, case))
+        under_way.append(Child(name, case, fault))
     for child in under_way:
         yield child.name, child.case, child.result()
 
@@ -288,6 +294,19 @@ def tested(text: str) -> Iterator[tuple[str, Case]]:
     yield "again", case_of(int(text.partition("-")[0]))
 
 
+def find_faults(text: str, jobs: int) -> None:
+    """Print within how many seeds each fault is found, and by which promises: those that the case keeps without it."""
+    for fault in FAULTS:
+        for number, (name, case, result) in enumerate(run_all(seeds(text), jobs, fault), 1):
+            ((_, _, without),) = run_all([(name, case)], 1) if result["broken"] else ((name, case, result),)
+            promises = [promise for promise in result["broken"] if promise not in without["broken"]]
+            if promises:
+                print(f"{fault}: seed {name} ({case['kind']}), number {number}: {', '.join(promises)}", flush=True)
+                break
+        else:
+            print(f"{fault}: NOT FOUND", flush=True)
+
+
 KINDS_OF_CASES = {"seeds": seeds, "cases": lambda _seeds: kept_cases(), "test": tested}
 
 
@@ -301,23 +320,21 @@ def main() -> None:
     parser.add_argument("--kind", help="only cases of this kind")
     parser.add_argument("--promise", help="shrink by this one")
     options = parser.parse_args()
-    if options.fault:
-        from faults import FAULTS  # noqa: PLC0415 - it touches the package's classes
-
-        FAULTS[options.fault]()
     what, *arguments = options.what or ["seeds"]
     if what == "replay":
         for promise, faults in broken(replay(read(*arguments))).items():
             print(f"BROKEN {promise}", *faults[:20], sep="\n  ")
     elif what == "shrink":
         print(json.dumps(shrink(read(*arguments), options.jobs, options.promise), indent=1))
+    elif what == "faults":
+        find_faults(options.seeds or "0-499", options.jobs)
     else:
         cases = list(KINDS_OF_CASES[what](options.seeds or "0-9"))
         if options.json:
-            print(json.dumps({name: result for name, _, result in run_all(cases, options.jobs)}))
+            print(json.dumps({name: result for name, _, result in run_all(cases, options.jobs, options.fault)}))
             return
         chosen = ((name, case) for name, case in cases if options.kind in {None, case["kind"]})
-        sys.exit(bool(report(run_all(chosen, options.jobs))["cases with faults"]))
+        sys.exit(bool(report(run_all(chosen, options.jobs, options.fault))["cases with faults"]))
 
 
 if __name__ == "__main__":
