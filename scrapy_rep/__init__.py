@@ -2,17 +2,18 @@
 
 The way of one request
     `waiting.at_scheduler` asks the `gate` whether the origin's robots.txt is known. If not, the request waits there
-    while there is one fetch for the origin (`cache.origin_fetch`). Then it goes on to `middleware.process_request`. The
-    `gate` asks `cache.origin_fetch` for the origin's `RobotsPolicy` (`peek`: no fetch, no wait), asks that for a
-    verdict, and lets the request pass or raises `ForbiddenByRobots`.
+    while there is one fetch for the origin (`cache.resolver`). Then it goes on to `middleware.process_request`. The
+    `gate` asks `cache.resolver` for the origin's `RobotsPolicy` (`peek`: no fetch, no wait), asks that for a verdict,
+    and lets the request pass or raises `ForbiddenByRobots`.
 
 The way of one robots.txt
-    `cache.origin_fetch` looks into `cache.shared_store`, if there is one; else it has the robots.txt fetched.
-    `fetching.redirects` follows the redirects to a `StoredResponse` or a `Failure`; on the way it asks
-    `fetching.answers` for the `Answer` of each URL, and that asks `fetching.fetcher` for one HTTP request.
-    `protocol.lifecycle.after_fetch` makes the origin's new `Entry` of it, which `cache.memory` and `cache.shared_store`
-    keep. `protocol.lifecycle.policy_at` makes of an entry the `RobotsPolicy` of a moment, and `protocol.robotstxt`
-    gives the `Verdict` on one URL. Signals (`signals`) tell of each step; `extensions` listen to them.
+    `cache.rounds` looks into `cache.shared_store`, if there is one; else it has the robots.txt fetched.
+    `fetching.redirects` follows the redirects and requests each URL through `fetching.answers`, which waits for a turn
+    and calls `fetching.fetcher` for one HTTP request. The result is an `Answer`, and of the last one a
+    `StoredResponse`, if it is usable. `protocol.lifecycle.after_fetch` makes the origin's new `Entry` from it, which
+    `cache.memory` and `cache.shared_store` keep. `protocol.lifecycle.policy_at` makes from an entry the `RobotsPolicy`
+    of a moment, and `protocol.robotstxt` gives the `Verdict` on one URL. `extensions` and signals (`signals`) report
+    each step.
 
 Who may touch the internals of Scrapy and Twisted
     The modules in `scrapy_internals`, and no other.

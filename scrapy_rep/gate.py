@@ -5,7 +5,7 @@
    is fetched again in the background, and the request does not wait for that.
 3. If it is not known, the request waits for a fetch: at the scheduler before it comes here (`waiting.at_scheduler`), or
    else in the downloader (`waiting.in_downloader`). Unless the crawl closes, the fetch ends with a policy
-   (`cache.origin_fetch`), which decides about all requests that have waited for it:
+   (`cache.resolver`), which decides about all requests that have waited for it:
    - what the answer says: its rules, or by its status that everything or nothing is allowed (`protocol.status_policy`);
    - after a failure, the rules from before, if they may still be obeyed; else, if the outage has lasted for
      REP_UNREACHABLE_DAYS, that everything is allowed; else, once requests have waited for further attempts
@@ -25,7 +25,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
-from scrapy_rep.cache.origin_fetch import Resolver
+from scrapy_rep.cache.resolver import Resolver
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult
@@ -72,7 +72,7 @@ class Gate:
         self.robots_known = resolver.robots_known
         """Called in order after each round of a fetch, with what is known of the origin then, and the request that
         needed its robots.txt."""
-        self.refusals = Refusals(crawler, is_dry_run=settings.shadow)
+        self.refusals = Refusals(crawler, is_dry_run=settings.dry_run)
         self.hits = 0
         """Requests that were decided at once. A request that has waited at the door is known when it comes here, so it
         would be counted, too: the door subtracts one for it."""
@@ -84,7 +84,7 @@ class Gate:
         self._exempt = settings.exempt
         self._exempt_domains = tuple(item[1:] for item in map(str, settings.exempt) if item.startswith("*."))
         refuses_use = self.purposes is not None and self.purposes.refuse
-        self._may_refuse_pages = not settings.shadow and (settings.bypassed == "drop" or refuses_use)
+        self._may_refuse_pages = not settings.dry_run and (settings.bypassed == "drop" or refuses_use)
 
     def open(self, spider: Spider) -> None:
         """The spider is opened: its attributes count, and the log says who is named and what is exempt."""

@@ -11,7 +11,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
-from scrapy_rep.cache.origin_fetch import Resolver
+from scrapy_rep.cache.resolver import Resolver
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import within
 from scrapy_rep.extensions import start_extensions
@@ -109,7 +109,7 @@ class RepMiddleware:
         """Whether the URL or request may be fetched, and why. Waits for robots.txt as a request would.
 
         The verdict's `robots_url` is None if no robots.txt applies: `data:` and the like, `dont_obey_robotstxt`,
-        REP_EXEMPT. REP_SHADOW has no effect on it.
+        REP_EXEMPT. REP_DRY_RUN has no effect on it.
 
         Raises TimeoutError after `timeout` seconds; robots.txt is fetched all the same, for later requests. Raises
         IgnoreRequest if the crawl closes first.

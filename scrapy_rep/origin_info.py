@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from scrapy_rep.protocol.access_result import ACCESS_WORDS, AccessResult
+from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.lifecycle import OUTAGE_WORDS, Basis, RobotsPolicy
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import MARKUP, VENDORS, StatusRow, source_of
@@ -48,6 +49,8 @@ class OriginInfo:
     """The rules that are obeyed; None where there are none."""
     received_at: float | None
     """When the stored answer came, or was last confirmed; None where there is none."""
+    entry: Entry
+    """All that is remembered of the origin."""
     fetch_again_at: float
     """Until then the answer is good, or, in an outage, robots.txt is not fetched again."""
     failing_since: float | None
@@ -58,6 +61,8 @@ class OriginInfo:
     """The HTTP status of the answer; None if there was none, or redirects decided."""
     sign: str = ""
     """What decided instead of the status: the vendor of a challenge, or `markup`; empty if the status did."""
+    pause: float | None = None
+    """Seconds until the next attempt that requests wait for, in an outage; None if they wait for none."""
 
     @property
     def kind(self) -> OriginKind:
@@ -118,8 +123,8 @@ class OriginInfo:
         return words, row_source or source
 
 
-def origin_info(policy: RobotsPolicy) -> OriginInfo:
-    """The plain values of a policy."""
+def origin_info(policy: RobotsPolicy, pause: float | None = None) -> OriginInfo:
+    """The plain values of a policy; `pause` as in OriginInfo."""
     entry = policy.entry
     stored, outage = entry.stored, entry.outage
     fresh_until = stored.fresh_until if stored is not None else 0.0
@@ -130,9 +135,11 @@ def origin_info(policy: RobotsPolicy) -> OriginInfo:
         policy.basis,
         policy.robots,
         stored.received_at if stored is not None else None,
+        entry,
         outage.ask_again_at if outage is not None else fresh_until,
         outage.since if outage is not None else None,
         stored.url if stored is not None else "",
         entry.status,
         entry.sign,
+        pause,
     )

@@ -16,7 +16,7 @@ from scrapy_rep.text import printable
 
 class Refusals:
     def __init__(self, crawler: Crawler, *, is_dry_run: bool) -> None:
-        """`is_dry_run`: nothing is refused (REP_SHADOW)."""
+        """`is_dry_run`: nothing is refused (REP_DRY_RUN)."""
         self.counts: Counter[VerdictReason] = Counter()
         """How many requests were refused for each reason; in a dry run, how many would have been."""
         self.advice = "set REP_REPORT, or log at DEBUG"
@@ -31,7 +31,7 @@ class Refusals:
         """Log at the start if this is a dry run."""
         if self._is_dry_run:
             self._log.warning(
-                "Dry run (REP_SHADOW): what robots.txt forbids is counted and logged, and fetched all the same"
+                "Dry run (REP_DRY_RUN): what robots.txt forbids is counted and logged, and fetched all the same"
             )
 
     def refuse(self, request: Request, verdict: Verdict) -> None:
@@ -45,8 +45,8 @@ class Refusals:
         self.counts[verdict.reason] += 1
         kind = verdict.reason.name.lower()
         if self._is_dry_run:
-            self._stats.inc_value("rep/shadow/forbidden")
-            self._stats.inc_value(f"rep/shadow/{kind}")
+            self._stats.inc_value("rep/dry_run/forbidden")
+            self._stats.inc_value(f"rep/dry_run/{kind}")
         else:
             self._stats.inc_value("robotstxt/forbidden")
             self._stats.inc_value(f"rep/dropped/{kind}")

@@ -238,7 +238,7 @@ class RepSettings:
     unreachable_wait: float = _seconds(30.0)
     """From an origin's first failure."""
     redirect_private: bool = _switch()
-    shadow: bool = _switch()
+    dry_run: bool = _switch()
     exempt: frozenset[Origin | str] = _setting(
         [],
         _exempt,

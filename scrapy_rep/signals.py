@@ -13,21 +13,19 @@ robots_parsed = compat.robots_parsed
 `request`. From Scrapy 2.18 on, this is `scrapy.signals.robots_parsed`."""
 
 robots_response = object()
-"""One request for a robots.txt has ended: `url` (str), `answer` (`protocol.access_result.Answer`), `request`, the
-request that needed the robots.txt, `response` (Scrapy's, as it came: its body is neither decoded nor cut, its `request`
-is the one for the robots.txt; None if there was none, or if a redirect of a public host led to a private address).
-Redirects and retries are answers of their own; an answer that several origins share is told of once."""
+"""One request for a robots.txt has ended: `answer` (`protocol.access_result.Answer`), `request`, the request that
+needed the robots.txt, `response` (Scrapy's, as it came: its body is neither decoded nor cut, its `request` is the one
+for the robots.txt; None if there was none, or if a redirect of a public host led to a private address). Redirects and
+retries are requests of their own."""
 
-robots_fetched = object()
-"""An origin's robots.txt was fetched, along its redirects: `origin` (`protocol.origin.Origin`), `info`
-(`origin_info.OriginInfo`), `entry` (`protocol.entry.Entry`), `request`."""
-
-robots_available = object()
-"""An origin's robots.txt is known now, fetched or from REP_STORAGE, and the requests that wait for it are about to go
-on: `origin`, `info`, `entry`, `request`."""
+robots_known = object()
+"""An attempt to find or fetch an origin's robots.txt has ended: `origin` (`protocol.origin.Origin`), `info`
+(`origin_info.OriginInfo`), what is known of the origin now, `request`, the request that needed the robots.txt,
+`fetched` (bool): False if it was found in REP_STORAGE. While robots.txt is unreachable and requests wait, more attempts
+follow (`info.pause`)."""
 
 request_waited = object()
 """A request has waited for its origin's robots.txt: `request`, `seconds` (float)."""
 
 request_forbidden = object()
-"""A request is refused, or would be if this were no dry run (REP_SHADOW): `request`, `verdict` (`Verdict`)."""
+"""A request is refused, or would be if this were no dry run (REP_DRY_RUN): `request`, `verdict` (`Verdict`)."""

@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_rep import ForbiddenByRobots, RobotsUnreachable
-from scrapy_rep.signals import robots_available, robots_fetched
+from scrapy_rep.signals import robots_known
 
 if TYPE_CHECKING:
     from scrapy.exceptions import IgnoreRequest
@@ -52,7 +52,6 @@ class Table:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._visits: defaultdict[str, Visit] = defaultdict(Visit)
-        self._fetched: set[str] = set()
         self._purpose = next(iter(crawler.settings.getlist("REP_PURPOSES")), "")
 
     @classmethod
@@ -60,8 +59,7 @@ class Table:
         table = cls(crawler)
         crawler.signals.connect(table.opened, signal=signals.spider_opened)
         crawler.signals.connect(table.received, signal=signals.response_received)
-        crawler.signals.connect(table.robots_fetched, signal=robots_fetched)
-        crawler.signals.connect(table.available, signal=robots_available)
+        crawler.signals.connect(table.robots_known, signal=robots_known)
         crawler.signals.connect(table.show, signal=signals.engine_stopped)
         return table
 
@@ -79,13 +77,10 @@ class Table:
         else:
             visit.answer = f"HTTP {response.status}"
 
-    def robots_fetched(self, info: OriginInfo) -> None:
-        self._fetched.add(info.robots_url)
-
-    def available(self, info: OriginInfo) -> None:
+    def robots_known(self, info: OriginInfo, fetched: bool) -> None:
         visit = self._visits[split(info.robots_url)[0]]
         visit.access = info.access.value
-        if info.robots_url not in self._fetched:
+        if not fetched:
             visit.answer = "shared"  # another crawler has fetched it
 
     def show(self) -> None:

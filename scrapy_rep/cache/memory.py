@@ -46,7 +46,7 @@ class Memory:
         return len(self._in_use) + len(self._compressed)
 
     def recall(self, origin: Origin, now: float) -> RobotsPolicy | None:
-        """What the origin's entry comes to at `now`; None where nothing is remembered."""
+        """What the origin's entry means at `now`; None where nothing is remembered."""
         used = self._in_use.get(origin)
         if used is not None:
             self._in_use.move_to_end(origin)
@@ -64,7 +64,7 @@ class Memory:
         return policy
 
     def policy_of(self, entry: Entry, now: float) -> RobotsPolicy:
-        """What an entry comes to at `now`, remembered or not."""
+        """What an entry means at `now`, remembered or not."""
         return policy_at(entry, now, self._settings.unreachable_for, self._settings.unreachable_wait)
 
     def put(self, origin: Origin, policy: RobotsPolicy, octets: bytes | None = None) -> None:

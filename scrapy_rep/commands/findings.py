@@ -18,7 +18,7 @@ from scrapy_rep.protocol.lifecycle import RobotsPolicy, policy_at
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, Ignored, RobotsTxt
 from scrapy_rep.protocol.robotstxt.preferences import PREFERENCE_WORDS, Purposes, Statement, Usage
 from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict, VerdictReason
-from scrapy_rep.protocol.status_policy import RFC9309, StatusRow, words_of
+from scrapy_rep.protocol.status_policy import RFC9309, StatusRow
 from scrapy_rep.text import printable
 
 MAX_NAMED = 10  # sitemaps or ignored lines in the text; the JSON has all
@@ -82,7 +82,7 @@ class Finding:
     verdict: Verdict | None = None
     policy: RobotsPolicy | None = None
     """Of the URL's origin, or of the file; None if no robots.txt applies or is known."""
-    answers: tuple[tuple[str, Answer], ...] = ()
+    answers: tuple[Answer, ...] = ()
     """To the requests for robots.txt that were made for this URL, in their order; each with the request's URL."""
     now: float = 0.0
     """When the URL was judged, in seconds since the epoch."""
@@ -182,7 +182,7 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "group": verdict.product_token if verdict is not None else None,
         "product_tokens": list(finding.crawl.tokens),
         "robots_url": info.robots_url if info is not None else None,
-        "hops": [_hop_as_json(url, answer) for url, answer in finding.answers],
+        "hops": [_hop_as_json(answer) for answer in finding.answers],
         "answer": info.answer if info is not None else None,
         "access": info.access.value if info is not None else None,
         "source": info.meaning(finding.crawl.status_policy)[1] if info is not None else None,
@@ -199,8 +199,8 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
     }
 
 
-def _hop_as_json(url: str, answer: Answer) -> dict[str, Any]:
-    return {"url": url, "answer": words_of(answer) or "no answer", "location": answer.location}
+def _hop_as_json(answer: Answer) -> dict[str, Any]:
+    return {"url": answer.url, "answer": answer.reason or "no answer", "location": answer.location}
 
 
 def _usage_as_json(usage: Usage, category: str) -> dict[str, Any]:
@@ -259,9 +259,9 @@ def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
 
 def _origin_rows(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]]:
     yield "robots.txt", printable(info.robots_url)
-    for _url, answer in finding.answers:
+    for answer in finding.answers:
         if answer.location is not None:
-            yield "", f"{printable(words_of(answer))} -> {printable(answer.location)}"
+            yield "", f"{printable(answer.reason)} -> {printable(answer.location)}"
     if not finding.answers and info.url not in {"", info.robots_url}:
         yield "", f"-> {printable(info.url)}"
     words, source = info.meaning(finding.crawl.status_policy)

@@ -72,7 +72,7 @@ class Lookup:
         self._crawl = crawl
         self._begun: DeferredQueue[tuple[list[str], Lookups] | None] = DeferredQueue()
         self._unwritten = 0
-        self._answers: defaultdict[Request, list[tuple[str, Answer]]] = defaultdict(list)
+        self._answers: defaultdict[Request, list[Answer]] = defaultdict(list)
 
     async def run(self, crawler: Crawler) -> None:
         """Raises ValueError if the project has switched the middleware off."""
@@ -125,8 +125,8 @@ class Lookup:
             self._unwritten -= 1
         self._output.flush()
 
-    def _robots_response(self, url: str, answer: Answer, request: Request) -> None:
-        self._answers[request].append((url, answer))
+    def _robots_response(self, answer: Answer, request: Request) -> None:
+        self._answers[request].append(answer)
 
     def _begin(self, url: str) -> Finding | Deferred[Finding]:
         """The URL's finding if its robots.txt is known, else the lookup that begins now."""

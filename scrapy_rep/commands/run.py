@@ -173,7 +173,7 @@ def _not_obeyed(settings: BaseSettings) -> str:
         raise ValueError(f"ROBOTSTXT_OBEY is {settings['ROBOTSTXT_OBEY']!r}; set it to True or False") from None
     if not is_in_use:
         return "ADDONS does not have scrapy_rep.Addon, so Scrapy's own middleware decides"
-    return "REP_SHADOW is True, so a crawl fetches it anyway" if RepSettings.read(settings).shadow else ""
+    return "REP_DRY_RUN is True, so a crawl fetches it anyway" if RepSettings.read(settings).dry_run else ""
 
 
 def _is_in_use(settings: BaseSettings) -> bool:

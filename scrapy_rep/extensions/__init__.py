@@ -37,9 +37,9 @@ EXTENSIONS = (
     Extension(_always, "origins_log.OriginsLog"),  # its last line comes after that of the outages
     Extension(_always, "crawl_delay.CrawlDelay"),
     Extension(_always, "sent_user_agent.SentUserAgent"),
-    Extension(lambda settings: not settings.shadow, "robotstxt_denied.RobotsTxtDenied"),
+    Extension(lambda settings: not settings.dry_run, "robotstxt_denied.RobotsTxtDenied"),
     Extension(_always, "bypassed.Bypassed"),
-    Extension(lambda settings: settings.drop_early and not settings.shadow, "drop_early.DropEarly"),
+    Extension(lambda settings: settings.drop_early and not settings.dry_run, "drop_early.DropEarly"),
     Extension(lambda settings: settings.purposes, "usage_preferences.PageUsage"),
     Extension(lambda settings: settings.evidence, "evidence.evidence.Evidence"),
     Extension(lambda settings: settings.refusals, "evidence.refusals_file.RefusalsFile"),

@@ -1,4 +1,4 @@
-"""Known-forbidden requests dropped before they take a place in the queue (REP_DROP_EARLY)."""
+"""Requests that are known to be forbidden are refused before they take a place in the queue (REP_DROP_EARLY)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_REFUSED = 100_000  # requests that are known to have been refused; about 20 
 
 
 class DropEarly:
-    """Drops a forbidden request when it is scheduled. Scrapy calls no errback for it.
+    """Refuses a forbidden request when it is scheduled. Scrapy calls no errback for it.
 
     Scrapy's duplicate filter does not see these requests, so each is counted and logged only the first time.
     """

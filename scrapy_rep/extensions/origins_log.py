@@ -32,7 +32,7 @@ class OriginsLog:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._log = logger_of(crawler)
         self._stats = crawler.stats
-        self._is_dry_run = settings.shadow
+        self._is_dry_run = settings.dry_run
         self._known: LocalCache[Origin, tuple[OriginKind, str, str]] = LocalCache(limit=settings.memory_origins)
         # By kind and cause; each origin counts as what it came to last.
         self._origins: Counter[tuple[OriginKind, str]] = Counter()
@@ -67,7 +67,7 @@ class OriginsLog:
         self._waited += 1
 
     def _closed(self) -> None:
-        refused = "would have been refused but for the dry run (REP_SHADOW)" if self._is_dry_run else "refused"
+        refused = "would have been refused but for the dry run (REP_DRY_RUN)" if self._is_dry_run else "refused"
         counts = self._refusals.counts
         numbers = {by: sum(counts[reason] for reason in reasons) for by, reasons in REFUSED_BY.items()}
         by_what = [f"{number:,} by {by}" for by, number in numbers.items() if number]

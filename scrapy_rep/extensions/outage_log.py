@@ -24,8 +24,7 @@ WARNED_ORIGINS = 10
 class OutageLog:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._log = logger_of(crawler)
-        self._now = gate.now
-        self._is_dry_run = settings.shadow
+        self._is_dry_run = settings.dry_run
         self._wait = settings.unreachable_wait
         self._told: LocalCache[Origin, bool | None] = LocalCache(limit=settings.memory_origins)
         """Whether a WARNING told of its outage; None if that is over."""
@@ -59,16 +58,14 @@ class OutageLog:
 
     def _tell(self, info: OriginInfo, is_warning: bool) -> None:
         meanwhile = self._meanwhile(info)
-        if info.basis is Basis.NOTHING_ALLOWED and self._wait and info.failing_since is not None:
-            wait_until = info.failing_since + self._wait
-            if info.fetch_again_at <= wait_until:
-                # A fetch that is under way by then is still waited for.
-                wait = f"{self._wait:g} s (REP_UNREACHABLE_WAIT) and the time of one more fetch"
-                meanwhile = f"requests to its origin wait for it, at most {wait}; then {meanwhile}"
-            elif info.status is not None and self._now() < wait_until:
-                # Within the budget, nothing else defers the next fetch after an answer.
-                seconds = info.fetch_again_at - self._now()
-                meanwhile += f"; its Retry-After ({seconds:,.0f} s) is beyond REP_UNREACHABLE_WAIT ({self._wait:g} s)"
+        outage = info.entry.outage
+        if info.pause is not None:
+            # A fetch that is under way by then is still waited for.
+            wait = f"{self._wait:g} s (REP_UNREACHABLE_WAIT) and the time of one more fetch"
+            meanwhile = f"requests to its origin wait for it, at most {wait}; then {meanwhile}"
+        elif info.status is not None and outage is not None and outage.retry_after > self._wait > 0:
+            seconds = outage.retry_after
+            meanwhile += f"; its Retry-After ({seconds:,.0f} s) is beyond REP_UNREACHABLE_WAIT ({self._wait:g} s)"
         self._log.log(
             logging.WARNING if is_warning else logging.DEBUG,
             "robots.txt is unreachable, so %(meanwhile)s: %(url)s: %(reason)s",

@@ -25,7 +25,7 @@ class PageUsage:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._count = crawler.stats.inc_value
         self._purposes = Purposes(settings.purposes, settings.purposes_refuse)
-        self._is_dry_run = settings.shadow
+        self._is_dry_run = settings.dry_run
         self._gate = gate
         # Not in the request's meta until the response is there: redirects and retries copy the meta.
         self._verdicts: WeakKeyDictionary[Request, Verdict] = WeakKeyDictionary()

@@ -46,8 +46,8 @@ class Fetcher:
         self._head_limit = HeadLimit(crawler)
 
     async def fetch(self, question: Question) -> tuple[Answer, Response | None]:
-        """Request the URL once: the answer, and the response as it came; None if none did. Raises CancelledError when
-        the crawl closes."""
+        """Request the URL once: the answer, not judged yet, and the response as it came; None if none did. Raises
+        CancelledError when the crawl closes."""
         stats, download = self._crawler.stats, RobotsTxtDownload(self._settings.body_limit)
         try:
             crawl = self._crawler.settings
@@ -72,11 +72,12 @@ class Fetcher:
                 stats.inc_value(f"robotstxt/exception_count/{type(exc)}")
             dropped = isinstance(exc, (IgnoreRequest, StopDownload))
             timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
-            return Answer(None, reason=_in_words(exc), timed_out=timed_out, dropped=dropped), download.taken()
+            answer = Answer(question.url, reason=_in_words(exc), timed_out=timed_out, dropped=dropped)
+            return answer, download.taken()
         self._body_limit.warn_if_too_late(request, response)
         stats.inc_value("robotstxt/response_count")
         stats.inc_value(f"robotstxt/response_status_count/{_bucket(response.status)}")
-        return self._answer(response, request, download), download.taken() or response
+        return self._answer(question.url, response, request, download), download.taken() or response
 
     @cached_property
     def _has_decoding_middleware(self) -> bool:
@@ -90,23 +91,27 @@ class Fetcher:
         late = DownloadTimeoutError(f"No answer within {seconds:g} seconds")
         return await within(seconds, download, late, counts=lambda: is_on_wire(self._crawler, request))
 
-    def _answer(self, response: Response, request: Request, download: RobotsTxtDownload) -> Answer:
+    def _answer(self, url: str, response: Response, request: Request, download: RobotsTxtDownload) -> Answer:
+        status, now = response.status, self._now()
         if "dataloss" in response.flags:
-            return Answer(None, reason="the connection was lost before the end of the body")
+            return Answer(url, reason="the connection was lost before the end of the body")
         # Of a replay by HttpCacheMiddleware, the body tells whether REP_BODY_LIMIT had cut it.
         is_too_long = max(download.octets, len(response.body)) > self._settings.body_limit
-        if "download_stopped" in response.flags and response.status in range(200, 300) and not is_too_long:
-            return Answer(None, reason="another component stopped the download (StopDownload)", dropped=True)
+        if "download_stopped" in response.flags and status in range(200, 300) and not is_too_long:
+            return Answer(url, reason="another component stopped the download (StopDownload)", dropped=True)
         replayed = "cached" in response.flags  # set by HttpCacheMiddleware
         offline = replayed and self._offline
+        caching = SILENT if offline else caching_of(response.headers)
         is_proxied = bool((response.request or request).meta.get("proxy"))
         return Answer(
-            response.status,
-            response.body[: self._settings.body_limit + 1],
-            vendor_of_challenge(response.headers.getlist, response.body),
-            _location(response),
-            retry_after=0.0 if replayed else retry_after(response.headers, self._now()),
-            caching=SILENT if offline else caching_of(response.headers),
+            url,
+            status,
+            sign=vendor_of_challenge(response.headers.getlist, response.body),
+            body=response.body[: self._settings.body_limit + 1],
+            location=_location(response),
+            retry_after=0.0 if replayed else retry_after(response.headers, now),
+            caching=caching,
+            dated=min(now, caching.date or 0.0) if replayed and not offline else now,
             response_delay=0.0 if replayed else request.meta.get("download_latency", 0.0),
             replayed=replayed,
             offline=offline,

@@ -1,4 +1,8 @@
-"""Fetching one origin's robots.txt along its redirects to the last answer (RFC 9309 section 2.3.1.2)."""
+"""Fetching one origin's robots.txt along its redirects to the last answer (RFC 9309 section 2.3.1.2).
+
+Each origin follows its own redirects, and requests each URL on the way itself. The answer to another origin's request
+may depend on its cookies, on its User-Agent, or on a token in the URL that works only once.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +14,14 @@ from typing import Any
 from scrapy import Request
 from scrapy.http.cookies import CookieJar
 
-from scrapy_rep.fetching.answers import Answers, Hop
+from scrapy_rep.fetching.answers import Answers
 from scrapy_rep.fetching.robots_request import Question
-from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
-from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, validates
+from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, fresh_until, validates
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.outage import BACKOFF_MAX, Failure
 from scrapy_rep.protocol.redirect_target import is_private
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.status_policy import REDIRECT_STATUSES
 from scrapy_rep.text import printable
 
 
@@ -27,29 +29,40 @@ class Redirects:
     """One origin's redirects, followed once."""
 
     def __init__(
-        self, answers: Answers, origin: Origin, known: Entry | None, trigger: Request, *, past_cache: bool
+        self,
+        answers: Answers,
+        origin: Origin,
+        known: Entry | None,
+        trigger: Request,
+        *,
+        is_repeated: bool,
+        retries: int,
     ) -> None:
         """`known`: of the origin; its answer is confirmed if its server can. `trigger`: the request that needs
-        robots.txt. `past_cache`: HttpCacheMiddleware is to neither replay nor store the answers."""
+        robots.txt. `is_repeated`: robots.txt was requested before. `retries`: for each URL, as of `Answers.get`."""
         self._answers = answers
         self._settings = answers.settings
         self._origin = origin
         self._known = known
         self._trigger = trigger
-        self._past_cache = past_cache
+        self._is_repeated = is_repeated
+        self._retries = retries
         # Cookies live within one chain and one origin: a cookie of another origin would become part of the request.
         self._jars: defaultdict[Origin | None, CookieJar] = defaultdict(CookieJar)
-        self._hops: list[Hop] = []
+        self._hops: list[Answer] = []
 
-    async def follow(self) -> StoredResponse | Failure:
-        """What the origin's robots.txt comes to now. Waits for each answer; never raises for what a server does."""
+    async def follow(self) -> StoredResponse | Answer:
+        """The response to be stored, or an answer that is UNREACHABLE. Waits for each answer; never raises for what a
+        server does."""
         url = self._origin.robots_url
         while True:
-            hop, stored = await self._ask(url)
-            self._hops.append(hop)
-            location = hop.answer.location
-            if hop.judgement.access is not AccessResult.REDIRECT or location is None:
-                return self._result(hop, stored)
+            answer, stored = await self._ask(url)
+            self._hops.append(answer)
+            if answer.access is AccessResult.UNREACHABLE:
+                return answer
+            location = answer.location
+            if answer.access is not AccessResult.REDIRECT or location is None:
+                return self._response(answer, stored)
             if len(self._hops) > self._settings.max_redirects:
                 # 2.3.1.2: "crawlers MAY assume that the robots.txt file is unavailable".
                 words = f"more than {self._settings.max_redirects} redirects in a row"
@@ -61,31 +74,23 @@ class Redirects:
                 )
             url = location
 
-    async def _ask(self, url: str) -> tuple[Hop, StoredResponse | None]:
-        """The URL's answer, to a request of now or to another fetch's; and the stored response that it confirms."""
+    async def _ask(self, url: str) -> tuple[Answer, StoredResponse | None]:
+        """The URL's answer, and the stored response that it confirms."""
         stored = self._validatable(url)
-        outage = self._known.outage if self._known is not None else None
         question = Question(
             url,
             self._trigger,
             self._jars[Origin.of(url)],
             stored.caching if stored is not None else None,
-            self._past_cache,
+            self._is_repeated,
             self._is_from_public(url),
         )
-        hop, is_shared = await self._answers.get(
-            question,
-            newer_than=outage.asked_at if outage is not None else 0.0,
-            alone=any(hop.url == url for hop in self._hops),
-        )
-        status, caching = hop.answer.status, hop.answer.caching
-        if stored is not None and (status == 412 or (status == 304 and not validates(stored.caching, caching))):
+        answer = await self._answers.get(question, self._retries)
+        if stored is not None and (answer.status == 412 or _is_of_another(answer, stored)):
             # The server confuses its own validators: ask without them.
             stored, question = None, replace(question, validators=None)
-            hop, is_shared = await self._answers.get(question, alone=True)
-        if is_shared and self._hops:
-            self._answers.count("rep/redirects/shared")
-        return hop, stored if hop.answer.status == 304 else None
+            answer = await self._answers.get(question, self._retries)
+        return answer, stored if answer.status == 304 else None
 
     def _validatable(self, url: str) -> StoredResponse | None:
         """Rules from this very address that its server can confirm."""
@@ -102,30 +107,23 @@ class Redirects:
 
     # What it comes to.
 
-    def _result(self, hop: Hop, validated: StoredResponse | None) -> StoredResponse | Failure:
-        """Of the last answer."""
-        answer, (access, words, sign) = hop.answer, hop.judgement
-        if access is AccessResult.UNREACHABLE:
-            # Of a redirect that cannot be followed, the Location is the reason, not the status.
-            status = None if answer.status in REDIRECT_STATUSES and not sign else answer.status
-            began_at = next(at for each in self._hops if (at := each.failed_at) is not None)
-            retry_after = BACKOFF_MAX if answer.dropped else answer.retry_after
-            return Failure(words, status, sign, retry_after, began_at, hop.at)
+    def _response(self, answer: Answer, validated: StoredResponse | None) -> StoredResponse:
+        """What the last answer has brought, to be stored."""
         if validated is not None:
             self._answers.count("rep/revalidated")
-            return replace(validated, caching=hop.caching, **self._terms())
+            return replace(validated, caching=answer.caching, **self._terms())
         robots, digest = None, ""
-        if access is AccessResult.SUCCESS:  # nothing else is ever read as rules
+        if answer.access is AccessResult.SUCCESS:  # nothing else is ever read as rules
             robots = RobotsTxt.parse(answer.body, self._settings.body_limit)
             digest = hashlib.sha256(answer.body).hexdigest()
         return StoredResponse(
-            access,
-            words,
+            answer.access,
+            answer.reason,
             robots,
             status=answer.status,
-            sign=sign,
-            url=hop.url,
-            caching=hop.caching,
+            sign=answer.sign,
+            url=answer.url,
+            caching=answer.caching,
             sha256=digest,
             **self._terms(),
         )
@@ -133,12 +131,13 @@ class Redirects:
     @property
     def is_replayed(self) -> bool:
         """An answer on the way came from a cache of the crawl's, which may have something newer to ask for."""
-        return any(hop.is_replayed for hop in self._hops)
+        return any(hop.replayed and not hop.offline for hop in self._hops)
 
     def _terms(self) -> dict[str, Any]:
         """For how long the answer may be used and kept: the strictest terms on the way, as StoredResponse has them."""
+        least = self._settings.lifetime_min
         received_at = min(hop.dated for hop in self._hops)
-        until = min(hop.fresh_until for hop in self._hops)
+        until = min(fresh_until(hop.caching, hop.dated, least, hop.response_delay) for hop in self._hops)
         if not self.is_replayed:  # counted from now: redirects and retries may have taken longer than LEAST_LIFETIME
             until = min(max(until, self._answers.clock.now() + LEAST_LIFETIME), received_at + MAX_LIFETIME)
         return {
@@ -146,11 +145,16 @@ class Redirects:
             "fresh_until": until,
             "forbids_stale": any(hop.caching.forbids_stale for hop in self._hops),
             # An answer that is used although it may be old is not for others.
-            "forbids_store": any(hop.caching.no_store or hop.answer.offline for hop in self._hops),
+            "forbids_store": any(hop.caching.no_store or hop.offline for hop in self._hops),
         }
 
 
-def _is_of_private(hop: Hop) -> bool:
+def _is_of_another(answer: Answer, stored: StoredResponse) -> bool:
+    """Whether it is a 304 about another response than the stored one."""
+    return answer.status == 304 and not validates(stored.caching, answer.caching)
+
+
+def _is_of_private(hop: Answer) -> bool:
     """Whether its server is private, by its name or by its address."""
-    origin, address = Origin.of(hop.url), hop.answer.address
+    origin, address = Origin.of(hop.url), hop.address
     return any(is_private(host) for host in (origin and origin.host, address) if host)

@@ -54,9 +54,9 @@ class Question:
     """The cookies of this chain of redirects for the URL's origin; those of the answer are put there."""
     validators: Caching | None = None
     """Of a stored answer, to ask whether that is still valid (RFC 9111 4.3.1)."""
-    past_cache: bool = False
-    """HttpCacheMiddleware must neither replay nor store the answer: it would replay what is known already, and store a
-    304 as the page."""
+    is_repeated: bool = False
+    """The robots.txt was requested before. So HttpCacheMiddleware must neither replay nor store the answer: it would
+    replay what is known already, and store a 304 as the page."""
     is_from_public: bool = False
     """A public host has redirected here, and REP_REDIRECT_PRIVATE is not set."""
 
@@ -97,7 +97,7 @@ def robots_request(
         ROBOTS_TXT_REQUEST: download,
         "download_timeout": settings.fetch_timeout,
     }
-    if question.past_cache and not offline:
+    if question.is_repeated and not offline:
         meta["dont_cache"] = True
     if "proxy" in trigger.meta:
         meta["proxy"] = trigger.meta["proxy"]

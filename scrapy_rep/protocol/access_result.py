@@ -36,17 +36,22 @@ ACCESS_WORDS: Mapping[AccessResult, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one request for a robots.txt brought: a status, or the reason why there is none."""
+    """How one request for a robots.txt has ended: what was answered, and what that means; or why nothing was."""
 
-    status: int | None
+    url: str
+    """The URL that was requested."""
+    status: int | None = None
+    """The HTTP status; None if there was no answer."""
+    access: AccessResult = AccessResult.UNREACHABLE
+    """What the answer means (`status_policy.judge`). SUCCESS also of a 304 to validators."""
+    reason: str = ""
+    """The answer in words, `HTTP 404`, or why there was none."""
+    sign: str = ""
+    """What decided instead of the status: the vendor of a challenge, or `markup`; empty if the status did."""
     body: bytes = b""
-    """Of a success, up to one octet more than the limit. Of anything else nobody reads it."""
-    challenge: str = ""
-    """The vendor whose challenge it is (`status_policy.VENDORS`); empty if it is none."""
+    """The body of a success, up to one octet more than the limit; of any other answer, empty once it is judged."""
     location: str | None = None
     """Where a redirect leads, absolute; None if its Location is missing or malformed."""
-    reason: str = ""
-    """Why there is no status, for people."""
     timed_out: bool = False
     """There is no status because REP_FETCH_TIMEOUT was over."""
     dropped: bool = False
@@ -54,6 +59,9 @@ class Answer:
     retry_after: float = 0.0
     """Seconds from now that the server asks us to wait (RFC 9110 10.2.3)."""
     caching: Caching = SILENT
+    """What the answer says about its use by caches; of a 304, together with what the stored answer says."""
+    dated: float = 0.0
+    """Seconds since the epoch, when the answer came from its server; 0 of a replay that does not say."""
     response_delay: float = 0.0
     """Seconds on the wire (RFC 9111 4.2.3)."""
     replayed: bool = False
@@ -63,10 +71,10 @@ class Answer:
     address: str | None = None
     """The server's IP address; None if it is not known, or behind a proxy."""
 
-
-def is_worth_a_retry(answer: Answer, access: AccessResult) -> bool:
-    """Whether the same request may well succeed a moment later: if the connection failed, or after a server error
-    (2.3.1.4) without a Retry-After that is no challenge. After a time-out, it would cost as much time again."""
-    if access is not AccessResult.UNREACHABLE or answer.dropped or answer.retry_after or answer.challenge:
-        return False
-    return not answer.timed_out if answer.status is None else answer.status in range(500, 600)
+    @property
+    def is_worth_a_retry(self) -> bool:
+        """Whether the same request may well succeed a moment later: if the connection failed, or after a server error
+        (2.3.1.4) without a Retry-After that is no challenge. After a time-out, it would cost as much time again."""
+        if self.access is not AccessResult.UNREACHABLE or self.dropped or self.retry_after or self.sign:
+            return False
+        return not self.timed_out if self.status is None else self.status in range(500, 600)

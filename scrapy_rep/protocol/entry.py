@@ -16,7 +16,7 @@ from scrapy_rep.protocol.outage import MAX_UNSEEN, Outage
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.protocol.status_policy import SIGNS, StatusRow, result_of
 
-VERSION = b"\x02"  # the first byte of an entry's bytes; any other is a miss
+VERSION = b"\x03"  # the first byte of an entry's bytes; any other is a miss
 MAX_HEADER = 65_536  # bytes before the rules; what goes into them is bounded where it is read
 MAX_NUMBER = 1e12  # in an entry's bytes; the year 9999 has 2.5e11 seconds since the epoch
 
@@ -49,7 +49,7 @@ class StoredResponse:
     """In hexadecimal, of the body that the rules were read from, as it was received (decoded, up to one byte more than
     the limit); empty without rules, or if another version of scrapy-rep has stored them."""
     sign: str = ""
-    """What decided instead of the status, as of `Judgement`."""
+    """What decided instead of the status, as of `Answer`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Entry:
 
     @property
     def sign(self) -> str:
-        """What decided about the last answer instead of its status, as of `Judgement`."""
+        """What decided about the last answer instead of its status, as of `Answer`."""
         return self._last.sign if self._last is not None else ""
 
     @property

@@ -6,8 +6,7 @@ It has no state of its own. What it means follows from it and the time:
     1. `state_of` says in which state the origin is. The stored answer goes first: while it is fresh, it decides,
        whatever failed meanwhile. Else the outage counts, and how long it has lasted.
     2. POLICY_OF_STATE says of the state what decides about requests (`Basis`), and when robots.txt is fetched again
-       (`Refetch`): before the request is decided, while it goes on, or not yet. While nothing is allowed because of
-       an outage, requests wait for REP_UNREACHABLE_WAIT seconds.
+       (`Refetch`): before the request is decided, while it goes on, or not yet.
     3. A fetch ends with an answer or a failure, and `after_fetch` says what becomes of the entry: the answer replaces
        it, or an outage begins or goes on. An outage never deletes the stored answer: its rules may be obeyed past
        their time (2.4).
@@ -25,10 +24,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import MAX_LIFETIME, refresh_from
-from scrapy_rep.protocol.outage import BACKOFF_MAX, CLOCK_SKEW, MAX_UNSEEN, Failure, outage_after
+from scrapy_rep.protocol.outage import CLOCK_SKEW, MAX_UNSEEN, outage_after
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.robotstxt.preferences import Purposes, Usage
@@ -41,7 +40,7 @@ class State(Enum):
     UNKNOWN = "nothing is known"
     FRESH = "the stored response is within its lifetime"
     AGEING = "the stored response is in the last tenth of its lifetime"
-    STALE = "the stored response is past its lifetime, and nobody has fetched since"
+    STALE = "the stored response is past its lifetime, and nobody has tried to fetch since"
     UNREACHABLE = "robots.txt is unreachable, and no rules are stored that may be used past their lifetime"
     UNREACHABLE_STALE = "robots.txt is unreachable, and the stored rules are obeyed past their lifetime"
     LONG_UNREACHABLE = "robots.txt has been unreachable for too long, and no rules are stored"
@@ -91,7 +90,7 @@ class RobotsPolicy:
     state: State
     basis: Basis
     refetch: Refetch
-    """By the state; but in an outage FIRST while requests wait (REP_UNREACHABLE_WAIT), else NOT during the backoff."""
+    """By the state; but NOT during the backoff of an outage, unless requests wait for its end (FIRST)."""
     at: float
     """Seconds since the epoch. Before that moment (the clock was set back) the policy does not hold."""
     until: float
@@ -106,11 +105,11 @@ class RobotsPolicy:
         is_backing_off = outage is not None and outage.is_backing_off_at(self.at)
         return self.refetch is not Refetch.NOT and not is_backing_off
 
-    @property
-    def pause(self) -> float | None:
-        """Seconds for which requests wait until robots.txt is fetched again; None if they wait for no later fetch."""
-        outage = self.entry.outage_at(self.at) if self.refetch is Refetch.FIRST else None
-        return outage.pause_at(self.at) if outage is not None else None
+    def pause_at(self, now: float, left: float, *, may_be_last: bool) -> float | None:
+        """Seconds until the next fetch that requests wait for, while nothing is allowed because of an outage; None if
+        they wait for none. Arguments as of `Outage.pause_at`."""
+        outage = self.entry.outage_at(now) if self.basis is Basis.NOTHING_ALLOWED else None
+        return outage.pause_at(now, left, may_be_last=may_be_last) if outage is not None else None
 
     @property
     def access(self) -> AccessResult:
@@ -172,22 +171,24 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
         return State.UNKNOWN if stored is None else State.STALE
     too_long = outage.is_too_long_at(now, unreachable_for)
     if stored is None or stored.robots is None:
-        return State.LONG_UNREACHABLE if too_long else State.UNREACHABLE
-    # 2.3.1.4: after a long time "continue to use a cached copy", whatever forbade it: the alternative has no rules.
-    return State.UNREACHABLE if stored.forbids_stale and not too_long else State.UNREACHABLE_STALE
+        unreachable = State.LONG_UNREACHABLE if too_long else State.UNREACHABLE
+    else:
+        # 2.3.1.4: after a long time "continue to use a cached copy", whatever forbade it: the alternative has no rules.
+        unreachable = State.UNREACHABLE if stored.forbids_stale and not too_long else State.UNREACHABLE_STALE
+    # If the last failure was while the stored response was fresh, no request has waited for a fetch yet.
+    is_new = stored is not None and outage.asked_at < stored.fresh_until
+    return State.STALE if is_new and unreachable is State.UNREACHABLE else unreachable
 
 
-def policy_at(entry: Entry, now: float, unreachable_for: float, budget: float = 0.0) -> RobotsPolicy:
-    """What the entry means at `now`. `budget`: seconds of an outage for which requests wait."""
+def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.0) -> RobotsPolicy:
+    """What the entry means at `now`. `wait`: seconds for which requests wait in an outage (REP_UNREACHABLE_WAIT)."""
     state = state_of(entry, now, unreachable_for)
     basis, refetch, _source = POLICY_OF_STATE[state]
-    outage = entry.outage_at(now) if refetch is Refetch.MEANWHILE else None
-    if outage is not None:
-        if basis is Basis.NOTHING_ALLOWED and outage.is_waited_for_at(now, budget):
-            refetch = Refetch.FIRST
-        elif outage.is_backing_off_at(now):
-            refetch = Refetch.NOT
-    until = _next_turn(entry, now, unreachable_for, budget)
+    outage = entry.outage_at(now)
+    if outage is not None and outage.is_backing_off_at(now):
+        begins_soon = outage.ask_again_at <= now + wait
+        refetch = Refetch.FIRST if refetch is Refetch.FIRST and begins_soon else Refetch.NOT
+    until = _next_turn(entry, now, unreachable_for, wait)
     robots = entry.stored.robots if entry.stored is not None and basis is Basis.STORED else None
     return RobotsPolicy(entry, state, basis, refetch, now, until, robots)
 
@@ -197,7 +198,7 @@ def _is_plausible(stored: StoredResponse, now: float) -> bool:
     return stored.received_at <= now + CLOCK_SKEW and stored.fresh_until <= stored.received_at + MAX_LIFETIME
 
 
-def _next_turn(entry: Entry, now: float, unreachable_for: float, budget: float) -> float:
+def _next_turn(entry: Entry, now: float, unreachable_for: float, wait: float) -> float:
     """The first moment after `now` at which the entry may come to mean something else; `now` if there is none."""
     moments: list[float] = []
     if entry.stored is not None:
@@ -205,21 +206,19 @@ def _next_turn(entry: Entry, now: float, unreachable_for: float, budget: float) 
         moments += [received_at - CLOCK_SKEW, refresh_from(received_at, fresh_until), fresh_until]
     if entry.outage is not None:
         since, asked_at, ask_again_at = entry.outage.since, entry.outage.asked_at, entry.outage.ask_again_at
-        moments += [asked_at - CLOCK_SKEW, asked_at + MAX_UNSEEN, since + unreachable_for, since + budget]
-        moments += [ask_again_at - BACKOFF_MAX - CLOCK_SKEW, ask_again_at]
+        moments += [asked_at - CLOCK_SKEW, asked_at + MAX_UNSEEN, since + unreachable_for]
+        moments += [ask_again_at - wait, ask_again_at]
     return min([moment for moment in moments if moment > now], default=now)
 
 
-def after_fetch(
-    entry: Entry | None, robots_url: str, result: StoredResponse | Failure, now: float, budget: float = 0.0
-) -> Entry:
-    """The origin's new entry, from the entry before and a fetch that ended at `now`.
+def after_fetch(entry: Entry | None, robots_url: str, result: StoredResponse | Answer, now: float) -> Entry:
+    """The origin's new entry, from the entry before and a fetch that ended at `now`: with a response to be stored, or
+    with an answer that is UNREACHABLE.
 
-    An answer replaces everything; after a 304 it is the stored answer, with another lifetime. A failure leaves the
-    stored answer, whose rules may be obeyed past their time (2.4). `budget`: seconds of an outage for which requests
-    wait.
+    A response replaces everything; after a 304 it is the stored one, with another lifetime. A failure leaves the stored
+    response, whose rules may be obeyed past their time (2.4).
     """
     if isinstance(result, StoredResponse):
         return Entry(robots_url, result)
     before = entry.outage_at(now) if entry is not None else None
-    return Entry(robots_url, entry.stored if entry is not None else None, outage_after(before, result, now, budget))
+    return Entry(robots_url, entry.stored if entry is not None else None, outage_after(before, result, now))

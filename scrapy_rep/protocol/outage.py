@@ -2,21 +2,25 @@
 
 - The backoff. After a failure, robots.txt is fetched again 5 s later, after the second failure 10 s later, and so on:
   doubling, at most an hour. A server may ask for more time (Retry-After), and gets an hour at most.
-- The budget (REP_UNREACHABLE_WAIT). For 30 s from the first failure, requests wait for robots.txt to come back; then
-  there is a last fetch. Afterwards requests are refused at once, until a fetch succeeds.
+- The wait (REP_UNREACHABLE_WAIT). Requests wait for fetches that begin within 30 s. If the next fetch by the backoff
+  would begin later, there is one last fetch at the end of the wait. Afterwards requests are refused at once, until a
+  fetch succeeds.
 - The 30 days (REP_UNREACHABLE_DAYS). An outage as long as that may count as "there is no robots.txt". It has to have
   been seen, not only begun: failures that are too far apart (MAX_UNSEEN) are two outages.
 
-All times are of a clock that may be wrong: it is set back, or the clock of another crawler is ahead. A wrong time never
-makes a request wait for longer than the budget, or a fetch for longer than the backoff.
+An outage is stored and shared, so its times are of a wall clock, which may be wrong: it is set back, or the clock of
+another crawler is ahead. A wrong time delays a fetch by CLOCK_SKEW at most. How long requests wait is measured by the
+monotonic clock.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.freshness import DAY
+from scrapy_rep.protocol.status_policy import REDIRECT_STATUSES
 
 BACKOFF_FIRST = 5.0  # seconds
 BACKOFF_MAX = 3600.0  # seconds
@@ -29,42 +33,29 @@ MAX_UNSEEN = 11 * DAY
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """A fetch that brought no usable answer."""
-
-    reason: str
-    """In words: `HTTP 503`, or why there was no answer."""
-    status: int | None = None
-    """The answer's HTTP status; None if no answer came, or a redirect that was not followed."""
-    sign: str = ""
-    """What made robots.txt unreachable instead of the status, as of `Judgement`."""
-    retry_after: float = 0.0
-    """Seconds from `ended_at` that the server asks us to wait, or that another component of the crawl goes on refusing
-    the request. More than BACKOFF_MAX counts as that."""
-    began_at: float | None = None
-    """Seconds since the epoch, when the first request of this fetch failed; None if that is `ended_at`."""
-    ended_at: float | None = None
-    """Seconds since the epoch, when the last answer came, perhaps to another origin's fetch; None if that is now."""
-
-
-@dataclass(frozen=True, slots=True)
 class Outage:
     """robots.txt is unreachable (2.3.1.4)."""
 
     since: float
     """Seconds since the epoch, of the first failure in the row."""
     failures: int
-    """In a row."""
+    """Failures in a row."""
     reason: str
-    """Of the last failure: `HTTP 503`, or why there was no answer."""
+    """Why the last fetch failed: `HTTP 503`, or why there was no answer."""
     asked_at: float
     """Seconds since the epoch, of the last failure."""
-    ask_again_at: float
-    """Seconds since the epoch, of the next fetch."""
+    retry_after: float = 0.0
+    """Seconds from the last failure that the server asked us to wait; more than BACKOFF_MAX counts as that. BACKOFF_MAX
+    also if another component of the crawl refused the request."""
     status: int | None = None
     """The HTTP status of the last failure, if there was an answer and it was no redirect."""
     sign: str = ""
-    """What decided instead of the status, as of `Judgement`."""
+    """What decided instead of the status, as of `Answer`."""
+
+    @property
+    def ask_again_at(self) -> float:
+        """Seconds since the epoch, of the next fetch."""
+        return self.asked_at + max(backoff(self.failures), min(self.retry_after, BACKOFF_MAX))
 
     def goes_on_at(self, now: float) -> bool:
         """Whether it is still this outage: not if the last failure is too long ago (MAX_UNSEEN) or in the future,
@@ -73,19 +64,25 @@ class Outage:
 
     def is_backing_off_at(self, now: float) -> bool:
         """Whether it goes on, and robots.txt is not fetched yet."""
-        return self.goes_on_at(now) and now < self.ask_again_at <= now + BACKOFF_MAX + CLOCK_SKEW
+        return self.goes_on_at(now) and now < self.ask_again_at
 
     def is_too_long_at(self, now: float, unreachable_for: float) -> bool:
         """Whether it has lasted for `unreachable_for` seconds (REP_UNREACHABLE_DAYS; "for example, 30 days")."""
         return now - self.since >= unreachable_for
 
-    def is_waited_for_at(self, now: float, budget: float) -> bool:
-        """Whether requests wait for the next fetch: not if the budget is over, or will be over by then."""
-        return now < self.since + budget >= self.ask_again_at
+    def pause_at(self, now: float, left: float, *, may_be_last: bool) -> float | None:
+        """Seconds until the next fetch that requests wait for; None if they wait for none. They wait for fetches that
+        begin within `left` seconds.
 
-    def pause_at(self, now: float) -> float:
-        """Seconds until the next fetch; never more than the backoff, even if the clock was set back."""
-        return min(max(self.ask_again_at - now, 0.0), self.ask_again_at - self.asked_at)
+        With `may_be_last`, a fetch that the backoff alone would delay for longer begins at the end of that time.
+        """
+        # The clock may have been set back since the failure.
+        since_failure = max(now - self.asked_at, 0.0)
+        backing_off = max(backoff(self.failures) - since_failure, 0.0)
+        asked_for = max(min(self.retry_after, BACKOFF_MAX) - since_failure, 0.0)
+        if left <= 0.0 or asked_for > left or (backing_off > left and not may_be_last):
+            return None
+        return min(max(backing_off, asked_for), left)
 
 
 def backoff(failures: int, first: float = BACKOFF_FIRST, longest: float = BACKOFF_MAX) -> float:
@@ -94,16 +91,13 @@ def backoff(failures: int, first: float = BACKOFF_FIRST, longest: float = BACKOF
     return min(first * 2.0 ** min(failures - 1, 64), longest)
 
 
-def outage_after(before: Outage | None, failure: Failure, now: float, budget: float) -> Outage:
-    """The outage that begins with the failure, or goes on. `before`: the outage that goes on at `now`, if there is one;
-    `budget`: seconds from its beginning for which requests wait."""
-    ended_at = now if failure.ended_at is None else min(failure.ended_at, now)
-    began_at = ended_at if failure.began_at is None else failure.began_at
-    failures = before.failures + 1 if before is not None else 1
-    since = min(before.since if before is not None else began_at, ended_at)
-    wait = backoff(failures)
-    if ended_at < since + budget < ended_at + wait:
-        # Requests that wait get a last try before they are dropped.
-        wait = since + budget - ended_at
-    ask_again_at = ended_at + max(wait, min(failure.retry_after, BACKOFF_MAX))
-    return Outage(since, failures, shortened(failure.reason), ended_at, ask_again_at, failure.status, failure.sign)
+def outage_after(before: Outage | None, answer: Answer, now: float) -> Outage:
+    """The outage that begins with an answer that is UNREACHABLE, or goes on.
+
+    `before`: the outage that goes on at `now`, if there is one.
+    """
+    since, failures = (before.since, before.failures + 1) if before is not None else (now, 1)
+    # If a redirect cannot be followed, its Location is the reason, not its status.
+    status = None if answer.status in REDIRECT_STATUSES and not answer.sign else answer.status
+    retry_after = BACKOFF_MAX if answer.dropped else answer.retry_after
+    return Outage(min(since, now), failures, shortened(answer.reason), now, retry_after, status, answer.sign)

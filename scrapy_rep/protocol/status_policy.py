@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import replace
 
 from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.foreign_text import shortened
@@ -69,29 +69,21 @@ BY_PAGE: Sequence[tuple[str, bytes, str]] = (
 VENDORS = tuple(vendor for vendor, *_ in (*BY_HEADER, *BY_PAGE))
 
 SIGNS = frozenset({"", MARKUP, *VENDORS})
-"""What a `Judgement.sign` can be."""
+"""What an `Answer.sign` can be."""
 
 
-class Judgement(NamedTuple):
-    """What an answer means."""
-
-    access: AccessResult
-    words: str
-    """The answer in words, cut to MAX_TEXT characters: `HTTP 404`."""
-    sign: str = ""
-    """What decided instead of the status: the vendor of a challenge, or MARKUP; empty if the status did."""
-
-
-def judge(answer: Answer, rows: Iterable[StatusRow]) -> Judgement:
-    """What the answer means by a policy's rows."""
-    words, sign = words_of(answer), answer.challenge
+def judge(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
+    """The answer with what it means by a policy's rows, and in words. `answer.sign`: the vendor of a challenge."""
     if answer.status is None:
-        return Judgement(AccessResult.UNREACHABLE, words)
+        return replace(answer, access=AccessResult.UNREACHABLE, reason=shortened(answer.reason))
+    words, sign = f"HTTP {answer.status}", answer.sign
     access = result_of(answer.status, rows, sign)
-    if access is AccessResult.SUCCESS and not sign and _is_page(answer.body):
+    if sign:
+        words = f"{words}, a challenge by {sign}"
+    elif access is AccessResult.SUCCESS and _is_page(answer.body):
         words, sign = f"{words}, a page of HTML", MARKUP
         access = result_of(answer.status, rows, sign)
-    return Judgement(access, words, sign)
+    return replace(answer, access=access, reason=words, sign=sign)
 
 
 def _is_page(body: bytes) -> bool:
@@ -100,7 +92,7 @@ def _is_page(body: bytes) -> bool:
 
 
 def result_of(status: int | None, rows: Iterable[StatusRow], sign: str = "") -> AccessResult:
-    """The access result by a policy's rows; `sign` as of a Judgement. Total: what is in no row is unreachable."""
+    """The access result by a policy's rows; `sign` as of an Answer. Total: what is in no row is unreachable."""
     return _row(status, sign, rows)[0]
 
 
@@ -112,13 +104,6 @@ def source_of(status: int | None, rows: Iterable[StatusRow], sign: str = "") -> 
 def _row(status: int | None, sign: str, rows: Iterable[StatusRow]) -> tuple[AccessResult, str]:
     key = MARKUP if sign == MARKUP else CHALLENGE if sign else status
     return next(((result, source) for keys, result, source in rows if key in keys), (OTHER_STATUS, ""))
-
-
-def words_of(answer: Answer) -> str:
-    """The answer in words, cut to MAX_TEXT characters: `HTTP 403, a challenge by Cloudflare`."""
-    if answer.status is None:
-        return shortened(answer.reason)
-    return f"HTTP {answer.status}" + (f", a challenge by {answer.challenge}" if answer.challenge else "")
 
 
 def vendor_of_challenge(lines_of: Callable[[str], Sequence[bytes]], page: bytes) -> str:

@@ -37,7 +37,7 @@ from weakref import WeakSet
 from scrapy import Request
 from scrapy.crawler import Crawler
 
-from scrapy_rep.cache.origin_fetch import Resolver
+from scrapy_rep.cache.resolver import Resolver
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin

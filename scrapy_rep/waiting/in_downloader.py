@@ -20,7 +20,7 @@ from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import maybe_deferred_to_future
 
-from scrapy_rep.cache.origin_fetch import CrawlClosingError, Resolver
+from scrapy_rep.cache.resolver import CrawlClosingError, Resolver
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads

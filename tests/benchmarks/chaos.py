@@ -490,9 +490,9 @@ class Crawl:
             if number > 1:
                 yield f"request {self.told(mark)} ended {number} times"
         if self.draw.stop is None or self.draw.runs > 1:
-            drops_early = self.draw.settings["REP_DROP_EARLY"]  # without an errback
+            refuses_early = self.draw.settings["REP_DROP_EARLY"]  # without an errback
             for mark in sorted(self.asked() - set(times), key=int):
-                if not (drops_early and self.draw.pages[mark].is_forbidden):
+                if not (refuses_early and self.draw.pages[mark].is_forbidden):
                     yield f"request {self.told(mark)} never ended"
 
     def each_end(self) -> Iterator[str]:

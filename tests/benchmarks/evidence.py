@@ -132,8 +132,8 @@ def checked_at_size(bodies: list[bytes], items: int, files: int) -> None:
         assert origin is not None
         url = origin.robots_url
         response = Response(url, body=body, request=Request(url))
-        success, answer = AccessResult.SUCCESS, Answer(200, body)
-        archive.write_answer(url, now, origin, access=success, answer=answer, response=response)
+        success, answer = AccessResult.SUCCESS, Answer(url, 200, AccessResult.SUCCESS, "HTTP 200", body=body)
+        archive.write_answer(answer, response, now, origin)
         digest, day = sha256(body).hexdigest(), now + 86_400
         stored = StoredResponse(
             success, "HTTP 200", RobotsTxt.parse(body), now, day, status=200, url=url, sha256=digest

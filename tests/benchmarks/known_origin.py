@@ -48,7 +48,7 @@ def steps(crawler: Crawler, body: bytes, url: str) -> dict[str, Step]:
     ours = RepMiddleware.from_crawler(crawler)
     now = time.time()
     stored = StoredResponse(AccessResult.SUCCESS, "HTTP 200", robots, received_at=now, fresh_until=now + 86_400)
-    memory = ours._resolver.memory
+    memory = ours._resolver._memory
     memory.put(origin, memory.policy_of(Entry(origin.robots_url, stored), now))
     builtin: Any = RobotsTxtMiddleware.from_crawler(crawler)
     parser: Any = ProtegoRobotParser(body, None)

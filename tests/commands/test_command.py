@@ -76,7 +76,7 @@ def test_exit_status_3_where_it_could_not_be_told(web: Web, tmp_path: Path, wron
     ("options", "told"),
     [
         (["-s", "REP_FETCH_TIMEOUT=0"], "REP_FETCH_TIMEOUT is '0'; set it to a number of seconds above 0"),
-        (["-s", "REP_SHADOW=maybe"], "REP_SHADOW is 'maybe'; set it to True or False"),
+        (["-s", "REP_DRY_RUN=maybe"], "REP_DRY_RUN is 'maybe'; set it to True or False"),
         (["-s", "ROBOTSTXT_OBEY=maybe"], "ROBOTSTXT_OBEY is 'maybe'; set it to True or False"),
         (["-s", "ROBOTSTXT_USER_AGENT=[7]"], "the setting ROBOTSTXT_USER_AGENT is '[7]'; set it to a product token"),
         (["--agent", ""], "--agent '' is not a product token; give the crawler's name alone, as in --agent ExampleBot"),
@@ -249,7 +249,7 @@ def project(tmp_path: Path) -> Path:
         "class Breaks:\n    def __init__(self):\n        raise ZeroDivisionError\n"
         "class Named(scrapy.Spider):\n    name = 'named'\n    robotstxt_user_agent = 'NamedBot'\n"
         "    custom_settings = {'USER_AGENT': 'NamedBot/1.0', 'REP_CRAWL_DELAY_MAX': 60}\n"
-        "class Unheeding(scrapy.Spider):\n    name = 'unheeding'\n    custom_settings = {'REP_SHADOW': True}\n"
+        "class Unheeding(scrapy.Spider):\n    name = 'unheeding'\n    custom_settings = {'REP_DRY_RUN': True}\n"
         "    @classmethod\n    def update_settings(cls, settings):\n        super().update_settings(settings)\n"
         "        settings.set('USER_AGENT', 'UnheedingBot/1.0', priority='spider')\n"
     )
@@ -372,12 +372,12 @@ def test_while_one_robots_txt_is_awaited_later_lists_of_urls_are_looked_up(
 # Whether a crawl obeys it.
 
 NOT_OBEYED = "ROBOTSTXT_OBEY is False, so a crawl fetches it anyway"
-SHADOWED = "REP_SHADOW is True, so a crawl fetches it anyway"
+DRY_RUN = "REP_DRY_RUN is True, so a crawl fetches it anyway"
 
 
 @pytest.mark.parametrize("from_file", [True, False])
 @pytest.mark.parametrize(
-    ("setting", "told"), [("ROBOTSTXT_OBEY=False", NOT_OBEYED), ("REP_SHADOW=True", SHADOWED)], ids=["off", "shadow"]
+    ("setting", "told"), [("ROBOTSTXT_OBEY=False", NOT_OBEYED), ("REP_DRY_RUN=True", DRY_RUN)], ids=["off", "dry-run"]
 )
 def test_where_nothing_is_obeyed_it_answers_as_ever_and_says_so(
     web: Web, offline: Path, setting: str, told: str, from_file: bool
@@ -396,7 +396,7 @@ def test_where_nothing_is_obeyed_it_answers_as_ever_and_says_so(
 def test_a_spider_may_obey_nothing(web: Web, project: Path) -> None:
     site = web.robots(RULES)
     done = Ended("--spider", "unheeding", "-s", "ROBOTSTXT_OBEY=True", site.url("/"), cwd=project)
-    assert done.row("not obeyed") == SHADOWED
+    assert done.row("not obeyed") == DRY_RUN
     assert Ended("-s", "ROBOTSTXT_OBEY=True", site.url("/"), cwd=project).stdout.count("not obeyed ") == 0
 
 

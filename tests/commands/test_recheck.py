@@ -272,7 +272,7 @@ async def test_evidence_that_was_changed(web: Web, tmp_path: Path, change: dict[
 @ensureDeferred
 async def test_what_was_fetched_against_robots_txt_is_found(web: Web, tmp_path: Path) -> None:
     site = web.robots(RULES)
-    await kept(tmp_path, site.url("/private"), REP_SHADOW=True)
+    await kept(tmp_path, site.url("/private"), REP_DRY_RUN=True)
     (line,) = rechecked(tmp_path)
     assert line.startswith(f"refused {site.url('/private')} by line 2, Disallow: /private")
 
@@ -308,7 +308,7 @@ async def test_an_archive_that_was_cut_anywhere(web: Web, tmp_path: Path) -> Non
 async def test_what_the_command_prints(web: Web, tmp_path: Path) -> None:
     site = web.robots(f"{RULES}content-usage: /art train-ai=n\n")
     before = iso_time(0)
-    await kept(tmp_path, site.url("/"), site.url("/private"), REP_SHADOW=True)
+    await kept(tmp_path, site.url("/"), site.url("/private"), REP_DRY_RUN=True)
     site.change("/robots.txt", answer("user-agent: *\ndisallow: /\n"))
     name = archive_in(tmp_path).name
     status, lines = asked(tmp_path, "--archive", name, site.url("/"), site.url("/private"))

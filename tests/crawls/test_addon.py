@@ -200,7 +200,7 @@ WRONG: dict[str, list[Any]] = {
     "REP_WAITING_MAX": [-1, 0.5],
     "REP_UNREACHABLE_WAIT": [-1, "a while", float("nan")],
     "REP_REDIRECT_PRIVATE": ["perhaps", 2, []],
-    "REP_SHADOW": ["perhaps", 2],
+    "REP_DRY_RUN": ["perhaps", 2],
     "REP_EXEMPT": [
         7,
         ["https://example.com/path"],
@@ -286,7 +286,7 @@ def test_every_setting_is_checked() -> None:
         ("REP_BODY_LIMIT", 512_000.0),
         ("REP_STORAGES", '{"elsewhere": "scrapy_rep.storage.sqlite.SqliteStorage"}'),
         ("REP_LIFETIME_MIN", "60"),
-        ("REP_SHADOW", "0"),
+        ("REP_DRY_RUN", "0"),
         ("REP_EXEMPT", ""),
         ("REP_CRAWL_DELAY_MAX", "2.5"),
         ("REP_PURPOSES", "train-ai, search"),

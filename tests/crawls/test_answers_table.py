@@ -14,6 +14,8 @@ from scrapy.crawler import Crawler
 from web import Site, Web
 
 from scrapy_rep import signals
+from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.origin import Origin
 
@@ -47,14 +49,14 @@ async def test_each_answer_comes_to_what_its_row_says(web: Web) -> None:
     known: dict[str, Entry] = {}
     asked: Counter[str] = Counter()
 
-    def available(origin: Origin, entry: Entry) -> None:
-        known[str(origin)] = entry
+    def told(origin: Origin, info: OriginInfo) -> None:
+        known[str(origin)] = info.entry
 
-    def answered_once(url: str, request: Request) -> None:
-        asked[str(Origin.of(request.url))] += url.endswith("/robots.txt")
+    def answered_once(answer: Answer, request: Request) -> None:
+        asked[str(Origin.of(request.url))] += answer.url.endswith("/robots.txt")
 
     def prepare(crawler: Crawler) -> None:
-        crawler.signals.connect(available, signals.robots_available, weak=False)
+        crawler.signals.connect(told, signals.robots_known, weak=False)
         crawler.signals.connect(answered_once, signals.robots_response, weak=False)
 
     settings: dict[str, Any] = {

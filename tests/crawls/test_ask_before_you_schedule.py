@@ -64,8 +64,8 @@ async def test_of_an_unreachable_robots_txt(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_shadow_mode_changes_no_verdict(web: Web) -> None:
-    (verdict,) = await verdicts_on(web.robots(FOR_TWO).url("/private"), REP_SHADOW=True)
+async def test_dry_run_changes_no_verdict(web: Web) -> None:
+    (verdict,) = await verdicts_on(web.robots(FOR_TWO).url("/private"), REP_DRY_RUN=True)
     assert not verdict.allowed
 
 

@@ -24,8 +24,7 @@ from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.signals import (
     request_forbidden,
     request_waited,
-    robots_available,
-    robots_fetched,
+    robots_known,
     robots_parsed,
     robots_response,
 )
@@ -46,7 +45,7 @@ async def test_cookies_of_a_redirecting_origin_do_not_reach_another(web: Web, mo
     monkeypatch.setenv("http_proxy", proxy.origin)
     result = await crawl(f"{attacker}/", f"{victim}/")
     asked = [request for request in proxy.requests if request["target"] == f"{victim}/robots.txt"]
-    assert [request["headers"].get("Cookie") for request in asked] == [None]
+    assert [request["headers"].get("Cookie") for request in asked] == [None, None]
     assert len(result.refused) == 2
 
 
@@ -233,8 +232,8 @@ async def test_a_clock_set_back_makes_no_request_wait_longer(web: Web, seconds: 
 
 @pytest.mark.parametrize(
     "signal",
-    [robots_response, robots_fetched, robots_available, request_waited, request_forbidden, robots_parsed],
-    ids=["response", "fetched", "available", "waited", "forbidden", "robots_parsed"],
+    [robots_response, robots_known, request_waited, request_forbidden, robots_parsed],
+    ids=["response", "known", "waited", "forbidden", "robots_parsed"],
 )
 @ensureDeferred
 async def test_a_fault_in_a_handler_changes_nothing(web: Web, signal: object) -> None:

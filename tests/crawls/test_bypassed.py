@@ -68,7 +68,7 @@ async def test_these_are_not_dropped(web: Web, why: str) -> None:
     path = "/robots.txt" if why == "robots.txt" else "/private"
     site = web.site({"/robots.txt": answer(RULES), "*": redirect(other.url(path))})
     meta = {"dont_obey_robotstxt": True} if why == "not-obeyed" else {}
-    settings = {**DROP, "REP_EXEMPT": [other.origin] if why == "exempt" else [], "REP_SHADOW": why == "dry-run"}
+    settings = {**DROP, "REP_EXEMPT": [other.origin] if why == "exempt" else [], "REP_DRY_RUN": why == "dry-run"}
     result = await crawl(Request(site.url("/"), meta=meta), settings=settings)
     assert list(result.pages) == [site.url("/")]
     assert result.stats.get("rep/bypassed", 0) == (why == "dry-run")

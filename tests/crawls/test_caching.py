@@ -355,5 +355,5 @@ async def test_origins_beyond_the_bound_are_forgotten(web: Web, bound: dict[str,
     assert len(result.pages) == 9
     (middleware,) = [m for m in result.crawler.engine.downloader.middleware.middlewares if hasattr(m, "_resolver")]
     resolver = middleware._resolver
-    assert len(resolver.memory) == 3
-    assert (resolver._fetches, len(resolver.parsed)) == ({}, 3)
+    assert len(resolver._memory) == 3
+    assert (resolver._fetches, len(resolver._rounds._parsed)) == ({}, 3)

@@ -90,7 +90,7 @@ async def test_without_the_setting_there_is_none(web: Web) -> None:
 @ensureDeferred
 async def test_in_a_dry_run_it_says_what_would_have_been_refused(web: Web) -> None:
     site = web.robots(RULES)
-    result = await crawl(site.url("/private"), settings={**EVIDENCE, "REP_SHADOW": True})
+    result = await crawl(site.url("/private"), settings={**EVIDENCE, "REP_DRY_RUN": True})
     found = robots(result, site.url("/private"))
     assert (found["allowed"], found["rule"]) == (False, "Disallow: /private")
 
@@ -192,7 +192,7 @@ async def test_one_line_for_each_refused_request(web: Web, tmp_path: Path, name:
     assert [unreachable[key] for key in ("reason", "answer", "sha256")] == ["unreachable", "HTTP 503", None]
 
 
-@pytest.mark.parametrize("settings", [{"REP_DROP_EARLY": True}, {"REP_SHADOW": True}], ids=str)
+@pytest.mark.parametrize("settings", [{"REP_DROP_EARLY": True}, {"REP_DRY_RUN": True}], ids=str)
 @ensureDeferred
 async def test_early_drops_and_dry_runs_are_in_it(web: Web, tmp_path: Path, settings: dict[str, Any]) -> None:
     site = web.robots(RULES)
@@ -204,7 +204,7 @@ async def test_early_drops_and_dry_runs_are_in_it(web: Web, tmp_path: Path, sett
 
     await crawl(site.url("/"), settings={**settings, "REP_REFUSALS": tmp_path / "r.jsonl"}, spider=Follows)
     (line,) = lines(tmp_path / "r.jsonl")
-    assert (line["url"], line["dry_run"]) == (site.url("/private"), "REP_SHADOW" in settings)
+    assert (line["url"], line["dry_run"]) == (site.url("/private"), "REP_DRY_RUN" in settings)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="its files have no limit")

@@ -17,8 +17,7 @@ from web import RULES, Web, answer, redirect
 
 from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware, RobotsUnreachable
 from scrapy_rep.cache.memory import Memory
-from scrapy_rep.cache.origin_fetch import OriginFetch
-from scrapy_rep.fetching import answers
+from scrapy_rep.cache.rounds import Rounds
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.signals import robots_parsed
 
@@ -138,7 +137,7 @@ async def test_no_request_is_lost_when_a_fetch_ends_in_an_internal_error(
     def fails(*_: Any) -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(OriginFetch, "_announce", fails)
+    monkeypatch.setattr(Rounds, "_fetch", fails)
     site = web.robots(answer(RULES, delay=0.1))
     result = await crawl(site.url("/a"), site.url("/b"))
     assert len(result.refused) == 2
@@ -241,8 +240,7 @@ async def test_2_3_1_4_unreachable_is_asked_again_with_backoff(web: Web) -> None
 
 
 @ensureDeferred
-async def test_the_least_recently_used_origins_are_forgotten_first(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "MAX_KEPT", 0)
+async def test_the_least_recently_used_origins_are_forgotten_first(web: Web) -> None:
     a, b, c = (web.robots(RULES) for _ in range(3))
     order = [a, b, a, c, a, b]
 
@@ -393,5 +391,5 @@ async def test_extensions_look_at_each_request_that_goes_on_and_at_its_response(
 @ensureDeferred
 async def test_in_a_dry_run_they_see_what_would_have_been_refused(web: Web) -> None:
     site, looks = web.robots(NOTHING), Looks()
-    await crawl(site.url("/x"), settings={"REP_SHADOW": True}, prepare=looks.prepare)
+    await crawl(site.url("/x"), settings={"REP_DRY_RUN": True}, prepare=looks.prepare)
     assert looks.before == [(site.url("/x"), "rule", False)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 import pytest
 from scrapy.utils.defer import deferred_f_from_coro_f, deferred_from_coro
@@ -18,13 +19,13 @@ resource = pytest.importorskip("resource", reason="Windows has one limit for all
 async def test_slow_fetches_leave_files_to_the_pages(monkeypatch: pytest.MonkeyPatch, files: int, at_once: int) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (files, files))
     monkeypatch.delitem(sys.modules, "twisted.internet.selectreactor", raising=False)
-    monkeypatch.setattr(turns, "SLOW_AFTER_MAX", 0.01)
-    monkeypatch.setattr(turns, "LOOK_EVERY", 0.01)
-    fetch_turns, under_way = turns.FetchTurns(64, lambda: None), 0
+    monkeypatch.setattr(turns, "SLOW_AFTER", 0.01)
+    monkeypatch.setattr(turns, "LOOK_AFTER", 0.01)
+    fetch_turns, under_way = turns.FetchTurns(64, time.monotonic, lambda: None), 0
 
     async def fetch() -> None:
         nonlocal under_way
-        await fetch_turns.wait_for_turn(is_repeated=True)
+        await fetch_turns.wait_for_turn(0, is_repeated=True)
         under_way += 1
 
     fetches = [deferred_from_coro(fetch()) for _ in range(300)]

@@ -22,14 +22,14 @@ PAGE = answer("<html>Welcome</html>")
 
 
 async def informed(route: Route | list[Route], web: Web, *steps: float, **settings: Any) -> list[OriginInfo]:
-    """What handlers of `robots_available` are told of the origin, in a crawl of pages after these seconds."""
+    """What handlers of `robots_known` are told of the origin, in a crawl of pages after these seconds."""
     told: list[OriginInfo] = []
 
-    def available(info: OriginInfo) -> None:
+    def known(info: OriginInfo) -> None:
         told.append(info)
 
     def prepare(crawler: Crawler) -> None:
-        crawler.signals.connect(available, signal=signals.robots_available)
+        crawler.signals.connect(known, signal=signals.robots_known)
 
     time = Time()
     robots, spider = with_clock(time), in_turn(time, *steps)

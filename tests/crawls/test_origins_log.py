@@ -118,7 +118,7 @@ async def test_the_first_challenge_is_explained(web: Web) -> None:
     )
     assert "/robots.txt. While it lasts, nothing of its origin is fetched (RFC 9309 2.3.1.4). Ask the site" in explained
     assert " Ask the site to let your crawler in, sign its requests (Web Bot Auth), or wait." in explained
-    dry = await crawl(sites[0].url("/"), settings={"REP_SHADOW": True})
+    dry = await crawl(sites[0].url("/"), settings={"REP_DRY_RUN": True})
     assert any("nothing of its origin would be fetched" in m for m in dry.messages() if m.startswith("A challenge"))
     accepted = await crawl(sites[0].url("/"), settings={"REP_STATUS_POLICY": {"challenge": "unavailable"}})
     assert accepted.messages(logger="scrapy_rep") == []

@@ -245,8 +245,8 @@ async def test_each_chain_is_judged_by_itself_and_nobody_sees_what_a_private_ser
     monkeypatch.setenv("no_proxy", "inner.test")
     said: list[tuple[str, bytes, bytes | None]] = []
 
-    def answered(url: str, answer: Answer, response: Response | None) -> None:
-        if "inner" in url:
+    def answered(answer: Answer, response: Response | None) -> None:
+        if "inner" in answer.url:
             said.append((answer.reason, answer.body, response.body if response is not None else None))
 
     def prepare(crawler: Crawler) -> None:

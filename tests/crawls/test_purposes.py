@@ -20,7 +20,7 @@ from scrapy_rep import RepMiddleware
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.robotstxt.preferences import Usage
 from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS, VerdictReason
-from scrapy_rep.signals import robots_available
+from scrapy_rep.signals import robots_known
 
 PREFERENCES = """user-agent: *
 disallow: /private
@@ -114,12 +114,12 @@ async def test_listeners_and_spiders_can_ask_for_it(web: Web) -> None:
             verdict = await RepMiddleware.of(self.crawler).verdict(site.url("/art/1"))
             noted.append((verdict.allowed, verdict.purpose, dict(verdict.usage or {})))
 
-    def available(info: OriginInfo) -> None:
+    def known(info: OriginInfo) -> None:
         assert info.robots is not None
         noted.append(dict(info.robots.usage(site.url("/shop/1"), "NewsBot")))
 
     def prepare(crawler: Crawler) -> None:
-        crawler.signals.connect(available, signal=robots_available, weak=False)
+        crawler.signals.connect(known, signal=robots_known, weak=False)
 
     await crawl(site.url("/"), settings=REFUSE, spider=Asks, prepare=prepare)
     first, second = noted
@@ -277,10 +277,10 @@ async def test_the_evidence_names_what_disallows(web: Web) -> None:
 @ensureDeferred
 async def test_a_dry_run_reports_both_once_and_fetches_them(web: Web) -> None:
     site = site_of(web, a="train-ai=n", **{"art/1": "train-ai=n"})
-    result = await crawl(site.url("/a"), site.url("/art/1"), settings={**REFUSE, "REP_SHADOW": True})
+    result = await crawl(site.url("/a"), site.url("/art/1"), settings={**REFUSE, "REP_DRY_RUN": True})
     no = {"train-ai": False, "search": True}
     assert usage(result) == {"/a": no, "/art/1": no}
-    assert result.stats["rep/shadow/usage"] == result.stats["rep/shadow/forbidden"] == 2
+    assert result.stats["rep/dry_run/usage"] == result.stats["rep/dry_run/forbidden"] == 2
     assert usage_stats(result) == {"train-ai/disallowed": 2, "search/allowed": 2}
     assert not [name for name in result.stats if name.startswith(("rep/dropped", "robotstxt/forbidden"))]
 

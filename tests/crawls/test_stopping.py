@@ -24,7 +24,6 @@ from web import RULES, Web, answer
 
 from scrapy_rep import RepMiddleware
 from scrapy_rep.deferreds import within
-from scrapy_rep.fetching import answers
 from scrapy_rep.scrapy_internals.compat import sleep
 
 HANGS, HELD = answer(kind="hang"), answer(RULES, kind="hold")
@@ -186,9 +185,8 @@ class Holds:
 
 @ensureDeferred
 async def test_a_request_whose_origin_was_forgotten_again_goes_back_when_the_crawl_closes(
-    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    web: Web, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(answers, "MAX_KEPT", 0)
     site, other = web.robots([answer(RULES), HANGS, answer(RULES)]), web.robots(RULES)
 
     class Two(CrawlSpider):

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from crawling import Crawl, CrawlSpider, crawl, is_fetching
 from pytest_twisted import ensureDeferred
-from scrapy.utils.defer import deferred_f_from_coro_f, deferred_from_coro, maybe_deferred_to_future
-from twisted.internet.defer import DeferredList
+from scrapy.utils.defer import deferred_f_from_coro_f, deferred_from_coro
 from web import RULES, Web, answer
 
 from scrapy_rep import RepMiddleware
@@ -73,65 +72,102 @@ async def test_fetches_that_are_requested_once_more_take_no_room(web: Web) -> No
     assert result.ends == [True, False, True, 4]
 
 
-@pytest.mark.parametrize("limit", [8, 64])
+class StandingTurns(FetchTurns):
+    """Turns whose time stands still, and the names of the requests that have had one, in their order."""
+
+    def __init__(self, limit: int) -> None:
+        self.now = 0.0
+        self.begun: list[str] = []
+        super().__init__(limit, lambda: self.now, lambda: None)
+
+    def ask(self, *names: str, priority: int = 0, is_repeated: bool = False) -> None:
+        for name in names:
+            deferred_from_coro(self._ask(name, priority, is_repeated))
+
+    async def _ask(self, name: str, priority: int, is_repeated: bool) -> None:
+        await self.wait_for_turn(priority, is_repeated=is_repeated)
+        self.begun.append(name)
+
+    async def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+        self._look()
+        await sleep(0)
+        await sleep(0)
+
+
+@deferred_f_from_coro_f
+async def test_first_come_first_served() -> None:
+    turns = StandingTurns(1)
+    turns.ask(*"abcd")
+    for _ in "abcd":
+        await turns.pass_time(0.5)
+    assert turns.begun == [*"abcd"]
+
+
+@deferred_f_from_coro_f
+async def test_the_priority_of_the_request_goes_before_arrival() -> None:
+    turns = StandingTurns(1)
+    turns.ask("first")
+    turns.ask("low", priority=-1)
+    turns.ask("a", "b")
+    turns.ask("high", priority=10)
+    for _ in range(5):
+        await turns.pass_time(0.5)
+    assert turns.begun == ["first", "high", "a", "b", "low"]
+
+
+@deferred_f_from_coro_f
+async def test_later_origins_do_not_delay_earlier_ones() -> None:
+    turns = StandingTurns(2)
+    turns.ask(*(f"early{n}" for n in range(10)))
+    for _ in range(5):
+        turns.ask(*(f"late{n}" for n in range(100)))
+        await turns.pass_time(0.5)
+    assert turns.begun[:10] == [f"early{n}" for n in range(10)]
+
+
+@deferred_f_from_coro_f
+async def test_a_request_is_slow_after_half_a_second() -> None:
+    turns = StandingTurns(2)
+    turns.ask(*"abcdef")
+    await turns.pass_time(0.0)
+    await turns.pass_time(0.49)
+    assert turns.begun == [*"ab"]
+    await turns.pass_time(0.01)
+    assert turns.begun == [*"abcd"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 8, 64])
 @deferred_f_from_coro_f
 async def test_a_known_origin_is_fetched_again_however_many_new_ones_hang(limit: int) -> None:
-    turns = FetchTurns(limit, lambda: None)
-    taken: list[bool] = []
-
-    async def hang(*, is_repeated: bool) -> None:
-        await turns.wait_for_turn(is_repeated=is_repeated)
-        taken.append(is_repeated)
-
-    new = [deferred_from_coro(hang(is_repeated=False)) for _ in range(400)]
-    await sleep(0)
-    await hang(is_repeated=True)
-    assert taken == [False] * (limit * 7 // 8) + [True]
-    for each in new:
-        each.addErrback(lambda _failure: None).cancel()
+    turns = StandingTurns(limit)
+    turns.ask(*["new"] * 400)
+    turns.ask("known", is_repeated=True)
+    while "known" not in turns.begun:
+        await turns.pass_time(0.5)
+    assert turns.now <= 4.0, "one turn in eight is for known origins"
+    assert turns.begun.index("known") <= limit + 8
 
 
-@pytest.mark.parametrize(("hanging", "begun"), [(7, 8), (8, 16)])
 @deferred_f_from_coro_f
-async def test_while_as_many_hang_as_are_fetched_at_a_time_others_begin_sooner(
-    monkeypatch: pytest.MonkeyPatch, hanging: int, begun: int
-) -> None:
-    turns, taken, now = FetchTurns(8, lambda: None), 0, 0.0
-    monkeypatch.setattr("scrapy_rep.fetching.turns.monotonic", lambda: now)
-
-    async def hang() -> None:
-        nonlocal taken
-        await turns.wait_for_turn(is_repeated=True)
-        taken += 1
-
-    fetches = [deferred_from_coro(hang()) for _ in range(hanging)]
-    await sleep(0)
-    now += 0.6
-    await sleep(0.1)
-    fetches += [deferred_from_coro(hang()) for _ in range(16)]
-    await sleep(0)
-    assert taken == hanging + 8
-    now += 3 * 0.125  # three times as long as answers usually take
-    await sleep(0.1)
-    assert taken == hanging + begun
-    for each in fetches:
-        each.addErrback(lambda _failure: None).cancel()
+async def test_new_origins_go_before_known_ones_but_for_one_turn_in_eight() -> None:
+    turns = StandingTurns(1)
+    turns.ask("first")
+    turns.ask(*["known"] * 20, is_repeated=True)
+    turns.ask(*["new"] * 20)
+    for _ in range(16):
+        await turns.pass_time(0.5)
+    assert turns.begun[1:].count("known") == 2
 
 
-@pytest.mark.parametrize("seconds", [0.6, 0.9])
 @deferred_f_from_coro_f
-async def test_the_limit_holds_where_every_answer_takes_long(seconds: float) -> None:
-    turns, under_way, most = FetchTurns(8, lambda: None), 0, []
-
-    async def fetch() -> None:
-        nonlocal under_way
-        turn = await turns.wait_for_turn(is_repeated=True)
-        under_way += 1
-        most.append(under_way)
-        await sleep(seconds)
-        under_way -= 1
-        turns.end(turn, is_answered=True)
-
-    fetches = [deferred_from_coro(fetch()) for _ in range(48)]
-    await maybe_deferred_to_future(DeferredList(fetches))
-    assert max(most[24:]) == 8, "once it is known how long answers take"
+async def test_a_request_that_is_cancelled_while_it_waits_takes_no_turn() -> None:
+    turns = StandingTurns(1)
+    turns.ask("first")
+    waiting = deferred_from_coro(turns._ask("cancelled", 0, is_repeated=False))
+    turns.ask("next")
+    await sleep(0)
+    waiting.addErrback(lambda _failure: None).cancel()
+    await turns.pass_time(0.5)
+    assert turns.begun == ["first", "next"]
+    assert turns.has_room()

@@ -25,7 +25,7 @@ from web import RULES, Site, Web, answer, most_at_once, redirect
 
 from scrapy_rep.fetching import turns
 from scrapy_rep.scrapy_internals.compat import sleep
-from scrapy_rep.signals import request_waited, robots_fetched
+from scrapy_rep.signals import request_waited, robots_known
 
 QUEUES = ["scrapy.pqueues.DownloaderAwarePriorityQueue", "scrapy.pqueues.ScrapyPriorityQueue"]
 # Longer than any of these crawls: whoever waits for it to pass fails.
@@ -225,8 +225,7 @@ async def test_with_a_jobdir_a_full_door_leaves_the_queue_on_disk_whole(web: Web
 @pytest.fixture
 def no_fetch_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is: slow fetches do not count, so that more than the setting says would be under way."""
-    monkeypatch.setattr(turns, "SLOW_AFTER_MAX", 60.0)
-    monkeypatch.setattr(turns, "SLOW_AFTER_MIN", 60.0)
+    monkeypatch.setattr(turns, "SLOW_AFTER", 60.0)
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -259,7 +258,7 @@ async def test_no_more_is_taken_out_of_the_queue_than_fetches_can_use(web: Web, 
         def prepare(self, crawler: Crawler) -> None:
             super().prepare(crawler)
             crawler.signals.connect(self.count, request_waited)
-            crawler.signals.connect(self.look, robots_fetched)
+            crawler.signals.connect(self.look, robots_known)
 
         def count(self) -> None:
             self.went_on += 1

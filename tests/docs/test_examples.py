@@ -89,7 +89,7 @@ async def test_settings_do_what_is_said_and_log_what_is_shown(block: Block, web:
     log = log_below(block)
     urls = [site.url("/"), site.url("/private/diary")]
     result = await crawl_with(block, site, *urls)
-    refuses_nothing = "REP_SHADOW" in block.text or "REP_EXEMPT" in block.text or "NewsBot" in block.text
+    refuses_nothing = "REP_DRY_RUN" in block.text or "REP_EXEMPT" in block.text or "NewsBot" in block.text
     assert sorted(result.pages) == (urls if refuses_nothing else urls[:1])
     assert sorted({**result.refused, **result.failed}) == sorted(set(urls) - set(result.pages))
     lines = [
@@ -109,9 +109,9 @@ async def test_the_recipes(row: list[str], web: Web, request: pytest.FixtureRequ
     settings: dict[str, Any] = {}
     exec(names(row[1])[0].replace(EXAMPLE, site.origin).replace("redis://host:port/0", redis), {}, settings)
     result = await crawl(site.url("/"), site.url("/private/diary"), settings=settings)
-    is_refused = not {"REP_SHADOW", "REP_EXEMPT", "USER_AGENT"} & set(settings)
+    is_refused = not {"REP_DRY_RUN", "REP_EXEMPT", "USER_AGENT"} & set(settings)
     assert list(result.refused) == [site.url("/private/diary")] * is_refused
-    assert bool(result.messages()) is ("REP_SHADOW" in settings), "only the dry run warns"
+    assert bool(result.messages()) is ("REP_DRY_RUN" in settings), "only the dry run warns"
 
 
 def test_the_spider_of_the_readme_learns_why(web: Web, tmp_path: Path) -> None:

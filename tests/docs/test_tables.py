@@ -59,7 +59,7 @@ async def answered(statuses: Iterable[int], **settings: Any) -> dict[int, tuple[
         found[int(origin.host.partition(".")[0])] = info.access.value, words.get(seconds, str(seconds))
 
     def prepare(crawler: Crawler) -> None:
-        crawler.signals.connect(fetched, signal=signals.robots_fetched, weak=False)
+        crawler.signals.connect(fetched, signal=signals.robots_known, weak=False)
 
     urls = [f"http://{status}.example/" for status in statuses]
     settings = {**with_clock(time), "DOWNLOAD_HANDLERS": {"http": StatusByHost}, "LOG_LEVEL": "ERROR", **settings}
@@ -149,14 +149,11 @@ def test_the_limits() -> None:
         ("evidence", "`robots_archive_failed`", 'REASON = "robots_archive_failed"'),
         ("limits", "256 KiB", "MAX_OCTETS = 256 * 1024"),
         ("limits", "1,000 slow ones", "MAX_SLOW = 1_000"),
-        ("limits", "1,000, and 4 MiB of their bodies", "MAX_KEPT = 1_000"),
         ("log", "The first ten outages of a crawl", "WARNED_ORIGINS = 10"),
         ("settings", "for 60 seconds in\nany case", "LEAST_LIFETIME = 60"),
-        ("settings", "An eighth of the limit is left", "REPEATED_SHARE = 1 / 8"),
-        ("settings", "at the latest after two seconds", "SLOW_AFTER_MIN, SLOW_AFTER_MAX = 0.1, 2"),
-        ("settings", "four times\nas long as usual", "SLOW_FACTOR = 4"),
-        ("settings", "twice as long is enough", "SLOW_FACTOR_OF_MANY = 2"),
-        ("settings", "follows after one second", "RETRY_DELAY = 1"),
+        ("settings", "One in eight is for an origin that is known", "REPEATED_EVERY = 8"),
+        ("settings", "takes longer than half a\nsecond", "SLOW_AFTER = 0.5"),
+        ("settings", "follows after one\nsecond", "RETRY_DELAY = 1"),
         ("storage", "over after ten seconds", "LEASE_SECONDS = 10"),
         ("storage", "within five seconds", "DEADLINE = 5"),
         ("usage", "At most 16,384 bytes of such lines", "MAX_READ = 16_384"),

@@ -18,6 +18,7 @@ from scrapy.utils.test import get_crawler
 from scrapy_rep.extensions.report.collector import Report
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.lifecycle import Basis
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
@@ -77,7 +78,9 @@ class SimulatedCrawl:
         found = Origin.of(origin) if isinstance(origin, str) else origin
         assert found is not None
         since = self.time.now if is_unreachable else None
-        info = OriginInfo(found.robots_url, access, answer, basis, known, None, 0.0, since, "", **more)
+        info = OriginInfo(
+            found.robots_url, access, answer, basis, known, None, Entry(found.robots_url), 0.0, since, "", **more
+        )
         for tell in self.robots_known:
             tell(found, info, Request(f"{origin}/"))
 

@@ -5,23 +5,22 @@ from __future__ import annotations
 import pytest
 from asking import ORIGIN, TOKEN, parse
 
-from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import Refetch, after_fetch, policy_at
 from scrapy_rep.protocol.outage import (
     BACKOFF_FIRST,
     BACKOFF_MAX,
-    CLOCK_SKEW,
     MAX_UNSEEN,
-    Failure,
+    Outage,
     backoff,
 )
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 
 ROBOTS_URL = f"{ORIGIN}/robots.txt"
 NOW = 1_700_000_000.0
-HOUR, LONG, BUDGET = 3600.0, 30 * DAY, 30.0
+HOUR, LONG, WAIT = 3600.0, 30 * DAY, 30.0
 RULES = "User-agent: *\nDisallow: /x\n"
 ANSWERS = [AccessResult.SUCCESS, AccessResult.UNAVAILABLE, AccessResult.RESTRICTED]
 
@@ -35,17 +34,8 @@ def answered(access: AccessResult = AccessResult.SUCCESS, known: Entry | None = 
     return after_fetch(known, ROBOTS_URL, copy_of(access), now)
 
 
-def failed(
-    known: Entry | None = None,
-    *,
-    now: float = NOW,
-    failed_at: float | None = None,
-    ended_at: float | None = None,
-    retry_after: float = 0.0,
-    budget: float = 0.0,
-) -> Entry:
-    failure = Failure("words", retry_after=retry_after, began_at=failed_at, ended_at=ended_at)
-    return after_fetch(known, ROBOTS_URL, failure, now, budget)
+def failed(known: Entry | None = None, *, now: float = NOW, retry_after: float = 0.0) -> Entry:
+    return after_fetch(known, ROBOTS_URL, Answer(ROBOTS_URL, reason="words", retry_after=retry_after), now)
 
 
 def since(entry: Entry) -> float:
@@ -58,8 +48,8 @@ def ask_again_at(entry: Entry) -> float:
     return entry.outage.ask_again_at
 
 
-def pause(entry: Entry, now: float, budget: float) -> float | None:
-    return policy_at(entry, now, LONG, budget).pause
+def pause(entry: Entry, now: float = NOW, left: float = WAIT, *, may_be_last: bool = True) -> float | None:
+    return policy_at(entry, now, LONG).pause_at(now, left, may_be_last=may_be_last)
 
 
 def test_failures_in_a_row_are_counted_until_an_answer() -> None:
@@ -94,26 +84,13 @@ def test_an_outage_begins_with_its_first_failure_and_ends_with_an_answer() -> No
     assert since(first) == NOW
     second = failed(first, now=NOW + 60)
     assert since(second) == NOW
-    assert since(failed(second, now=NOW + 120, failed_at=NOW + 90)) == NOW
     over = answered(known=second, now=NOW + 120)
     assert over.outage is None
     assert since(failed(over, now=NOW + 180)) == NOW + 180
-    assert since(failed(over, now=NOW + 180, failed_at=NOW + 150)) == NOW + 150
 
 
 def test_a_long_reason_is_cut() -> None:
-    assert after_fetch(None, ROBOTS_URL, Failure("x" * 100_000), NOW).reason == f"{'x' * 199}…"
-
-
-def test_an_outage_begins_with_the_fetchs_first_request_that_failed() -> None:
-    entry = failed(now=NOW + 31, failed_at=NOW)
-    assert (since(entry), ask_again_at(entry)) == (NOW, NOW + 31 + BACKOFF_FIRST)
-
-
-def test_a_failure_that_another_fetch_has_met_counts_from_when_it_came() -> None:
-    entry = failed(now=NOW + 4, ended_at=NOW, retry_after=20.0)
-    assert entry.outage is not None
-    assert (since(entry), entry.outage.asked_at, ask_again_at(entry)) == (NOW, NOW, NOW + 20)
+    assert after_fetch(None, ROBOTS_URL, Answer(ROBOTS_URL, reason="x" * 100_000), NOW).reason == f"{'x' * 199}…"
 
 
 def everything_allowed(entry: Entry, now: float) -> bool:
@@ -159,15 +136,15 @@ def test_time_alone_makes_no_outage_long() -> None:
 
 @pytest.mark.parametrize("back", [1.0, 60.0, HOUR, DAY, 400 * DAY])
 def test_a_clock_set_back_during_an_outage_keeps_nobody_waiting(back: float) -> None:
-    entry, now = failed(failed(budget=BUDGET), now=NOW + 5, budget=BUDGET), NOW + 5 - back
-    waited = 0.0
-    while (seconds := pause(entry, now, BUDGET)) is not None:
-        assert seconds <= BUDGET
-        waited, now = waited + seconds, now + seconds
-        entry = failed(entry, now=now, budget=BUDGET)
+    entry, now = failed(failed(), now=NOW + 5), NOW + 5 - back
+    left = WAIT - 5
+    while (seconds := pause(entry, now, left)) is not None:
+        assert 0.0 < seconds <= left
+        left, now = left - seconds, now + seconds
+        entry = failed(entry, now=now)
         assert since(entry) <= now
         assert ask_again_at(entry) <= now + HOUR
-    assert waited <= BUDGET + min(back, CLOCK_SKEW)
+    assert left in {0.0, WAIT - 5}, "to the end, or not at all where it is no outage of that time"
 
 
 @pytest.mark.parametrize("ahead", [HOUR, DAY, 400 * DAY])
@@ -179,7 +156,7 @@ def test_an_entry_from_the_future_is_none(ahead: float) -> None:
         failed(Entry(ROBOTS_URL, stored), now=NOW + ahead),
     ):
         assert policy_at(entry, NOW, LONG).refetch is Refetch.FIRST
-        assert pause(entry, NOW, BUDGET) is None
+        assert pause(entry) is None
         assert failed(entry).outage == failed().outage
 
 
@@ -203,17 +180,17 @@ def test_what_is_no_outage_is_kept_as_long_whatever_was_before(access: AccessRes
     assert answered(access, before) == answered(access, answered())
 
 
-def test_requests_wait_for_the_budget_and_robots_txt_is_tried_once_more_at_its_end() -> None:
+def test_requests_wait_for_fetches_that_begin_in_time_and_for_a_last_one_at_the_end() -> None:
     now, entry, asked_at = NOW, None, []
     while True:
         asked_at.append(now - NOW)
-        entry = failed(entry, now=now, budget=BUDGET)
-        seconds = pause(entry, now, BUDGET)
+        entry = failed(entry, now=now)
+        seconds = pause(entry, now, NOW + WAIT - now)
         if seconds is None:
             break
         now += seconds
     assert asked_at == [0.0, 5.0, 15.0, 30.0]
-    assert ask_again_at(entry) == NOW + BUDGET + backoff(4)
+    assert ask_again_at(entry) == NOW + WAIT + backoff(4)
 
 
 STALE = Entry(ROBOTS_URL, copy_of(AccessResult.SUCCESS, 0.0))
@@ -221,61 +198,69 @@ FORBIDDEN = Entry(ROBOTS_URL, copy_of(AccessResult.SUCCESS, 0.0, forbids_stale=T
 
 
 @pytest.mark.parametrize(
-    ("entry", "now", "budget", "seconds"),
+    ("entry", "now", "left", "seconds"),
     [
-        pytest.param(failed(), NOW, BUDGET, 5.0, id="until-it-is-asked-again"),
-        pytest.param(failed(), NOW + 3, BUDGET, 2.0, id="what-is-left-of-it"),
-        pytest.param(failed(), NOW + 9, BUDGET, 0.0, id="overdue"),
-        pytest.param(failed(), NOW, 5.0, 5.0, id="asked-again-as-the-budget-ends"),
-        pytest.param(failed(), NOW, 4.9, None, id="asked-again-after-the-budget"),
-        pytest.param(failed(), NOW, 0.0, None, id="no-budget"),
-        pytest.param(failed(budget=1.0), NOW, 1.0, 1.0, id="a-short-budget"),
-        pytest.param(failed(retry_after=60), NOW, BUDGET, None, id="not-in-vain"),
-        pytest.param(failed(FORBIDDEN), NOW, BUDGET, 5.0, id="rules-that-must-not-be-stale"),
-        pytest.param(failed(STALE), NOW, BUDGET, None, id="stale-rules-decide-meanwhile"),
-        pytest.param(failed(answered()), NOW, BUDGET, None, id="what-is-fresh-decides-meanwhile"),
-        pytest.param(answered(), NOW, BUDGET, None, id="no-outage"),
-        pytest.param(answered(AccessResult.UNAVAILABLE), NOW, BUDGET, None, id="unavailable-is-no-outage"),
+        pytest.param(failed(), NOW, WAIT, 5.0, id="until-the-backoff-is-over"),
+        pytest.param(failed(), NOW + 3, WAIT, 2.0, id="what-is-left-of-it"),
+        pytest.param(failed(), NOW + 9, WAIT, 0.0, id="overdue"),
+        pytest.param(failed(), NOW, 5.0, 5.0, id="the-backoff-ends-with-the-wait"),
+        pytest.param(failed(), NOW, 4.9, 4.9, id="a-last-fetch-before-the-backoff-is-over"),
+        pytest.param(failed(), NOW, 0.0, None, id="the-wait-is-over"),
+        pytest.param(failed(), NOW + 9, 0.0, None, id="the-wait-is-over-and-the-backoff-too"),
+        pytest.param(failed(retry_after=20), NOW, WAIT, 20.0, id="RFC9110-10.2.3-retry-after-within-the-wait"),
+        pytest.param(failed(retry_after=20), NOW + 5, 15.0, 15.0, id="RFC9110-10.2.3-retry-after-as-the-wait-ends"),
+        pytest.param(failed(retry_after=20), NOW, 19.0, None, id="RFC9110-10.2.3-retry-after-beyond-the-wait"),
+        pytest.param(failed(retry_after=60), NOW, WAIT, None, id="not-in-vain"),
+        pytest.param(failed(FORBIDDEN), NOW, WAIT, 5.0, id="rules-that-must-not-be-stale"),
+        pytest.param(failed(STALE), NOW, WAIT, None, id="stale-rules-decide-meanwhile"),
+        pytest.param(failed(answered()), NOW, WAIT, None, id="what-is-fresh-decides-meanwhile"),
+        pytest.param(answered(), NOW, WAIT, None, id="no-outage"),
+        pytest.param(answered(AccessResult.UNAVAILABLE), NOW, WAIT, None, id="unavailable-is-no-outage"),
     ],
 )
-def test_how_long_requests_wait_before_robots_txt_is_asked_for_again(
-    entry: Entry, now: float, budget: float, seconds: float | None
+def test_how_long_requests_wait_before_robots_txt_is_fetched_again(
+    entry: Entry, now: float, left: float, seconds: float | None
 ) -> None:
-    assert pause(entry, now, budget) == seconds
-
-
-def test_requests_wait_for_the_budget_also_if_the_outage_began_while_an_answer_was_fresh() -> None:
-    # A refresh has failed 3 s before the 404's time was over.
-    unavailable = Entry(ROBOTS_URL, copy_of(AccessResult.UNAVAILABLE, DAY))
-    entry = failed(unavailable, now=NOW + DAY - 3, budget=BUDGET)
-    when = {after: policy_at(entry, NOW + DAY + after, LONG, BUDGET).refetch for after in (-1, 0, 1, 10, 26.9, 27)}
-    assert when == {
-        -1: Refetch.NOT,
-        0: Refetch.FIRST,
-        1: Refetch.FIRST,
-        10: Refetch.FIRST,
-        26.9: Refetch.FIRST,
-        27: Refetch.MEANWHILE,
-    }
-    assert pause(entry, NOW + DAY, BUDGET) == 2
+    assert pause(entry, now, left) == seconds
 
 
 @pytest.mark.parametrize(
-    ("budget", "waits"),
+    ("failures", "seconds"),
     [
-        pytest.param(0.0, 5.0, id="no-budget"),
-        pytest.param(3.0, 3.0, id="a-last-try-as-the-budget-ends"),
-        pytest.param(5.0, 5.0, id="the-backoff-as-long-as-the-budget"),
-        pytest.param(30.0, 5.0, id="the-backoff-within-the-budget"),
+        pytest.param(1, 5.0, id="begun-just-now-elsewhere"),
+        pytest.param(3, 20.0, id="the-next-fetch-is-within-the-wait"),
+        pytest.param(4, None, id="the-next-fetch-is-beyond-the-wait"),
     ],
 )
-def test_nobody_who_waits_is_sent_away_without_a_last_try(budget: float, waits: float) -> None:
-    assert ask_again_at(failed(budget=budget)) == NOW + waits
+def test_an_outage_that_was_found_is_waited_for_by_its_backoff_alone(failures: int, seconds: float | None) -> None:
+    entry = Entry(ROBOTS_URL, None, Outage(NOW - 60, failures, "HTTP 503", NOW))
+    assert pause(entry, may_be_last=False) == seconds
 
 
-def test_after_the_budget_the_backoff_is_left_alone() -> None:
-    later = failed(failed(budget=BUDGET), now=NOW + BUDGET, budget=BUDGET)
-    assert ask_again_at(later) == NOW + BUDGET + backoff(2)
+def test_a_longer_retry_after_than_the_backoff_is_told_from_it() -> None:
+    entry = failed(failed(failed()), retry_after=12)  # the backoff is 20 s
+    assert pause(entry, left=13.0) == 13.0
+    assert pause(entry, left=11.0) is None
+
+
+def test_requests_wait_also_if_the_last_failure_was_while_an_answer_was_fresh() -> None:
+    # A refresh has failed 3 s before the 404's time was over.
+    unavailable = Entry(ROBOTS_URL, copy_of(AccessResult.UNAVAILABLE, DAY))
+    entry = failed(unavailable, now=NOW + DAY - 3)
+    when = {after: policy_at(entry, NOW + DAY + after, LONG, WAIT).refetch for after in (-1, 0, 1, 2, 100)}
+    assert when == {-1: Refetch.NOT, 0: Refetch.FIRST, 1: Refetch.FIRST, 2: Refetch.FIRST, 100: Refetch.FIRST}
+    assert pause(entry, NOW + DAY) == 2
+    # They have waited, in vain.
+    entry = failed(entry, now=NOW + DAY + 2)
+    assert policy_at(entry, NOW + DAY + 2, LONG, WAIT).refetch is Refetch.NOT
+    assert policy_at(entry, NOW + DAY + 12, LONG, WAIT).refetch is Refetch.MEANWHILE
+
+
+def test_nobody_waits_for_a_retry_after_beyond_the_wait_that_came_while_an_answer_was_fresh() -> None:
+    unavailable = Entry(ROBOTS_URL, copy_of(AccessResult.UNAVAILABLE, DAY))
+    entry = failed(unavailable, now=NOW + DAY - 3, retry_after=100)
+    when = {after: policy_at(entry, NOW + DAY + after, LONG, WAIT).refetch for after in (0, 66, 67, 97, 100)}
+    assert when == {0: Refetch.NOT, 66: Refetch.NOT, 67: Refetch.FIRST, 97: Refetch.FIRST, 100: Refetch.FIRST}
 
 
 PAGES = [f"{ORIGIN}/", f"{ORIGIN}/x", ROBOTS_URL]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from scrapy_rep.protocol.access_result import AccessResult, Answer, is_worth_a_retry
+from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS, is_private, why_not_followed
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
@@ -233,6 +233,14 @@ def test_every_row_has_its_source() -> None:
     assert all(source.strip() for rows in POLICIES.values() for _statuses, _result, source in rows)
 
 
+URL = "https://example.com/robots.txt"
+
+
+def said(answer: Answer) -> tuple[AccessResult, str, str]:
+    """What the answer means, in words, and what decided instead of the status."""
+    return answer.access, answer.reason, answer.sign
+
+
 def test_no_override_makes_a_success_or_a_redirect() -> None:
     assert OVERRIDES == {"unavailable": UNAVAILABLE, "restricted": RESTRICTED, "unreachable": UNREACHABLE}
 
@@ -240,23 +248,25 @@ def test_no_override_makes_a_success_or_a_redirect() -> None:
 @pytest.mark.parametrize(
     ("answer", "access", "words"),
     [
-        pytest.param(Answer(200, b"x"), SUCCESS, "HTTP 200", id="2.3.1.1-success"),
-        pytest.param(Answer(404, b"x"), UNAVAILABLE, "HTTP 404", id="2.3.1.3-unavailable"),
-        pytest.param(Answer(503), UNREACHABLE, "HTTP 503", id="2.3.1.4-server-error"),
-        pytest.param(Answer(None, reason="timed out"), UNREACHABLE, "timed out", id="2.3.1.4-no-answer"),
-        pytest.param(Answer(None, reason="x", dropped=True), UNREACHABLE, "x", id="2.3.1.4-dropped"),
-        pytest.param(Answer(301, location="http://h/r"), REDIRECT, "HTTP 301", id="2.3.1.2-redirect"),
-        pytest.param(Answer(301), REDIRECT, "HTTP 301", id="2.3.1.2-without-a-location-still-a-redirect"),
-        pytest.param(Answer(404, location="http://h/r"), UNAVAILABLE, "HTTP 404", id="2.3.1.2-a-location-that-is-none"),
-        pytest.param(Answer(200, location="ftp://h/"), SUCCESS, "HTTP 200", id="2.3.1.1-a-location-that-is-none"),
+        pytest.param(Answer(URL, 200, body=b"x"), SUCCESS, "HTTP 200", id="2.3.1.1-success"),
+        pytest.param(Answer(URL, 404, body=b"x"), UNAVAILABLE, "HTTP 404", id="2.3.1.3-unavailable"),
+        pytest.param(Answer(URL, 503), UNREACHABLE, "HTTP 503", id="2.3.1.4-server-error"),
+        pytest.param(Answer(URL, None, reason="timed out"), UNREACHABLE, "timed out", id="2.3.1.4-no-answer"),
+        pytest.param(Answer(URL, None, reason="x", dropped=True), UNREACHABLE, "x", id="2.3.1.4-dropped"),
+        pytest.param(Answer(URL, 301, location="http://h/r"), REDIRECT, "HTTP 301", id="2.3.1.2-redirect"),
+        pytest.param(Answer(URL, 301), REDIRECT, "HTTP 301", id="2.3.1.2-without-a-location-still-a-redirect"),
+        pytest.param(
+            Answer(URL, 404, location="http://h/r"), UNAVAILABLE, "HTTP 404", id="2.3.1.2-a-location-that-is-none"
+        ),
+        pytest.param(Answer(URL, 200, location="ftp://h/"), SUCCESS, "HTTP 200", id="2.3.1.1-a-location-that-is-none"),
     ],
 )
 def test_what_an_answer_means(answer: Answer, access: AccessResult, words: str) -> None:
-    assert judge(answer, RFC9309) == (access, words, "")
+    assert said(judge(answer, RFC9309)) == (access, words, "")
 
 
 def test_an_answer_is_judged_by_the_policy() -> None:
-    assert judge(Answer(403), CAUTIOUS) == (RESTRICTED, "HTTP 403", "")
+    assert said(judge(Answer(URL, 403), CAUTIOUS)) == (RESTRICTED, "HTTP 403", "")
 
 
 # What means something else than its status.
@@ -265,8 +275,10 @@ def test_an_answer_is_judged_by_the_policy() -> None:
 @pytest.mark.parametrize("status", [200, 202, 302, 403, 404, 405, 429, 503, 999])
 @pytest.mark.parametrize("rows", [RFC9309, CAUTIOUS], ids=["rfc9309", "cautious"])
 def test_a_challenge_is_unreachable_whatever_its_status(status: int, rows: tuple[StatusRow, ...]) -> None:
-    answer = Answer(status, b"user-agent: *\n", "Cloudflare", location="http://h/r" if status == 302 else None)
-    assert judge(answer, rows) == (UNREACHABLE, f"HTTP {status}, a challenge by Cloudflare", "Cloudflare")
+    answer = Answer(
+        URL, status, body=b"user-agent: *\n", sign="Cloudflare", location="http://h/r" if status == 302 else None
+    )
+    assert said(judge(answer, rows)) == (UNREACHABLE, f"HTTP {status}, a challenge by Cloudflare", "Cloudflare")
 
 
 PAGE = b"<!DOCTYPE html>\n<html><title>Welcome: here</title>\n<p>Disallow: /x</p></html>"
@@ -289,19 +301,19 @@ PAGE = b"<!DOCTYPE html>\n<html><title>Welcome: here</title>\n<p>Disallow: /x</p
 )
 def test_a_page_of_markup_without_records_is_no_robots_txt(body: bytes, access: AccessResult) -> None:
     words, sign = ("HTTP 200", "") if access is SUCCESS else ("HTTP 200, a page of HTML", MARKUP)
-    assert judge(Answer(200, body), RFC9309) == (access, words, sign)
+    assert said(judge(Answer(URL, 200, body=body), RFC9309)) == (access, words, sign)
 
 
 @pytest.mark.parametrize("status", [202, 301, 404, 503])
 def test_a_page_of_markup_counts_where_it_would_be_read(status: int) -> None:
-    assert judge(Answer(status, PAGE), RFC9309) == (result_of(status, RFC9309), f"HTTP {status}", "")
+    assert said(judge(Answer(URL, status, body=PAGE), RFC9309)) == (result_of(status, RFC9309), f"HTTP {status}", "")
 
 
 def test_a_policy_of_ones_own_has_rows_for_them() -> None:
     rows: tuple[StatusRow, ...]
     rows = (((MARKUP,), UNREACHABLE, "here"), ((CHALLENGE,), RESTRICTED, "there"), ((200,), UNAVAILABLE, ""), *RFC9309)
     assert result_of(200, rows, MARKUP) is UNREACHABLE
-    assert judge(Answer(403, challenge="Vercel"), rows).access is RESTRICTED
+    assert judge(Answer(URL, 403, sign="Vercel"), rows).access is RESTRICTED
     assert [source_of(200, rows, sign) for sign in (MARKUP, "Vercel", "")] == ["here", "there", ""]
     assert source_of(999, rows) == ""
 
@@ -473,28 +485,28 @@ def test_which_hosts_are_private(host: str, private: bool) -> None:
 @pytest.mark.parametrize(
     ("answer", "again"),
     [
-        pytest.param(Answer(None), True, id="2.3.1.4-no-answer"),
-        pytest.param(Answer(500), True, id="2.3.1.4-first-server-error"),
-        pytest.param(Answer(599), True, id="2.3.1.4-last-server-error"),
-        pytest.param(Answer(None, timed_out=True), False, id="2.3.1.4-timed-out"),
-        pytest.param(Answer(503, retry_after=1.0), False, id="RFC9110-10.2.3-says-when"),
-        pytest.param(Answer(503, challenge="Cloudflare"), False, id="a-challenge"),
-        pytest.param(Answer(202), False, id="RFC9110-15.3.3-accepted"),
-        pytest.param(Answer(429), False, id="RFC6585-4-too-many-requests"),
-        pytest.param(Answer(None, dropped=True), False, id="2.3.1.4-dropped"),
-        pytest.param(Answer(503, dropped=True), False, id="2.3.1.4-dropped-with-a-status"),
-        pytest.param(Answer(407), False, id="RFC9110-15.5.8-the-proxys"),
-        pytest.param(Answer(301), False, id="2.3.1.2-redirect-without-a-location"),
-        pytest.param(Answer(304), False, id="2.3.1.4-not-modified"),
-        pytest.param(Answer(600), False, id="2.3.1.4-no-status-of-http"),
-        pytest.param(Answer(200), False, id="2.3.1.1-success"),
-        pytest.param(Answer(404), False, id="2.3.1.3-unavailable"),
-        pytest.param(Answer(302, location="http://h/"), False, id="2.3.1.2-redirect"),
+        pytest.param(Answer(URL, None), True, id="2.3.1.4-no-answer"),
+        pytest.param(Answer(URL, 500), True, id="2.3.1.4-first-server-error"),
+        pytest.param(Answer(URL, 599), True, id="2.3.1.4-last-server-error"),
+        pytest.param(Answer(URL, None, timed_out=True), False, id="2.3.1.4-timed-out"),
+        pytest.param(Answer(URL, 503, retry_after=1.0), False, id="RFC9110-10.2.3-says-when"),
+        pytest.param(Answer(URL, 503, sign="Cloudflare"), False, id="a-challenge"),
+        pytest.param(Answer(URL, 202), False, id="RFC9110-15.3.3-accepted"),
+        pytest.param(Answer(URL, 429), False, id="RFC6585-4-too-many-requests"),
+        pytest.param(Answer(URL, None, dropped=True), False, id="2.3.1.4-dropped"),
+        pytest.param(Answer(URL, 503, dropped=True), False, id="2.3.1.4-dropped-with-a-status"),
+        pytest.param(Answer(URL, 407), False, id="RFC9110-15.5.8-the-proxys"),
+        pytest.param(Answer(URL, 301), False, id="2.3.1.2-redirect-without-a-location"),
+        pytest.param(Answer(URL, 304), False, id="2.3.1.4-not-modified"),
+        pytest.param(Answer(URL, 600), False, id="2.3.1.4-no-status-of-http"),
+        pytest.param(Answer(URL, 200), False, id="2.3.1.1-success"),
+        pytest.param(Answer(URL, 404), False, id="2.3.1.3-unavailable"),
+        pytest.param(Answer(URL, 302, location="http://h/"), False, id="2.3.1.2-redirect"),
     ],
 )
 def test_which_answers_are_worth_a_retry(answer: Answer, again: bool) -> None:
-    assert is_worth_a_retry(answer, judge(answer, RFC9309).access) is again
+    assert judge(answer, RFC9309).is_worth_a_retry is again
 
 
 def test_a_server_error_that_a_policy_accepts_is_not_asked_again() -> None:
-    assert not is_worth_a_retry(Answer(500), UNAVAILABLE)
+    assert not Answer(URL, 500, UNAVAILABLE).is_worth_a_retry

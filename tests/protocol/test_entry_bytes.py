@@ -25,7 +25,7 @@ from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 
 URL = "https://example.com/robots.txt"
 CACHING = Caching(max_age=60.0, expires=5.0, date=1.0, age=2.0, no_cache=True, etag='"é"', last_modified="then")
-OUTAGE = Outage(since=1.0, failures=2, reason="HTTP 503", asked_at=2.0, ask_again_at=7.5, status=503)
+OUTAGE = Outage(since=1.0, failures=2, reason="HTTP 503", asked_at=2.0, retry_after=7.5, status=503)
 
 octets = st.binary(max_size=300)
 robots = st.builds(
@@ -104,7 +104,7 @@ def stored_with(**values: object) -> dict[str, object]:
     return {"stored": {**plain_values(entry)["stored"], **values}}
 
 
-OUTAGE_FIELDS = {"since": 1.0, "failures": 2, "reason": "x", "asked_at": 2.0, "ask_again_at": 7.5}
+OUTAGE_FIELDS = {"since": 1.0, "failures": 2, "reason": "x", "asked_at": 2.0, "retry_after": 7.5}
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ OUTAGE_FIELDS = {"since": 1.0, "failures": 2, "reason": "x", "asked_at": 2.0, "a
         pytest.param(forged({"outage": {**OUTAGE_FIELDS, "since": float("nan")}}), id="not-a-number"),
         pytest.param(forged({"outage": {**OUTAGE_FIELDS, "since": 1e15}}), id="a-time-out-of-range"),
         pytest.param(forged({"outage": {**OUTAGE_FIELDS, "since": -1.0}}), id="a-time-before-1970"),
-        pytest.param(forged({"outage": {**OUTAGE_FIELDS, "ask_again_at": float("inf")}}), id="the-end-of-time"),
+        pytest.param(forged({"outage": {**OUTAGE_FIELDS, "retry_after": float("inf")}}), id="the-end-of-time"),
         pytest.param(forged({"outage": {**OUTAGE_FIELDS, "asked_at": 10**400}}), id="a-number-that-no-float-is"),
         pytest.param(forged({"outage": {**OUTAGE_FIELDS, "failures": 10**400}}), id="more-failures-than-seconds"),
         pytest.param(forged({"outage": {**OUTAGE_FIELDS, "failures": True}}), id="a-boolean-for-a-number"),

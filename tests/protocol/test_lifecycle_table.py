@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from asking import ORIGIN, TOKEN, parse
 
-from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.entry import (
     Entry,
     StoredResponse,
@@ -28,7 +28,7 @@ from scrapy_rep.protocol.lifecycle import (
     policy_at,
     state_of,
 )
-from scrapy_rep.protocol.outage import BACKOFF_FIRST, BACKOFF_MAX, MAX_UNSEEN, Failure, Outage
+from scrapy_rep.protocol.outage import BACKOFF_FIRST, BACKOFF_MAX, MAX_UNSEEN, Outage
 from scrapy_rep.protocol.status_policy import CAUTIOUS, CHALLENGE, MARKUP, RFC9309, SIGNS
 
 ROBOTS_URL = f"{ORIGIN}/robots.txt"
@@ -46,7 +46,7 @@ def copy(
 
 
 def outage(since: float, asked: float, wait: float = HOUR, failures: int = 3) -> Outage:
-    return Outage(since, failures, "HTTP 503", asked, asked + wait, 503)
+    return Outage(since, failures, "HTTP 503", asked, wait, 503)
 
 
 OLD = copy(since=NOW - 2 * DAY)
@@ -83,6 +83,13 @@ IN_STATE: dict[State, list[Entry | None]] = {
         Entry(ROBOTS_URL, copy(lifetime=DAY + 1)),
         Entry(ROBOTS_URL, OLD, outage(NOW - LONG, NOW - MAX_UNSEEN - 1)),
         Entry(ROBOTS_URL, OLD, outage(NOW - HOUR, NOW + HOUR)),
+        # It was fresh when a fetch failed last.
+        Entry(
+            ROBOTS_URL,
+            copy(AccessResult.UNAVAILABLE, since=NOW - DAY),
+            outage(NOW - HOUR, NOW - 1, wait=0.0, failures=1),
+        ),
+        Entry(ROBOTS_URL, copy(since=NOW - DAY, forbids_stale=True), outage(NOW - HOUR, NOW - 1)),
     ],
     State.UNREACHABLE: [
         Entry(ROBOTS_URL, None, JUST_NOW),
@@ -97,6 +104,7 @@ IN_STATE: dict[State, list[Entry | None]] = {
         Entry(ROBOTS_URL, OLD, JUST_NOW),
         Entry(ROBOTS_URL, OLD, LONG_AGO),
         Entry(ROBOTS_URL, FORBIDDEN, LONG_AGO),
+        Entry(ROBOTS_URL, copy(since=NOW - DAY), outage(NOW - HOUR, NOW - 1)),
     ],
     State.LONG_UNREACHABLE: [
         Entry(ROBOTS_URL, None, LONG_AGO),
@@ -128,7 +136,7 @@ EVERYTHING, NOTHING, BY_RULES = [True, True], [False, False], [True, False]
 
 @pytest.mark.parametrize(("state", "entry"), [p for p in ENTRIES if p.values[1] is not None])
 def test_what_is_done_in_each_state(state: State, entry: Entry) -> None:
-    policy = policy_at(entry, NOW, LONG)
+    policy = policy_at(entry, NOW, LONG, 2 * HOUR)
     allowed = [policy.allows(f"{ORIGIN}{path}", TOKEN) for path in ("/", "/x")]
     assert [policy.verdict(f"{ORIGIN}{path}", TOKEN).allowed for path in ("/", "/x")] == allowed
     held = entry.stored.access if entry.stored is not None else None
@@ -142,7 +150,8 @@ def test_what_is_done_in_each_state(state: State, entry: Entry) -> None:
         }[POLICY_OF_STATE[state][0]]
     )
     expected = POLICY_OF_STATE[state][1]
-    if expected is Refetch.MEANWHILE and entry.outage is not None and entry.outage.ask_again_at > NOW:
+    outage = entry.outage_at(NOW)
+    if expected is not Refetch.FIRST and outage is not None and outage.ask_again_at > NOW:
         expected = Refetch.NOT
     assert policy.refetch is expected
 
@@ -157,9 +166,8 @@ def test_an_answer_replaces_everything(state: State, entry: Entry | None, access
 @pytest.mark.parametrize(("state", "entry"), ENTRIES)
 @pytest.mark.parametrize("retry_after", [0.0, 2 * BACKOFF_MAX])
 def test_a_failure_leaves_what_was_stored(state: State, entry: Entry | None, retry_after: float) -> None:
-    after = after_fetch(entry, ROBOTS_URL, Failure("words", 503, retry_after=retry_after), NOW)
-    goes_on = state not in {State.UNKNOWN, State.STALE}
-    before = entry.outage if entry is not None and goes_on else None
+    after = after_fetch(entry, ROBOTS_URL, Answer(ROBOTS_URL, 503, reason="words", retry_after=retry_after), NOW)
+    before = entry.outage_at(NOW) if entry is not None else None
     assert after.stored == (entry.stored if entry is not None else None), "what was held stays"
     assert after.outage is not None
     assert after.outage.since == (before.since if before is not None else NOW), "an outage begins once"
@@ -179,7 +187,7 @@ def forty_days(held: StoredResponse | None) -> list[tuple[bool, bool]]:
     allowed, now = [], begin
     while now < begin + 40 * DAY:
         if entry is None or policy_at(entry, now, LONG).refetch is not Refetch.NOT:
-            entry = after_fetch(entry, ROBOTS_URL, Failure("HTTP 503"), now)
+            entry = after_fetch(entry, ROBOTS_URL, Answer(ROBOTS_URL, reason="HTTP 503"), now)
         if (now - begin) % DAY == 0:
             policy = policy_at(entry, now, LONG)
             allowed.append((policy.allows(f"{ORIGIN}/", TOKEN), policy.allows(f"{ORIGIN}/x", TOKEN)))
@@ -202,34 +210,35 @@ def test_forty_days_of_outage(held: StoredResponse | None, before: tuple[bool, b
 
 @pytest.mark.parametrize("entry", [entry for entries in IN_STATE.values() for entry in entries if entry is not None])
 def test_a_policy_holds_until_its_entry_means_something_else(entry: Entry) -> None:
-    budget = 2 * HOUR
-    policy = policy_at(entry, NOW, LONG, budget)
+    wait = 2 * HOUR
+    policy = policy_at(entry, NOW, LONG, wait)
     assert policy.at == NOW
     turns = 0
     while policy.until > policy.at:
         turns += 1
         for now in (policy.until - 0.001, policy.until):
-            later = policy_at(entry, now, LONG, budget)
+            later = policy_at(entry, now, LONG, wait)
             same = (later.state, later.basis, later.refetch) == (policy.state, policy.basis, policy.refetch)
             assert same or now == policy.until
         policy = later
     assert turns <= 9
     for days in (0.5, 1.5, 12, 40):
-        later = policy_at(entry, policy.at + days * DAY, LONG, budget)
+        later = policy_at(entry, policy.at + days * DAY, LONG, wait)
         assert (later.state, later.refetch) == (policy.state, policy.refetch), "nothing changes after the last turn"
 
 
 def test_a_refresh_that_fails_leaves_what_is_fresh_and_backs_off() -> None:
     ageing = Entry(ROBOTS_URL, copy(since=NOW - 0.95 * DAY))
-    after = after_fetch(ageing, ROBOTS_URL, Failure("HTTP 503"), NOW)
+    after = after_fetch(ageing, ROBOTS_URL, Answer(ROBOTS_URL, reason="HTTP 503"), NOW)
     assert policy_at(after, NOW, LONG).refetch is Refetch.NOT
     assert policy_at(after, NOW + 5, LONG).refetch is Refetch.MEANWHILE
     assert policy_at(after, NOW + 5, LONG).robots is RULES
 
 
-def test_a_backoff_longer_than_any_is_none() -> None:
-    entry = Entry(ROBOTS_URL, None, outage(NOW - HOUR, NOW, wait=2 * HOUR))
-    assert policy_at(entry, NOW, LONG).refetch is Refetch.MEANWHILE
+def test_no_backoff_is_longer_than_an_hour() -> None:
+    entry = after_fetch(None, ROBOTS_URL, Answer(ROBOTS_URL, 503, reason="words", retry_after=2 * HOUR), NOW)
+    assert policy_at(entry, NOW + HOUR - 1, LONG).refetch is Refetch.NOT
+    assert policy_at(entry, NOW + HOUR, LONG).refetch is Refetch.MEANWHILE
 
 
 # What may be stored, and for how long.
@@ -264,7 +273,7 @@ def test_another_policys_judgement_is_not_taken_over() -> None:
     restricted = Entry(ROBOTS_URL, StoredResponse(AccessResult.RESTRICTED, "HTTP 403", None, NOW, NOW + DAY, 403))
     assert is_judged_by(restricted, CAUTIOUS)
     assert not is_judged_by(restricted, RFC9309)
-    denied = Entry(ROBOTS_URL, None, Outage(NOW, 1, "HTTP 403", NOW, NOW + 5, 403))
+    denied = Entry(ROBOTS_URL, None, Outage(NOW, 1, "HTTP 403", NOW, 0.0, 403))
     assert not is_judged_by(denied, RFC9309)
     assert is_judged_by(denied, (((403,), AccessResult.UNREACHABLE, "REP_STATUS_POLICY"), *RFC9309))
     assert is_judged_by(
@@ -272,7 +281,7 @@ def test_another_policys_judgement_is_not_taken_over() -> None:
     )
 
 
-CHALLENGED = Entry(ROBOTS_URL, None, Outage(NOW, 1, "HTTP 403, a challenge by Vercel", NOW, NOW + 5, 403, "Vercel"))
+CHALLENGED = Entry(ROBOTS_URL, None, Outage(NOW, 1, "HTTP 403, a challenge by Vercel", NOW, 0.0, 403, "Vercel"))
 PAGE = Entry(ROBOTS_URL, replace(copy(AccessResult.UNAVAILABLE), status=200, sign=MARKUP))
 
 

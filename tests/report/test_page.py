@@ -156,9 +156,9 @@ def test_a_dry_run_speaks_in_the_conditional(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     broad_crawl(path, 40).close()
     assert "would have been" not in read(path).text
-    broad_crawl(path, 40, REP_SHADOW=True).close()
+    broad_crawl(path, 40, REP_DRY_RUN=True).close()
     words = read(path).words()
-    assert "Dry run. REP_SHADOW was on" in words
+    assert "Dry run. REP_DRY_RUN was on" in words
     assert re.findall(r"(?i)(?<!would be )(?<!would have been )(?<!nothing was )\brefused\b", words) == []
     assert re.findall(r"\b(?:was|were) (?:allowed|obeyed)", words.replace("everything was allowed", "")) == [], words
 

@@ -30,7 +30,7 @@ async def test_what_it_tells(web: Web, tmp_path: Path) -> None:
     result = await crawl(*urls, settings={"REP_REPORT": str(path)})
     told = lines_of(path)
     (of_crawl,) = told["crawl"]
-    assert (of_crawl["spider"], of_crawl["finish_reason"], of_crawl["shadow"]) == ("crawl", "finished", False)
+    assert (of_crawl["spider"], of_crawl["finish_reason"], of_crawl["dry_run"]) == ("crawl", "finished", False)
     assert (of_crawl["origins"], of_crawl["origins_not_listed"]) == (3, 0)
     assert of_crawl["kinds"] == [
         {"kind": "with rules", "cause": "", "origins": 1},
@@ -71,19 +71,19 @@ async def test_what_it_tells(web: Web, tmp_path: Path) -> None:
     assert result.tracebacks == []
 
 
-@pytest.mark.parametrize("shadow", [False, True])
+@pytest.mark.parametrize("dry_run", [False, True])
 @ensureDeferred
-async def test_pages_and_origins_by_purpose_and_preference(web: Web, tmp_path: Path, shadow: bool) -> None:
+async def test_pages_and_origins_by_purpose_and_preference(web: Web, tmp_path: Path, dry_run: bool) -> None:
     path = tmp_path / "report.jsonl"
     robots = answer("user-agent: *\ndisallow: /private\ncontent-usage: /art train-ai=n\n")
     by_header = answer("page", headers={"Content-Usage": "train-ai=n, search=y"})
     site, silent = web.site({"/robots.txt": robots, "/a": by_header}), web.site()
     urls = [*map(site.url, ("/art/1", "/art/2", "/a", "/b", "/private")), silent.url("/")]
-    settings = {"REP_PURPOSES": "train-ai,search", "REP_PURPOSES_REFUSE": True, "REP_SHADOW": shadow}
+    settings = {"REP_PURPOSES": "train-ai,search", "REP_PURPOSES_REFUSE": True, "REP_DRY_RUN": dry_run}
     await crawl(*urls, settings={**settings, "REP_REPORT": str(path)})
     told = lines_of(path)
     (of_crawl,) = told["crawl"]
-    unjudged = 1 if shadow else 0  # the private page
+    unjudged = 1 if dry_run else 0  # the private page
     assert [tuple(stated.values()) for stated in of_crawl["usage"]] == [
         ("train-ai", "allowed", 0, 0),
         ("train-ai", "disallowed", 3, 1),
@@ -157,9 +157,9 @@ def test_of_many_outages_the_first_ones_and_the_last(tmp_path: Path) -> None:
 async def test_a_dry_run_refuses_nothing_and_counts_each_page_once(web: Web, tmp_path: Path) -> None:
     path = tmp_path / "report.jsonl"
     site = web.robots(RULES)
-    await crawl(site.url("/"), site.url("/private"), settings={"REP_REPORT": str(path), "REP_SHADOW": True})
+    await crawl(site.url("/"), site.url("/private"), settings={"REP_REPORT": str(path), "REP_DRY_RUN": True})
     (of_crawl,) = lines_of(path)["crawl"]
-    assert (of_crawl["shadow"], of_crawl["refused_by"]) == (True, {"rule": 1})
+    assert (of_crawl["dry_run"], of_crawl["refused_by"]) == (True, {"rule": 1})
     assert (of_crawl["requests"], of_crawl["fetched"], of_crawl["refused"]) == (2, 2, 1)
 
 

@@ -19,14 +19,13 @@ from twisted.python.failure import Failure
 from scrapy_rep.extensions.output_file import output_path
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
+from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.own_thread import OwnThread
 from scrapy_rep.protocol.access_result import Answer
-from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.status_policy import judge
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import SETTINGS, RepSettings
-from scrapy_rep.signals import robots_available, robots_response
+from scrapy_rep.signals import robots_response
 from scrapy_rep.text import printable
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ class ArchiveWriter:
         self._queued = self._lost = 0
         crawler.signals.connect(self._opened, spider_opened)
         crawler.signals.connect(self._answered, robots_response)
-        crawler.signals.connect(self._known, robots_available)
+        gate.robots_known.append(self._known)
         crawler.signals.connect(self._closed, spider_closed)
 
     def _opened(self, spider: Spider) -> None:
@@ -79,21 +78,20 @@ class ArchiveWriter:
         }
         self._file = WarcFile(self._path, information, settings.body_limit, settings.memory_origins)
 
-    async def _answered(self, url: str, answer: Answer, request: Request, response: Response | None) -> None:
+    async def _answered(self, answer: Answer, request: Request, response: Response | None) -> None:
         """The fetch goes on when this returns: it waits while much is to be written."""
         now, needed_by = self._gate.now(), Origin.of(request.url)
-        access = judge(answer, self._settings.status_policy).access
         bodies = {id(body): len(body) for body in (answer.body, response.body if response is not None else b"")}
 
         def write() -> None:
-            self._file.write_answer(url, now, needed_by, access=access, answer=answer, response=response)
+            self._file.write_answer(answer, response, now, needed_by)
 
         self._write(EACH + sum(bodies.values()), write, counted="rep/archive/answers")
         while self._queued > WAIT_ABOVE:
             await sleep(LOOK_EVERY)
 
-    def _known(self, origin: Origin, entry: Entry) -> None:
-        now = self._gate.now()
+    def _known(self, origin: Origin, info: OriginInfo, _request: Request) -> None:
+        now, entry = self._gate.now(), info.entry
         robots = entry.stored.robots if entry.stored is not None else None
         size = EACH + (robots.memory if robots is not None else 0)
         self._write(size, lambda: self._file.write_entry(origin, now, entry))

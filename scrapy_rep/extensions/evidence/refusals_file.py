@@ -26,7 +26,7 @@ class RefusalsFile:
         self._count = crawler.stats.inc_value
         self._log = logger_of(crawler)
         self._gate = gate
-        self._is_dry_run = settings.shadow
+        self._is_dry_run = settings.dry_run
         self._path = output_path("REP_REFUSALS", str(settings.refusals), crawler, gate.now())
         self._has_failed = False
         crawler.signals.connect(self._opened, signal=spider_opened)

@@ -30,7 +30,6 @@ from scrapy_rep.extensions.output_file import append
 from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, plain_values
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.status_policy import words_of
 from scrapy_rep.text import iso_time
 
 Fields = dict[str, str]
@@ -65,30 +64,21 @@ class WarcFile:
         self._latest: LocalCache[str, Fields] = LocalCache(limit=max_known)
         self._compress(RecordBuilder(warc_version=VERSION).create_warcinfo_record(name, information))
 
-    def write_answer(
-        self,
-        url: str,
-        at: float,
-        needed_by: Origin | None,
-        *,
-        access: AccessResult,
-        answer: Answer,
-        response: Response | None,
-    ) -> None:
+    def write_answer(self, answer: Answer, response: Response | None, at: float, needed_by: Origin | None) -> None:
         """The request, the response and what it meant; without a response, why there was none.
 
         `at`: seconds since the epoch, when it ended. `needed_by`: the origin, maybe another one that has redirected.
         `response`: as it came; its request is the one for the robots.txt.
         """
-        date = iso_time(at)
+        url, date = answer.url, iso_time(at)
         fields: Fields = {}
         is_confirmed = answer.status == 304 and response is not None and _is_conditional(response.request)
-        digest = sha256(answer.body).hexdigest() if access is AccessResult.SUCCESS else None
+        digest = sha256(answer.body).hexdigest() if answer.access is AccessResult.SUCCESS and not is_confirmed else None
         values = {
             "type": "answer",
             "needed_by": None if needed_by is None else str(needed_by),
-            "answer": words_of(answer),
-            "access": "not modified" if is_confirmed else access.value,
+            "answer": answer.reason,
+            "access": "not modified" if is_confirmed else answer.access.value,
             "sha256": digest,
             "replayed": answer.replayed,
         }

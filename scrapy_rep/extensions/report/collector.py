@@ -201,7 +201,7 @@ class Report:
         rule, reason = verdict.decided_by, verdict.reason.value
         if (seen := self._seen(request)) is not None:
             seen.refused += 1
-        if verdict.reason is VerdictReason.USAGE and not self._settings.shadow:
+        if verdict.reason is VerdictReason.USAGE and not self._settings.dry_run:
             self._count_preferences(verdict.usage or {}, seen)
         # What follows a colon in an answer may name the host, and answers are to be grouped across origins.
         answer = f"{verdict.words}: {verdict.answer.partition(':')[0]}"
@@ -256,7 +256,7 @@ class Report:
         refused_by = {reason.value: number for reason, number in self._gate.refusals.counts.items()}
         refused = sum(refused_by.values())
         # In a dry run the pages that would have been refused are among those fetched.
-        requests = max(self._fetched, refused) if self._settings.shadow else self._fetched + refused
+        requests = max(self._fetched, refused) if self._settings.dry_run else self._fetched + refused
         yield {
             "type": "crawl",
             "spider": spider.name,
@@ -331,7 +331,7 @@ class Report:
         settings = {name: self._crawler.settings.get(name, setting.default) for name, setting in SETTINGS.items()}
         packages = {name: version(name) for name in ("scrapy-rep", "Scrapy", "Twisted")}
         return {
-            "shadow": self._settings.shadow,
+            "dry_run": self._settings.dry_run,
             "product_tokens": list(user_agent.product_tokens),
             "product_token_source": user_agent.source,
             "status_policy": _shown(settings["REP_STATUS_POLICY"]),

@@ -1,4 +1,4 @@
-"""What is not refused although robots.txt says so: in shadow mode nothing, else what one has leave to crawl."""
+"""What is not refused although robots.txt says so: in a dry run nothing, else what one has leave to crawl."""
 
 from __future__ import annotations
 
@@ -17,49 +17,49 @@ from scrapy_rep import RepMiddleware
 NOTHING = "user-agent: *\ndisallow: /\n"
 
 
-# REP_SHADOW.
+# REP_DRY_RUN.
 
 
 @ensureDeferred
-async def test_shadow_mode_counts_what_the_other_refuses_and_refuses_nothing(web: Web) -> None:
+async def test_dry_run_counts_what_the_other_refuses_and_refuses_nothing(web: Web) -> None:
     site, down = web.robots(RULES), web.robots(answer(status=503))
     closed = web.robots(answer(status=403))
     urls = [site.url("/"), site.url("/private/a"), site.url("/private/b"), down.url("/"), closed.url("/")]
     policy = {"REP_STATUS_POLICY": "cautious"}
     real = await crawl(*urls, settings=policy)
-    shadow = await crawl(*urls, settings={**policy, "REP_SHADOW": True})
+    dry = await crawl(*urls, settings={**policy, "REP_DRY_RUN": True})
     assert len(real.refused) == 4
-    assert (len(shadow.pages), shadow.refused, shadow.failed) == (5, {}, {})
+    assert (len(dry.pages), dry.refused, dry.failed) == (5, {}, {})
     for kind, count in {"rule": 2, "unreachable": 1, "restricted": 1}.items():
-        assert shadow.stats[f"rep/shadow/{kind}"] == real.stats[f"rep/dropped/{kind}"] == count
-    assert shadow.stats["rep/shadow/forbidden"] == real.stats["robotstxt/forbidden"] == 4
-    assert not [key for key in shadow.stats if key.startswith(("rep/dropped", "robotstxt/forbidden"))]
-    assert not [key for key in real.stats if key.startswith("rep/shadow")]
+        assert dry.stats[f"rep/dry_run/{kind}"] == real.stats[f"rep/dropped/{kind}"] == count
+    assert dry.stats["rep/dry_run/forbidden"] == real.stats["robotstxt/forbidden"] == 4
+    assert not [key for key in dry.stats if key.startswith(("rep/dropped", "robotstxt/forbidden"))]
+    assert not [key for key in real.stats if key.startswith("rep/dry_run")]
 
 
 @ensureDeferred
-async def test_shadow_mode_says_what_would_be_refused_and_why(web: Web) -> None:
+async def test_dry_run_says_what_would_be_refused_and_why(web: Web) -> None:
     site = web.robots(RULES)
-    result = await crawl(site.url("/private"), settings={"REP_SHADOW": "1"})
+    result = await crawl(site.url("/private"), settings={"REP_DRY_RUN": "1"})
     why = f"Forbidden by robots.txt ({site.robots_url}, line 2, group of '*': Disallow: /private)"
     assert f"Would be refused: {why}: <GET {site.url('/private')}>" in result.messages(logging.DEBUG, "scrapy_rep")
     (warning,) = result.messages()
-    assert warning.startswith("Dry run (REP_SHADOW): what robots.txt forbids")
+    assert warning.startswith("Dry run (REP_DRY_RUN): what robots.txt forbids")
     summary = result.messages(logging.INFO, "scrapy_rep")[-1]
-    assert "1 request would have been refused but for the dry run (REP_SHADOW), 1 by rules; " in summary
+    assert "1 request would have been refused but for the dry run (REP_DRY_RUN), 1 by rules; " in summary
     assert result.stats["finish_reason"] == "finished", "nothing was denied"
 
 
 @ensureDeferred
-async def test_shadow_mode_does_not_say_of_an_outage_that_anything_is_dropped(web: Web) -> None:
-    result = await crawl(web.robots(answer(status=503)).url("/"), settings={"REP_SHADOW": True})
+async def test_dry_run_does_not_say_of_an_outage_that_anything_is_refused(web: Web) -> None:
+    result = await crawl(web.robots(answer(status=503)).url("/"), settings={"REP_DRY_RUN": True})
     _on, outage, summary = result.messages()
     assert "would be fetched" in outage
     assert "1 request would have been refused" in summary
 
 
 @ensureDeferred
-async def test_shadow_mode_drops_nothing_early(web: Web) -> None:
+async def test_dry_run_refuses_nothing_early(web: Web) -> None:
     site = web.robots(RULES)
 
     class Follows(CrawlSpider):
@@ -68,7 +68,7 @@ async def test_shadow_mode_drops_nothing_early(web: Web) -> None:
             if response.url.endswith("/"):
                 yield self.prepared(site.url("/private"))
 
-    settings = {"REP_SHADOW": True, "REP_DROP_EARLY": True}
+    settings = {"REP_DRY_RUN": True, "REP_DROP_EARLY": True}
     result = await crawl(site.url("/"), spider=Follows, settings=settings)
     assert len(result.pages) == 2
 

@@ -1,0 +1,158 @@
+"""The robots policy of each origin: from memory, or by one fetch that all requests to the origin share.
+
+There is one fetch for an origin at a time (`cache.rounds`), as a task of its own: a request that waits may be
+cancelled, and the others still get their policy. When the fetch ends, memory gets the policy, and then the requests go
+on. Later requests get the policy from memory. When the answer is about to expire, or the backoff of an outage is over,
+the next request triggers a fetch in the background and does not wait for it.
+
+However a fetch ends, no request is left waiting. If the crawl closes, the requests get CrawlClosingError, and memory
+gets nothing.
+
+What is not good about it yet: the first request that needs the origin decides for all others through which proxy and
+under which User-Agent robots.txt is fetched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import Deferred, DeferredList, fail
+
+from scrapy_rep.cache.memory import Memory
+from scrapy_rep.cache.rounds import FAULT, Rounds
+from scrapy_rep.clock import Clock
+from scrapy_rep.deferreds import settle
+from scrapy_rep.fetching.answers import Answers
+from scrapy_rep.fetching.fetcher import Fetcher
+from scrapy_rep.fetching.turns import FetchTurns
+from scrapy_rep.log import logger_of
+from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
+from scrapy_rep.scrapy_internals.engine_state import look_for_requests
+from scrapy_rep.settings import RepSettings
+from scrapy_rep.storage import storage_of
+
+if TYPE_CHECKING:
+    from scrapy_rep.cache.shared_store import SharedStore
+
+# For the hot path, as in the gate.
+FETCH_FIRST = Refetch.FIRST
+
+
+class CrawlClosingError(IgnoreRequest):
+    def __init__(self) -> None:
+        super().__init__("The crawl closed before robots.txt had answered")
+
+
+@dataclass(eq=False, slots=True)
+class _Fetch:
+    """A fetch under way."""
+
+    waiters: list[Deferred[RobotsPolicy]] = field(default_factory=list)
+    """One for each request that waits for it."""
+    task: Deferred[None] | None = None
+
+
+class Resolver:
+    """`peek` gives a policy that is known, `resolve` waits for one that is not, `refresh` fetches it in advance."""
+
+    def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
+        """Raises ValueError for a wrong REP_STORAGE."""
+        self._now = clock.now
+        self._log = logger_of(crawler)
+        self._memory = Memory(settings)
+        self._turns = FetchTurns(settings.fetch_concurrency, clock.monotonic, partial(look_for_requests, crawler))
+        self.has_room = self._turns.has_room
+        answers = Answers(crawler, settings, clock, Fetcher(crawler, settings, downloads, clock.now), self._turns)
+        self._store = _shared_store(crawler, settings, self._turns, clock)
+        self._rounds = Rounds(crawler, settings, clock, memory=self._memory, store=self._store, answers=answers)
+        self.robots_known: list[Callable[[Origin, OriginInfo, Request], None]] = self._rounds.robots_known
+        self._fetches: dict[Origin, _Fetch] = {}
+        self.is_closing = False
+
+    def peek(self, origin: Origin) -> RobotsPolicy | None:
+        """What may be used at once; None where robots.txt has to be fetched first. Never starts a fetch."""
+        policy = self._memory.recall(origin, self._now())
+        return None if policy is None or policy.refetch is FETCH_FIRST else policy
+
+    def refresh(self, origin: Origin, trigger: Request) -> None:
+        """Fetch the origin's robots.txt in the background, for the sake of later requests."""
+        if origin not in self._fetches and not self.is_closing:
+            self._begin(origin, trigger, _Fetch())
+
+    def resolve(self, origin: Origin, trigger: Request) -> Deferred[RobotsPolicy]:
+        """The origin's policy, once it is known. Fails with CrawlClosingError where the crawl closes before; else only
+        with the error of a fault of ours that has ended the fetch."""
+        if self.is_closing:
+            return fail(CrawlClosingError())
+        waiter: Deferred[RobotsPolicy] = Deferred()
+        if origin in self._fetches:
+            self._fetches[origin].waiters.append(waiter)
+        else:
+            self._begin(origin, trigger, _Fetch([waiter]))
+        return waiter
+
+    def stop(self) -> None:
+        """The crawl is closing: tell the requests that wait, and fetch nothing any longer."""
+        self.is_closing = self._rounds.is_closing = True
+        for fetch in list(self._fetches.values()):
+            _wake(fetch, CrawlClosingError())
+            if fetch.task is not None:
+                fetch.task.cancel()
+
+    async def close(self) -> None:
+        """The crawl is over: wait until what was fetched is stored and the leases are given back."""
+        self.stop()
+        tasks = [fetch.task for fetch in self._fetches.values() if fetch.task is not None]
+        await maybe_deferred_to_future(DeferredList(tasks))
+        if self._store is not None:
+            await self._store.close()
+
+    def _begin(self, origin: Origin, trigger: Request, fetch: _Fetch) -> None:
+        self._fetches[origin] = fetch
+        self._turns.without_turn += 1
+        fetch.task = deferred_from_coro(self._run(origin, trigger, fetch))
+        fetch.task.addErrback(lambda _failure: None)  # a cancellation while it ends
+
+    async def _run(self, origin: Origin, trigger: Request, fetch: _Fetch) -> None:
+        self._turns.without_turn -= 1  # `_begin` took the room; from here its turn does, or the store's call
+        result: RobotsPolicy | BaseException
+        try:
+            result = await self._rounds.policy(origin, trigger, lambda: bool(fetch.waiters))
+            if not self.is_closing:
+                self._memory.put(origin, result)
+        except (asyncio.CancelledError, Exception) as exc:  # noqa: BLE001 - it is logged, and raised where it is awaited
+            result = exc
+            if not self.is_closing:
+                self._log.exception(FAULT, origin.robots_url)
+        del self._fetches[origin]
+        _wake(fetch, CrawlClosingError() if self.is_closing else result)
+
+
+def _wake(fetch: _Fetch, result: RobotsPolicy | BaseException) -> None:
+    waiters, fetch.waiters = fetch.waiters, []
+    for waiter in waiters:
+        settle(waiter, result)
+
+
+def _shared_store(crawler: Crawler, settings: RepSettings, turns: FetchTurns, clock: Clock) -> SharedStore | None:
+    """None where nothing is kept beyond the crawl. Raises ValueError for a wrong REP_STORAGE."""
+    storage = storage_of(crawler, settings)
+    if storage is None:
+        return None
+    # Most crawls have none.
+    from scrapy_rep.cache.shared_store import SharedStore  # noqa: PLC0415
+    from scrapy_rep.storage.circuit_breaker import CircuitBreaker  # noqa: PLC0415
+
+    breaker = CircuitBreaker(crawler.stats.inc_value, clock.monotonic, logger_of(crawler))
+    return SharedStore(storage, breaker, settings, turns, clock)

@@ -1,0 +1,217 @@
+"""How the robots.txt of one origin becomes known: by rounds, while requests wait for it.
+
+    1. Find. The entry that is known (from memory in the first round, from the round before in later rounds) is enough
+       if no fetch is due for it. Else the shared store is asked, if there is one. What the store has is enough on the
+       same condition; if it is not, this crawler takes the origin's lease, or waits while another crawler has the lease
+       and fetches.
+    2. Fetch, along redirects. Each HTTP request waits for its turn first (REP_FETCH_CONCURRENCY, `fetching.turns`). If
+       the connection fails, or a 5xx comes without a Retry-After, the HTTP request is repeated after a second
+       (REP_FETCH_RETRIES), in the first round only. It is not repeated after a time-out or a challenge, nor if another
+       component has dropped it. The answer and the entry from before make the new entry (`protocol.lifecycle`). The new
+       entry goes into the shared store in the background, which gives the lease back. An answer that
+       HttpCacheMiddleware has replayed may be too old; then the fetch is repeated past that cache.
+    3. Tell. The extensions and the signal `robots_known` tell what the round has brought.
+    4. Pause. If nothing is allowed because robots.txt is unreachable, and requests wait, there is another round when
+       the backoff is over. All rounds begin within REP_UNREACHABLE_WAIT seconds of the beginning of the first one, by
+       the monotonic clock. If the next round would begin later, it is the last one and begins at that time, unless
+       Retry-After asks for more; nor is there a last round if all that is known of the outage was found in the store.
+
+What the last round has brought decides about all requests that have waited. If there are rules, the signal
+`robots_parsed` tells of them before the requests go on.
+
+However a round ends, the lease is given back. An error of ours in a round counts as a failure of the network, and other
+rounds may follow. A cancellation counts as a failure, too, but no other round follows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.utils.datatypes import LocalCache
+from twisted.internet.defer import CancelledError
+
+from scrapy_rep.cache.memory import Memory
+from scrapy_rep.clock import Clock
+from scrapy_rep.fetching.answers import Answers
+from scrapy_rep.fetching.redirects import Redirects
+from scrapy_rep.log import logger_of
+from scrapy_rep.origin_info import OriginInfo, origin_info
+from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.entry import Entry, StoredResponse, asked_at
+from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State, after_fetch
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.robotparser import RepRobotParser
+from scrapy_rep.settings import RepSettings
+from scrapy_rep.signals import robots_known, robots_parsed
+
+if TYPE_CHECKING:
+    from scrapy_rep.cache.shared_store import SharedStore
+
+FAULT = "Internal error while fetching %s"
+CANCELLATIONS = (asyncio.CancelledError, CancelledError)  # Twisted's is an Exception
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """One attempt."""
+
+    origin: Origin
+    trigger: Request
+    """The request that needs the origin's robots.txt."""
+    known: Entry | None
+    """What is known from before."""
+    retries: int
+    """How often a HTTP request may be repeated."""
+    is_last: bool = False
+    """It begins at the end of REP_UNREACHABLE_WAIT, whatever the backoff says."""
+
+
+class Rounds:
+    """Finds or fetches robots.txt files, for one origin at each call of `policy`."""
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        settings: RepSettings,
+        clock: Clock,
+        *,
+        memory: Memory,
+        store: SharedStore | None,
+        answers: Answers,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._memory = memory
+        self._store = store
+        self._answers = answers
+        self._log = logger_of(crawler)
+        self._count = crawler.stats.inc_value
+        self._signals = crawler.signals
+        self._parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
+        """The origins that Scrapy's `robots_parsed` was sent for."""
+        self.robots_known: list[Callable[[Origin, OriginInfo, Request], None]] = []
+        """Called after each round, before the signal of that name: the way of this package's own extensions, at a
+        hundredth of a signal's cost."""
+        self.is_closing = False
+
+    async def policy(self, origin: Origin, trigger: Request, is_awaited: Callable[[], bool]) -> RobotsPolicy:
+        """What decides about all requests that have waited. `trigger`: the request that needs robots.txt. `is_awaited`:
+        whether requests wait for it now. Waits for other crawlers, the network, outages, and handlers of signals."""
+        clock, settings = self._clock, self._settings
+        deadline = clock.monotonic() + settings.unreachable_wait
+        before = self._memory.recall(origin, clock.now())
+        if before is None or before.refetch is Refetch.FIRST:
+            self._count("rep/cache/miss")
+        this = _Round(origin, trigger, before.entry if before is not None else None, settings.fetch_retries)
+        has_asked = False
+        try:
+            while True:
+                policy, is_fetched = await self._find_or_fetch(this)
+                has_asked = has_asked or is_fetched
+                left = deadline - clock.monotonic()
+                has_next = is_awaited() and not this.is_last
+                pause = policy.pause_at(clock.now(), left, may_be_last=has_asked) if has_next else None
+                self._tell(this, policy, pause, is_fetched=is_fetched)
+                if pause is None:
+                    break
+                this = _Round(origin, trigger, policy.entry, retries=0, is_last=pause >= left)
+                has_asked = True
+                await clock.sleep(pause)
+        except CANCELLATIONS:
+            return self._failed(this, "cancelled")
+        if before is not None and before.state is State.AGEING and is_fetched and policy.entry.outage is None:
+            self._count("rep/refreshed")
+        await self._tell_of_rules(this, policy)
+        return policy
+
+    async def _find_or_fetch(self, this: _Round) -> tuple[RobotsPolicy, bool]:
+        """What is known after the round, and whether it was fetched. Waits for other crawlers and the network."""
+        known, lease, fetched = this.known, None, None
+        try:
+            if known is not None and not self._is_due(this, known):
+                return self._policy_of(known), False
+            if self._store is not None:
+                known, lease = await self._store.find_or_lease(this.origin, known, partial(self._is_due, this))
+                self._count("rep/storage/miss" if lease is not None else "rep/storage/hit")
+                if known is not None and lease is None:
+                    return self._policy_of(known), False
+            policy = await self._fetch(this, known)
+            fetched = policy.entry
+        except CANCELLATIONS:
+            raise
+        except Exception as exc:
+            if self.is_closing:
+                raise
+            self._log.exception(FAULT, this.origin.robots_url)
+            policy = self._failed(this, f"internal error, {type(exc).__name__}: {exc}")
+        finally:
+            if self._store is not None and lease is not None:
+                self._store.give_back(lease, fetched)
+        return policy, True
+
+    async def _fetch(self, this: _Round, known: Entry | None) -> RobotsPolicy:
+        """Ask the network, along redirects. `known`: the latest that any crawler knows. Waits for the answers."""
+        policy, is_replayed = await self._follow_redirects(this, known, is_repeated=known is not None)
+        if is_replayed and (policy.refetch is Refetch.FIRST or policy.entry.outage is not None):
+            # Too old to be used; but it can be validated, or obeyed while there is nothing newer.
+            known = policy.entry if policy.entry.stored is not None else known
+            policy, _ = await self._follow_redirects(this, known, is_repeated=True)
+        self._count(f"rep/access/{policy.entry.access.value}")
+        return policy
+
+    async def _follow_redirects(
+        self, this: _Round, known: Entry | None, *, is_repeated: bool
+    ) -> tuple[RobotsPolicy, bool]:
+        """What is known after one chain of redirects, and whether a cache of the crawl's has replayed a part of it."""
+        redirects = Redirects(
+            self._answers, this.origin, known, this.trigger, is_repeated=is_repeated, retries=this.retries
+        )
+        return self._policy_after(this, known, await redirects.follow()), redirects.is_replayed
+
+    # What a round brings. Nothing here waits.
+
+    def _is_due(self, this: _Round, entry: Entry) -> bool:
+        """Whether the round has to fetch, if this is the latest that is known."""
+        is_news = this.known is None or asked_at(entry) > asked_at(this.known)
+        return (this.is_last and not is_news) or self._policy_of(entry).is_fetch_due
+
+    def _policy_of(self, entry: Entry) -> RobotsPolicy:
+        return self._memory.policy_of(entry, self._clock.now())
+
+    def _policy_after(self, this: _Round, known: Entry | None, result: StoredResponse | Answer) -> RobotsPolicy:
+        return self._policy_of(after_fetch(known, this.origin.robots_url, result, self._clock.now()))
+
+    def _failed(self, this: _Round, reason: str) -> RobotsPolicy:
+        """What is known after an error of ours or a cancellation. It counts as a failure of the network: an outage goes
+        on, or begins."""
+        return self._policy_after(this, this.known, Answer(this.origin.robots_url, reason=reason))
+
+    # Who is told.
+
+    def _tell(self, this: _Round, policy: RobotsPolicy, pause: float | None, *, is_fetched: bool) -> None:
+        info = origin_info(policy, pause)
+        for tell in self.robots_known:
+            try:
+                tell(this.origin, info, this.trigger)
+            except Exception:  # noqa: BLE001, PERF203 - like a signal's handler, it decides nothing if it fails
+                self._log.exception("Internal error while telling of %s", this.origin.robots_url)
+        self._signals.send_catch_log(
+            robots_known, origin=this.origin, info=info, request=this.trigger, fetched=is_fetched
+        )
+
+    async def _tell_of_rules(self, this: _Round, policy: RobotsPolicy) -> None:
+        """Send `robots_parsed`, once an origin. Waits for its handlers."""
+        if policy.robots is None or this.origin in self._parsed:
+            return
+        self._parsed[this.origin] = None
+        with suppress(*CANCELLATIONS):  # a handler's, or the crawl closes
+            await self._signals.send_catch_log_async(
+                robots_parsed, robotparser=RepRobotParser(policy.robots), request=this.trigger
+            )
