@@ -27,6 +27,16 @@ KNOWN: dict[str, str] = {"lazy_start": "a_lazy_start_is_lazy"}
 SEEDS_WITH_FAULTS = {"0"}
 
 
+@cache
+def results() -> dict[str, dict[str, Any]]:
+    """What came of each case, all in one process that is started once."""
+    command = [sys.executable, str(HERE / "run.py"), "--json", "--jobs", str(os.cpu_count() or 1)]
+    ended = subprocess.run([*command, "test"], capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode in {0, 1}, ended.stderr
+    found: dict[str, dict[str, Any]] = json.loads(ended.stdout)
+    return found
+
+
 NOT_MENDED = pytest.mark.xfail(strict=True, reason="its fault is known, and not mended yet")
 
 
