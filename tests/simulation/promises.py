@@ -356,10 +356,16 @@ def rounds_come_in_time(trial: Trial) -> Iterator[str]:
     if trial.case["store"] and (trial.case["store"]["faults"] or any(trial.history.of("killed"))):
         return
     for rounds in trial.fetches():
-        for before, after in pairwise(rounds):
-            failures = rounds.index(before) + 1
-            latest = max(rounds[0].chain.began + wait, before.at + before.retry_after)
-            due = before.at + max(BACKOFF_FIRST * 2.0**failures, before.retry_after)  # one failure may be another's
+        everybodys = trial.outcomes[rounds[0].chain.origin]
+        for after in rounds[1:]:
+            # With a store, the failure before may be another crawler's.
+            before = [outcome for outcome in everybodys if outcome.at <= after.chain.began]
+            failures = next(
+                (n for n, each in enumerate(reversed(before)) if each.access is not Access.NOTHING), len(before)
+            )
+            last = before[-1]
+            latest = max(rounds[0].chain.began + wait, last.at + last.retry_after)
+            due = last.at + max(BACKOFF_FIRST * 2.0 ** max(failures - 1, 0), last.retry_after)
             late = after.chain.began - min(due, latest)
             if late > 4 * SLOW + SLACK and is_eager(trial, after.chain.run):
                 began = f"{after.chain.run}'s round for {after.chain.origin} at {after.chain.began:.3f}"
