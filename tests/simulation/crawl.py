@@ -307,7 +307,7 @@ class Life:
             settings["JOBDIR"] = f"{self.folder}/{self.plan['name']}"
         runner: Any = member.context.run(AsyncCrawlerRunner, settings)
         crawler: Crawler = member.context.run(runner.create_crawler, SimSpider)
-        crawling = member.context.run(asyncio.ensure_future, runner.crawl(crawler, simulation))
+        crawling = member.context.run(runner.crawl, crawler, simulation)  # a task
         others = [asyncio.ensure_future(self.pause(crawler, *each)) for each in self.plan.get("pauses", [])]
         done, _ = await asyncio.wait([crawling], timeout=stop[1] if stop else None)
         if not done and stop is not None and stop[0] == "kill":

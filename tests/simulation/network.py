@@ -139,6 +139,7 @@ class Handler:
 
     def __init__(self, crawler: Any) -> None:
         self.simulation = crawler.spider.simulation
+        self.under_way: set[asyncio.Task[Any] | None] = set()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Handler:
@@ -146,8 +147,16 @@ class Handler:
 
     async def download_request(self, request: Request) -> Response:
         exchange: Exchange = self.simulation.exchange_of(request)
-        response: Response = await self.simulation.network.answer(request, exchange)
+        task = asyncio.current_task()
+        self.under_way.add(task)
+        try:
+            response: Response = await self.simulation.network.answer(request, exchange)
+        finally:
+            self.under_way.discard(task)
         return response
 
     async def close(self) -> None:
-        pass
+        """Close the connections, as Scrapy's handlers do."""
+        for task in list(self.under_way):
+            if task is not None:
+                task.cancel()

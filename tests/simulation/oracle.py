@@ -82,13 +82,14 @@ def chains(exchanges: Iterable[Exchange], settings: dict[str, Any]) -> list[Chai
         found = of_fetch.setdefault((exchange.run, exchange.mark), [])
         last = found[-1].hops[-1] if found else None
         if last is not None and last.ended is not None:
-            if last.status in REDIRECTS and exchange.url == urljoin(last.url, last.headers.get("Location", "")):
+            location = last.headers.get("Location")
+            if last.status in REDIRECTS and location and exchange.url == urljoin(last.url, location):
                 found[-1].hops.append(exchange)
                 continue
             # A request for the same URL is a repetition, or the last round, which may come sooner than five seconds.
             deadline = found[0].began + settings["REP_UNREACHABLE_WAIT"]
             is_last_round = found[-1].began + 2.5 < deadline < exchange.began + 2.5
-            is_due = is_worth_a_repetition(last) and found[-1].repeated < settings["REP_FETCH_RETRIES"]
+            is_due = is_worth_a_repetition(last) and found[0].repeated < settings["REP_FETCH_RETRIES"]
             is_repeated = exchange.url == last.url and exchange.began - last.ended < RETRY_GAP
             if is_repeated and (is_due or not is_last_round):
                 found[-1].hops[-1] = exchange

@@ -20,6 +20,7 @@ START = 1_000.0  # seconds of the monotonic clock at the beginning of a case
 EPOCH = 1_800_000_000.0  # seconds since the epoch at the beginning of a case, by a clock that is right
 TURN = 1e-6  # seconds for a turn of the loop: a timer that is due in less than a float's last digit would spin
 LOOK = 2e-5  # seconds for a look at the clock: code that works until some milliseconds are over comes to an end
+SOON = 1.0  # seconds within which a timer may run out by itself when its crawl is over
 MAX_TURNS_AT_ONCE = 200_000  # turns of the loop within one virtual second, after which it counts as spinning
 
 real_time, real_monotonic = time.time, time.monotonic
@@ -94,9 +95,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         asyncio.base_events.heapq.heapify(scheduled)  # type: ignore[attr-defined]
 
     def timers_of(self, member: Member) -> list[Any]:
-        """The callbacks that the member has left, and that are still to run."""
+        """The callbacks that the member has left, and that do not run soon."""
         handles = [*self._ready, *self._scheduled]  # type: ignore[attr-defined]
-        return [handle for handle in handles if is_of(handle, member) and not handle.cancelled()]
+        mine = [handle for handle in handles if is_of(handle, member) and not handle.cancelled()]
+        return [handle for handle in mine if getattr(handle, "_when", self.now) > self.now + SOON]
 
 
 def is_of(handle: Any, member: Member) -> bool:
