@@ -1,27 +1,23 @@
-"""Blocking calls, made in a thread of their own, with any reactor and without one.
-
-They may hang: `storage.circuit_breaker` is what stops waiting for a store.
-"""
+"""Blocking calls (Redis, reading a pipe), made in a thread of their own, with any reactor and without one."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
-from scrapy.utils.asyncio import call_later, is_asyncio_available
-from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from scrapy.utils.asyncio import is_asyncio_available
+from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_rep.deferreds import settle
 
 P = ParamSpec("P")
 T = TypeVar("T")
-C = TypeVar("C")
 
 
 class OwnThread:
@@ -73,38 +69,3 @@ def _caller_in_loop() -> Callable[..., object]:
 
     call_from_thread: Callable[..., object] = reactor.callFromThread
     return call_from_thread
-
-
-class BatchedCalls(OwnThread, Generic[C]):
-    """Calls that come in one turn of the event loop, or while others are made, are made together: in one transaction,
-    or in one round trip.
-
-    `make` makes calls in the thread and returns their results in the same order. If it raises, each of them fails.
-    """
-
-    def __init__(self, make: Callable[[list[C]], Sequence[Any]]) -> None:
-        super().__init__()
-        self._make = make
-        self._next: list[tuple[C, Deferred[Any]]] = []
-        self._is_making = False
-
-    async def run_together(self, call: C) -> Any:
-        """The call's result. A cancelled call is not made, unless its batch has begun."""
-        waiter: Deferred[Any] = Deferred()
-        self._next.append((call, waiter))
-        if not self._is_making:
-            self._is_making = True
-            call_later(0, lambda: deferred_from_coro(self._make_all()))
-        return await maybe_deferred_to_future(waiter)
-
-    async def _make_all(self) -> None:
-        while self._next:
-            batch, self._next = [item for item in self._next if not item[1].called], []
-            results: Sequence[Any]
-            try:
-                results = await self.run(self._make, [call for call, _ in batch])
-            except Exception as exc:  # noqa: BLE001 - it is raised where the calls are awaited
-                results = [exc for _ in batch]
-            for (_, waiter), result in zip(batch, results, strict=True):
-                settle(waiter, result)
-        self._is_making = False

@@ -263,7 +263,6 @@ class RepSettings:
     report: str | None = _path(".jsonl", ".html")
     archive: str | None = _path(".warc.gz")
     """A unique part is added to the file's name."""
-    archive_required: bool = _switch()
     refusals: str | None = _path(".jsonl", ".jsonl.gz")
     evidence: bool = _switch()
 

@@ -154,5 +154,7 @@ def _shared_store(crawler: Crawler, settings: RepSettings, turns: FetchTurns, cl
     from scrapy_rep.cache.shared_store import SharedStore  # noqa: PLC0415
     from scrapy_rep.storage.circuit_breaker import CircuitBreaker  # noqa: PLC0415
 
-    breaker = CircuitBreaker(crawler.stats.inc_value, clock.monotonic, logger_of(crawler))
+    breaker = CircuitBreaker(
+        crawler.stats.inc_value, clock.monotonic, logger_of(crawler), has_deadline=not storage.answers_at_once
+    )
     return SharedStore(storage, breaker, settings, turns, clock)

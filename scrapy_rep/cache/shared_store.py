@@ -46,6 +46,8 @@ class Lease:
 
     origin: str
     token: str = field(default_factory=lambda: uuid4().hex)
+    is_granted: bool = False
+    """Whether the store has granted it, at the last time that this crawler asked."""
     timer: CallLaterResult | None = None
     """Of the next renewal."""
     renewing: Deferred[bool | None] | None = None
@@ -108,7 +110,7 @@ class SharedStore:
         return entry if entry is not None and is_judged_by(entry, self._settings.status_policy) else None
 
     def _renew_later(self, lease: Lease, times: int) -> None:
-        if times:
+        if times and lease.is_granted:
             lease.timer = call_later(RENEW_EVERY, self._renew, lease, times)
 
     def _renew(self, lease: Lease, times: int) -> None:
@@ -146,15 +148,19 @@ class SharedStore:
     # What the store says.
 
     async def _acquire(self, lease: Lease) -> bool:
-        acquire = self._storage.acquire_lease
-        return await self._breaker.call(acquire, lease.origin, lease.token, LEASE_SECONDS, otherwise=True)
+        return await self._breaker.call(self._take, lease, otherwise=True)
+
+    async def _take(self, lease: Lease) -> bool:
+        lease.is_granted = bool(await self._storage.acquire_lease(lease.origin, lease.token, LEASE_SECONDS))
+        return lease.is_granted
 
     async def _get(self, lease: Lease) -> bytes | None:
         return _checked(await self._storage.get(lease.origin))
 
     async def _get_or_lease(self, lease: Lease) -> tuple[bytes | None, bool]:
-        octets, is_leased = await self._storage.get_or_lease(lease.origin, lease.token, LEASE_SECONDS)
-        return _checked(octets), bool(is_leased)
+        octets, is_granted = await self._storage.get_or_lease(lease.origin, lease.token, LEASE_SECONDS)
+        lease.is_granted = bool(is_granted)
+        return _checked(octets), lease.is_granted
 
 
 def _checked(value: object) -> bytes | None:

@@ -45,8 +45,6 @@ class Crawl:
     """Why it does not act by the answers, in words; empty if it does."""
     file_name: str = ""
     """Of the robots.txt of `--file`, which is for all URLs."""
-    when: str = ""
-    """With `--recheck`: `then` or `now`."""
 
     def verdict(self, policy: RobotsPolicy, url: str) -> Verdict:
         """Raises ValueError for what is no URL."""
@@ -136,7 +134,7 @@ class Finding:
         group = f"group of {verdict.product_token!r}"
         if deciding is not None:
             purpose = f"for the purpose {verdict.purpose!r} " if verdict.purpose is not None else ""
-            return f"{purpose}by {line_in_words(deciding)} ({group})"
+            return f"{purpose}by {_line_in_words(deciding)} ({group})"
         return f"{verdict.words} ({group if verdict.reason is VerdictReason.NO_RULE else verdict.source})"
 
 
@@ -194,7 +192,6 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "error": finding.error or None,
         **({"scrapy": asdict(finding.compared)} if finding.compared is not None else {}),
         **({"forgotten": finding.forgotten} if finding.forgotten is not None else {}),
-        **({"when": finding.crawl.when} if finding.crawl.when else {}),
         **({"robots_txt": robots.octets.decode("utf-8", "replace") if robots is not None else None} if show else {}),
     }
 
@@ -215,7 +212,7 @@ def as_line(finding: Finding) -> str:
     if verdict is not None and verdict.access is not AccessResult.SUCCESS and verdict.answer:
         told = f"{told}: {printable(verdict.answer)}"
     compared = f"\tScrapy's own: {finding.compared.words}" if finding.compared is not None else ""
-    return f"{finding.word} {finding.crawl.when}".rstrip() + f"\t{printable(finding.url, None)}\t{told}{compared}"
+    return f"{finding.word}\t{printable(finding.url, None)}\t{told}{compared}"
 
 
 def as_text(finding: Finding, *, colour: bool = False, show: str | None = None) -> str:
@@ -292,12 +289,12 @@ def _usage_in_words(finding: Finding) -> list[str]:
     texts: list[str] = []
     for category in dict.fromkeys((*usage, *asked)):
         stated = usage.deciding(category)
-        by = f" by {line_in_words(stated)}" if stated is not None else ""
+        by = f" by {_line_in_words(stated)}" if stated is not None else ""
         texts.append(f"{category}: {PREFERENCE_WORDS[usage.get(category)]}{by}")
     return texts
 
 
-def line_in_words(line: Rule | Statement) -> str:
+def _line_in_words(line: Rule | Statement) -> str:
     """`line 2, Disallow: /private/`."""
     return f"line {line.line}, {printable(str(line), MAX_RULE)}"
 

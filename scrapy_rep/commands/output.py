@@ -8,8 +8,8 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from scrapy_rep.commands.findings import Finding, as_json, as_line, as_text
 from scrapy_rep.protocol.access_result import AccessResult
@@ -17,22 +17,28 @@ from scrapy_rep.text import counted, printable
 
 ALL_ALLOWED, SOME_REFUSED, COULD_NOT_TELL = 0, 1, 3  # exit statuses; 2 is wrong usage, for every command
 
-# In the order of the summary. Each URL has one of these words.
-COUNTED = (
-    *("allowed", "refused", "from allowed to refused", "from refused to allowed", "the same"),
-    *("can't tell", "forgotten", "not stored"),
-)
+# In the order of the summary. Each URL has one of these words (`Finding.word`).
+COUNTED = ("allowed", "refused", "can't tell", "forgotten", "not stored")
 
 T = TypeVar("T")
 
 
 class Output:
-    def __init__(self, *, as_objects: bool = False, show: str | None = None, is_list: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        as_objects: bool = False,
+        show: str | None = None,
+        is_list: bool = False,
+        leaves_out_allowed: bool = False,
+    ) -> None:
         """`as_objects`: in JSON. `show`: as of `as_text`. `is_list`: there may be many URLs, so each has one line, and
-        standard error has a summary at the end, and before, if it is a terminal."""
+        standard error has a summary at the end, and before, if it is a terminal. `leaves_out_allowed`: URLs that are
+        allowed are only counted."""
         self._as_objects = as_objects
         self._show = show
-        self.is_list = is_list
+        self._is_list = is_list
+        self._leaves_out_allowed = leaves_out_allowed
         self._colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
         self._shows_progress = sys.stderr.isatty()
         self._began = time.monotonic()
@@ -55,34 +61,24 @@ class Output:
         return self._status
 
     def write(self, finding: Finding) -> None:
-        """Count the finding, and write it with the next `flush`; with `--recheck`, unless it is allowed."""
+        """Count the finding, and write it with the next `flush`."""
         verdict = finding.verdict
         if not finding.is_listed:
-            self.count(finding.word)
+            self._counts[finding.word] += 1
             self._status = SOME_REFUSED if finding.allowed is False else self._status
             is_unreachable = verdict is not None and verdict.access is AccessResult.UNREACHABLE
             self._undecided += is_unreachable and not finding.allowed
             self._not_as_builtin += finding.compared is not None and bool(finding.compared.why)
-        if finding.crawl.when and finding.allowed:
+        if self._leaves_out_allowed and finding.allowed:
             return
         if self._as_objects:
             text = json.dumps(as_json(finding, show=self._show is not None))
-        elif self.is_list:
+        elif self._is_list:
             text = as_line(finding)
         else:
             text = ("\n" if self._written else "") + as_text(finding, colour=self._colour, show=self._show)
         self._written += 1
         self._texts.append(text)
-
-    def write_change(self, change: Mapping[str, Any], words: str) -> None:
-        """With `--diff`: write it with the next `flush`."""
-        self._status = SOME_REFUSED
-        self._written += 1
-        self._texts.append(json.dumps(change) if self._as_objects else words)
-
-    def count(self, word: str) -> None:
-        """Count a URL; `word`: one of COUNTED."""
-        self._counts[word] += 1
 
     def for_each(self, lists: Iterable[Iterable[T]], write: Callable[[T], None]) -> None:
         """Write all, list by list, until the reader has had enough."""
@@ -106,13 +102,13 @@ class Output:
                 if exc.errno != errno.EPIPE:
                     raise ValueError(f"standard output: {exc}") from None
         self._texts.clear()
-        if self.is_list:
+        if self._is_list:
             self._show_progress(self._summary())
 
     def show_waiting(self, origin: str, since: float) -> None:
         """On a terminal, until the next `flush`: the answers wait for this origin's robots.txt. `since`: monotonic."""
         waiting = f"waiting for the robots.txt of {printable(origin)}, {time.monotonic() - since:.0f} s"
-        self._show_progress(f"{self._summary()}; {waiting}" if self.is_list else waiting)
+        self._show_progress(f"{self._summary()}; {waiting}" if self._is_list else waiting)
 
     def finish(self, if_empty: str = "") -> None:
         """Write what `flush` has not written, and the summary of a list; `if_empty` if nothing was found."""
@@ -120,7 +116,7 @@ class Output:
             self._texts.append(if_empty)
         self.flush()
         self._is_complete = True
-        if self.is_list:
+        if self._is_list:
             self._show_progress("")
             print(self._summary(), file=sys.stderr)
 

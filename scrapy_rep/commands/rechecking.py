@@ -24,8 +24,6 @@ from scrapy_rep.text import seconds_of_time
 if TYPE_CHECKING:
     from scrapy_rep.extensions.evidence.archive_reader import ArchiveReader
 
-LIST = 1_000  # URLs
-
 # What an item says of the decision, and the archive has to say as well.
 COMPARED = ("sha256", "received_at", "allowed", "reason", "rule", "line", "group", "access")
 
@@ -131,9 +129,3 @@ def judge_again(opts: Namespace, lists: Iterable[list[str]], output: Output, cra
     else:
         output.for_each(([item] for item in items_of(opts.recheck)), lambda item: output.write(judge.checked(item)))
     output.finish()
-
-
-def lists_of_items(path: str) -> list[list[str]]:
-    """The URLs of a feed's items, each once. Raises ValueError if it cannot be read."""
-    urls = list(dict.fromkeys(item.url for item in items_of(path) if not item.error))
-    return [urls[begin : begin + LIST] for begin in range(0, len(urls), LIST)]

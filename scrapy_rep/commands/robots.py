@@ -14,16 +14,13 @@ if TYPE_CHECKING:
 
 # Of the options of a row, one at most may be given.
 EXCLUDING = (
-    ("file", "cached", "forget", "diff", "archive"),
-    ("file", "cached", "forget", "diff", "recheck"),
-    ("compare", "cached", "forget", "diff", "archive"),
-    ("compare", "recheck"),
-    ("show", "diff"),
+    ("file", "cached", "forget", "archive"),
+    ("compare", "cached", "forget", "archive"),
     ("show", "input"),
     ("show", "recheck"),
     ("at", "recheck"),
 )
-NEEDED = {"all": "forget", "at": "archive", "now": "recheck"}
+NEEDED = {"all": "forget", "at": "archive", "recheck": "archive"}
 
 
 class Command(ScrapyCommand):
@@ -64,12 +61,6 @@ class Command(ScrapyCommand):
         add("--input", metavar="FILE", help="read the URLs from this file, one on each line; '-' for standard input")
         add("--file", metavar="FILE", help="judge by this robots.txt and fetch nothing; '-' for standard input")
         add("--compare", action="store_true", help="tell also what Scrapy's own middleware would answer, and why")
-        add(
-            "--diff",
-            nargs=2,
-            metavar=("A", "B"),
-            help="tell what changes for the crawler from robots.txt A to B: files, or an origin that REP_STORAGE has",
-        )
         add("--show", action="store_const", const="lines", help="show the lines of robots.txt that matter")
         add("--show=all", action="store_const", const="all", dest="show", help="show all of robots.txt")
         add("--json", action="store_true", help="print one JSON object for each URL")
@@ -87,7 +78,6 @@ class Command(ScrapyCommand):
         )
         add("--at", metavar="TIME", help="with --archive: judge as the crawl did at this time (2026-05-17T09:30:00Z)")
         add("--recheck", metavar="FILE", help="with --archive: judge the items of this feed (JSON lines) again")
-        add("--now", action="store_true", help="with --recheck: judge them by today's robots.txt, too")
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
         from scrapy_rep.commands.run import is_offline, prepare  # noqa: PLC0415 - see above
@@ -125,17 +115,15 @@ def _wrong(urls: list[str], opts: Namespace) -> str:
         if name in given and needed not in given:
             return f"--{name} needs --{needed}"
     unknown = " ".join(url for url in urls if url.startswith("-"))
-    sources = [opts.input, opts.file, *(opts.diff or ())]
-    has_any = urls or {"input", "recheck", "cached", "all", "diff"} & given
+    has_any = urls or {"input", "recheck", "cached", "all"} & given
     checks = (
-        ("recheck" in given and not {"archive", "now"} & given, "--recheck needs --archive, --now or both"),
         *((wrong, wrong) for wrong in map(_wrong_agent, opts.agent)),
         (unknown == "-", "give URLs or '-', not both"),
         (unknown, f"unknown options: {unknown}"),
         (urls and "input" in given, "give URLs or --input, not both"),
         ((urls or "input" in given) and "recheck" in given, "give URLs or --recheck, not both"),
         (urls and opts.all, "--all needs no URLs"),
-        (sources.count("-") > 1, "standard input can be only one of the URLs and the robots.txt files"),
+        (opts.input == opts.file == "-", "standard input can be either the URLs or the robots.txt file"),
         (not has_any, "give a URL, or '-' to read URLs from standard input"),
     )
     return next((message for is_wrong, message in checks if is_wrong), "")

@@ -8,7 +8,6 @@ from argparse import Namespace
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from scrapy import Spider
@@ -19,11 +18,10 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from scrapy_rep.commands.compare import ComparingLookup, compared, has_no_answer
-from scrapy_rep.commands.diff import StoredDiff, is_stored, write_diff
 from scrapy_rep.commands.findings import Crawl, Finding, judged, policy_of_file
 from scrapy_rep.commands.lookup import CommandSpider, Lookup, command_spider
 from scrapy_rep.commands.output import Output
-from scrapy_rep.commands.rechecking import judge_again, lists_of_items
+from scrapy_rep.commands.rechecking import judge_again
 from scrapy_rep.commands.stored_lookup import Forgetting, StoredLookup
 from scrapy_rep.commands.urls import body_of, lists_of_urls
 from scrapy_rep.protocol.robotstxt.preferences import Purposes
@@ -75,17 +73,11 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
     crawl = _crawl_of(crawl_settings, model)
     lists = lists_of_urls(given, opts.input)
     is_list = opts.input is not None or opts.all or opts.recheck is not None
-    new_output = partial(Output, as_objects=opts.json, show=opts.show, is_list=is_list)
-    output, then = new_output(), 0
+    output = Output(as_objects=opts.json, show=opts.show, is_list=is_list, leaves_out_allowed=opts.recheck is not None)
     if opts.archive:
         judge_again(opts, lists, output, _as_asked(crawl, opts))
-        then = output.exit_status
-        if not opts.now:
-            return then
-    if opts.now:
-        output, lists, crawl = new_output(), lists_of_items(opts.recheck), replace(crawl, when="now")
-    if is_offline(opts):
-        _judge_by_files(opts, lists, output, crawl, crawl_settings)
+    elif opts.file is not None:
+        _judge_by_file(opts, lists, output, crawl, crawl_settings)
     else:
         # Also if `-s` says otherwise: without them there is no middleware to ask.
         settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
@@ -93,15 +85,13 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
         settings.set("ADDONS", {ADDON: 500, **switched_on}, priority="cmdline")
         fetching = ComparingLookup if opts.compare else Lookup
         kind = StoredLookup if opts.cached else Forgetting if opts.forget else fetching
-        lookup = StoredDiff(lists, output, crawl, opts.diff) if opts.diff else kind(lists, output, crawl)
-        _crawl(process, command_spider(model), lookup)
-    return max(then, output.exit_status)
+        _crawl(process, command_spider(model), kind(lists, output, crawl))
+    return output.exit_status
 
 
 def is_offline(opts: Namespace) -> bool:
     """Whether files alone decide."""
-    are_files = opts.diff is not None and not any(map(is_stored, opts.diff))
-    return not opts.now and (bool(opts.archive) or opts.file is not None or are_files)
+    return bool(opts.archive) or opts.file is not None
 
 
 def _crawl_of(settings: BaseSettings, model: type[Spider] | None) -> Crawl:
@@ -118,21 +108,14 @@ def _as_asked(crawl: Crawl, opts: Namespace) -> Crawl:
         tokens=crawl.tokens if opts.spider or opts.agent else (),
         purposes=crawl.purposes if opts.purpose else Purposes(),
         not_obeyed="",
-        when="then" if opts.recheck else "",
     )
 
 
-def _judge_by_files(
+def _judge_by_file(
     opts: Namespace, lists: Iterable[list[str]], output: Output, crawl: Crawl, settings: BaseSettings
 ) -> None:
-    """`--file` and `--diff`, if no crawl is needed."""
-    body_limit = RepSettings.read(settings).body_limit
-    if opts.diff:
-        before, after = (policy_of_file(body_of("--diff", name), body_limit) for name in opts.diff)
-        write_diff(before, after, crawl, lists, output)
-        return
-    body = body_of("--file", opts.file)
-    policy = policy_of_file(body, body_limit)
+    body = body_of(opts.file)
+    policy = policy_of_file(body, RepSettings.read(settings).body_limit)
     crawl = replace(crawl, file_name="standard input" if opts.file == "-" else opts.file)
     builtin = BuiltinParser(settings, body) if opts.compare else None
 

@@ -78,19 +78,15 @@ class StoredLookup(Lookup):
         origin = self._gate.applicable_origin(request)
         if not isinstance(origin, Origin):
             return None
-        policy = self._memory.policy_of(await self._entry(origin), self._gate.now())
-        if error := self._why_unusable(str(origin), policy):
-            raise CannotTellError(error)
-        self._memory.put(origin, policy)
-        return policy
-
-    async def _entry(self, origin: Origin) -> Entry:
-        """What is stored of the origin. Raises CannotTellError."""
         octets = await self._stored(lambda storage: storage.get(str(origin)))
         entry = None if octets is None else self._entry_in(str(origin), octets)
         if entry is None:
             raise CannotTellError(f"nothing is stored of {origin}")
-        return entry
+        policy = self._memory.policy_of(entry, self._gate.now())
+        if error := self._why_unusable(str(origin), policy):
+            raise CannotTellError(error)
+        self._memory.put(origin, policy)
+        return policy
 
     def _entry_in(self, origin: str, octets: bytes) -> Entry | None:
         return entry_from_bytes(octets, f"{origin}/robots.txt", self._settings.body_limit)

@@ -48,12 +48,12 @@ def _urls_in(lines: bytes) -> list[str]:
     return [url for line in text.split("\n") if (url := line.removeprefix("\ufeff").strip())]
 
 
-def body_of(option: str, file: str) -> bytes:
-    """The robots.txt that an option names, `-` for standard input. Raises ValueError if it cannot be read."""
+def body_of(file: str) -> bytes:
+    """The robots.txt that `--file` names, `-` for standard input. Raises ValueError if it cannot be read."""
     try:
         return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as exc:
-        raise unreadable(option, file, exc) from None
+        raise unreadable("--file", file, exc) from None
 
 
 def unreadable(option: str, file: str, error: OSError) -> ValueError:

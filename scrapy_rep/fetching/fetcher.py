@@ -25,7 +25,6 @@ from scrapy_rep.protocol.freshness import SILENT
 from scrapy_rep.protocol.status_policy import vendor_of_challenge
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, is_on_wire, make_way
-from scrapy_rep.scrapy_internals.head_limit import HeadLimit
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 
@@ -43,7 +42,6 @@ class Fetcher:
         self._now = now
         self._offline = all(crawler.settings.getbool(f"HTTPCACHE_{name}") for name in ("ENABLED", "IGNORE_MISSING"))
         self._body_limit = BodyLimit(crawler)
-        self._head_limit = HeadLimit(crawler)
 
     async def fetch(self, question: Question) -> tuple[Answer, Response | None]:
         """Request the URL once: the answer, not judged yet, and the response as it came; None if none did. Raises
@@ -55,7 +53,7 @@ class Fetcher:
             if self._has_decoding_middleware:
                 # Where REP_BODY_LIMIT cuts, the first would drop the body, and the second log a WARNING.
                 request.meta.update(download_maxsize=0, download_warnsize=0)
-            with self._downloads.uncounted(request), self._body_limit, self._head_limit.watching(request):
+            with self._downloads.uncounted(request), self._body_limit:
                 stats.inc_value("robotstxt/request_count")
                 try:
                     response = await self._download(request)

@@ -13,7 +13,6 @@ from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.protocol import ClientCreator, Protocol
 
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
-from scrapy_rep.scrapy_internals.head_limit import OctetLimit
 
 if TYPE_CHECKING:
     from twisted.protocols.ftp import FTPClient
@@ -38,7 +37,7 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
         creator = ClientCreator(reactor, FTPClient, user, password, passive=int(passive))  # type: ignore[no-untyped-call]
         connected = creator.connectTCP(parts.hostname, parts.port or 21)  # type: ignore[no-untyped-call]
         client: FTPClient = await maybe_deferred_to_future(connected)
-        OctetLimit(client, MAX_REPLIES)  # Twisted keeps all lines of a reply until the last one
+        _limit_replies(client)
         received = _Received(meta[ROBOTS_TXT_REQUEST].limit)
         try:
             retrieved = client.retrieveFile(unquote(parts.path), received)  # type: ignore[no-untyped-call]
@@ -50,6 +49,21 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
         finally:
             client.transport.abortConnection()  # type: ignore[union-attr]
         return Response(request.url, body=bytes(received.octets))
+
+
+def _limit_replies(client: FTPClient) -> None:
+    """Abort the connection after MAX_REPLIES: Twisted keeps all lines of a reply until the last one."""
+    receive, left = client.dataReceived, MAX_REPLIES
+
+    def received(data: bytes) -> None:
+        nonlocal left
+        left -= len(data)
+        if left >= 0:
+            receive(data)  # type: ignore[no-untyped-call]
+        else:
+            client.transport.abortConnection()  # type: ignore[union-attr]
+
+    client.dataReceived = received  # type: ignore[method-assign]
 
 
 class _Received(Protocol):

@@ -18,7 +18,6 @@ COSTS: Mapping[str, str] = {
     " out of the queue before others",
     "ExecutionEngine._slot.close": "When the crawl stops, it waits for the robots.txt requests that are under way",
     "ExecutionEngine._slot.nextcall": "Requests that waited for a robots.txt go on up to five seconds late",
-    "HTTP11DownloadHandler._pool": "The response headers of a robots.txt may be of any size",
 }
 """Part -> what the crawl loses if it is missing or has been replaced."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 
 class Storage(ABC):
@@ -18,6 +19,9 @@ class Storage(ABC):
     A method may raise any exception when the store cannot be used. The crawl then goes on without the store for a
     while. No method may block the event loop.
     """
+
+    answers_at_once: ClassVar[bool] = False
+    """Whether no method ever waits, so that no call needs a deadline."""
 
     @abstractmethod
     async def get(self, origin: str) -> bytes | None:
@@ -46,7 +50,7 @@ class Storage(ABC):
     async def release_lease(self, origin: str, token: str) -> None:  # noqa: B027 - there is nothing to release
         """Give the lease back. Another crawler's lease stays."""
 
-    # Two steps in one. Override these if a call costs a round trip or a thread.
+    # Two steps in one. Override these if each step costs a round trip.
 
     async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
         """The entry, if there is one; else the lease, as `acquire_lease` takes it.

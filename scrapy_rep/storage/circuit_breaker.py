@@ -24,9 +24,13 @@ BACKOFF_MAX = 60.0  # seconds
 
 
 class CircuitBreaker:
-    """Calls the methods of a store that may be down. `count` adds 1 to a stat; `clock` gives seconds."""
+    """Calls the methods of a store that may be down."""
 
-    def __init__(self, count: Callable[[str], None], clock: Callable[[], float], log: Logger) -> None:
+    def __init__(
+        self, count: Callable[[str], None], clock: Callable[[], float], log: Logger, *, has_deadline: bool = True
+    ) -> None:
+        """`count` adds 1 to a stat; `clock` gives seconds. `has_deadline`: a call may hang."""
+        self._has_deadline = has_deadline
         self._count = count
         self._clock = clock
         self._log = log
@@ -42,8 +46,8 @@ class CircuitBreaker:
             return otherwise
         self._under_way += 1
         try:
-            late = TimeoutError(f"no answer within {DEADLINE:g} seconds")
-            result = await within(DEADLINE, _awaited(method, *args), late)
+            call, late = _awaited(method, *args), TimeoutError(f"no answer within {DEADLINE:g} seconds")
+            result = await (within(DEADLINE, call, late) if self._has_deadline else call)
         except CancelledError:  # Twisted's is an Exception
             raise
         except Exception as exc:  # noqa: BLE001 - each library has its own errors

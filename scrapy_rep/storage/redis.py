@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from scrapy.crawler import Crawler
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import Deferred
 
-from scrapy_rep.own_thread import BatchedCalls
+from scrapy_rep.deferreds import settle
+from scrapy_rep.own_thread import OwnThread
 from scrapy_rep.storage.base import Storage
 
 if TYPE_CHECKING:
     from redis import Redis
+
+Command = tuple[str | bytes | int, ...]
 
 PREFIX = "scrapy-rep:1:"  # with a version: an older or newer scrapy-rep leaves these keys alone
 ENTRY, LEASE = f"{PREFIX}entry:", f"{PREFIX}lease:"
@@ -42,7 +48,9 @@ class RedisStorage(Storage):
 
     def __init__(self, address: str) -> None:
         self._redis = _client(address)
-        self._thread = BatchedCalls(self._sent)
+        self._thread = OwnThread()
+        self._next: list[tuple[Command, Deferred[Any]]] = []
+        self._is_sending = False
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, address: str) -> RedisStorage:
@@ -85,9 +93,29 @@ class RedisStorage(Storage):
         self._thread.close()
 
     async def _command(self, *command: str | bytes | int) -> Any:
-        return await self._thread.run_together(command)
+        """Redis's answer. Commands that come in one turn of the event loop, or while others are sent, are sent in one
+        round trip. A cancelled command is not sent, unless its batch has begun."""
+        waiter: Deferred[Any] = Deferred()
+        self._next.append((command, waiter))
+        if not self._is_sending:
+            self._is_sending = True
+            call_later(0, lambda: deferred_from_coro(self._send_all()))
+        return await maybe_deferred_to_future(waiter)
 
-    def _sent(self, commands: list[tuple[str | bytes | int, ...]]) -> list[Any]:
+    async def _send_all(self) -> None:
+        while self._next:
+            batch, self._next = [item for item in self._next if not item[1].called], []
+            answers: list[Any]
+            try:
+                answers = await self._thread.run(self._sent, [command for command, _ in batch])
+            except Exception as exc:  # noqa: BLE001 - it is raised where the commands are awaited
+                answers = [exc for _ in batch]
+            for (_, waiter), answer in zip(batch, answers, strict=True):
+                settle(waiter, answer)
+        self._is_sending = False
+
+    def _sent(self, commands: list[Command]) -> list[Any]:
+        """Their answers, in the same order. If it raises, each of them has failed."""
         pipeline = self._redis.pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)  # type: ignore[no-untyped-call]

@@ -23,6 +23,7 @@ from scrapy_rep.waiting.kept_copies import Keeper
 
 ALIVE = 10  # seconds from a sign of life, after which a crawler is late
 PULSE = 2.0  # seconds between two signs of life
+LONGEST = 1.0  # seconds of a beat, about, in which another crawler's requests are put back
 
 
 class KeptInRedis(Keeper):
@@ -33,6 +34,7 @@ class KeptInRedis(Keeper):
         self._queue = scheduler.queue
         self._redis = scheduler.queue.server
         self._keepers = f"{scheduler.queue.key}:waiting"
+        self._lock = f"{self._keepers}:taking-over"
         self._name = uuid4().hex.encode()
         self._fields: dict[Request, str] = {}
         self._next_field = count()
@@ -40,6 +42,8 @@ class KeptInRedis(Keeper):
         """Fields that Redis may still have."""
         self._others_keep_some = False
         self._late_since: dict[bytes, float] = {}
+        self._taken_over = 0
+        """Requests of crawlers of which some are still to be put back."""
         if scheduler.flush_on_start:
             with self._failing_softly():
                 self._delete(self._crawlers())
@@ -69,14 +73,20 @@ class KeptInRedis(Keeper):
     # Signs of life.
 
     def _beat(self) -> None:
+        seen_late, self._late_since = self._late_since, {}  # a beat in which Redis fails counts as no look
         with self._failing_softly():
             self._forget_now()
             if self._fields:
                 self._show_life()
-            dead = self._dead()
-            # One crawler at a time, or a request would come back twice.
-            if dead and self._redis.set(f"{self._keepers}:taking-over", self._name, nx=True, ex=ALIVE):
-                self._take_over(dead)
+            late, now = self._late(), monotonic()
+            # One crawler at a time, or a request would come back twice. This fails if Redis refuses writes: then nobody
+            # can show life.
+            if late and self._redis.set(self._lock, self._name, nx=True, ex=ALIVE):
+                self._late_since = {name: seen_late.get(name, since) for name, since in late.items()}
+                # One look is not enough: after Redis has hung, all look late.
+                self._take_over([name for name, since in self._late_since.items() if now - since > PULSE / 2])
+                self._redis.delete(self._lock)
+                look_for_requests(self._crawler)
             self._others_keep_some = bool(set(self._crawlers()) - {self._name})
 
     def _forget_now(self) -> None:
@@ -87,33 +97,37 @@ class KeptInRedis(Keeper):
             if not self._fields:
                 self._redis.zrem(self._keepers, self._name)
 
-    def _dead(self) -> list[bytes]:
-        """Crawlers that are late at two looks. One look is not enough: after Redis has hung, all look late. If its
-        clock was set back, their times lie too far ahead; that counts as late after ALIVE seconds more."""
-        now, by_redis = monotonic(), self._now()
-        late = dict.fromkeys(self._crawlers(until=by_redis), now)
-        ahead = dict.fromkeys(self._crawlers(since=by_redis + ALIVE + PULSE), now + ALIVE)
-        self._late_since = {name: self._late_since.get(name, since) for name, since in (late | ahead).items()}
-        self._late_since.pop(self._name, None)
-        return [name for name, since in self._late_since.items() if now - since > PULSE / 2]
+    def _late(self) -> dict[bytes, float]:
+        """Other crawlers without a sign of life, and since when, by `monotonic`. If the clock of Redis was set back,
+        their times lie too far ahead; that counts as late after ALIVE seconds more."""
+        by_redis = self._now()
+        late, ahead = self._crawlers(until=by_redis), self._crawlers(since=by_redis + ALIVE + PULSE)
+        now = monotonic()  # Redis may have hung before it answered
+        since = dict.fromkeys(late, now) | dict.fromkeys(ahead, now + ALIVE)
+        since.pop(self._name, None)
+        return since
 
     def _take_over(self, dead: list[bytes]) -> None:
-        number = 0
+        """Put back their requests. What takes longer than LONGEST is left for the next beat, which shows life first."""
+        began = monotonic()
         for name in dead:
-            copies = self._redis.hvals(self._hash(name)) if self._is_hash(name) else []
-            for copy in copies:
+            copies = self._redis.hgetall(self._hash(name)) if self._is_hash(name) else {}
+            for field, copy in copies.items():
+                if monotonic() - began > LONGEST:
+                    return
                 request = self._request_of(copy, self._queue.serializer.loads, "in another crawler")
                 if request is not None:
                     self._queue.push(request)
-            # Only now: if this crawler is killed meanwhile, a request comes back twice instead of never.
+                # Only now: if this crawler is killed meanwhile, the request comes back twice instead of never.
+                self._redis.hdel(self._hash(name), field)
+                self._taken_over += 1
             self._delete([name])
-            number += len(copies)
-        self._redis.delete(f"{self._keepers}:taking-over")
-        if number:  # else another crawler was faster
+        if self._taken_over:
             self._log.warning(
-                "Requests that waited for a robots.txt in crawlers that are gone, back in the queue: %d", number
+                "Requests that waited for a robots.txt in crawlers that are gone, back in the queue: %d",
+                self._taken_over,
             )
-        look_for_requests(self._crawler)
+            self._taken_over = 0
 
     def _idle(self) -> None:
         """Requests that wait in other crawlers will come back to the queue, so this crawler stays."""

@@ -124,7 +124,7 @@ def test_what_else_keeps_a_crawl_from_starting_is_no_wrong_usage(project: Path) 
         ("--input missing", "--input missing: No such file or directory"),
         ("--file missing /a", "--file missing: No such file or directory"),
         ("--file missing --input missing", "--input missing: No such file or directory"),
-        ("--file - -", "standard input can be only one of the URLs and the robots.txt files"),
+        ("--file - -", "standard input can be either the URLs or the robots.txt file"),
         ("--show -", "--show and --input exclude each other"),
         ("--show=some /a", "argument --show: ignored explicit argument 'some'"),
         ("--json=yes /a", "argument --json: ignored explicit argument 'yes'"),

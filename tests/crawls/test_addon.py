@@ -227,7 +227,6 @@ WRONG: dict[str, list[Any]] = {
     "REP_PURPOSES": [7, [7], ["training"], "train-ai,x", {"search": True}, '["search"'],
     "REP_PURPOSES_REFUSE": ["perhaps"],
     "REP_ARCHIVE": [True, "robots.warc", "robots.gz", "%(nothing)s.warc.gz", "100%.warc.gz"],
-    "REP_ARCHIVE_REQUIRED": ["perhaps"],
     "REP_REFUSALS": [True, "refused.json", "%(nothing)s.jsonl"],
     "REP_EVIDENCE": ["perhaps"],
     "REP_REPORT": [True, "report.txt", "report", "%(nothing)s.html", "100%.html"],

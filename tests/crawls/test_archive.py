@@ -7,23 +7,21 @@ import logging
 import os
 import random
 import sys
-import time
 from hashlib import sha256
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
-from crawling import Crawl, CrawlSpider, Time, crawl, in_turn, with_clock
+from crawling import Crawl, Time, crawl, in_turn, with_clock
 from processes import REACTORS, crawl_process, crawled, until
 from pytest_twisted import ensureDeferred
 from scrapy import Request
-from scrapy.http import Headers, Response
+from scrapy.http import Headers
 from warcs import Record, checked, records
 from web import RULES, Site, Web, answer, redirect
 
 from scrapy_rep.extensions.evidence import archive, warc_file
-from scrapy_rep.extensions.evidence.warc_file import WarcFile, _header_lines
+from scrapy_rep.extensions.evidence.warc_file import _header_lines
 
 OCTETS = RULES.encode()
 
@@ -288,14 +286,10 @@ def test_a_crawl_that_is_killed_leaves_what_was_written(web: Web, tmp_path: Path
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="its files have no limit")
-@pytest.mark.parametrize("required", [False, True])
-def test_a_full_disk_ends_the_archive_but_not_the_crawl_unless_that_is_required(
-    web: Web, tmp_path: Path, required: bool
-) -> None:
+def test_a_full_disk_ends_the_archive_but_not_the_crawl(web: Web, tmp_path: Path) -> None:
     sites = [web.robots(RULES + f"# {os.urandom(3_000).hex()}") for _ in range(60)]
     settings = {
         "REP_ARCHIVE": str(tmp_path / "a.warc.gz"),
-        "REP_ARCHIVE_REQUIRED": required,
         "EXTENSIONS": {"small_files.SmallFiles": 0},
         "FILE_SIZE": 100_000,
         "LOG_LEVEL": "WARNING",
@@ -307,89 +301,25 @@ def test_a_full_disk_ends_the_archive_but_not_the_crawl_unless_that_is_required(
     assert "REP_ARCHIVE" in error
     assert "File too large" in error
     assert ended.stats["rep/archive/lost"] > 1
-    assert ended.stats["finish_reason"] == (archive.REASON if required else "finished")
-    assert (len(ended.pages) == len(sites)) is not required
+    assert ended.stats["finish_reason"] == "finished"
+    assert len(ended.pages) == len(sites)
     assert checked(tmp_path) == ""
     (path,) = tmp_path.iterdir()
     assert gzip.decompress(path.read_bytes()).endswith(b"\r\n\r\n"), "what was written by half is cut off"
 
 
 @ensureDeferred
-async def test_fetches_wait_while_much_is_to_be_written(
-    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(archive, "WAIT_ABOVE", 0)
-    monkeypatch.setattr(archive, "MAX_QUEUED", 40_000)  # a few answers, and what is known by them
-    write_answer = WarcFile.write_answer
-
-    def writes_slowly(*args: Any, **more: Any) -> None:
-        time.sleep(0.02)
-        write_answer(*args, **more)
-
-    monkeypatch.setattr(WarcFile, "write_answer", writes_slowly)
-    sites = [web.robots(RULES) for _ in range(40)]
-    more = {"CONCURRENT_REQUESTS": 2, "REP_FETCH_CONCURRENCY": 1, "REP_ARCHIVE_REQUIRED": True}
-    result = await archived(tmp_path, *[site.url("/") for site in sites], **more)
-    assert len(result.pages) == len(sites)
-    assert (result.stats["rep/archive/answers"], result.stats.get("rep/archive/lost")) == (len(sites), None)
-
-
-@ensureDeferred
-async def test_what_the_disk_is_too_slow_for_is_lost_and_counted(
-    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(archive, "MAX_QUEUED", 8_000)
-    has_all_pages, write_answer = Event(), WarcFile.write_answer
-
-    def writes_late(*args: Any, **more: Any) -> None:
-        assert has_all_pages.wait(60)
-        write_answer(*args, **more)
-
-    class Tells(CrawlSpider):
-        def parse(self, response: Response, **_: Any) -> None:
-            super().parse(response)
-            if len(self.crawl.pages) == len(sites):
-                has_all_pages.set()
-
-    monkeypatch.setattr(WarcFile, "write_answer", writes_late)
-    sites = [web.robots(RULES) for _ in range(5)]
-    settings = {"REP_ARCHIVE": tmp_path / "robots.warc.gz"}
-    result = await crawl(*(site.url("/") for site in sites), spider=Tells, settings=settings)
-    assert checked(tmp_path) == ""
-    assert len(result.pages) == len(sites)
-    assert result.stats["rep/archive/lost"] > 0
-    (error,) = result.messages(logging.ERROR)
-    assert "is not complete: more than 8,000 bytes wait to be written" in error
-    assert records(tmp_path)[-1].values["lost"] == result.stats["rep/archive/lost"]
-
-
-@pytest.mark.parametrize("required", [False, True])
-@ensureDeferred
 async def test_a_file_that_can_not_be_created_after_all(
-    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, required: bool
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: Any) -> None:
         raise OSError("no such device")
 
     monkeypatch.setattr(warc_file, "append", fails)
-    settings = {"REP_ARCHIVE": tmp_path / "a.warc.gz", "REP_ARCHIVE_REQUIRED": required, "DOWNLOAD_DELAY": 0.1}
+    settings = {"REP_ARCHIVE": tmp_path / "a.warc.gz", "DOWNLOAD_DELAY": 0.1}
     sites = [web.robots(RULES) for _ in range(5)]
     result = await crawl(*[site.url("/") for site in sites], settings=settings)
     (error,) = result.messages(logging.ERROR)
     assert "is not complete: OSError: no such device" in error
-    assert result.stats["finish_reason"] == (archive.REASON if required else "finished")
-    assert (len(result.pages) == len(sites)) is not required
-
-
-@ensureDeferred
-async def test_a_disk_that_hangs_does_not_keep_the_crawl_from_ending(
-    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(archive, "CLOSING", 0.1)
-    is_back = Event()
-    monkeypatch.setattr(WarcFile, "write_entry", lambda *_: is_back.wait(60))
-    began = time.monotonic()
-    result = await archived(tmp_path, web.robots(RULES).url("/"))
-    assert time.monotonic() - began < 30
-    is_back.set()
-    assert result.stats["rep/archive/lost"] == 2, "what is known of the origin, and the end"
+    assert result.stats["finish_reason"] == "finished"
+    assert len(result.pages) == len(sites)

@@ -22,7 +22,6 @@ from web import RULES, Route, Site, Web, answer, redirect
 
 from scrapy_rep import AccessResult, RobotsUnreachable
 from scrapy_rep.protocol.redirect_target import is_private
-from scrapy_rep.scrapy_internals import head_limit
 from scrapy_rep.scrapy_internals.compat import sleep
 
 if sys.version_info >= (3, 14):
@@ -129,6 +128,7 @@ async def came_to_an_end(site: Site) -> None:
     [
         pytest.param(answer(RULES * 100, kind="drip"), id="drip-fed-body"),
         pytest.param(answer(RULES, kind="hold"), id="nothing"),
+        pytest.param(answer(kind="headers"), id="headers"),
     ],
 )
 @ensureDeferred
@@ -139,71 +139,6 @@ async def test_what_never_ends_is_ended_by_the_timeout(web: Web, route: Route) -
     assert isinstance(error, RobotsUnreachable)
     assert result.tracebacks == []
     await came_to_an_end(site)
-
-
-@pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
-@ensureDeferred
-async def test_headers_without_end_are_ended_by_their_octets(web: Web, tls: bool) -> None:
-    # Long before the time is over.
-    site = web.robots(answer(kind="headers"), tls=tls)
-    result = await crawl(site.url("/"), settings={"REP_FETCH_TIMEOUT": 60})
-    (error,) = result.refused.values()
-    assert isinstance(error, RobotsUnreachable)
-    assert result.tracebacks == []
-    await came_to_an_end(site)
-    # What the server got rid of, into buffers on the way as well; else all of its 64 MiB.
-    assert max(request["octets"] for request in site.requests) < 16 * 2**20
-
-
-@pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
-@ensureDeferred
-async def test_only_the_headers_of_robots_txt_are_bounded(web: Web, tls: bool) -> None:
-    headers = [(f"X-{n}", "x" * 8_000) for n in range(100)]
-    routes = {"/robots.txt": answer(RULES, headers=headers), "/": answer("page", headers=headers)}
-    site = web.site(routes, tls=tls)
-    page = Request(site.url("/"), meta={"dont_obey_robotstxt": True})
-    result = await crawl(page, site.url("/other"))
-    assert list(result.pages) == [page.url]
-    assert list(result.refused) == [site.url("/other")]
-
-
-@pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
-@ensureDeferred
-async def test_no_other_response_is_looked_at(web: Web, tls: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    chunks: list[int] = []
-
-    class Counts(head_limit.OctetLimit):
-        def received(self, data: bytes) -> None:
-            chunks.append(len(data))
-            super().received(data)
-
-    monkeypatch.setattr(head_limit, "OctetLimit", Counts)
-    routes = {"/robots.txt": answer(RULES + "#" * 300_000), "*": answer(b"x" * 1_000_000)}
-    site = web.site(routes, tls=tls)
-    urls = [site.url(f"/{n}") for n in range(5)]
-    result = await crawl(*urls, settings={"CONCURRENT_REQUESTS_PER_DOMAIN": 1})
-    assert len(result.pages) == 5
-    assert 1 <= len(chunks) <= 2, "the header fields of robots.txt, and no more"
-
-
-@ensureDeferred
-async def test_many_headers_are_not_without_end(web: Web) -> None:
-    headers = [(f"X-{n}", "x" * 1_000) for n in range(100)]
-    site = web.site({"/robots.txt": answer(RULES, headers=headers), "/": answer("page", headers=headers)})
-    # On one connection, one after the other: each answer's head counts for itself.
-    urls = [site.url("/"), *(site.url(f"/?{n}") for n in range(5))]
-    result = await crawl(*urls, settings={"CONCURRENT_REQUESTS_PER_DOMAIN": 1})
-    assert sorted(result.pages) == sorted(urls)
-    assert len(result.pages[urls[0]].headers) >= 100
-
-
-@ensureDeferred
-async def test_one_line_of_headers_without_end(web: Web) -> None:
-    site = web.robots(answer(RULES, headers={"X": "x" * 2**20}))
-    result = await crawl(site.url("/"))
-    (error,) = result.refused.values()
-    assert isinstance(error, RobotsUnreachable)
-    assert result.tracebacks == []
 
 
 @ensureDeferred

@@ -177,7 +177,7 @@ def run_scrapy(arguments: list[str], folder: Path) -> subprocess.CompletedProces
 @pytest.mark.parametrize("block", blocks("sh", "command"), ids=str)
 def test_the_command_prints_what_stands_below_it(block: Block, web: Web, tmp_path: Path) -> None:
     site = web.robots(marked("robots.txt"))
-    for name in ("robots.txt", "urls.txt", "new.txt"):
+    for name in ("robots.txt", "urls.txt"):
         (tmp_path / name).write_text(marked(name), "utf-8")
     done = run_scrapy(shlex.split(block.text.replace(EXAMPLE, site.origin)), tmp_path)
     assert done.stderr == "" or "--input" in block.text, "else it is a summary, with the time that it took"

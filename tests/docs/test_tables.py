@@ -143,11 +143,6 @@ def test_the_limits() -> None:
     ("page", "words", "code"),
     [
         ("answers", "In the last tenth", "LAST_TENTH = 0.1"),
-        ("evidence", "up to 30 seconds", "CLOSING = 30"),
-        ("evidence", "more than 16 MiB", "WAIT_ABOVE = 16 * 2**20"),
-        ("evidence", "At most 256 MiB", "MAX_QUEUED = 256 * 2**20"),
-        ("evidence", "`robots_archive_failed`", 'REASON = "robots_archive_failed"'),
-        ("limits", "256 KiB", "MAX_OCTETS = 256 * 1024"),
         ("limits", "1,000 slow ones", "MAX_SLOW = 1_000"),
         ("log", "The first ten outages of a crawl", "WARNED_ORIGINS = 10"),
         ("settings", "for 60 seconds in\nany case", "LEAST_LIFETIME = 60"),
@@ -194,7 +189,7 @@ def test_the_exit_statuses(tmp_path: Path) -> None:
 
 def test_every_key_of_the_json_is_in_its_table() -> None:
     (printed,) = (json.loads(block.following.text) for block in blocks("sh", "command") if "--json" in block.text)
-    assert first_names("json-table") == [*printed, "scrapy", "forgotten", "when", "robots_txt"]
+    assert first_names("json-table") == [*printed, "scrapy", "forgotten", "robots_txt"]
 
 
 # docs/signals.md, docs/spiders.md, docs/evidence.md, docs/usage.md, docs/api.md

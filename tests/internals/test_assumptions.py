@@ -29,12 +29,10 @@ from scrapy.http import Response
 from scrapy.spiders import SitemapSpider
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.test import get_crawler
-from twisted.web import _newclient
 from web import Web, answer
 
 from scrapy_rep.scrapy_internals import compat
 from scrapy_rep.scrapy_internals.compat import sleep
-from scrapy_rep.scrapy_internals.head_limit import IN_HEAD
 
 HELD = {"/held": answer(kind="hold")}
 
@@ -270,55 +268,6 @@ async def test_a_download_slot_has_a_delay_that_counts_from_when_it_was_last_see
     await look_inside(look)
     first, second = site.requests
     assert second["began"] - first["ended"] >= 0.3
-
-
-# Twisted's HTTP/1.1 client, in Scrapy's download handler.
-
-
-def test_the_states_of_twisteds_parser_before_the_body() -> None:
-    assert {_newclient.STATUS, _newclient.HEADER} == IN_HEAD
-
-
-@ensureDeferred
-async def test_the_handlers_pool_makes_its_connections_by_its_factory(web: Web) -> None:
-    site = web.site(HELD)
-
-    async def look(engine: Any) -> None:
-        pool = engine.downloader.handlers._get_handler("http")._pool
-        make_factory = pool._factory
-        protocols: list[Any] = []
-        urls: list[bytes] = []
-
-        def factory(*args: Any) -> Any:
-            made = make_factory(*args)
-            build = made.buildProtocol
-
-            def build_protocol(address: Any) -> Any:
-                protocol = build(address)
-                send = protocol.request
-
-                def request(sent: Any) -> Any:
-                    urls.append(sent.absoluteURI)
-                    return send(sent)
-
-                protocol.request = request
-                protocols.append(protocol)
-                return protocol
-
-            made.buildProtocol = build_protocol
-            return made
-
-        pool._factory = factory
-        download = deferred_from_coro(engine.download_async(Request(site.url("/held"))))
-        await until(lambda: site.targets)
-        assert urls == [site.url("/held").encode()]
-        assert protocols[0]._parser.state in IN_HEAD
-        assert callable(protocols[0].dataReceived)
-        assert callable(protocols[0].transport.abortConnection)
-        web.release(site)
-        await until(lambda: download.called)
-
-    await look_inside(look)
 
 
 # The sitemap spider.

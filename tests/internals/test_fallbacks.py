@@ -13,8 +13,6 @@ from crawling import Crawl, CrawlSpider, SlotByOrigin, close_spider, crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.core.downloader import Downloader, Slot
-from scrapy.core.downloader.handlers import DownloadHandlers
-from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.core.engine import ExecutionEngine
 from scrapy.core.scheduler import Scheduler
 from scrapy.pqueues import DownloaderAwarePriorityQueue
@@ -52,8 +50,6 @@ HIDDEN: list[tuple[type, str, list[str]]] = [
         "_downloader_interface",
         [COSTS["DownloaderAwarePriorityQueue._downloader_interface"]],
     ),
-    (DownloadHandlers, "_get_handler", [COSTS["HTTP11DownloadHandler._pool"]]),
-    (HTTP11DownloadHandler, "_pool", [COSTS["HTTP11DownloadHandler._pool"]]),
 ]
 
 

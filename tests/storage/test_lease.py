@@ -8,6 +8,7 @@ import pytest
 from dict_storage import DictStorage, shared_store
 from in_loop import in_loop
 
+from scrapy_rep.cache.shared_store import NOT_SHARED
 from scrapy_rep.protocol.origin import Origin
 
 
@@ -59,6 +60,36 @@ class Counts(DictStorage):
 
     async def release_lease(self, origin: str, token: str) -> None:
         self.calls.append("release")
+
+
+class NotShared(Counts):
+    """Another crawler fetches the origin, whose answer may not be shared."""
+
+    async def get(self, origin: str) -> bytes | None:
+        return NOT_SHARED
+
+
+class Fails(Counts):
+    async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
+        raise ConnectionError("it is down")
+
+
+@pytest.mark.parametrize("storage_class", [NotShared, Fails])
+@in_loop
+async def test_a_lease_that_was_never_granted_is_not_renewed(
+    monkeypatch: pytest.MonkeyPatch, storage_class: type[Counts]
+) -> None:
+    monkeypatch.setattr("scrapy_rep.cache.shared_store.RENEW_EVERY", 0.01)
+    monkeypatch.setattr("scrapy_rep.storage.circuit_breaker.BACKOFF_FIRST", 0.0)
+    storage = storage_class()
+    store, origin = shared_store(storage, []), Origin.of("https://a.example")
+    assert origin is not None
+    _, lease = await store.find_or_lease(origin, None, lambda _entry: True)
+    assert lease is not None, "this crawler fetches all the same"
+    await asyncio.sleep(0.1)
+    assert storage.calls == []
+    store.give_back(lease)
+    await store.close()
 
 
 @in_loop

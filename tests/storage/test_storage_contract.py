@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage, circuit_breaker, storage_of
+from scrapy_rep.storage.sqlite import APPLICATION_ID, BUSY
 
 A, B = "https://a.example", "http://b.example:8080"
 LOG = logger_of(get_crawler(Spider))
@@ -212,14 +214,31 @@ async def blocks_no_event_loop(work: Any, end: Callable[[], object]) -> None:
 
 
 @in_loop
-async def test_a_file_that_another_writes_to_blocks_no_event_loop(tmp_path: Path) -> None:
+async def test_a_file_that_another_writes_to_holds_the_event_loop_up_for_a_moment_only(tmp_path: Path) -> None:
     storage = store_of(REP_STORAGE=f"sqlite://{tmp_path}/robots.db")
     await storage.put(A, b"x", FOR_LONG)
     with closing(sqlite3.connect(tmp_path / "robots.db", isolation_level=None)) as db:
         db.execute("BEGIN EXCLUSIVE")
-        await blocks_no_event_loop(storage.put(A, b"y", FOR_LONG), lambda: db.execute("COMMIT"))
+        for _ in range(2):  # with the file open, and when it is opened again
+            began = time.monotonic()
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                await storage.put(A, b"y", FOR_LONG)
+            assert time.monotonic() - began < 0.5
+        db.execute("COMMIT")
+    await storage.put(A, b"y", FOR_LONG)
     assert await storage.get(A) == b"y"
     await storage.close()
+
+
+@in_loop
+async def test_a_file_is_created_with_patience_for_others_that_create_it(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "robots.db", isolation_level=None, check_same_thread=False)) as db:
+        db.execute("BEGIN EXCLUSIVE")
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        Timer(5 * BUSY, db.execute, ("COMMIT",)).start()
+        async with used(partial(store_of, REP_STORAGE=f"sqlite://{tmp_path}/robots.db")) as storage:
+            await storage.put(A, b"y", FOR_LONG)
+            assert await storage.get(A) == b"y"
 
 
 @in_loop
@@ -384,50 +403,47 @@ async def test_a_value_of_another_type_in_sqlite_is_a_miss(tmp_path: Path) -> No
 # A file that does not stay what it was.
 
 
-def remove(file: Path) -> None:
-    file.unlink()
+def text(file: Path) -> None:
+    file.write_text("mine")
 
 
-def replace(file: Path) -> None:
-    file.rename(file.with_name("elsewhere"))
-    file.with_name("elsewhere-too").touch()
-    file.with_name("elsewhere-too").rename(file)
+def database(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as db:
+        db.execute("CREATE TABLE entries_1 (mine INTEGER)")
 
 
-def cut(file: Path) -> None:
-    file.write_bytes(b"")
-
-
-@pytest.mark.parametrize("lose", [remove, replace, cut])
+@pytest.mark.parametrize("write", [text, database])
 @in_loop
-async def test_a_file_that_is_lost_is_told_of_and_made_anew(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, lose: Callable[[Path], None]
-) -> None:
-    opened = partial(store_of, REP_STORAGE=f"sqlite://{tmp_path}/robots.db")
-    async with used(opened) as storage:
-        await storage.put(A, b"x", FOR_LONG)
-        lose(tmp_path / "robots.db")
-        caplog.clear()
-        assert await storage.get_or_lease(B, "me", 10) == (None, True)
-        await storage.put_and_release(B, b"y", FOR_LONG, "me")
-        (message,) = (record.getMessage() for record in caplog.records if record.name == "scrapy_rep")
-        assert message.startswith("REP_STORAGE: ")
-        assert message.endswith("/robots.db was removed or overwritten; the crawl goes on with a new file")
-    async with used(opened) as storage:
-        assert await storage.get(B) == b"y"
-
-
-@in_loop
-async def test_a_file_that_becomes_somebody_elses_is_left_alone(tmp_path: Path) -> None:
+async def test_a_file_that_becomes_somebody_elses_is_left_alone(tmp_path: Path, write: Callable[[Path], None]) -> None:
     file = tmp_path / "robots.db"
+    write(tmp_path / "notes")
+    octets = (tmp_path / "notes").read_bytes()
     async with used(partial(store_of, REP_STORAGE=f"sqlite://{file}")) as storage:
         await storage.put(A, b"x", FOR_LONG)
-        (tmp_path / "notes").write_text("mine")
+        with closing(sqlite3.connect(file, isolation_level=None)) as db:
+            db.execute("BEGIN EXCLUSIVE")
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                await storage.put(A, b"y", FOR_LONG)
+            db.execute("COMMIT")
+        # After an error the file is opened again.
         (tmp_path / "notes").rename(file)
         for _ in range(2):
             with pytest.raises(ValueError, match=r"robots\.db is no store of scrapy-rep"):
                 await storage.put(A, b"x", FOR_LONG)
-    assert file.read_text() == "mine"
+    assert file.read_bytes() == octets
+
+
+@in_loop
+async def test_a_file_that_is_removed_is_created_again_by_the_next_crawl(tmp_path: Path) -> None:
+    opened = partial(store_of, REP_STORAGE=f"sqlite://{tmp_path}/robots.db")
+    async with used(opened) as storage:
+        await storage.put(A, b"x", FOR_LONG)
+        (tmp_path / "robots.db").unlink()
+        await storage.put(B, b"x", FOR_LONG)
+        assert await storage.get(B) == b"x", "the crawl goes on with what it has open"
+    async with used(opened) as storage:
+        assert await storage.get(A) is None
+        await storage.put(A, b"x", FOR_LONG)
 
 
 # Which store an address names.

@@ -377,12 +377,24 @@ async def test_a_file_damaged_after_the_start(web: Web, tmp_path: Path) -> None:
     file = tmp_path / "robots.db"
     await crawl(web.robots(RULES).url("/"), settings={"REP_STORAGE": f"sqlite://{file}"})
     storage = opened(f"sqlite://{file}")
-    octets = garble(file, 0)
+    octets = garble(file, 100)
     assert await task(storage.origins()) == []
     await task(storage.put("https://a.example", b"x", DAY))
     assert await task(storage.get("https://a.example")) == b"x"
     await task(storage.close())
     assert octets in everything_below(tmp_path).values()
+
+
+@ensureDeferred
+async def test_a_file_overwritten_after_the_start_is_somebody_elses(web: Web, tmp_path: Path) -> None:
+    file = tmp_path / "robots.db"
+    await crawl(web.robots(RULES).url("/"), settings={"REP_STORAGE": f"sqlite://{file}"})
+    storage = opened(f"sqlite://{file}")
+    octets = garble(file, 0)
+    with pytest.raises(ValueError, match="is no store of scrapy-rep"):
+        await task(storage.put("https://a.example", b"x", DAY))
+    await task(storage.close())
+    assert everything_below(tmp_path) == {file: octets}
 
 
 def everything_below(folder: Path) -> dict[Path, bytes]:

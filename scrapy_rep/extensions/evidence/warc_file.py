@@ -48,7 +48,7 @@ _RENAMED = {b"transfer-encoding": b"X-Crawler-Transfer-Encoding"}
 
 
 class WarcFile:
-    """The methods that write block, and are called by one thread. Once the disk is full, each raises OSError."""
+    """Once the disk is full, each method that writes raises OSError."""
 
     def __init__(self, path: Path, information: Mapping[str, str], body_limit: int, max_known: int) -> None:
         """`path` must end in `.warc.gz`; the file's name gets a part of its own. `information`: of its first record.
