@@ -235,8 +235,8 @@ install_spies()
 
 
 class ErrorLog(logging.Handler):
-    """Errors in the log are faults, but for those of Scrapy's own queue on disk after a kill: it does not know then
-    which of its files it had emptied."""
+    """Errors in the log are faults. After a kill, files of Scrapy's own queue on disk may be broken: then only errors
+    that come through this package count."""
 
     def __init__(self, history: History) -> None:
         super().__init__(logging.ERROR)
@@ -245,7 +245,9 @@ class ErrorLog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         frames = traceback.extract_tb(error.__traceback__) if error is not None else []
-        if any("queuelib" in frame.filename for frame in frames) and any(self.history.of("killed")):
+        files = [frame.filename for frame in frames]
+        is_ours = any("scrapy_rep" in file for file in files) and not any("queuelib" in file for file in files)
+        if any(self.history.of("killed")) and not is_ours:
             return
         self.history.faults.append(f"at {seconds():.3f} the log has: {record.getMessage()[:1000]} {error!r}")
 
