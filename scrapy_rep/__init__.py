@@ -1,7 +1,7 @@
 """scrapy-rep: crawls that obey robots.txt as RFC 9309 says.
 
 The way of one request
-    `waiting.at_scheduler` asks the `gate` whether the origin's robots.txt is known. If not, the request waits there
+    `waiting.scheduler_door` asks the `gate` whether the origin's robots.txt is known. If not, the request waits there
     while there is one fetch for the origin (`cache.resolver`). Then it goes on to `middleware.process_request`. The
     `gate` asks `cache.resolver` for the origin's `RobotsPolicy` (`peek`: no fetch, no wait), asks that for a verdict,
     and lets the request pass or raises `ForbiddenByRobots`.

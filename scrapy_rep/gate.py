@@ -3,8 +3,8 @@
 1. `applicable_origin` says whose robots.txt applies to a request; where none does, the request goes on.
 2. If that robots.txt is known, it decides at once. If it is about to expire, or if the backoff of an outage is over, it
    is fetched again in the background, and the request does not wait for that.
-3. If it is not known, the request waits for a fetch: at the scheduler before it comes here (`waiting.at_scheduler`), or
-   else in the downloader (`waiting.in_downloader`). Unless the crawl closes, the fetch ends with a policy
+3. If it is not known, the request waits for a fetch: at the scheduler before it comes here (`waiting.scheduler_door`),
+   or else in the downloader (`waiting.not_from_scheduler`). Unless the crawl closes, the fetch ends with a policy
    (`cache.resolver`), which decides about all requests that have waited for it:
    - what the answer says: its rules, or by its status that everything or nothing is allowed (`protocol.status_policy`);
    - after a failure, the rules from before, if they may still be obeyed; else, if the outage has lasted for
@@ -62,20 +62,19 @@ class Gate:
         """The crawl's product tokens, and where they come from. Read it here: the opened spider replaces it."""
         self.purposes = Purposes(settings.purposes, settings.purposes_refuse) if settings.purposes else None
         """What the crawl gathers pages for; None if REP_PURPOSES is empty."""
-        self.before_fetch: list[Callable[[Request, Verdict], None]] = []
+        self.before_download: list[Callable[[Request, Verdict], None]] = []
         """Called in order with each request that goes on, except those for a robots.txt. The verdict refuses the
         request only in a dry run. While the list is empty, no verdict is made for an allowed request. A function in it
         may raise ForbiddenByRobots, which drops the request."""
-        self.after_fetch: list[Callable[[Request, Response, Landing | None], None]] = []
+        self.after_download: list[Callable[[Request, Response, Landing | None], None]] = []
         """Called in order with each of these requests and its response, on the response's way to the spider. A
         function in it may raise ForbiddenByRobots, which drops the response."""
         self.robots_known = resolver.robots_known
         """Called in order after each round of a fetch, with what is known of the origin then, and the request that
         needed its robots.txt."""
         self.refusals = Refusals(crawler, is_dry_run=settings.dry_run)
-        self.hits = 0
-        """Requests that were decided at once. A request that has waited at the door is known when it comes here, so it
-        would be counted, too: the door subtracts one for it."""
+        self.decided = 0
+        """Requests that a known robots.txt, or an error in fetching it, has decided about."""
         self.now = now
         self._crawler = crawler
         self._log = logger_of(crawler)
@@ -106,13 +105,12 @@ class Gate:
         if isinstance(origin, VerdictReason):
             if origin is EXEMPT and not request.meta.get("dont_obey_robotstxt"):
                 self._stats.inc_value("rep/exempt")
-            if self.before_fetch and ROBOTS_TXT_REQUEST not in request.meta:
+            if self.before_download and ROBOTS_TXT_REQUEST not in request.meta:
                 self._act_on(self.judge(request, None), request)
             return None
         policy = self._resolver.peek(origin)
         if policy is None:
             return origin
-        self.hits += 1
         if policy.refetch is not NO_REFETCH:
             self._resolver.refresh(origin, request)
         self.decide(request, policy)
@@ -120,24 +118,34 @@ class Gate:
 
     def decide(self, request: Request, policy: RobotsPolicy) -> None:
         """By the policy of its origin. Raises what `decide_if_known` does."""
+        self.decided += 1
         if policy.state is UNREACHABLE_STALE:
             self._stats.inc_value("rep/cache/stale")
         tokens = self.user_agent.tokens(request)
         # `allows` is faster, but knows no purposes, and gives no verdict to look at for an allowed request.
-        if self.purposes is not None or self.before_fetch or not policy.allows(request.url, tokens):
+        if self.purposes is not None or self.before_download or not policy.allows(request.url, tokens):
             self._act_on(policy.verdict(request.url, tokens, self.purposes), request)
+
+    def refuse_for(self, fault: BaseException, request: Request, origin: Origin) -> None:
+        """An error of ours has ended the fetch, so nobody knows what is allowed. Raises RobotsUnreachable, but not in a
+        dry run."""
+        self.decided += 1
+        answer = f"internal error, {type(fault).__name__}: {fault}"
+        reason, access = VerdictReason.UNREACHABLE, AccessResult.UNREACHABLE
+        self._act_on(Verdict(False, reason, access=access, robots_url=origin.robots_url, answer=answer), request)
 
     def _act_on(self, verdict: Verdict, request: Request) -> None:
         if not verdict.allowed:
             self.refusals.refuse(request, verdict)
-        for look in self.before_fetch:
+        for look in self.before_download:
             look(request, verdict)
 
-    def count_hits(self) -> None:
-        """As one stat at the end, because a stat for each request costs as much as all the rest."""
-        # Negative if requests that had waited were dropped by another middleware, or their origins forgotten.
-        if self.hits > 0:
-            self._stats.inc_value("rep/cache/hit", self.hits)
+    def count_hits(self, waited: int) -> None:
+        """As one stat at the end, because a stat for each request costs as much as all the rest. `waited`: how many
+        requests have waited before they came here."""
+        # Another middleware may have dropped requests that had waited.
+        if self.decided > waited:
+            self._stats.inc_value("rep/cache/hit", self.decided - waited)
 
     # What applies to a request.
 
@@ -212,7 +220,7 @@ class Gate:
         return self._look(request, response, landing)
 
     def _look(self, request: Request, response: Response, landing: Landing | None) -> Response:
-        for look in self.after_fetch:
+        for look in self.after_download:
             look(request, response, landing)
         return response
 

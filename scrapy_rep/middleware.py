@@ -19,14 +19,13 @@ from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.misconfiguration import warn_of_misconfiguration
-from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import call_when_closing
 from scrapy_rep.settings import FILES, RepSettings, warn_of_unknown_names
-from scrapy_rep.waiting.at_scheduler import SchedulerDoor
-from scrapy_rep.waiting.in_downloader import InDownloader
+from scrapy_rep.waiting.not_from_scheduler import InDownloader
+from scrapy_rep.waiting.scheduler_door import SchedulerDoor
 from scrapy_rep.waiting.waiting_log import Waits
 
 if TYPE_CHECKING:
@@ -49,11 +48,12 @@ class RepMiddleware:
         settings = RepSettings.read(crawler.settings)
         warn_of_unknown_names(crawler.settings, logger_of(crawler))
         self._crawler = crawler
-        downloads, waits = UncountedDownloads(crawler), Waits(crawler, self.monotonic)
+        self._downloads = downloads = UncountedDownloads(crawler)
+        self._waits = Waits(crawler, self.monotonic)
         self._resolver = Resolver(crawler, settings, downloads, Clock(self.clock, self.monotonic, self.sleep))
         self.gate = Gate(crawler, settings, self._resolver, self.clock)
-        self._at_scheduler = SchedulerDoor(crawler, settings.waiting_max, self.gate, self._resolver, waits)
-        self._in_downloader = InDownloader(self._resolver, downloads, self._at_scheduler, waits)
+        self._door = SchedulerDoor(crawler, settings, self.gate, self._resolver, self._waits)
+        self._in_downloader = InDownloader(self.gate, self._resolver, downloads, self._door, self._waits)
         crawler.signals.connect(self._spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self._spider_closed, signal=signals.spider_closed)
         self._extensions = start_extensions(crawler, settings, self.gate)
@@ -80,10 +80,7 @@ class RepMiddleware:
         Raises ForbiddenByRobots, at once or when awaited; IgnoreRequest where the crawl closes before.
         """
         origin = self.gate.decide_if_known(request)
-        return None if origin is None else self._decide_later(request, origin)
-
-    async def _decide_later(self, request: Request, origin: Origin) -> None:
-        self.gate.decide(request, await self._in_downloader.wait(request, origin))
+        return None if origin is None else self._in_downloader.decide(request, origin)
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
         """The response; an awaitable of it if it comes from another URL, whose robots.txt may not be known yet. Either
@@ -125,10 +122,10 @@ class RepMiddleware:
 
     def _spider_opened(self, spider: Spider) -> None:
         self.gate.open(spider)
-        self._at_scheduler.open()
+        self._door.open(self._downloads)
         call_when_closing(self._crawler, self._resolver.stop)
         warn_of_misconfiguration(self._crawler)
 
     async def _spider_closed(self) -> None:
-        self.gate.count_hits()
+        self.gate.count_hits(self._waits.number)
         await self._resolver.close()

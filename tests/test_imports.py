@@ -84,7 +84,7 @@ PROTOCOL = [module for module in FILES if room_of(module) == "protocol"]
 
 def test_the_reading_of_imports_itself() -> None:
     assert {"addon", "protocol.robotstxt.parser", "importlib", "typing"} <= IMPORTS["scrapy_rep"]
-    assert {"scrapy", "cache.resolver", "protocol.origin"} <= IMPORTS["middleware"]
+    assert {"scrapy", "cache.resolver", "waiting.scheduler_door"} <= IMPORTS["middleware"]
     assert {"dataclasses", "protocol.robotstxt.rules"} <= IMPORTS["protocol.robotstxt.parser"]
 
 

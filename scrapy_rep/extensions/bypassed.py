@@ -23,7 +23,7 @@ class Bypassed:
         self._drops = settings.bypassed == "drop"
         self._gate = gate
         self._has_warned = False
-        gate.after_fetch.append(self._look)
+        gate.after_download.append(self._look)
 
     def _look(self, request: Request, _response: Response, landing: Landing | None) -> None:
         """Raises ForbiddenByRobots for a page to drop."""

@@ -46,7 +46,7 @@ class RobotsTxtDenied:
         connect(self._failed, signal=signals.spider_error)
         connect(self._idle, signal=signals.spider_idle)
         connect(self._closed, signal=signals.spider_closed)
-        gate.after_fetch.append(self._page_came)
+        gate.after_download.append(self._page_came)
 
     def _scheduled(self, request: Request) -> None:
         self._count(request, 1)

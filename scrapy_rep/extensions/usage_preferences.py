@@ -29,8 +29,8 @@ class PageUsage:
         self._gate = gate
         # Not in the request's meta until the response is there: redirects and retries copy the meta.
         self._verdicts: WeakKeyDictionary[Request, Verdict] = WeakKeyDictionary()
-        gate.before_fetch.append(self._before_fetch)
-        gate.after_fetch.append(self._after_fetch)
+        gate.before_download.append(self._before_fetch)
+        gate.after_download.append(self._after_fetch)
         crawler.signals.connect(self._forbidden, signal=request_forbidden)
 
     def _before_fetch(self, request: Request, verdict: Verdict) -> None:

@@ -61,10 +61,7 @@ class Answers:
             reason = f"a public host redirected to {answer.address}, which is private (REP_REDIRECT_PRIVATE)"
             answer, response = Answer(question.url, reason=reason, dropped=True), None
         answer = self._judged(answer, question)
-        with self._turns.taking_room():  # a handler may hold up the fetches
-            await self._signals.send_catch_log_async(
-                robots_response, answer=answer, request=question.trigger, response=response
-            )
+        self._signals.send_catch_log(robots_response, answer=answer, request=question.trigger, response=response)
         return answer
 
     def _judged(self, answer: Answer, question: Question) -> Answer:

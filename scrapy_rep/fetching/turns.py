@@ -48,7 +48,7 @@ class FetchTurns:
         self._monotonic = monotonic
         self.on_room = on_room
         self.without_turn = 0
-        """Fetches that take room without a turn: they have just begun, ask a store, or are held up by a handler."""
+        """Fetches that take room without a turn: they have just begun, or ask a store."""
         # Heaps of the turns that are waited for.
         self._first: list[tuple[int, int, Turn]] = []
         self._repeated: list[tuple[int, int, Turn]] = []

@@ -1,10 +1,11 @@
-"""What is in Scrapy's downloader: requests that take no place among CONCURRENT_REQUESTS, and all that touches download
-slots (`Downloader.slots`) but for the queues: the delay between requests, and a robots.txt request in a slot.
+"""What is in Scrapy's downloader: whether it takes another request, requests that take no place among
+CONCURRENT_REQUESTS, and all that touches download slots (`Downloader.slots`) but for the queues: the delay between
+requests, and a robots.txt request in a slot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -34,12 +35,26 @@ class UncountedDownloads:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._requests: set[Request] = set()
+        self._is_enough: Callable[[], bool] = bool
 
     @contextmanager
     def uncounted(self, request: Request) -> Iterator[None]:
         """For this long the downloader's own check of its limit leaves the request out."""
-        downloader: Any = self._crawler.engine.downloader
         self._requests.add(request)
+        self._replace_check()
+        try:
+            yield
+        finally:
+            self._requests.discard(request)
+
+    def back_out_when(self, is_enough: Callable[[], bool]) -> None:
+        """From now on the engine takes no request out of the scheduler, either, while `is_enough` returns True. Without
+        room in the downloader it is not called."""
+        self._is_enough = is_enough
+        self._replace_check()
+
+    def _replace_check(self) -> None:
+        downloader: Any = self._crawler.engine.downloader
         # Raising `total_concurrency` instead would be wrong for a moment whenever a request ends, and would have to
         # share that number with everybody else who sets it.
         is_scrapys = getattr(type(downloader), "needs_backout", None) is getattr(Downloader, "needs_backout", ...)
@@ -47,18 +62,13 @@ class UncountedDownloads:
             downloader.needs_backout = self._needs_backout
         else:
             tell_without(self._crawler, "Downloader.needs_backout")
-        try:
-            yield
-        finally:
-            self._requests.discard(request)
-            if not self._requests:
-                vars(downloader).pop("needs_backout", None)
 
     def _needs_backout(self) -> bool:
         downloader = self._crawler.engine.downloader
         total, active = downloader.total_concurrency, downloader.active
         # A total concurrency of 0 means no limit.
-        return 0 < total <= len(active) and total <= len(active) - len(self._requests & active)
+        is_full = 0 < total <= len(active) and total <= len(active) - len(self._requests & active)
+        return is_full or self._is_enough()
 
 
 class MinimumDelays:

@@ -11,7 +11,7 @@ from scrapy_rep.log import logger_of
 
 COSTS: Mapping[str, str] = {
     "Downloader.needs_backout": "Requests for a robots.txt count against CONCURRENT_REQUESTS, so dead origins slow the"
-    " crawl down",
+    " crawl down, and a lazy start() is read too far ahead",
     "Downloader.slots": "REP_CRAWL_DELAY_MAX has no effect",
     "Downloader._process_queue": "When the crawl stops, pages of an origin may wait for a robots.txt that nobody needs",
     "DownloaderAwarePriorityQueue._downloader_interface": "Requests to origins whose robots.txt does not come may come"

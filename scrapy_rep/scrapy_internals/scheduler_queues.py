@@ -4,7 +4,6 @@ next, and what goes back into them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container, Iterable
 from typing import Any
 
@@ -15,15 +14,15 @@ from scrapy.pqueues import DownloaderAwarePriorityQueue
 
 from scrapy_rep.scrapy_internals.fallbacks import tell_without
 
-NEW = 10**6  # more downloads than a slot can have
+LAST = 10**6  # more downloads than a slot can have
 
 
 class SchedulerQueues:
     """What the door has to know of the queues behind it, and of the download slots that their requests will need.
 
-    Scrapy's `DownloaderAwarePriorityQueue` hands out requests of the slots with the fewest downloads first. A slot with
-    requests that wait for a robots.txt has none, so it counts as full here: else the queue would hand out requests to
-    dead origins before all others.
+    Scrapy's `DownloaderAwarePriorityQueue` hands out requests of the slots with the fewest downloads first. A slot
+    whose requests wait for a robots.txt has none, so it comes last here: else the queue would hand out requests to dead
+    origins before all others.
     """
 
     def __init__(self, crawler: Crawler, scheduler: Any) -> None:
@@ -33,8 +32,7 @@ class SchedulerQueues:
         self._downloader: Any = crawler.engine.downloader
         self.site_of = getattr(self._downloader, "get_slot_key", lambda _request: "")
         """The key of a request's slot. Outside this folder it is a site."""
-        self._full = crawler.settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN")
-        self._waiting: Counter[str] = Counter()
+        self._here: Container[str] = ()
         self._aware: list[Any] = []
         self._are_new_last = False
         # A class derived from Scrapy's may get its requests from anywhere else.
@@ -53,26 +51,24 @@ class SchedulerQueues:
 
     # Which request is next.
 
-    def begin_to_wait(self, request: Request) -> None:
-        self._waiting[self.site_of(request)] += 1
+    def put_last(self, sites: Container[str]) -> None:
+        """From now on requests to these sites come last: the door has others to them. The sites may change."""
+        self._here = sites
 
-    def end_to_wait(self, request: Request) -> None:
-        key = self.site_of(request)
-        self._waiting[key] -= 1
-        if not self._waiting[key]:
-            del self._waiting[key]
+    def is_next_of_use(self, *, has_room: bool, is_full: bool) -> bool:
+        """Whether the next request could go on, or may wait. `has_room`: for one more fetch; `is_full`: no request may
+        wait unless it is the only one to its site.
 
-    def is_next_of_use(self, *, has_room: bool) -> bool:
-        """Whether the next request could go on, or begin a fetch, for which there must be room (`has_room`).
-
-        Without room, an aware queue hands out requests to sites that have been asked before, before all others; of
-        another queue nobody knows.
+        An aware queue hands out requests to sites of which the door has none first, and without room those that have
+        been asked before; of another queue nobody knows.
         """
         self._are_new_last = not has_room
-        if has_room:
+        if has_room and not is_full:
             return True
-        slots, waiting = self._downloader.slots if self._aware else (), self._waiting
-        return any(key in queue.pqueues and key not in waiting for queue in self._aware for key in slots)
+        # The queue in memory is emptied first.
+        sites = next((queue.pqueues for queue in self._aware if queue.pqueues), ())
+        known = sites if has_room else (key for key in self._downloader.slots if key in sites)
+        return any(key not in self._here for key in known)
 
     def is_next_from_memory(self) -> bool:
         """The queue in memory is emptied before that on disk."""
@@ -85,25 +81,16 @@ class SchedulerQueues:
         return len(active) < concurrency or sum(other in pages for other in active) < concurrency
 
     def _busy(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
-        """The number of downloads of each slot; and if requests to it wait, more than it can have."""
-        slots, waiting, full = self._downloader.slots, self._waiting, self._full
-        of_new = NEW if self._are_new_last else 0
+        """The number of downloads of each slot, and LAST for slots that come after all others."""
+        slots, here = self._downloader.slots, self._here
+        of_new = LAST if self._are_new_last else 0
         # The queue asks for all its slots each time, so this costs as much as all the rest of a crawl of many sites.
         return [
-            ((len(slots[key].active) if key in slots else of_new) + (full + waiting[key] if key in waiting else 0), key)
+            ((len(slots[key].active) if key in slots else of_new) + (LAST if key in here else 0), key)
             for key in possible_slots
         ]
 
     # What goes back.
-
-    def leave_on_disk(self, request: Request) -> None:
-        """Put back a request that was taken out of the queue on disk only to look at it.
-
-        `peek` would not do: after that of queuelib 1.10, the next `push` spoils the file of a LIFO queue.
-        """
-        self.on_disk.push(request)
-        self._count("scheduler/dequeued/disk", -1)
-        self._count("scheduler/dequeued", -1)
 
     def put_back(self, request: Request) -> None:
         """Put a request that came from Scrapy's own scheduler into its queue again, as `enqueue_request` does for a new

@@ -29,11 +29,11 @@ class Keeper:
         """The request waits from now on."""
 
     def forget(self, request: Request) -> None:
-        """The request has gone on, or is back in its queue. It need not be one that is kept."""
+        """The request has gone on, or is back in its queue for good. It need not be one that is kept."""
 
     def left_over(self) -> list[Request]:
-        """The requests that a killed crawl of this job has left, to be put back at the start. They stay kept until
-        `forget`. None where other crawlers take such requests over while they run (scrapy-redis)."""
+        """The requests that a killed crawl of this job has left, in their order. They stay kept until `forget`. None
+        where other crawlers take such requests over while they run (scrapy-redis)."""
         return []
 
     def close(self) -> None:
@@ -44,9 +44,12 @@ class Keeper:
         try:
             yield
         except Exception as exc:  # noqa: BLE001 - of a database, or of what writes a request
-            if not self._has_warned:
-                self._has_warned = True
-                self._log.warning(KILLED_LOSES, exc)
+            self._warn(exc)
+
+    def _warn(self, exc: Exception) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            self._log.warning(KILLED_LOSES, exc)
 
     def _request_of(self, copy: bytes, loads: Callable[[bytes], Any], where: str) -> Request | None:
         try:

@@ -1,7 +1,8 @@
 """With a JOBDIR, requests that wait for a robots.txt are kept in an SQLite file there: `requests.waiting`.
 
 Scrapy removes a request from its queue on disk when it hands it out. If the process is killed, the crawl that resumes
-the job takes the requests that waited from this file.
+the job takes the requests that waited from this file. A request stays in it until it goes on, or until it is in a queue
+on disk that has been closed.
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ from pathlib import Path
 
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.job import job_dir
 
 from scrapy_rep.waiting.kept_copies import Keeper
 
 FILE = "requests.waiting"
+OPENING, BUSY = 1.0, 0.1  # seconds that a call waits for another process's lock, and the event loop with it
+RETRY = 1.0  # seconds until the next call after one that has failed
+MAX_FAILURES = 5  # calls in a row; after that nothing is kept
 
 
 class KeptInJobdir(Keeper):
@@ -25,39 +30,79 @@ class KeptInJobdir(Keeper):
         super().__init__(crawler)
         self._path = Path(job_dir(crawler.settings) or "", FILE)
         self._rows: dict[Request, int] = {}
-        self._file = sqlite3.connect(self._path, isolation_level=None)
+        self._to_insert: dict[Request, bytes] = {}
+        self._to_delete: list[int] = []
+        self._failures = 0
+        self._retry: CallLaterResult | None = None
+        self._file = sqlite3.connect(self._path, isolation_level=None, timeout=OPENING)
         # A process that is killed loses nothing by these; a machine that loses its power may.
         self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute("PRAGMA synchronous = OFF")
         self._file.execute("CREATE TABLE IF NOT EXISTS waiting (number INTEGER PRIMARY KEY, request BLOB)")
+        self._file.execute(f"PRAGMA busy_timeout = {1000 * BUSY:.0f}")
 
     def keep(self, request: Request) -> None:
-        if request not in self._rows:
-            with self._failing_softly():
-                # As Scrapy's own queue on disk does.
-                copy = pickle.dumps(request.to_dict(spider=self._spider), protocol=4)
-                row = self._file.execute("INSERT INTO waiting (request) VALUES (?)", (copy,)).lastrowid
-                self._rows[request] = row or 0
+        if request in self._rows or request in self._to_insert or self._failures >= MAX_FAILURES:
+            return
+        with self._failing_softly():
+            # As Scrapy's own queue on disk does.
+            self._to_insert[request] = pickle.dumps(request.to_dict(spider=self._spider), protocol=4)
+            self._write()
 
     def forget(self, request: Request) -> None:
+        self._to_insert.pop(request, None)
         row = self._rows.pop(request, None)
         if row is not None:
-            with self._failing_softly():
-                self._file.execute("DELETE FROM waiting WHERE number = ?", (row,))
+            self._to_delete.append(row)
+            self._write()
 
     def left_over(self) -> list[Request]:
         with self._failing_softly():
             for row, copy in self._file.execute("SELECT number, request FROM waiting ORDER BY number").fetchall():
                 request = self._request_of(copy, pickle.loads, "when its crawl was killed")
                 if request is None:  # and never will be
-                    self._file.execute("DELETE FROM waiting WHERE number = ?", (row,))
+                    self._to_delete.append(row)
                 else:
                     self._rows[request] = row
+            self._write()
         return list(self._rows)
 
     def close(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
         with self._failing_softly():
+            self._write_all()
             (number,) = self._file.execute("SELECT count(*) FROM waiting").fetchone()
             self._file.close()
             if not number:
                 self._path.unlink()
+
+    # The file may be locked: by a backup, or by a program that shows it.
+
+    def _write(self) -> None:
+        if self._retry is not None or self._failures >= MAX_FAILURES:
+            return
+        try:
+            self._write_all()
+            self._failures = 0
+        except sqlite3.Error as exc:
+            self._failures += 1
+            if self._failures < MAX_FAILURES:
+                self._retry = call_later(RETRY, self._write_again)
+            else:
+                self._warn(exc)
+                self._to_insert.clear()
+
+    def _write_again(self) -> None:
+        self._retry = None
+        self._write()
+
+    def _write_all(self) -> None:
+        while self._to_delete:
+            self._file.execute("DELETE FROM waiting WHERE number = ?", (self._to_delete[-1],))
+            self._to_delete.pop()
+        while self._to_insert:
+            request, copy = next(iter(self._to_insert.items()))
+            row = self._file.execute("INSERT INTO waiting (request) VALUES (?)", (copy,)).lastrowid
+            self._rows[request] = row or 0
+            del self._to_insert[request]

@@ -1,9 +1,9 @@
-"""Who waits for a robots.txt, at the scheduler or in the downloader: a stat, a signal, and a line in the log."""
+"""The stat, the signal and the log line about requests that wait for a robots.txt, wherever they wait."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from weakref import WeakSet
 
 from scrapy import Request, signals
@@ -14,21 +14,9 @@ from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.signals import request_waited
 from scrapy_rep.text import counted
+from scrapy_rep.waiting.waiting_requests import Wait
 
 EVERY = 15.0  # seconds from line to line
-
-
-@dataclass(eq=False, slots=True)
-class Wait:
-    """One request's, at the scheduler or in the downloader."""
-
-    request: Request
-    origin: Origin
-    """Whose robots.txt it waits for."""
-    since: float
-    """Seconds of the monotonic clock."""
-    seconds: float = 0.0
-    """How long it took, once it has ended."""
 
 
 class Waits:
@@ -41,13 +29,15 @@ class Waits:
         self.monotonic = monotonic
         self._under_way: set[Wait] = set()
         self._went_on: WeakSet[Request] = WeakSet()
+        self.number = 0
+        """Requests that have waited and have gone on."""
         crawler.signals.connect(self._opened, signal=signals.spider_opened)
 
-    def begin(self, request: Request, origin: Origin) -> Wait:
+    def begin(self, request: Request, origin: Origin, site: str = "") -> Wait:
         """The request waits from now on."""
         if request not in self._went_on:
             self._crawler.stats.inc_value("rep/waited")
-        wait = Wait(request, origin, self.monotonic())
+        wait = Wait(request, origin, self.monotonic(), site=site)
         self._under_way.add(wait)
         return wait
 
@@ -63,9 +53,14 @@ class Waits:
 
     def went_on(self, wait: Wait) -> None:
         """The request goes on."""
-        if wait.request not in self._went_on:
-            self._went_on.add(wait.request)
+        if wait.request in self._went_on:
+            return
+        self._went_on.add(wait.request)
+        self.number += 1
+        try:
             self._crawler.signals.send_catch_log(request_waited, request=wait.request, seconds=wait.seconds)
+        except asyncio.CancelledError:  # which is no Exception; the request would be lost
+            self._log.exception("A handler of the signal request_waited has failed")
 
     def log(self) -> None:
         """How many wait at this moment, for which robots.txt, and for how long; nothing if none does."""

@@ -5,7 +5,9 @@
 - `flood`: 20,000 sites, one page each, all asked for by one callback: until the 1,000th page is there.
 - `jobdir`: 3,000 sites, five pages each, with a JOBDIR.
 - `kills`: 2,000 requests of one callback with a JOBDIR, 20 sites whose robots.txt takes two seconds and 5 fast ones.
-  The crawl is stopped, resumed, and killed while requests wait: how many requests are neither done nor kept.
+  The crawl is stopped, resumed, and killed twice while requests wait: how many requests are neither done nor kept.
+- `lazy`: 300 sites, one page each, whose servers answer after 1 or 2 seconds, asked for by a `start` that waits while
+  `engine.needs_backout()` is true (Scrapy's documentation): how many requests it is ahead of the pages.
 
 Each crawl is a process of its own, at default settings but for the log.
 """
@@ -15,15 +17,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import pickle
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +32,12 @@ sys.path[:0] = [str(TESTS), str(TESTS / "helpers"), str(TESTS / "protocol")]
 from benchmarks.measuring import head, row
 from benchmarks.numbered_origins import NumberedOrigins
 from crawling import ADDON, BUILTIN
-from scrapy import Request, Spider
+from job_folder import kept_urls, queued_urls
+from scrapy import Request, Spider, signals
 from scrapy.crawler import CrawlerProcess
 from scrapy.http import Response
 from scrapy.utils.asyncio import call_later
 from web import RULES, Web, answer
-
-FILE = "requests.waiting"  # of scrapy_rep.waiting.kept_in_jobdir
 
 WHO: dict[str, dict[str, Any]] = {"scrapy-rep": ADDON, "built-in": BUILTIN}
 MAX_SECONDS = 600  # for one crawl
@@ -47,6 +45,7 @@ SITES, ENOUGH = 20_000, 1_000
 JOB_SITES, JOB_PAGES = 3_000, 5
 STALL = 0.2  # seconds
 SLOW_SITES, FAST_SITES, REQUESTS = 20, 5, 2_000
+LAZY_SITES, LATENCIES = 300, (1.0, 2.0)
 
 
 # In the crawl's process.
@@ -61,12 +60,20 @@ class AsksAtOnce(Spider):
         super().__init__(**attributes)
         self.task = task
         self.pages = 0
+        self.asked = self.ahead = 0
         self.ticked = 0.0
         self.stalls: list[float] = []
         self.most_files = 0
 
     async def start(self) -> Any:
-        if self.task["urls"]:
+        if self.task["settings"].get("LAZY"):
+            for url in self.task["urls"]:
+                if self.crawler.engine.needs_backout():
+                    await self.crawler.signals.wait_for(signals.scheduler_empty)
+                self.asked += 1
+                self.ahead = max(self.ahead, self.asked - self.pages)
+                yield Request(url)
+        elif self.task["urls"]:
             yield Request("data:,", callback=self.ask)
 
     def ask(self, _response: Response) -> Iterator[Request]:
@@ -103,6 +110,7 @@ class AsksAtOnce(Spider):
             "longest": max(self.stalls, default=0.0),
             "files": self.most_files,
             "pages": self.pages,
+            "ahead": self.ahead,
         }
         sys.stdout.write(json.dumps(measured) + "\n")
         sys.stdout.flush()
@@ -192,30 +200,30 @@ def lost_by_a_kill(web: Web, who: str, after: float) -> int:
         time.sleep(after)
         killed.kill()
         killed.communicate()
-        done = Path(folder, "told")
-        return len(set(urls).difference(done.read_text().split() if done.exists() else [], left(Path(folder, "job"))))
+        # Scrapy's queue on disk is no longer whole, and what this crawl takes out of it is lost with any middleware.
+        before = {*Path(folder, "told").read_text().split(), *queued_urls(Path(folder, "job"))}
+        again = started(who, [], **settings)
+        time.sleep(1.2)
+        again.kill()
+        again.communicate()
+        done = Path(folder, "told").read_text().split()
+        return len(set(urls).difference(before, done, kept_urls(Path(folder, "job"))))
 
 
-def left(job: Path) -> Iterator[str]:
-    """What is still in the job's folder.
-
-    A crawl that resumes it does not end: after a kill, Scrapy's queue on disk expects more requests than it has, and
-    the crawl tries to get them every five seconds.
-    """
-    for file in (job / "requests.queue").glob("**/*"):
-        octets = file.read_bytes() if file.is_file() and file.suffix != ".json" else b""
-        while len(octets) > 4:  # as queuelib's LifoDiskQueue writes it
-            end = len(octets) - 4
-            start = end - int.from_bytes(octets[end:], "big")
-            yield pickle.loads(octets[start:end])["url"]
-            octets = octets[:start]
-    if (job / FILE).exists():
-        with closing(sqlite3.connect(job / FILE)) as kept:
-            for (request,) in kept.execute("SELECT request FROM waiting").fetchall():
-                yield pickle.loads(request)["url"]
+def lazy(_: int) -> None:
+    print(f"\n{LAZY_SITES} sites of a lazy start: how many requests it is ahead of the pages, at most.\n")
+    head("", *(f"answers after {latency:g} s" for latency in LATENCIES))
+    found: dict[str, list[str]] = {who: [] for who in WHO}
+    for latency in LATENCIES:
+        with NumberedOrigins(latency=latency) as origins:
+            urls = [origins.url(origins.pattern(), number) for number in range(LAZY_SITES)]
+            for who, cells in found.items():
+                cells.append(str(measured(started(who, urls, enough=LAZY_SITES, LAZY=True))["ahead"]))
+    for who, cells in found.items():
+        row(who, *cells)
 
 
-PARTS: dict[str, Callable[[int], None]] = {"flood": flood, "jobdir": jobdir, "kills": kills}
+PARTS: dict[str, Callable[[int], None]] = {"flood": flood, "jobdir": jobdir, "kills": kills, "lazy": lazy}
 
 
 def main() -> None:

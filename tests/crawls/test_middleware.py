@@ -156,7 +156,7 @@ async def test_an_error_while_an_answer_is_remembered_shows(web: Web, monkeypatc
     monkeypatch.setattr(Memory, "put", fails_once)
     site = web.robots(RULES)
     result = await crawl(site.url("/a"))
-    assert list(result.pages) == [site.url("/a")]
+    assert "internal error, ZeroDivisionError" in str(result.refused[site.url("/a")])
     assert result.tracebacks == [f"Internal error while fetching {site.robots_url}"]
 
 
@@ -358,7 +358,7 @@ async def test_a_cache_does_not_replay_an_outage(web: Web, tmp_path: Any) -> Non
 
 
 class Looks:
-    """A crawl's middleware with a `before_fetch` and an `after_fetch` that note what they were called with."""
+    """A crawl's middleware with a `before_download` and an `after_fetch` that note what they were called with."""
 
     def __init__(self) -> None:
         self.before: list[tuple[str, str, bool]] = []
@@ -367,8 +367,8 @@ class Looks:
     def prepare(self, crawler: Crawler) -> None:
         def begin() -> None:
             middleware = RepMiddleware.of(crawler)
-            middleware.gate.before_fetch.append(lambda r, v: self.before.append((r.url, v.reason.value, v.allowed)))
-            middleware.gate.after_fetch.append(lambda _request, response, _landing: self.after.append(response.url))
+            middleware.gate.before_download.append(lambda r, v: self.before.append((r.url, v.reason.value, v.allowed)))
+            middleware.gate.after_download.append(lambda _request, response, _landing: self.after.append(response.url))
 
         crawler.signals.connect(begin, signal=signals.spider_opened, weak=False)
 

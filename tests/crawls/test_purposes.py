@@ -84,7 +84,7 @@ async def test_without_purposes_nothing_is_evaluated(web: Web) -> None:
     assert usage(result) == {"/a": "not there"}
     assert usage_stats(result) == {}
     (warning,) = result.messages()
-    assert RepMiddleware.of(result.crawler).gate.before_fetch == [], "so that no verdict is made for what is allowed"
+    assert RepMiddleware.of(result.crawler).gate.before_download == [], "so that no verdict is made for what is allowed"
     assert warning.startswith("REP_PURPOSES_REFUSE refuses nothing, because REP_PURPOSES is empty: set that to")
 
 
@@ -95,8 +95,8 @@ async def test_a_page_is_refused_for_its_purpose_even_if_nobody_looks_at_allowed
     def prepare(crawler: Crawler) -> None:
         def look_at_nothing() -> None:
             gate = RepMiddleware.of(crawler).gate
-            gate.before_fetch.clear()
-            gate.after_fetch.clear()
+            gate.before_download.clear()
+            gate.after_download.clear()
 
         crawler.signals.connect(look_at_nothing, signal=signals.spider_opened, weak=False)
 

@@ -27,7 +27,7 @@ def test_every_module_is_in_the_map() -> None:
 
 
 def test_the_package_speaks_of_modules_that_are_there() -> None:
-    """Such as `cache.origin_fetch`, or `storage.STORAGES`."""
+    """Such as `cache.resolver`, or `storage.STORAGES`."""
     rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
     said = [name.split(".") for name in re.findall(r"`(\w+\.[\w.]+)`", scrapy_rep.__doc__ or "")]
     paths = [PACKAGE.joinpath(*parts) for parts in said if parts[0] in rooms]

@@ -22,7 +22,7 @@ class Evidence:
 
     def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
         self._gate = gate
-        gate.before_fetch.append(self._note)
+        gate.before_download.append(self._note)
         crawler.signals.connect(self._note, signal=request_forbidden)
 
     def _note(self, request: Request, verdict: Verdict) -> None:

@@ -1,0 +1,124 @@
+"""Which requests wait for a robots.txt at the scheduler's door, which are ready to go on, and in which order."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from scrapy import Request
+
+from scrapy_rep.protocol.origin import Origin
+
+H = TypeVar("H", bound=Hashable)
+V = TypeVar("V")
+
+
+@dataclass(eq=False, slots=True)
+class Wait:
+    """A request that waits for a robots.txt, at the scheduler's door or in the downloader."""
+
+    request: Request
+    origin: Origin
+    """The origin whose robots.txt the request waits for."""
+    since: float
+    """Seconds of the monotonic clock."""
+    seconds: float = 0.0
+    """How long the wait took, once it has ended."""
+    site: str = ""
+    """The site that the request goes to: usually a host, which may have many origins."""
+    fault: BaseException | None = None
+    """The error of ours that has ended the fetch, if one has."""
+
+
+class WaitingRequests:
+    """Each request here waits for its origin's robots.txt, or is ready: the fetch has ended."""
+
+    def __init__(self) -> None:
+        self._all: dict[Wait, None] = {}
+        self._waiting: dict[Origin, list[Wait]] = {}
+        self._ready: OrderedDict[str, OrderedDict[Origin, deque[Wait]]] = OrderedDict()
+        self._origins: Counter[Origin] = Counter()
+        self.sites: Counter[str] = Counter()
+        """The number of requests to each site."""
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[Request]:
+        """All requests, in the order in which they came."""
+        return (wait.request for wait in self._all)
+
+    @property
+    def beyond_the_first(self) -> int:
+        """How many requests are here, without the first one to each origin."""
+        return len(self._all) - len(self._origins)
+
+    @property
+    def ready_sites(self) -> int:
+        """The number of sites with ready requests."""
+        return len(self._ready)
+
+    def wait(self, wait: Wait) -> bool:
+        """Let the request wait. Returns whether no other request waits for the same origin."""
+        self._come(wait)
+        of_origin = self._waiting.setdefault(wait.origin, [])
+        of_origin.append(wait)
+        return len(of_origin) == 1
+
+    def be_ready(self, wait: Wait) -> None:
+        """Let the request go on as soon as there is room for it."""
+        self._come(wait)
+        self._ready.setdefault(wait.site, OrderedDict()).setdefault(wait.origin, deque()).append(wait)
+
+    def release(self, origin: Origin) -> list[Wait]:
+        """The origin's fetch has ended. The requests that waited for it, the highest priority first; they are ready."""
+        released = sorted(self._waiting.pop(origin), key=lambda wait: -wait.request.priority)
+        for wait in released:
+            self.be_ready(wait)
+        return released
+
+    def ready_by_turns(self, has_room: Callable[[str], bool]) -> Iterator[Wait]:
+        """The first ready request to each origin of the sites that have room. Sites and origins take turns: the first
+        one of this call is the last one of the next call."""
+        for site, of_site in _by_turns(self._ready):
+            if has_room(site):
+                for _, of_origin in _by_turns(of_site):
+                    yield of_origin[0]
+
+    def leave(self, wait: Wait) -> None:
+        """The request, the first ready one to its origin, goes on."""
+        self._ready[wait.site][wait.origin].popleft()
+        if not self._ready[wait.site][wait.origin]:
+            self.no_longer_ready(wait)
+        del self._all[wait]
+        _count_down(self._origins, wait.origin)
+        _count_down(self.sites, wait.site)
+
+    def no_longer_ready(self, wait: Wait) -> deque[Wait]:
+        """The ready requests to the same origin at the same site. They have to wait again."""
+        waits = self._ready[wait.site].pop(wait.origin)
+        if not self._ready[wait.site]:
+            del self._ready[wait.site]
+        return waits
+
+    def _come(self, wait: Wait) -> None:
+        if wait not in self._all:
+            self._all[wait] = None
+            self._origins[wait.origin] += 1
+            self.sites[wait.site] += 1
+
+
+def _by_turns(items: OrderedDict[H, V]) -> Iterator[tuple[H, V]]:
+    """Each item once. It goes to the end as it comes, so that next time the items after it come first."""
+    for _ in range(len(items)):
+        key = next(iter(items))
+        items.move_to_end(key)
+        yield key, items[key]
+
+
+def _count_down(counter: Counter[H], key: H) -> None:
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]

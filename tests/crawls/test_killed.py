@@ -1,0 +1,163 @@
+"""A crawl with a JOBDIR is killed (SIGKILL) while requests wait, and loses none; a locked file stalls nothing."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawling import CrawlSpider, SlotByOrigin, crawl
+from job_folder import KEPT, kept_urls, queued_urls
+from processes import crawl_process, crawled
+from pytest_twisted import ensureDeferred
+from scrapy.http import Response
+from scrapy.utils.asyncio import call_later
+from web import RULES, Web, answer
+
+from scrapy_rep.scrapy_internals.compat import sleep
+
+HELD = answer(RULES, kind="hold")
+
+
+@pytest.mark.parametrize("most", [5, 1000])
+def test_killed_again_and_again_no_request_that_waited_is_lost(web: Web, tmp_path: Path, most: int) -> None:
+    sites = [web.robots(HELD) for _ in range(20)]
+    urls = [site.url(f"/{n}") for n in range(3) for site in sites]
+    job = tmp_path / "job"
+    settings = {"JOBDIR": str(job), "DOWNLOADER": "crawling.SlotByOrigin"}
+    with crawl_process(urls, settings, ready_after=0.1, waited=len(urls)) as process:
+        process.until_ready()
+        assert process.killed()
+    # With few fetches at a time, most of what is left over has not begun to wait again.
+    few = {**settings, "REP_FETCH_CONCURRENCY": 1, "REP_WAITING_MAX": most}
+    for seconds in (0.01, 0.3):
+        with crawl_process([], few, ready_after=seconds, waited=1) as process:
+            process.until_ready()
+            assert process.killed()
+        assert sorted(kept_urls(job)) == sorted(urls)
+    assert list(queued_urls(job)) == []
+    web.release(*sites)
+    last = crawled([], settings)
+    assert Counter(end["url"] for end in last.ends) == Counter(urls)
+    assert last.complaints == []
+    assert not (job / KEPT).exists()
+
+
+def test_a_request_is_forgotten_when_it_goes_on_and_the_others_stay(web: Web, tmp_path: Path) -> None:
+    good, dead = web.robots([HELD, answer(RULES)]), web.robots(HELD)
+    of_good, of_dead = ([site.url(f"/{n}") for n in range(4)] for site in (good, dead))
+    settings = {"JOBDIR": str(tmp_path), "DOWNLOADER": "crawling.SlotByOrigin"}
+    requests = [{"url": url, "priority": n} for urls in (of_good, of_dead) for n, url in enumerate(urls)]
+    with crawl_process(requests, settings, ready_after=0.1, waited=8) as process:
+        process.until_ready()
+        assert process.killed()
+    with crawl_process([], settings, ready_after=0.1, waited=8) as process:
+        process.until_ready()
+        for _ in range(500):
+            if len(good.targets) == 2 + 4:
+                break
+            time.sleep(0.01)
+        assert process.killed()
+    assert good.targets[2:] == of_good_paths_by_priority(4)
+    assert sorted(kept_urls(tmp_path)) == of_dead
+
+
+def of_good_paths_by_priority(number: int) -> list[str]:
+    return [f"/{n}" for n in reversed(range(number))]
+
+
+@pytest.mark.parametrize("queue", ["DownloaderAwarePriorityQueue", "ScrapyPriorityQueue"])
+def test_killed_while_no_more_may_wait_loses_no_request(web: Web, tmp_path: Path, queue: str) -> None:
+    site = web.robots(HELD)
+    urls = [site.url(f"/{n}") for n in range(12)]
+    settings = {
+        "JOBDIR": str(tmp_path),
+        "REP_WAITING_MAX": 3,
+        "SCHEDULER_PRIORITY_QUEUE": f"scrapy.pqueues.{queue}",
+        "SCHEDULER_START_DISK_QUEUE": None,
+    }
+    with crawl_process(urls, settings, ready_after=0.1, waited=4) as process:
+        process.until_ready()
+        process.interrupt()
+        process.ended(15)
+    assert sorted(queued_urls(tmp_path)) == sorted(urls)
+    with crawl_process([], settings, ready_after=0.3, waited=4) as process:
+        process.until_ready()
+        assert process.killed()
+    assert sorted([*kept_urls(tmp_path), *queued_urls(tmp_path)]) == sorted(urls)
+
+
+@pytest.mark.parametrize("for_long", [False, True], ids=["a-moment", "to-the-end"])
+@ensureDeferred
+async def test_a_locked_file_stalls_nothing(web: Web, tmp_path: Path, for_long: bool) -> None:
+    site = web.robots(HELD)
+    stalls: list[float] = []
+    locks = sqlite3.connect(tmp_path / KEPT, isolation_level=None)
+
+    class Locked(CrawlSpider):
+        async def start(self) -> Any:
+            locks.execute("BEGIN IMMEDIATE")
+            self.ticked = time.monotonic()
+            self.tick()
+            async for request in super().start():
+                yield request
+            while self.crawler.stats.get_value("rep/waited", 0) < 20 or (for_long and not self.crawl.messages()):
+                await sleep(0.02)
+            if not for_long:
+                locks.execute("COMMIT")
+                while len(kept_urls(tmp_path)) < 20:
+                    await sleep(0.02)
+            web.release(site)
+
+        def tick(self) -> None:
+            now = time.monotonic()
+            stalls.append(now - self.ticked)
+            self.ticked = now
+            if len(self.crawl.pages) < len(self.requests):
+                call_later(0.02, self.tick)
+
+    urls = [site.url(f"/{n}") for n in range(20)]
+    with closing(locks):
+        result = await crawl(*urls, spider=Locked, settings={"JOBDIR": str(tmp_path)})
+    assert sorted(result.pages) == sorted(urls)
+    assert result.tracebacks == []
+    assert sum(stall for stall in stalls if stall > 0.09) < 3, (
+        "not sqlite3's five seconds, nor a tenth for each request"
+    )
+    assert not (tmp_path / KEPT).exists()
+    lost = ["If this crawler is killed, requests that wait for a robots.txt are lost: database is locked"]
+    assert result.messages() == (lost if for_long else [])
+
+
+@ensureDeferred
+async def test_a_full_door_goes_on_with_origins_that_nothing_waits_for(web: Web, tmp_path: Path) -> None:
+    """Neither an origin that answers nor a new one waits until a dead one is given up."""
+    dead, known = web.robots(HELD), web.robots(RULES)
+    new = [web.robots(answer(RULES, delay=0.05)) for _ in range(5)]
+
+    class AsksOnceItIsFull(CrawlSpider):
+        async def parse(self, response: Response, **_: Any) -> Any:
+            super().parse(response)
+            if response.url == known.url("/0"):
+                for n in range(30):
+                    yield self.prepared(dead.url(f"/{n}"))
+                yield self.prepared(known.url("/1"))
+            if response.url == known.url("/1"):
+                while self.crawler.stats.get_value("rep/waited", 0) < 1 + 1 + 3:
+                    await sleep(0.01)
+                for site in [known, *new]:
+                    for n in range(2, 5):
+                        yield self.prepared(site.url(f"/{n}"))
+            if len(self.crawl.pages) == 2 + 3 * 6:
+                self.crawl.ends.append("no stall")
+                web.release(dead)
+
+    settings = {"JOBDIR": str(tmp_path), "REP_WAITING_MAX": 3, "DOWNLOADER": SlotByOrigin, "REP_FETCH_TIMEOUT": 20}
+    result = await crawl(known.url("/0"), spider=AsksOnceItIsFull, settings=settings)
+    assert result.ends == ["no stall"]
+    assert len(result.pages) == 2 + 3 * 6 + 30
+    assert result.tracebacks == []

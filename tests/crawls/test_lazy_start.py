@@ -1,0 +1,126 @@
+"""A spider's lazy `start` (Scrapy's documentation, "Delaying start request iteration") is asked for no more requests
+than the crawl has use for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawling import Crawl, CrawlSpider, SlotByOrigin, crawl
+from pytest_twisted import ensureDeferred
+from scrapy import Request, signals
+from twisted.internet.defer import Deferred
+from web import RULES, Site, Web, answer
+
+from scrapy_rep.fetching import turns
+
+PAGES, FETCHES = 4, 4  # at a time
+MOST_AHEAD = PAGES + 2 * FETCHES
+FEW = {"CONCURRENT_REQUESTS": PAGES, "REP_FETCH_CONCURRENCY": FETCHES, "DOWNLOADER": SlotByOrigin}
+
+
+class Lazy(CrawlSpider):
+    """Notes at each request how many pages it is ahead."""
+
+    async def start(self) -> AsyncIterator[Request]:
+        assert self.crawler.engine is not None
+        for number, request in enumerate(self.requests):
+            if self.crawler.engine.needs_backout():
+                await self.crawler.signals.wait_for(signals.scheduler_empty)
+            self.crawl.ends.append(number - len(self.crawl.pages))
+            yield self.prepared(request)
+
+
+def of_many_sites(web: Web) -> list[str]:
+    return [web.robots(answer(RULES, delay=0.3)).url("/") for _ in range(60)]
+
+
+def of_one_site(web: Web) -> list[str]:
+    site = web.site({"/robots.txt": answer(RULES, delay=0.3), "*": answer("page", delay=0.01)})
+    return [site.url(f"/{n}") for n in range(100)]
+
+
+def of_a_dead_site_and_others(web: Web) -> list[str]:
+    dead = web.robots(answer(status=503, delay=1.0))
+    sites: list[Site] = [web.robots(answer(RULES, delay=0.1)) for _ in range(10)]
+    return [site.url(f"/{n}") for n in range(5) for site in (dead, *sites)]
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "memory": {},
+    "memory-strict": {"SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.ScrapyPriorityQueue"},
+    "disk": {"JOBDIR": "job"},
+    "disk-strict": {"JOBDIR": "job", "SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.ScrapyPriorityQueue"},
+    "full-door": {"JOBDIR": "job", "REP_WAITING_MAX": 2},
+}
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize("urls", [of_many_sites, of_one_site, of_a_dead_site_and_others])
+@ensureDeferred
+async def test_it_is_not_read_ahead(
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, urls: Any, settings: dict[str, Any]
+) -> None:
+    # Fetches soon count as slow, and others may begin.
+    monkeypatch.setattr(turns, "SLOW_AFTER_MAX", 0.05, raising=False)
+    monkeypatch.setattr(turns, "SLOW_AFTER", 0.05, raising=False)
+    monkeypatch.chdir(tmp_path)  # which has the JOBDIR
+    requests = urls(web)
+    result = await crawl(*requests, spider=Lazy, settings={**FEW, **settings})
+    refused = len(result.refused)
+    assert len(result.pages) + refused == len(requests)
+    assert result.tracebacks == []
+    assert max(result.ends) <= MOST_AHEAD + refused
+
+
+@ensureDeferred
+async def test_each_crawl_of_a_process_is_asked_for_itself(web: Web) -> None:
+    crawls = [Deferred.fromCoroutine(crawl(*of_many_sites(web), spider=Lazy, settings=FEW)) for _ in range(2)]
+    for crawled in crawls:
+        result: Crawl = await crawled
+        assert len(result.pages) == 60
+        assert FETCHES < max(result.ends) <= MOST_AHEAD
+
+
+@ensureDeferred
+async def test_known_sites_go_on_while_start_is_held_back(web: Web) -> None:
+    """What callbacks yield is taken out of the queue, and start still waits."""
+    held, known = web.robots(answer(RULES, kind="hold")), web.robots(RULES)
+    new = [web.robots(answer(RULES, delay=0.05)) for _ in range(5)]
+
+    class Follows(Lazy):
+        def parse(self, response: Any, **_: Any) -> Any:
+            super().parse(response)
+            if response.url == known.url("/0"):
+                yield from (self.prepared(held.url(f"/more/{n}")) for n in range(20))
+                yield self.prepared(known.url("/1"))
+            if response.url == known.url("/1"):
+                yield from (self.prepared(site.url(f"/{n}")) for site in (known, *new) for n in range(2, 12))
+            if len(self.crawl.pages) == 2 + 60:
+                self.read_while_held = len(self.crawl.ends)
+                web.release(held)
+
+    urls = [known.url("/0"), *(held.url(f"/{n}") for n in range(50))]
+    result = await crawl(*urls, spider=Follows, settings={**FEW, "REP_FETCH_TIMEOUT": 20})
+    assert len(result.pages) == 1 + 50 + 20 + 1 + 60
+    assert result.crawler.spider.read_while_held <= 1 + MOST_AHEAD  # type: ignore[union-attr]
+
+
+@ensureDeferred
+async def test_a_start_that_is_not_lazy_is_read_as_before(web: Web) -> None:
+    """The requests to dead sites at its beginning do not hold up the others behind them."""
+    dead, healthy = [web.robots(answer(RULES, kind="hold")) for _ in range(20)], [web.robots(RULES) for _ in range(3)]
+
+    class Releases(CrawlSpider):
+        def parse(self, response: Any, **_: Any) -> None:
+            super().parse(response)
+            if len(self.crawl.pages) == 9:
+                self.crawl.ends.append("no stall")
+                web.release(*dead)
+
+    urls = [site.url(f"/{n}") for site in dead + healthy for n in range(3)]
+    result = await crawl(*urls, spider=Releases, settings={**FEW, "REP_FETCH_TIMEOUT": 20})
+    assert result.ends == ["no stall"]
+    assert len(result.pages) == len(urls)

@@ -1,0 +1,152 @@
+"""Requests that wait while something fails or changes: a handler, a fetch, the clock, the memory for origins."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawling import ADDON, CrawlSpider, SlotByOrigin, crawl
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.utils.asyncio import call_later
+from twisted.internet.defer import CancelledError, Deferred
+from web import RULES, Web, answer
+
+from scrapy_rep import RepMiddleware, RobotsUnreachable
+from scrapy_rep.cache.resolver import Resolver
+from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.signals import request_forbidden, request_waited
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, CancelledError, ValueError])
+@ensureDeferred
+async def test_a_handler_of_request_waited_that_fails_loses_no_request(web: Web, error: type[BaseException]) -> None:
+    site = web.robots(answer(RULES, delay=0.1))
+    told: list[str] = []
+
+    def prepare(crawler: Crawler) -> None:
+        crawler.signals.connect(fails, request_waited)
+
+    def fails(request: Request) -> None:
+        told.append(request.url)
+        raise error
+
+    class Downloads(CrawlSpider):
+        async def start(self) -> Any:
+            async for request in super().start():
+                yield request
+            assert self.crawler.engine is not None
+            await self.crawler.engine.download_async(Request(site.url("/media")))
+            self.crawl.ends.append("media")
+
+    urls = [site.url(f"/{n}") for n in range(5)]
+    result = await crawl(*urls, spider=Downloads, prepare=prepare, settings={"CLOSESPIDER_TIMEOUT": 10})
+    assert sorted(result.pages) == urls
+    assert result.ends == ["media"]
+    assert sorted(told) == [*urls, site.url("/media")], "each once"
+    assert result.stats["finish_reason"] == "finished"
+
+
+@pytest.mark.parametrize("error", [RuntimeError("broken"), asyncio.CancelledError("broken"), CancelledError("broken")])
+@pytest.mark.parametrize("at_door", [True, False], ids=["at-the-door", "in-the-downloader"])
+@ensureDeferred
+async def test_if_the_fetch_itself_is_at_fault_each_request_is_refused_once(
+    web: Web, monkeypatch: pytest.MonkeyPatch, at_door: bool, error: BaseException
+) -> None:
+    """Nothing that is forbidden goes on, and nothing waits until the crawl closes."""
+    site, other = web.robots(RULES), web.robots(answer(RULES, delay=0.3))
+    resolve, told = Resolver.resolve, []
+
+    def fails(self: Resolver, origin: Any, trigger: Request) -> Any:
+        if f"{origin}" == other.origin:
+            return resolve(self, origin, trigger)
+        fault: Deferred[Any] = Deferred()
+        call_later(0.1, fault.errback, error)
+        return fault
+
+    monkeypatch.setattr(Resolver, "resolve", fails)
+
+    def prepare(crawler: Crawler) -> None:
+        crawler.signals.connect(lambda request: told.append(request.url), request_forbidden, weak=False)
+
+    urls = [site.url(f"/{n}") for n in range(20)]
+    settings = {"CLOSESPIDER_TIMEOUT": 10, **({} if at_door else {"REP_WAITING_MAX": 0})}
+    result = await crawl(*urls, other.url("/"), settings=settings, prepare=prepare)
+    assert list(result.pages) == [other.url("/")]
+    assert sorted(result.refused) == sorted(told) == sorted(urls)
+    for refused in result.refused.values():
+        assert isinstance(refused, RobotsUnreachable)
+        assert f"internal error, {type(error).__name__}: broken" in str(refused)
+    assert result.stats["rep/dropped/unreachable"] == 20
+    assert result.stats["finish_reason"] == "finished"
+    assert site.requests == []
+
+
+@pytest.mark.parametrize("by", [-86_400.0, 86_400.0], ids=["back", "ahead"])
+@pytest.mark.parametrize("robots", [answer(RULES, delay=0.2), answer(status=503)], ids=["rules", "outage"])
+@pytest.mark.parametrize("when", [0.1, 0.35, 0.7])
+@ensureDeferred
+async def test_nobody_waits_for_a_clock_that_was_set(web: Web, by: float, robots: Any, when: float) -> None:
+    """It is set while the fetch is under way, or while those who waited go on, one at a time."""
+    site = web.site({"/robots.txt": robots, "*": answer("page", delay=0.1)})
+    set_by = 0.0
+
+    class Clocked(RepMiddleware):
+        clock = staticmethod(lambda: time.time() + set_by)
+
+    class Sets(CrawlSpider):
+        async def start(self) -> Any:
+            nonlocal set_by
+            async for request in super().start():
+                yield request
+            await sleep(when)
+            set_by += by
+
+    urls = [site.url(f"/{n}") for n in range(6)]
+    settings: dict[str, Any] = {**ADDON, "DOWNLOADER_MIDDLEWARES": {RepMiddleware: None, Clocked: 100}}
+    settings |= {"CONCURRENT_REQUESTS_PER_DOMAIN": 1, "REP_UNREACHABLE_WAIT": 1, "CLOSESPIDER_TIMEOUT": 15}
+    result = await crawl(*urls, spider=Sets, settings=settings)
+    assert sorted([*result.pages, *result.refused]) == urls
+    assert result.stats["finish_reason"] != "closespider_timeout"
+    assert result.tracebacks == []
+
+
+@pytest.mark.parametrize("queue", ["DownloaderAwarePriorityQueue", "ScrapyPriorityQueue"])
+@pytest.mark.parametrize("most", [1, 4])
+@ensureDeferred
+async def test_no_more_wait_than_the_limit_and_one_for_each_origin(
+    web: Web, tmp_path: Path, most: int, queue: str
+) -> None:
+    """With memory for few origins, some requests of an origin are ready while others wait for it again."""
+    sites = [web.robots(answer(RULES, delay=0.02)) for _ in range(8)]
+    urls = [site.url(f"/{n}") for n in range(30) for site in sites]
+    here: list[int] = []
+
+    class Counts:
+        went_on = 0
+
+        def prepare(self, crawler: Crawler) -> None:
+            self.crawler = crawler
+            crawler.signals.connect(self.one_went_on, request_waited)
+
+        def one_went_on(self) -> None:
+            here.append(self.crawler.stats.get_value("rep/waited") - self.went_on)
+            self.went_on += 1
+
+    settings = {
+        "JOBDIR": str(tmp_path),
+        "REP_WAITING_MAX": most,
+        "REP_MEMORY_ORIGINS": 2,
+        "DOWNLOADER": SlotByOrigin,
+        "CONCURRENT_REQUESTS": 2,
+        "SCHEDULER_PRIORITY_QUEUE": f"scrapy.pqueues.{queue}",
+    }
+    counts = Counts()
+    result = await crawl(*urls, settings=settings, prepare=counts.prepare)
+    assert len(result.pages) == len(urls)
+    in_downloader = 2  # requests whose origin was forgotten after the door had let them pass
+    assert max(here) <= most + len(sites) + in_downloader

@@ -1,0 +1,74 @@
+"""Which requests wait at the scheduler's door, which are ready, and in which order: without a crawl."""
+
+from __future__ import annotations
+
+from scrapy import Request
+
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.waiting.waiting_requests import Wait, WaitingRequests
+
+A, A_TLS, B = (Origin(scheme, host, None) for scheme, host in (("http", "a"), ("https", "a"), ("http", "b")))
+
+
+def wait_for(origin: Origin, name: str = "", priority: int = 0) -> Wait:
+    """`a` is one site, whatever the scheme."""
+    return Wait(Request(f"{origin}/{name}", priority=priority), origin, since=0.0, site=origin.host)
+
+
+def turns(here: WaitingRequests, full: str = "") -> list[str]:
+    return [wait.request.url for wait in here.ready_by_turns(lambda site: site != full)]
+
+
+def test_only_the_first_request_to_an_origin_needs_a_fetch() -> None:
+    here = WaitingRequests()
+    assert [here.wait(wait_for(origin)) for origin in (A, A, A_TLS, B, B)] == [True, False, True, True, False]
+    assert (len(here), here.beyond_the_first, dict(here.sites)) == (5, 2, {"a": 3, "b": 2})
+    assert turns(here) == []
+
+
+def test_they_are_ready_by_priority_and_keep_their_order_otherwise() -> None:
+    here = WaitingRequests()
+    for name, priority in (("1", 0), ("2", 5), ("3", 0), ("4", 5)):
+        here.wait(wait_for(A, name, priority))
+    assert [wait.request.url[-1] for wait in here.release(A)] == ["2", "4", "1", "3"]
+    assert [request.url[-1] for request in here] == ["1", "2", "3", "4"], "as they came"
+    for name in "2413":
+        (first,) = here.ready_by_turns(lambda _site: True)
+        assert first.request.url[-1] == name
+        here.leave(first)
+    assert (len(here), here.beyond_the_first, dict(here.sites), here.ready_sites) == (0, 0, {}, 0)
+
+
+def test_sites_take_turns_and_within_them_origins() -> None:
+    here = WaitingRequests()
+    for origin in (A, A_TLS, B):
+        for name in "12":
+            here.wait(wait_for(origin, name))
+        here.release(origin)
+    assert here.ready_sites == 2
+    assert turns(here, full="b") == ["http://a/1", "https://a/1"]
+    got = []
+    for _ in range(6):
+        wait = next(here.ready_by_turns(lambda _site: True))
+        here.leave(wait)
+        got.append(wait.request.url)
+    assert got == ["http://a/1", "http://b/1", "https://a/1", "http://b/2", "http://a/2", "https://a/2"]
+
+
+def test_an_origin_that_waits_and_is_ready_has_one_request_that_does_not_count() -> None:
+    here = WaitingRequests()
+    here.wait(wait_for(A, "1"))
+    here.release(A)
+    here.wait(wait_for(A, "2"))
+    assert (len(here), here.beyond_the_first) == (2, 1)
+
+
+def test_ready_requests_wait_again_behind_those_that_wait() -> None:
+    here = WaitingRequests()
+    for name in "12":
+        here.wait(wait_for(A, name))
+    first, _ = here.release(A)
+    here.wait(wait_for(A, "3"))
+    assert [here.wait(wait) for wait in here.no_longer_ready(first)] == [False, False]
+    assert (len(here), here.ready_sites, here.sites["a"]) == (3, 0, 3)
+    assert [wait.request.url[-1] for wait in here.release(A)] == ["3", "1", "2"]
