@@ -1,7 +1,7 @@
 """Runs the crawls of one case in virtual time, and writes down all that happens: the `History`.
 
-The spider does what the case says. Three spies see where a request is: `Scheduler.next_request` (it leaves the queue),
-and a downloader middleware on either side of RepMiddleware (it enters the downloader; it was allowed or refused).
+The spider does what the case says. Spies see where a request is: in Scrapy's queue ("queued"), taken out of it
+("taken"), handed to the engine ("handed"), in the downloader ("entered"), past RepMiddleware ("allowed", "refused").
 """
 
 from __future__ import annotations
@@ -193,10 +193,9 @@ def simulation_of(component: Any) -> Simulation | None:
     return spider.simulation if isinstance(spider, SimSpider) else None
 
 
-def install_spies() -> None:
+def spy_on_queue() -> None:
     """Replace methods of Scrapy's classes: the package looks whether a scheduler is of Scrapy's own class."""
     next_request, push = Scheduler.next_request, ScrapyPriorityQueue.push
-    download_async = ExecutionEngine.download_async
 
     def spied_next_request(self: Scheduler) -> Request | None:
         request = next_request(self)
@@ -211,13 +210,34 @@ def install_spies() -> None:
             simulation.note("queued", request.meta[NUMBER])
         push(self, request)
 
-    async def spied_download_async(self: ExecutionEngine, request: Request) -> Response:
+    Scheduler.next_request = spied_next_request  # type: ignore[method-assign]
+    ScrapyPriorityQueue.push = spied_push  # type: ignore[method-assign]
+
+
+def spy_on_engine() -> None:
+    engine: Any = ExecutionEngine
+    download, download_async = engine._download, engine.download_async
+
+    def spied_download(self: Any, request: Request) -> Any:
+        simulation = simulation_of(self)
+        if simulation is not None and NUMBER in request.meta:
+            simulation.note("handed", request.meta[NUMBER])
+        return download(self, request)
+
+    async def spied_download_async(self: Any, request: Request) -> Response:
         simulation = simulation_of(self)
         if simulation is not None and NUMBER not in request.meta:
             simulation.mark_fetch(request)
-        return await download_async(self, request)
+        response: Response = await download_async(self, request)
+        return response
 
-    put: Any = Memory.put
+    engine._download = spied_download
+    engine.download_async = spied_download_async
+
+
+def spy_on_memory() -> None:
+    memory: Any = Memory
+    put = memory.put
 
     def spied_put(self: Any, *args: Any) -> None:
         put(self, *args)
@@ -225,13 +245,12 @@ def install_spies() -> None:
         if member is not None:
             member.origins_remembered = max(member.origins_remembered, len(self))
 
-    Memory.put = spied_put  # type: ignore[assignment, method-assign]
-    Scheduler.next_request = spied_next_request  # type: ignore[method-assign]
-    ScrapyPriorityQueue.push = spied_push  # type: ignore[method-assign]
-    ExecutionEngine.download_async = spied_download_async  # type: ignore[method-assign]
+    memory.put = spied_put
 
 
-install_spies()
+spy_on_queue()
+spy_on_engine()
+spy_on_memory()
 
 
 class ErrorLog(logging.Handler):

@@ -21,8 +21,8 @@ import scrapy_rep.protocol.outage as outage_rules
 from scrapy_rep.fetching.fetcher import Fetcher
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.protocol.outage import Outage
-from scrapy_rep.waiting import at_scheduler
-from scrapy_rep.waiting.at_scheduler import SchedulerDoor
+from scrapy_rep.waiting import scheduler_door
+from scrapy_rep.waiting.scheduler_door import SchedulerDoor
 
 FAULTS: dict[str, Callable[[], None]] = {}
 
@@ -78,7 +78,7 @@ def time_in_a_queue_counts() -> None:
 @fault
 def lost_wake_up() -> None:
     """One in twenty times, the engine is not told that requests at the door may go on."""
-    door: Any = at_scheduler
+    door: Any = scheduler_door
     right, draw = door.look_for_requests, random.Random(1)
 
     def look_for_requests(crawler: Any) -> None:
@@ -125,14 +125,14 @@ def allowed_after_29_days() -> None:
 @fault
 def request_handed_out_twice() -> None:
     """One request in a hundred is handed out again when the next one is asked for."""
-    right = SchedulerDoor._next_request
+    right = SchedulerDoor.next_request
     draw = random.Random(1)
 
-    def _next_request(self: Any) -> Any:
+    def next_request(self: Any) -> Any:
         again = vars(self).pop("again", None)
         request = again or right(self)
         if request is not None and again is None and draw.random() < 0.01:
             self.again = request.copy()
         return request
 
-    SchedulerDoor._next_request = _next_request  # type: ignore[method-assign]
+    SchedulerDoor.next_request = next_request  # type: ignore[method-assign]

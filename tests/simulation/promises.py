@@ -109,12 +109,10 @@ class Trial:
 
     def known(self, run: str, origin: str) -> Iterator[list[Outcome]]:
         """The outcomes that a run may go by: its own; with a store also those of the others, as far as it has read
-        them; and if it may have forgotten some, only the last."""
+        them."""
         everything = self.outcomes[origin]
         own = [outcome for outcome in everything if outcome.chain.run == run]
         yield own
-        if self.has_small_memory or not self.has_right_clocks:  # a failure in the future is forgotten, too
-            yield own[-1:]
         if self.case["store"]:
             last = max((n for n, outcome in enumerate(everything) if outcome.chain.run == run), default=-1)
             for end in range(max(last, len(everything) - 30, 0), len(everything)):
@@ -128,6 +126,8 @@ class Trial:
             for outcomes in self.known(life.run, self.origin(life)):
                 before = [outcome for outcome in outcomes if outcome.at <= moment]
                 found += views(before, moment, self.settings["REP_UNREACHABLE_DAYS"], self.doubts)
+                if self.has_small_memory or not self.has_right_clocks:  # a failure in the future is forgotten, too
+                    found += views(before[-1:], moment, self.settings["REP_UNREACHABLE_DAYS"], self.doubts)
         return found
 
     def told(self, life: Life) -> str:
@@ -177,7 +177,8 @@ def each_request_ends_once(trial: Trial) -> Iterator[str]:
     for name, crawler in trial.crawlers.items():
         runs = [f"{name}{n}" for n in range(len(crawler["runs"]))]
         killed = {run for _, run, *_ in trial.history.of("killed")}
-        is_over = crawler["runs"][-1] is None and not trial.history.faults
+        opened = {run for _, run, *_ in trial.history.of("opened")}
+        is_over = crawler["runs"][-1] is None and runs[-1] in opened and not trial.history.faults
         for number, _plan in enumerate(crawler["requests"]):
             lives = [trial.lives[run, number] for run in runs if (run, number) in trial.lives]
             ends = sum(life.ends for life in lives)
@@ -185,23 +186,29 @@ def each_request_ends_once(trial: Trial) -> Iterator[str]:
                 yield f"{trial.told(lives[0])} ended {ends} times"
             if any(life.ends > 1 for life in lives) and not killed:
                 yield f"{trial.told(lives[0])} ended more than once in one run"
-            if lives and not ends and is_over and (not killed or waited_at_kill(lives[0], crawler)):
+            if lives and not ends and is_over and (not killed or waited_at_kill(lives, killed, crawler)):
                 yield f"{trial.told(lives[-1])} never ended"
 
 
-def waited_at_kill(life: Life, crawler: dict[str, Any]) -> bool:
-    """Whether it waited for a robots.txt when its run was killed: a copy of it is in the JOBDIR. What was in Scrapy's
-    queue, in the downloader or in a callback is Scrapy's to lose."""
-    return bool(crawler.get("jobdir")) and life.taken is not None and life.entered is None
+def waited_at_kill(lives: list[Life], killed: set[str], crawler: dict[str, Any]) -> bool:
+    """Whether it waited for a robots.txt when it was last seen, and its run was killed: a copy of it is in the JOBDIR.
+    What was in Scrapy's queue, in the downloader or in a callback is Scrapy's to lose."""
+    is_kept = False
+    for life in lives:
+        if life.entered is not None or life.run not in killed:
+            is_kept = False
+        elif life.taken is not None:
+            is_kept = True
+    return is_kept and bool(crawler.get("jobdir"))
 
 
 def a_request_is_handed_out_once(trial: Trial) -> Iterator[str]:
     if any(trial.history.of("killed")):  # Scrapy may fetch start requests again
         return
-    entered = Counter((run, number) for _, run, _, number, _ in trial.history.of("entered"))
-    for (run, number), times in entered.items():
+    handed = Counter((run, number) for _, run, _, number, _ in trial.history.of("handed"))
+    for (run, number), times in handed.items():
         if times > 1:
-            yield f"{trial.told(trial.lives[run, number])} came to the downloader {times} times"
+            yield f"{trial.told(trial.lives[run, number])} was handed out {times} times"
 
 
 def the_log_has_no_error(trial: Trial) -> Iterator[str]:
@@ -508,7 +515,7 @@ def requests_wait_outside_the_queue(trial: Trial) -> Iterator[str]:
     """docs/limits.md: with a queue on disk at most REP_WAITING_MAX, and the first request to each origin."""
     limit = trial.settings["REP_WAITING_MAX"]
     here: dict[str, set[int]] = defaultdict(set)
-    for at, run, what, number, _ in trial.history.of("taken", "entered", "queued"):
+    for at, run, what, number, _ in trial.history.of("taken", "handed", "queued"):
         if not trial.crawlers[run[0]].get("jobdir") or limit == 0:
             continue
         (here[run].add if what == "taken" else here[run].discard)(number)
