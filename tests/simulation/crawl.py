@@ -349,6 +349,8 @@ class Life:
         for handle in loop.timers_of(member):
             simulation.note("left", None, str(handle)[:200])
         simulation.note("remembered", member.origins_remembered)
+        for origin in simulation.shelf.leases_of(member.name) if simulation.shelf is not None else ():
+            simulation.note("leased", None, origin)
 
     async def pause(self, crawler: Crawler, begin: float, length: float) -> None:
         await asyncio.sleep(begin)

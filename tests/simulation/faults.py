@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -21,7 +22,7 @@ import scrapy_rep.protocol.outage as outage_rules
 from scrapy_rep.fetching.fetcher import Fetcher
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.protocol.outage import Outage
-from scrapy_rep.waiting import scheduler_door
+from scrapy_rep.scrapy_internals import engine_state
 from scrapy_rep.waiting.scheduler_door import SchedulerDoor
 
 FAULTS: dict[str, Callable[[], None]] = {}
@@ -77,15 +78,16 @@ def time_in_a_queue_counts() -> None:
 
 @fault
 def lost_wake_up() -> None:
-    """One in twenty times, the engine is not told that requests at the door may go on."""
-    door: Any = scheduler_door
-    right, draw = door.look_for_requests, random.Random(1)
+    """Every other time, the engine is not told that it should look for requests."""
+    right, draw = engine_state.look_for_requests, random.Random(1)
 
     def look_for_requests(crawler: Any) -> None:
-        if draw.random() > 0.05:
+        if draw.random() < 0.5:
             right(crawler)
 
-    door.look_for_requests = look_for_requests
+    for name, module in list(sys.modules.items()):
+        if name.startswith("scrapy_rep") and hasattr(module, "look_for_requests"):
+            vars(module)["look_for_requests"] = look_for_requests
 
 
 @fault

@@ -266,16 +266,38 @@ def nothing_ready_waits_while_there_is_room(trial: Trial) -> Iterator[str]:
         if life.taken is None or not is_eager(trial, life.run):
             continue
         until = life.entered if life.entered is not None else trial.history.ended_at
-        own = [outcome for outcome in trial.outcomes[trial.origin(life)] if outcome.chain.run == life.run]
-        if trial.case["store"]:  # another crawler may have the lease for the next round
-            own = [outcome for outcome in own if outcome.access is not Access.NOTHING]
-        ended = [outcome.at for outcome in own if outcome.at <= until]
+        known = trial.outcomes[trial.origin(life)]
+        if trial.case[
+            "store"
+        ]:  # another crawler may have the lease for the next round, and this one looks once a second
+            poll = 1.5 if not trial.case["store"]["faults"] else 0.0
+            known = [outcome for outcome in known if outcome.access is not Access.NOTHING]
+        else:
+            poll = 0.0
+        if not poll:
+            known = [outcome for outcome in known if outcome.chain.run == life.run]
+        ended = [outcome.at + poll for outcome in known if outcome.at + poll <= until]
         if not ended or life.run not in room.over:
             continue
         ready = max(life.taken, min(ended[-1], until))
         idle = room.idle(life, ready, min(until, room.over[life.run]))
         if idle > SLACK:
             yield f"{trial.told(life)} was ready at {ready:.3f}, and waited although there was room for {idle:.1f} s"
+
+
+def the_queue_moves(trial: Trial) -> Iterator[str]:
+    """While the downloader has room, requests leave the queue: REP_FETCH_CONCURRENCY new origins in half a second."""
+    room = Room(trial)
+    hops = max((len(chain.hops) for chain in trial.chains), default=1)
+    turns = len(trial.case["origins"]) * hops / trial.settings["REP_FETCH_CONCURRENCY"]
+    queued: dict[tuple[str, int], float] = {}
+    for at, run, what, number, _ in trial.history.of("queued", "taken"):
+        if what == "queued":
+            queued[run, number] = at
+        elif is_eager(trial, run) and trial.settings["REP_WAITING_MAX"] > 0:
+            idle = room.idle(trial.lives[run, number], queued[run, number], at)
+            if idle > 1.5 * SLOW * turns + SLACK:
+                yield f"at {at:.3f} {trial.told(trial.lives[run, number])} left the queue, after {idle:.1f} s with room"
 
 
 class Room:
@@ -454,6 +476,10 @@ def backoffs_are_kept(trial: Trial) -> Iterator[str]:
 
 def retries_are_few(trial: Trial) -> Iterator[str]:
     """REP_FETCH_RETRIES repeats in the first round of a fetch alone, and never after a time-out."""
+    if (
+        not trial.has_right_clocks
+    ):  # an outage in the future is not believed, so that each crawler has rounds of its own
+        return
     for rounds in trial.fetches():
         for number, outcome in enumerate(rounds):
             chain = outcome.chain
@@ -557,6 +583,13 @@ def nothing_is_left(trial: Trial) -> Iterator[str]:
         yield f"at {at:.3f} {run} was over, and had left {details}"
 
 
+def leases_are_given_back(trial: Trial) -> Iterator[str]:
+    """When a crawl has ended, it has no lease; unless the store failed."""
+    for at, run, _, _, origin in trial.history.of("leased"):
+        if not trial.case["store"]["faults"]:
+            yield f"at {at:.3f} {run} was over, and had the lease of {origin}"
+
+
 def origins_in_memory(trial: Trial) -> Iterator[str]:
     limit = trial.settings["REP_MEMORY_ORIGINS"]
     for _, run, _, number, _ in trial.history.of("remembered"):
@@ -575,6 +608,7 @@ PROMISES: tuple[Promise, ...] = (
     not_idle_too_early,
     first_fetches_do_not_wait_for_later_ones,
     nothing_ready_waits_while_there_is_room,
+    the_queue_moves,
     requests_wait_no_longer_than_documented,
     rounds_go_on_while_requests_wait,
     rounds_come_in_time,
@@ -590,6 +624,7 @@ PROMISES: tuple[Promise, ...] = (
     a_lazy_start_is_lazy,
     robots_requests_an_hour,
     nothing_is_left,
+    leases_are_given_back,
     origins_in_memory,
 )
 

@@ -26,6 +26,13 @@ class Shelf:
         self.random = random.Random(plan["seed"])
         self.entries: dict[str, tuple[bytes, float]] = {}
         self.leases: dict[str, tuple[str, float]] = {}
+        self.holders: dict[str, str] = {}
+        """The crawler that a lease's token is of."""
+
+    def leases_of(self, member: str) -> list[str]:
+        """The origins whose lease the crawler has."""
+        leases = self.leases.items()
+        return [origin for origin, (token, until) in leases if self.holders[token] == member and seconds() < until]
 
 
 class SimStorage(Storage):
@@ -69,6 +76,7 @@ class SimStorage(Storage):
         if holder != token and seconds() < until:
             return False
         self.shelf.leases[origin] = token, seconds() + seconds_
+        self.shelf.holders[token] = self.member
         return True
 
     async def release_lease(self, origin: str, token: str) -> None:
