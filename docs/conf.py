@@ -1,5 +1,6 @@
 """Sphinx's settings. `sphinx-build -W docs build/docs` makes the site."""
 
+import re
 from importlib.metadata import version as version_of
 from pathlib import Path
 
@@ -12,6 +13,8 @@ version = release = version_of("scrapy-rep")
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 html_theme = "furo"
 html_title = "scrapy-rep"
+html_static_path = ["narrow.css"]
+html_css_files = ["narrow.css"]
 
 # Links to headings work as in repository viewers.
 myst_heading_anchors = 3
@@ -25,6 +28,17 @@ autodoc_class_signature = "separated"
 FILES = {"changelog": "CHANGELOG.md", "contributing": ".github/CONTRIBUTING.md"}
 
 
+INDEX_COMMENT = re.compile(r"^<!-- index: (.*) -->\n(#+ .*)$", re.MULTILINE)
+
+
+def index_terms(_app: Sphinx, _name: str, source: list[str]) -> None:
+    """Add the words of `<!-- index: 403, HTTP 403 -->` above a heading to the index.
+
+    The search finds a number alone only there. As a comment, the words are invisible where repositories show the page.
+    """
+    source[0] = INDEX_COMMENT.sub(lambda found: f"{found[2]}\n\n```{{index}} {found[1]}\n```", source[0])
+
+
 def read_files(_app: Sphinx, name: str, source: list[str]) -> None:
     """Give these pages their text, and let links to the files lead to the pages."""
     if name in FILES:
@@ -35,3 +49,4 @@ def read_files(_app: Sphinx, name: str, source: list[str]) -> None:
 
 def setup(app: Sphinx) -> None:
     app.connect("source-read", read_files)
+    app.connect("source-read", index_terms)

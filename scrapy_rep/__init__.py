@@ -31,9 +31,12 @@ Where to add
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
+
     from .addon import Addon
     from .exceptions import ForbiddenByRobots, RobotsUnreachable
     from .fetching.content_decoding import RepDecodingMiddleware
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
     from .protocol.access_result import AccessResult
     from .protocol.robotstxt.parser import Ignored, RobotsTxt
     from .protocol.robotstxt.preferences import Usage
-    from .protocol.robotstxt.rules import Rule, Verdict
+    from .protocol.robotstxt.rules import Received, Rule, Verdict, VerdictReason
     from .robotparser import RepRobotParser
     from .sitemap_spider import RobotsSitemapSpider
 
@@ -50,6 +53,7 @@ __all__ = [
     "Addon",
     "ForbiddenByRobots",
     "Ignored",
+    "Received",
     "RepDecodingMiddleware",
     "RepMiddleware",
     "RepRobotParser",
@@ -59,6 +63,7 @@ __all__ = [
     "Rule",
     "Usage",
     "Verdict",
+    "VerdictReason",
 ]
 
 # Loaded on first use: every `scrapy` command imports this package, whatever it is about to do.
@@ -67,6 +72,7 @@ _HOMES = {
     "Addon": ".addon",
     "ForbiddenByRobots": ".exceptions",
     "Ignored": ".protocol.robotstxt.parser",
+    "Received": ".protocol.robotstxt.rules",
     "RepDecodingMiddleware": ".fetching.content_decoding",
     "RepMiddleware": ".middleware",
     "RepRobotParser": ".robotparser",
@@ -76,14 +82,17 @@ _HOMES = {
     "Rule": ".protocol.robotstxt.rules",
     "Usage": ".protocol.robotstxt.preferences",
     "Verdict": ".protocol.robotstxt.rules",
+    "VerdictReason": ".protocol.robotstxt.rules",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version("scrapy-rep")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name], __name__), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

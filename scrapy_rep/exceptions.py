@@ -52,10 +52,22 @@ def explanation(verdict: Verdict) -> str:
     """Why the verdict refuses, in one line: `Forbidden by robots.txt (URL, line 2, group of '*': Disallow: /x)`."""
     url, place, decided_by = printable(verdict.robots_url or "robots.txt"), "", verdict.decided_by
     if decided_by is not None:
-        text = printable(str(decided_by), MAX_RULE)
-        place = f"robots.txt ({url}, line {decided_by.line}, group of {verdict.product_token!r}: {text})"
+        rule = printable(str(decided_by), MAX_RULE)
+        place = f"robots.txt ({url}, line {decided_by.line}, group of {verdict.product_token!r}: {rule})"
         if decided_by.line is None:
-            place = f"the header of the response ({text})"
-    return EXPLANATIONS[verdict.reason].format(
+            place = f"the header of the response ({rule})"
+    text = EXPLANATIONS[verdict.reason].format(
         place=place, purpose=verdict.purpose, url=url, answer=printable(verdict.answer), words=verdict.words
     )
+    if verdict.read_as is None:
+        return text
+    return f"{text}, because servers read the URL as {printable(verdict.read_as)}"
+
+
+def refused_by(verdict: Verdict) -> str:
+    """What refuses the request, in few words: `https://example.com/robots.txt line 2 (Disallow: /x)`."""
+    url, decided_by = printable(verdict.robots_url or "robots.txt"), verdict.decided_by
+    if decided_by is None:
+        return f"{url} ({verdict.words if verdict.reason is VerdictReason.TOO_COSTLY else printable(verdict.answer)})"
+    where = url if decided_by.line is None else f"{url} line {decided_by.line}"
+    return f"{where} ({printable(str(decided_by), MAX_RULE)})"

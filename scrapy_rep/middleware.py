@@ -21,9 +21,10 @@ from scrapy_rep.log import logger_of
 from scrapy_rep.misconfiguration import warn_of_misconfiguration
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.scrapy_internals.download_handlers import prepare_handlers
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import call_when_closing
-from scrapy_rep.settings import FILES, RepSettings, warn_of_unknown_names
+from scrapy_rep.settings import FILES, RepSettings, is_obeying, warn_of_unknown_names
 from scrapy_rep.waiting.not_from_scheduler import InDownloader
 from scrapy_rep.waiting.scheduler_door import SchedulerDoor
 from scrapy_rep.waiting.waiting_log import Waits
@@ -41,7 +42,7 @@ class RepMiddleware:
 
     def __init__(self, crawler: Crawler) -> None:
         """Raises NotConfigured where ROBOTSTXT_OBEY is False, and ValueError for a wrong setting."""
-        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
+        if not is_obeying(crawler.settings):
             files = [name for name in FILES if crawler.settings.get(name)]
             also = f", and {' and '.join(files)} write{'' if files[1:] else 's'} nothing" if files else ""
             raise NotConfigured(f"ROBOTSTXT_OBEY is False, so robots.txt is not obeyed{also}")
@@ -63,7 +64,7 @@ class RepMiddleware:
         try:
             return cls(crawler)
         except NotConfigured as exc:
-            if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
+            if not is_obeying(crawler.settings):
                 raise
             # Scrapy would leave this middleware out and crawl what is forbidden.
             raise ValueError(
@@ -95,7 +96,7 @@ class RepMiddleware:
         middleware = crawler.get_downloader_middleware(cls)
         if middleware is not None:
             return middleware
-        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
+        if not is_obeying(crawler.settings):
             raise ValueError("scrapy-rep is off, because ROBOTSTXT_OBEY is False; set it to True")
         raise ValueError(
             "scrapy-rep is off, because DOWNLOADER_MIDDLEWARES has no 'scrapy_rep.RepMiddleware';"
@@ -123,6 +124,7 @@ class RepMiddleware:
     def _spider_opened(self, spider: Spider) -> None:
         self.gate.open(spider)
         self._door.open(self._downloads)
+        prepare_handlers(self._crawler)
         call_when_closing(self._crawler, self._resolver.stop)
         warn_of_misconfiguration(self._crawler)
 

@@ -26,14 +26,13 @@ def warn_of_misconfiguration(crawler: Crawler) -> None:
         )
     if crawler.settings.getbool("REP_PURPOSES_REFUSE") and not crawler.settings.get("REP_PURPOSES"):
         log.warning(
-            "REP_PURPOSES_REFUSE refuses nothing, because REP_PURPOSES is empty: set that to what the crawl gathers"
-            " pages for, such as ['train-ai']"
+            "REP_PURPOSES_REFUSE refuses nothing, because REP_PURPOSES is empty: set it to a list such as ['train-ai']"
         )
     parser = crawler.settings["ROBOTSTXT_PARSER"]
     if load_object(parser) not in {load_object(default_settings.ROBOTSTXT_PARSER), RepRobotParser}:
         log.warning("ROBOTSTXT_PARSER (%s) is not used: scrapy-rep parses robots.txt itself; remove it", parser)
     if crawler.get_downloader_middleware(RepDecodingMiddleware) is None:
         log.warning(
-            "A compressed robots.txt is decoded by Scrapy, without REP_BODY_LIMIT: add"
-            " 'scrapy_rep.RepDecodingMiddleware': 595 to DOWNLOADER_MIDDLEWARES, or use ADDONS"
+            "REP_BODY_LIMIT does not hold for a compressed robots.txt: use ADDONS, or add"
+            " 'scrapy_rep.RepDecodingMiddleware': 595 to DOWNLOADER_MIDDLEWARES"
         )

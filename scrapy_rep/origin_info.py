@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
 
 from scrapy_rep.protocol.access_result import ACCESS_WORDS, AccessResult
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.lifecycle import OUTAGE_WORDS, Basis, RobotsPolicy
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import MARKUP, VENDORS, StatusRow, source_of
+from scrapy_rep.protocol.word_enum import WordEnum
 
 
-class OriginKind(Enum):
+class OriginKind(WordEnum):
     """What an origin's robots.txt comes to, in words that follow a number of origins."""
 
     WITH_RULES = "with rules"
@@ -89,9 +89,11 @@ class OriginInfo:
         return REDIRECTS if self.status is None else f"HTTP {self.status}"
 
     @property
-    def answer_and_cause(self) -> str:
-        """The answer in words, with the cause if that is not a part of it: `HTTP 200, a file without rules`."""
-        return f"{self.answer}, {self.cause}" if self.cause == NO_GROUPS else self.answer
+    def why_no_rules(self) -> str:
+        """The answer of an origin without rules, in words: `none (HTTP 404)`, `HTTP 200, a file without rules`."""
+        if self.cause == NO_GROUPS:
+            return f"{self.answer}, {NO_GROUPS}"
+        return self.answer if self.sign or self.cause == REDIRECTS else f"none ({self.answer})"
 
     @property
     def stat(self) -> str:

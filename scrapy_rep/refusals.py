@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 
-from scrapy_rep.exceptions import explanation, refusal
+from scrapy_rep.exceptions import explanation, refusal, refused_by
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.scrapy_internals.one_shot import is_one_shot
 from scrapy_rep.signals import request_forbidden
 from scrapy_rep.text import printable
+from scrapy_rep.top_k import TopK
+
+MAX_FIRST_REFUSALS = 10  # INFO lines of a crawl, each with the first request that a rule refused
+MAX_COUNTED = 500  # rules whose refused requests are counted
+MAX_NAMED = 3  # rules in the last line
 
 
 class Refusals:
@@ -19,29 +26,30 @@ class Refusals:
         """`is_dry_run`: nothing is refused (REP_DRY_RUN)."""
         self.counts: Counter[VerdictReason] = Counter()
         """How many requests were refused for each reason; in a dry run, how many would have been."""
-        self.advice = "set REP_REPORT, or log at DEBUG"
-        """How to see which requests these were. The report, if there is one, says so here."""
+        self.advice = "REP_REPORT lists all"
+        """How to see all refusals. The report, if there is one, says so here."""
         self._crawler = crawler
         self._log = logger_of(crawler)
         self._stats = crawler.stats
         self._is_dry_run = is_dry_run
+        self._is_one_shot = is_one_shot(crawler)
+        self._by_rule: TopK[str, int] = TopK(MAX_COUNTED, int, int)
+        self._first_refusals: set[str] = set()
         self._has_warned_of_cost = False
 
     def announce(self) -> None:
         """Log at the start if this is a dry run."""
         if self._is_dry_run:
-            self._log.warning(
-                "Dry run (REP_DRY_RUN): what robots.txt forbids is counted and logged, and fetched all the same"
-            )
+            self._log.warning("Dry run (REP_DRY_RUN): what robots.txt forbids is fetched, and logged as refused")
 
     def refuse(self, request: Request, verdict: Verdict) -> None:
-        """Tell of it, and raise ForbiddenByRobots unless this is a dry run."""
+        """Report the refusal, and raise ForbiddenByRobots unless this is a dry run."""
         self.report(request, verdict)
         if not self._is_dry_run:
             raise refusal(verdict)
 
     def report(self, request: Request, verdict: Verdict) -> None:
-        """Tell that the request is refused, or would be if this were no dry run."""
+        """Count and log that the request is refused, or would be if this were no dry run, and send the signal."""
         self.counts[verdict.reason] += 1
         kind = verdict.reason.name.lower()
         if self._is_dry_run:
@@ -50,15 +58,32 @@ class Refusals:
         else:
             self._stats.inc_value("robotstxt/forbidden")
             self._stats.inc_value(f"rep/dropped/{kind}")
-        self._log.debug(
+        rule = refused_by(verdict)
+        self._by_rule[rule] += 1
+        self._log.log(
+            logging.INFO if self._is_shown(rule, verdict) else logging.DEBUG,
             "Would be refused: %(reason)s: %(request)s" if self._is_dry_run else "%(reason)s: %(request)s",
             {"reason": explanation(verdict), "request": request},
         )
         if verdict.reason is VerdictReason.TOO_COSTLY and not self._has_warned_of_cost:
             self._has_warned_of_cost = True
             self._log.warning(
-                "%s has rules that take too long to compare with some URLs, so these are refused. This is said once a"
-                " crawl; see the stat rep/dropped/too_costly",
+                "%s: its rules take too long to compare with some URLs, which are refused (rep/dropped/too_costly)",
                 printable(verdict.robots_url or ""),
             )
         self._crawler.signals.send_catch_log(request_forbidden, request=request, verdict=verdict)
+
+    def _is_shown(self, rule: str, verdict: Verdict) -> bool:
+        """Whether the log has the refusal at INFO: the first one of each rule, up to MAX_FIRST_REFUSALS, and all of
+        `scrapy shell`, `fetch` and `parse`. (A WARNING names each site that is unreachable.)"""
+        if self._is_one_shot:
+            return True
+        is_first = rule not in self._first_refusals and verdict.reason is not VerdictReason.UNREACHABLE
+        if not is_first or len(self._first_refusals) >= MAX_FIRST_REFUSALS:
+            return False
+        self._first_refusals.add(rule)
+        return True
+
+    def largest(self) -> str:
+        """The rules that refused most requests: `2 x https://example.com/robots.txt line 2 (Disallow: /x)`."""
+        return "; ".join(f"{number:,} x {rule}" for rule, number in self._by_rule.largest()[:MAX_NAMED])

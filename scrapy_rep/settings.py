@@ -15,12 +15,16 @@ from urllib.parse import urlsplit
 from scrapy.settings import BaseSettings, default_settings
 
 from scrapy_rep.log import Logger
+from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.freshness import DAY, MAX_LIFETIME
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT
 from scrapy_rep.protocol.robotstxt.preferences import VOCABULARY
 from scrapy_rep.protocol.status_policy import OVERRIDES, POLICIES, RFC9309, SIGN_KEYS, StatusRow
+
+# Bytes of memory of an average origin, with the robots.txt files of 2,111 real sites (tests/benchmarks/speed.py).
+OCTETS_OF_ORIGIN = 1_738
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +41,10 @@ class Setting:
 
 
 def _nearest(name: str, names: Iterable[str]) -> list[str]:
-    """The one of the names that may be meant, if any."""
+    """The one of the names that may be meant, if any is near."""
     from difflib import get_close_matches  # only mistakes need it  # noqa: PLC0415
 
-    return get_close_matches(name, names, n=1)
+    return get_close_matches(name, names, n=1, cutoff=0.75)
 
 
 class _WrongPartError(ValueError):
@@ -89,16 +93,24 @@ def _address(value: Any) -> str:
 
 def _classes(value: Any) -> Mapping[str, Any]:
     if isinstance(value, str):
-        value = json.loads(value)  # the command line gives dicts in JSON, as Scrapy's getdict reads them
+        value = _from_json(value, '{"own": "package.module.OwnStorage"}')
     if not isinstance(value, Mapping) or not all(isinstance(s, str) and ":" not in s for s in value):
         raise ValueError
     return dict(value)
 
 
+def _from_json(text: str, example: str) -> Any:
+    """The value of a text, as the command line gives it. (Scrapy's `getdict` reads JSON, too.)"""
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise _WrongPartError(f"text has to be JSON, such as '{example}'") from None
+
+
 def _listed(value: Any) -> list[Any]:
     """The items of a list, or of text as the command line gives it: in JSON, or with commas between them."""
     if isinstance(value, str):
-        value = json.loads(value) if value.startswith("[") else value.split(",")
+        value = _from_json(value, '["one", "two"]') if value.startswith("[") else value.split(",")
     if not isinstance(value, Iterable) or isinstance(value, Mapping):
         raise TypeError
     return [item.strip() if isinstance(item, str) else item for item in value if item != ""]
@@ -172,12 +184,19 @@ def _status_policy(value: Any) -> tuple[StatusRow, ...]:
     if isinstance(value, str):
         if value in POLICIES:
             return POLICIES[value]
-        value = json.loads(value)
+        value = _from_json(value, '{"403": "restricted", "520-529": "unavailable"}')
     if not isinstance(value, Mapping):
         raise TypeError
-    rows = [(_statuses(key), OVERRIDES[result], "REP_STATUS_POLICY") for key, result in value.items()]
+    rows = [(_statuses(key), _override(key, result), "REP_STATUS_POLICY") for key, result in value.items()]
     # The narrower of two ranges that share a status decides it.
     return (*sorted(rows, key=lambda row: len(row[0])), *RFC9309)
+
+
+def _override(key: Any, result: Any) -> AccessResult:
+    try:
+        return OVERRIDES[result]
+    except (KeyError, TypeError):
+        raise _WrongPartError(f"{key!r}: {result!r} is none of {', '.join(map(repr, OVERRIDES))}") from None
 
 
 def _statuses(key: Any) -> Sequence[int | str]:
@@ -192,14 +211,16 @@ def _statuses(key: Any) -> Sequence[int | str]:
 
 
 def _range(key: Any) -> range:
-    if isinstance(key, str):
+    statuses = key
+    if isinstance(key, str) and re.fullmatch(r"\d+(-\d+)?", key):
         first, _, last = key.partition("-")
-        key = range(int(first), int(last or first) + 1)
+        statuses = range(int(first), int(last or first) + 1)
     elif isinstance(key, int) and not isinstance(key, bool):
-        key = range(key, key + 1)
-    if not isinstance(key, range) or not key or key.step != 1 or key[0] < 100 or key[-1] > 999:
-        raise ValueError
-    return key
+        statuses = range(key, key + 1)
+    if isinstance(statuses, range) and statuses and statuses.step == 1 and 100 <= statuses[0] <= statuses[-1] <= 999:
+        return statuses
+    signs = " and ".join(map(repr, SIGN_KEYS))
+    raise _WrongPartError(f"{key!r} is no status such as 403, no range such as '400-499', and none of {signs}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +244,7 @@ class RepSettings:
         {}, _classes, "a dict of schemes without their colon, each to a storage class or its import path"
     )
     """Scheme -> class or its import path; None removes a built-in scheme."""
-    memory_origins: int = _whole(38_600, "origins", 1)
-    memory_octets: int = _whole(64 * 2**20, "bytes", 2**20)
+    memory_octets: int = _whole(64 * 2**20, "bytes", OCTETS_OF_ORIGIN)
     lifetime_min: float = _seconds(3_600.0, at_most=MAX_LIFETIME)
     unreachable_days: float = _setting(30.0, partial(_number, float, 1), "a number of days, at least 1")
     body_limit: int = _whole(PARSING_LIMIT, "bytes", PARSING_LIMIT)
@@ -267,6 +287,11 @@ class RepSettings:
     evidence: bool = _switch()
 
     @property
+    def memory_origins(self) -> int:
+        """How many origins the crawl remembers at most, in its memory, its log and its archive; at least 1."""
+        return self.memory_octets // OCTETS_OF_ORIGIN
+
+    @property
     def unreachable_for(self) -> float:
         """Seconds of an outage after which it has been too long (RFC 9309 2.3.1.4)."""
         return self.unreachable_days * DAY
@@ -298,11 +323,60 @@ def _checked(settings: BaseSettings, name: str) -> Any:
         raise ValueError(f"{name} is {value!r}{wrong_part}; set it to {setting.cure}") from None
 
 
+def is_obeying(settings: BaseSettings) -> bool:
+    """ROBOTSTXT_OBEY. Raises ValueError for a wrong value; Scrapy's own message does not name the setting."""
+    try:
+        return settings.getbool("ROBOTSTXT_OBEY")
+    except ValueError:
+        raise ValueError(f"ROBOTSTXT_OBEY is {settings['ROBOTSTXT_OBEY']!r}; set it to True or False") from None
+
+
+# What people call a setting -> the setting. Words of its own name need no row.
+OTHER_WORDS = {
+    word: name
+    for name, words in {
+        "COOKIES_ENABLED": "COOKIE COOKIES",
+        "REP_BODY_LIMIT": "BYTES LENGTH MAXSIZE SIZE",
+        "REP_BYPASSED": "BYPASS FOLLOWED",
+        "REP_CRAWL_DELAY_MAX": "CRAWLDELAY DELAY",
+        "REP_DROP_EARLY": "EARLY REFUSE",
+        "REP_DRY_RUN": "DRY DRYRUN SHADOW SIMULATE TEST",
+        "REP_EVIDENCE": "PROOF PROVE",
+        "REP_EXEMPT": "ALLOW ALLOWED EXCEPT EXCLUDE IGNORE SKIP WHITELIST",
+        "REP_FETCH_CONCURRENCY": "CONCURRENT PARALLEL",
+        "REP_FETCH_RETRIES": "RETRY RETRIES",
+        "REP_FETCH_TIMEOUT": "TIMEOUT",
+        "REP_LIFETIME_MIN": "AGE EXPIRE EXPIRES EXPIRY TTL",
+        "REP_MEMORY_OCTETS": "MEMORY ORIGINS",
+        "REP_PURPOSES": "AI PURPOSE SIGNAL USAGE",
+        "REP_REPORT": "HTML REPORTS STATISTICS",
+        "REP_STATUS_POLICY": "CAUTIOUS POLICY STATUS",
+        "REP_STORAGE": "BACKEND CACHE DATABASE DB REDIS SQLITE STORE",
+        "REP_WAITING_MAX": "WAITING",
+        "REP_UNREACHABLE_WAIT": "WAIT",
+        "ROBOTSTXT_OBEY": "DISABLE DISABLED ENABLE ENABLED OBEY OFF ON",
+        "ROBOTSTXT_USER_AGENT": "AGENT NAME TOKEN USERAGENT",
+    }.items()
+    for word in words.split()
+}
+
+
+def meant(name: str) -> str | None:
+    """The setting that may be meant by a name that is none; None if none is likely."""
+    scrapys = name.replace("REP_", "ROBOTSTXT_", 1)
+    if hasattr(default_settings, scrapys):
+        return scrapys
+    near = _nearest(name.removeprefix("REP_"), [setting.removeprefix("REP_") for setting in SETTINGS])
+    if near:
+        return f"REP_{near[0]}"
+    # The last word says most: FETCH_DELAY is a delay.
+    return next((OTHER_WORDS[word] for word in reversed(name.split("_")) if word in OTHER_WORDS), None)
+
+
 def warn_of_unknown_names(settings: BaseSettings, log: Logger) -> None:
     """Log a WARNING for each REP_ setting that does not exist."""
     for name in settings:
         if isinstance(name, str) and name.startswith("REP_") and name not in SETTINGS:
-            scrapys = name.replace("REP_", "ROBOTSTXT_", 1)
-            near = [scrapys] if hasattr(default_settings, scrapys) else _nearest(name, SETTINGS)
-            cure = f"; did you mean {near[0]}?" if near else f"; the settings are {', '.join(SETTINGS)}"
+            near = meant(name)
+            cure = f"; did you mean {near}?" if near else f"; the settings are {', '.join(SETTINGS)}"
             log.warning("%s is no setting of scrapy-rep and has no effect%s", name, cure)

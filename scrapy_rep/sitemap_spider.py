@@ -71,7 +71,9 @@ class RobotsSitemapSpider(SitemapSpider):
         if not self.sitemap_urls and not self._has_sitemaps:
             name = type(self).__name__
             if pages:
-                self._log.warning("%s: no robots.txt of %s names a sitemap", name, counted(len(pages), "origin"))
+                self._log.warning(
+                    "%s: no sitemap is named in the robots.txt of %s", name, counted(len(pages), "origin")
+                )
             else:
                 self._log.warning("%s has nowhere to begin: set start_urls, allowed_domains or sitemap_urls", name)
         async for item_or_request in super().start():

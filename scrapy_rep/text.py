@@ -24,6 +24,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def were_refused(number: int, *, is_dry_run: bool) -> str:
+    """The words after that number of requests: `were refused`, `would have been refused (REP_DRY_RUN)`."""
+    if is_dry_run:
+        return "would have been refused (REP_DRY_RUN)"
+    return "was refused" if number == 1 else "were refused"
+
+
 LAST_SECOND = 253_402_300_799.0  # of the year 9999
 
 

@@ -82,21 +82,20 @@ class UserAgent:
         sent = (self._sent or b"").decode("utf-8", "replace")
         if not names and not self._configured:
             log.warning(
-                "The User-Agent %r (from %s) names no crawler, so only the groups of '*' apply;"
-                " set USER_AGENT to one that names yours, or ROBOTSTXT_USER_AGENT to its product token",
+                "The User-Agent %r (from %s) names no crawler, so only the groups of '*' apply. Set USER_AGENT or"
+                " ROBOTSTXT_USER_AGENT",
                 sent,
                 self._sent_by,
             )
         for token in self.product_tokens:
             if token != EVERYONE and token.lower() not in sent.lower():
                 log.warning(
-                    "The User-Agent sent, %r (from %s), does not contain the product token %r (from %s), so that site"
-                    " owners cannot know it (RFC 9309 2.2.1); set USER_AGENT to one that contains it, or"
-                    " ROBOTSTXT_USER_AGENT to a product token of the User-Agent",
-                    sent,
-                    self._sent_by,
+                    "The product token %r (from %s) is not in the User-Agent that is sent, %r (from %s)."
+                    " Make them agree (RFC 9309 2.2.1)",
                     token,
                     self.source,
+                    sent,
+                    self._sent_by,
                 )
 
 

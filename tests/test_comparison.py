@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import AsyncIterator
+from os import urandom
 from typing import Any
 
 import pytest
@@ -150,6 +152,23 @@ async def test_large_file(web: Web, robots: dict[str, Any], is_ours: bool) -> No
     """A robots.txt of more than 500 KiB."""
     site = web.robots("user-agent: *\n" + "# nothing\n" * 60_000 + "disallow: /private\n")
     assert bool((await crawled(site, robots, "/private")).pages) is is_ours
+
+
+@EACH
+@ensureDeferred
+async def test_cut_in_gzip(web: Web, robots: dict[str, Any], is_ours: bool) -> None:
+    """A compressed robots.txt whose data end too early."""
+    body = gzip.compress(b"user-agent: *\n" + urandom(2_000).hex().encode() + b"\ndisallow: /\n")
+    site = web.robots(answer(body[:-100], headers={"Content-Encoding": "gzip"}))
+    assert bool((await crawled(site, robots)).pages) is not is_ours
+
+
+@EACH
+@ensureDeferred
+async def test_dot_segments(web: Web, robots: dict[str, Any], is_ours: bool) -> None:
+    """A page whose path has dot segments, such as `/x/../private`."""
+    site = web.robots("user-agent: *\ndisallow: /private\n")
+    assert bool((await crawled(site, robots, "/x/../private")).pages) is not is_ours
 
 
 @EACH

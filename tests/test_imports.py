@@ -30,7 +30,7 @@ LAYERS = (
     ("cache", "refusals"),
     ("fetching", "storage"),
     ("exceptions", "origin_info", "robotparser"),
-    ("clock", "own_thread", "settings", "signals", "text", "user_agent"),
+    ("clock", "own_thread", "settings", "signals", "text", "top_k", "user_agent"),
     ("scrapy_internals",),
     ("deferreds", "log", "protocol"),
 )

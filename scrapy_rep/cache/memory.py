@@ -36,6 +36,7 @@ class Memory:
         self._in_use: OrderedDict[Origin, _InUse] = OrderedDict()
         self._in_use_octets = 0
         self._max_in_use = IN_USE_SHARE * settings.memory_octets
+        self._max_origins = settings.memory_origins
         self._used_since_weighing = 0
         self._compressed: OrderedDict[str, bytes] = OrderedDict()
         self._compressed_octets = 0
@@ -82,7 +83,7 @@ class Memory:
         # The entry just used stays, whatever memory it takes.
         while self._in_use_octets > self._max_in_use and len(self._in_use) > 1:
             self._compress(*self._forget_oldest())
-        while len(self) > self._settings.memory_origins:  # which is at least 1
+        while len(self) > self._max_origins:  # which is at least 1
             if self._compressed:
                 self._drop_compressed(next(iter(self._compressed)))
             else:

@@ -48,9 +48,7 @@ class Crawl:
 
     def verdict(self, policy: RobotsPolicy, url: str) -> Verdict:
         """Raises ValueError for what is no URL."""
-        verdict = policy.verdict(url, self.tokens)
-        usage = policy.robots.usage(url, self.tokens) if policy.robots is not None else None
-        return verdict.with_usage(usage, self.purposes) if usage else verdict  # most files say nothing of it
+        return policy.verdict(url, self.tokens, self.purposes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +132,8 @@ class Finding:
         group = f"group of {verdict.product_token!r}"
         if deciding is not None:
             purpose = f"for the purpose {verdict.purpose!r} " if verdict.purpose is not None else ""
-            return f"{purpose}by {_line_in_words(deciding)} ({group})"
+            read_as = f", because servers read the URL as {printable(verdict.read_as)}" if verdict.read_as else ""
+            return f"{purpose}by {_line_in_words(deciding)} ({group}){read_as}"
         return f"{verdict.words} ({group if verdict.reason is VerdictReason.NO_RULE else verdict.source})"
 
 
@@ -262,7 +261,9 @@ def _origin_rows(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]
     if not finding.answers and info.url not in {"", info.robots_url}:
         yield "", f"-> {printable(info.url)}"
     words, source = info.meaning(finding.crawl.status_policy)
-    yield "answer", f"{printable(info.answer)}: {info.access.value}, {words} ({source})"
+    is_none = info.access is AccessResult.UNAVAILABLE and info.failing_since is None
+    counts_as = "none, so" if is_none else f"{info.access.value},"
+    yield "answer", f"{printable(info.answer)}: {counts_as} {words} ({source})"
     left = in_words(info.fetch_again_at - finding.now)
     age = "" if info.received_at is None else f"{in_words(finding.now - info.received_at)} old"
     if info.failing_since is None:

@@ -37,14 +37,12 @@ class Bypassed:
         if not self._has_warned:
             self._has_warned = True
             self._log.warning(
-                "The download handler, or a service behind it, followed %(url)s to %(target)s. %(reason)s. This is said"
-                " once a crawl; see the stat rep/bypassed. %(cure)s",
-                {
-                    "url": printable(request.url),
-                    "target": printable(target.url),
-                    "reason": explanation(verdict),
-                    "cure": "Such pages are dropped" if self._drops else "REP_BYPASSED = 'drop' drops such pages",
-                },
+                "%(target)s: the download handler, or a service behind it, went there from %(url)s. %(reason)s",
+                {"target": printable(target.url), "url": printable(request.url), "reason": explanation(verdict)},
+            )
+            self._log.warning(
+                "Such pages are %s. The stat rep/bypassed counts them",
+                "dropped (REP_BYPASSED)" if self._drops else "kept; REP_BYPASSED = 'drop' drops them",
             )
         if self._drops:
             try:

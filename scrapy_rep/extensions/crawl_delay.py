@@ -15,8 +15,6 @@ from scrapy_rep.scrapy_internals.downloads import MinimumDelays
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 
-CURE = "; set REP_CRAWL_DELAY_MAX to the most seconds that you would wait"
-
 
 class CrawlDelay:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
@@ -44,14 +42,12 @@ class CrawlDelay:
         if kind not in self._told and self._spacing() < asked:
             self._told.add(kind)
             self._log.info(
-                "%(url)s asks for a Crawl-delay of %(asked)g s, which is %(kind)s"
-                " (REP_CRAWL_DELAY_MAX = %(most)g)%(cure)s. This is said once a crawl",
+                "%(url)s asks for a Crawl-delay of %(asked)g s, which is %(kind)s (REP_CRAWL_DELAY_MAX = %(most)g)",
                 {
                     "url": printable(info.robots_url),
                     "asked": asked,
                     "kind": "not obeyed" if kind == "ignored" else kind,
                     "most": self._most,
-                    "cure": "" if kind == "obeyed" else CURE,
                 },
             )
 

@@ -1,7 +1,8 @@
-"""What log and stats say of the crawl's origins: a DEBUG line for each without rules, one INFO line at the end."""
+"""What log and stats say of the crawl's origins: a line for each without rules, and what was refused at the end."""
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterator
 
@@ -14,18 +15,19 @@ from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo, OriginKind
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import VerdictReason
+from scrapy_rep.protocol.status_policy import MARKUP
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_waited
 from scrapy_rep.text import counted, printable
 
-# What refused a request, in the words of the last line.
+# What refused a request, in words that follow a number.
 REFUSED_BY = {
-    "rules": (VerdictReason.RULE, VerdictReason.TOO_COSTLY),
-    "outages": (VerdictReason.UNREACHABLE,),
-    "REP_STATUS_POLICY": (VerdictReason.RESTRICTED,),
-    "REP_PURPOSES_REFUSE": (VerdictReason.USAGE,),
+    "by rules": (VerdictReason.RULE, VerdictReason.TOO_COSTLY),
+    "because robots.txt was unreachable": (VerdictReason.UNREACHABLE,),
+    "by REP_STATUS_POLICY": (VerdictReason.RESTRICTED,),
+    "by REP_PURPOSES_REFUSE": (VerdictReason.USAGE,),
 }
-MAX_CAUSES = 5  # that the last line names
+MAX_CAUSES = 5  # that the line names for each kind of origin
 
 
 class OriginsLog:
@@ -38,6 +40,8 @@ class OriginsLog:
         self._origins: Counter[tuple[OriginKind, str]] = Counter()
         self._refusals = gate.refusals
         self._waited = 0
+        self._has_named_page = False
+        """Whether an INFO line has named a robots.txt that is a page of HTML."""
         connect = crawler.signals.connect
         gate.robots_known.append(self._robots_known)
         connect(self._request_waited, signal=request_waited)
@@ -54,9 +58,12 @@ class OriginsLog:
         self._origins[kind, cause] += 1
         self._count(stat, 1)
         if kind is OriginKind.WITHOUT_RULES:
-            self._log.debug(
-                "robots.txt has no rules, so everything is allowed: %(url)s: %(why)s",
-                {"url": printable(info.robots_url), "why": printable(info.answer_and_cause)},
+            is_first_page = info.sign == MARKUP and not self._has_named_page
+            self._has_named_page |= is_first_page
+            self._log.log(
+                logging.INFO if is_first_page else logging.DEBUG,
+                "%(url)s: %(why)s, so everything is allowed",
+                {"url": printable(info.robots_url), "why": printable(info.why_no_rules)},
             )
 
     def _count(self, stat: str, origins: int) -> None:
@@ -67,23 +74,23 @@ class OriginsLog:
         self._waited += 1
 
     def _closed(self) -> None:
-        refused = "would have been refused but for the dry run (REP_DRY_RUN)" if self._is_dry_run else "refused"
+        kinds = ", ".join(self._kinds()) or "none was needed"
+        self._log.info("robots.txt of %s: %s", counted(self._origins.total(), "origin"), kinds)
+        still_waiting = self._stats.get_value("rep/waited", 0) - self._waited
+        if still_waiting > 0:
+            self._log.info("%s still waited for robots.txt when the crawl stopped", counted(still_waiting, "request"))
+        self._log_refusals()
+
+    def _log_refusals(self) -> None:
         counts = self._refusals.counts
         numbers = {by: sum(counts[reason] for reason in reasons) for by, reasons in REFUSED_BY.items()}
-        by_what = [f"{number:,} by {by}" for by, number in numbers.items() if number]
-        still_waiting = self._stats.get_value("rep/waited", 0) - self._waited
-        parts = [
-            ", ".join(self._kinds()),
-            ", ".join([f"{counted(counts.total(), 'request')} {refused}", *by_what]),
-            f"{counted(still_waiting, 'request')} still waited for robots.txt when the crawl stopped"
-            if still_waiting > 0
-            else "",
-            f"to see which and why, {self._refusals.advice}" if by_what else "",
-        ]
+        by = ", ".join(f"{number:,} {by}" for by, number in numbers.items() if number)
         self._log.info(
-            "robots.txt of %(origins)s: %(parts)s",
-            {"origins": counted(self._origins.total(), "origin"), "parts": "; ".join(filter(None, parts))},
+            "Requests that would be refused (REP_DRY_RUN): %s" if self._is_dry_run else "Refused requests: %s",
+            f"{counts.total():,} ({by})" if by else "0",
         )
+        if by:
+            self._log.info("Refused most: %s. %s", self._refusals.largest(), self._refusals.advice)
 
     def _kinds(self) -> Iterator[str]:
         """`6 without rules (4 x HTTP 404, 2 x a page of HTML)`, for each kind that there is."""

@@ -1,5 +1,5 @@
 """What the log says of outages: a WARNING for each of the first ones and an INFO line when it is over, DEBUG for the
-others, a WARNING that explains challenges, and a WARNING at the end if requests were lost."""
+others, a WARNING that explains challenges, and a WARNING at the end if requests were refused."""
 
 from __future__ import annotations
 
@@ -16,9 +16,19 @@ from scrapy_rep.protocol.lifecycle import Basis
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import VerdictReason
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.text import counted, printable
+from scrapy_rep.text import counted, printable, were_refused
 
-WARNED_ORIGINS = 10
+WARNED_OUTAGES = 10
+
+CHALLENGE = (
+    "Such a challenge asks a browser to prove itself. Ask the site to let your crawler in, or sign requests"
+    " (Web Bot Auth)"
+)
+
+DECIDED_BY = {
+    Basis.STORED: "are decided by its last answer (RFC 9309 2.4)",
+    Basis.EVERYTHING_ALLOWED: "are allowed after so long an outage (REP_UNREACHABLE_DAYS, RFC 9309 2.3.1.4)",
+}
 
 
 class OutageLog:
@@ -27,7 +37,7 @@ class OutageLog:
         self._is_dry_run = settings.dry_run
         self._wait = settings.unreachable_wait
         self._told: LocalCache[Origin, bool | None] = LocalCache(limit=settings.memory_origins)
-        """Whether a WARNING told of its outage; None if that is over."""
+        """Whether the outage was logged as a WARNING; None if it is over."""
         self._outages = self._origins = 0
         self._refusals = gate.refusals
         self._has_explained_challenges = False
@@ -39,65 +49,63 @@ class OutageLog:
             was_warning = self._told.get(origin)
             if was_warning is not None:
                 self._told[origin] = None
-                self._tell_it_is_back(info, was_warning)
+                self._log_end(info, was_warning)
         elif self._told.get(origin) is None:
             self._outages += 1
             self._origins += origin not in self._told
-            self._told[origin] = is_warning = self._outages <= WARNED_ORIGINS
-            self._tell(info, is_warning)
+            self._told[origin] = is_warning = self._outages <= WARNED_OUTAGES
+            self._log_begin(info, is_warning)
         if info.kind is OriginKind.CHALLENGED and not self._has_explained_challenges:
             self._has_explained_challenges = True
-            self._explain_challenges(info)
+            self._log.warning(CHALLENGE)
 
-    def _tell_it_is_back(self, info: OriginInfo, was_warning: bool) -> None:
-        self._log.log(
-            logging.INFO if was_warning else logging.DEBUG,
-            "robots.txt is reachable again: %(url)s: %(answer)s",
-            {"url": printable(info.robots_url), "answer": printable(info.answer)},
-        )
-
-    def _tell(self, info: OriginInfo, is_warning: bool) -> None:
-        meanwhile = self._meanwhile(info)
-        outage = info.entry.outage
-        if info.pause is not None:
-            # A fetch that is under way by then is still waited for.
-            wait = f"{self._wait:g} s (REP_UNREACHABLE_WAIT) and the time of one more fetch"
-            meanwhile = f"requests to its origin wait for it, at most {wait}; then {meanwhile}"
-        elif info.status is not None and outage is not None and outage.retry_after > self._wait > 0:
-            seconds = outage.retry_after
-            meanwhile += f"; its Retry-After ({seconds:,.0f} s) is beyond REP_UNREACHABLE_WAIT ({self._wait:g} s)"
+    def _log_begin(self, info: OriginInfo, is_warning: bool) -> None:
         self._log.log(
             logging.WARNING if is_warning else logging.DEBUG,
-            "robots.txt is unreachable, so %(meanwhile)s: %(url)s: %(reason)s",
-            {"meanwhile": meanwhile, "url": printable(info.robots_url), "reason": printable(info.answer)},
+            "%(url)s: %(reason)s. Requests to this site %(meanwhile)s",
+            {
+                "url": printable(info.robots_url),
+                "reason": printable(info.answer.rstrip(".")),
+                "meanwhile": self._meanwhile(info),
+            },
+        )
+
+    def _log_end(self, info: OriginInfo, was_warning: bool) -> None:
+        self._log.log(
+            logging.INFO if was_warning else logging.DEBUG,
+            "%(url)s: %(answer)s. It is reachable again",
+            {"url": printable(info.robots_url), "answer": printable(info.answer.rstrip("."))},
         )
 
     def _meanwhile(self, info: OriginInfo) -> str:
-        words, source = info.outage_words
-        if self._is_dry_run and info.basis is Basis.NOTHING_ALLOWED:
-            words = "nothing of its origin would be fetched"
-        return f"{words} ({source})"
-
-    def _explain_challenges(self, info: OriginInfo) -> None:
-        self._log.warning(
-            "A challenge by %(vendor)s is a page that asks a browser to prove itself, instead of a robots.txt:"
-            " %(url)s. While it lasts, %(meanwhile)s. Ask the site to let your crawler in, sign its requests (Web Bot"
-            " Auth), or wait."
-            " This is said once a crawl; the stats rep/challenge/ count such origins",
-            {"vendor": info.sign, "meanwhile": self._meanwhile(info), "url": printable(info.robots_url)},
-        )
+        """What happens to requests while robots.txt is unreachable; words that follow "requests"."""
+        if info.basis is not Basis.NOTHING_ALLOWED:
+            return DECIDED_BY[info.basis]
+        refused = were_refused(0, is_dry_run=True) if self._is_dry_run else "are refused"
+        if info.pause is not None:
+            return f"wait up to {self._wait:g} s (REP_UNREACHABLE_WAIT); then they {refused}"
+        retry_after = info.entry.outage.retry_after if info.entry.outage is not None else 0.0
+        if info.status is not None and retry_after > self._wait > 0:
+            return (
+                f"{refused}: its Retry-After ({retry_after:,.0f} s) is beyond REP_UNREACHABLE_WAIT ({self._wait:g} s)"
+            )
+        return f"{refused} (RFC 9309 2.3.1.4)"
 
     def _closed(self) -> None:
         refused = self._refusals.counts[VerdictReason.UNREACHABLE]
         if not refused:
             return
-        rest = f"; the first {WARNED_ORIGINS} outages were warned of, the rest are logged at DEBUG"
         self._log.warning(
-            "robots.txt was unreachable at %(origins)s, and %(requests)s %(were_refused)s for it%(rest)s",
+            "%(requests)s %(were_refused)s because robots.txt was unreachable at %(origins)s",
             {
-                "origins": counted(self._origins, "origin"),
                 "requests": counted(refused, "request"),
-                "were_refused": "would have been refused" if self._is_dry_run else "refused",
-                "rest": rest if self._outages > WARNED_ORIGINS else "",
+                "were_refused": were_refused(refused, is_dry_run=self._is_dry_run),
+                "origins": counted(self._origins, "origin"),
             },
         )
+        if self._outages > WARNED_OUTAGES:
+            self._log.warning(
+                "Only the first %d outages were logged as warnings; %s at DEBUG",
+                WARNED_OUTAGES,
+                counted(self._outages - WARNED_OUTAGES, "other"),
+            )

@@ -22,11 +22,11 @@ REASON = "robotstxt_denied"
 JOB_STATE = "scrapy_rep: start requests that were not refused"
 
 ADVICE = {
-    VerdictReason.RULE: "If it is meant for another crawler, see ROBOTSTXT_USER_AGENT",
-    VerdictReason.UNREACHABLE: "Where robots.txt is unreachable, try again later",
-    VerdictReason.RESTRICTED: "Where access to robots.txt is restricted, see REP_STATUS_POLICY",
+    VerdictReason.RULE: "Is the rule for another crawler? Set ROBOTSTXT_USER_AGENT to the product token of yours",
+    VerdictReason.UNREACHABLE: "Is robots.txt unreachable? Try again later",
+    VerdictReason.RESTRICTED: "Is access to robots.txt restricted? REP_STATUS_POLICY says what that means",
 }
-FOR_ALL = "If the site is yours or you have permission to crawl it, see REP_EXEMPT"
+FOR_ALL = "Is the site yours, or have you permission to crawl it? Set REP_EXEMPT. `scrapy robots URL` explains refusals"
 
 
 class RobotsTxtDenied:
@@ -87,13 +87,9 @@ class RobotsTxtDenied:
 
     def _closed(self, reason: str) -> None:
         if reason == REASON:
-            advice = [ADVICE[reason] for reason in self._first if reason in ADVICE]
             self._log.warning(
-                "Nothing was crawled, because every start request (%(refused)d) was refused; the first: %(why)s."
-                " `scrapy robots URL` explains it. %(advice)s",
-                {
-                    "refused": self._refused,
-                    "why": explanation(next(iter(self._first.values()))),
-                    "advice": ". ".join([*advice, FOR_ALL]),
-                },
+                "Nothing was crawled: every start request was refused (%(refused)d). The first: %(why)s",
+                {"refused": self._refused, "why": explanation(next(iter(self._first.values())))},
             )
+            for advice in [*(ADVICE[reason] for reason in self._first if reason in ADVICE), FOR_ALL]:
+                self._log.warning(advice)

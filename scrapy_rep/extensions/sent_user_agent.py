@@ -43,9 +43,10 @@ class SentUserAgent:
     def _warn(self, request: Request, tokens: ProductTokens) -> None:
         sent = (request.headers.get(b"User-Agent") or b"").decode("latin-1")
         self._log.warning(
-            "A request went out with the User-Agent %(sent)r, but was judged by the rules for %(tokens)s: a middleware"
-            " or a download handler sends another User-Agent than the settings say. Let it send one that contains the"
-            " product token, or set ROBOTSTXT_USER_AGENT to the token that it sends. This is said once a crawl:"
-            " %(request)s",
-            {"sent": printable(sent), "tokens": " or ".join(map(repr, tokens)), "request": request},
+            "%(request)s was sent with the User-Agent %(sent)r, but judged by the rules for %(tokens)s",
+            {"request": request, "sent": printable(sent), "tokens": " or ".join(map(repr, tokens))},
+        )
+        self._log.warning(
+            "A middleware or download handler changes the User-Agent: let it send the product token, or set"
+            " ROBOTSTXT_USER_AGENT"
         )

@@ -46,9 +46,7 @@ class BodyLimit:
         if was_unreported and not self._has_warned and urlparse_cached(request).scheme in HAVE_TIMEOUTS:
             self._has_warned = True
             self._log.warning(
-                "%s came through a download handler that does not send Scrapy's signal bytes_received, so"
-                " REP_BODY_LIMIT cuts a robots.txt only after all of it was received: one without an end can fill the"
-                " memory. This is said once a crawl",
+                "%s: its download handler sends no signal bytes_received, so REP_BODY_LIMIT holds only afterwards",
                 printable(request.url),
             )
 

@@ -6,7 +6,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from gzip import GzipFile
+from gzip import BadGzipFile, GzipFile
 from importlib import import_module
 from io import BytesIO
 from typing import Any
@@ -35,6 +35,7 @@ brotli = _first_of("brotli", "brotlicffi")
 
 CHUNK = 65_536  # octets
 MAX_CODINGS = 3  # each takes another pass over the body; nobody needs more
+CUT = "the body ends before its compressed data do"
 GZIP_MAGIC = b"\x1f\x8b\x08"  # RFC 1952 2.3.1, with the only compression method that there is
 # In IANA's registry of content codings (RFC 9110 16.6.1), without those that are always decoded here. Any other name is
 # not a coding's; it may be a charset's.
@@ -62,40 +63,42 @@ class RepDecodingMiddleware:
             return response
         response.request = request
         download.response = response
-        if "Content-Encoding" not in response.headers and not response.body.startswith(GZIP_MAGIC):
+        is_plain = "Content-Encoding" not in response.headers and not response.body.startswith(GZIP_MAGIC)
+        if is_plain or download.is_stopped(response):
             return response
         codings = b",".join(response.headers.getlist("Content-Encoding"))
         body = b""
         if 200 <= response.status < 300:
-            body = decoded(response.body, codings, download.limit)
+            body = decoded(response.body, codings, download.limit, is_cut=download.is_cut(response))
         else:
             # Never read as rules, but it may be a challenge.
             with suppress(UndecodableBodyError):
-                body = decoded(response.body, codings, MAX_PAGE)
+                body = decoded(response.body, codings, MAX_PAGE, is_cut=True)
         headers = response.headers.copy()
         headers.pop("Content-Encoding", None)
         return response.replace(body=body, headers=headers)
 
 
-def decoded(body: bytes, content_encoding: bytes, limit: int) -> bytes:
-    """The decoded body, at most `limit` + 1 octets; of a truncated body, what could be decoded.
+def decoded(body: bytes, content_encoding: bytes, limit: int, *, is_cut: bool = False) -> bytes:
+    """The decoded body, at most `limit` + 1 octets.
 
     `content_encoding` is the header's value (RFC 9110 8.4). A name that is no coding's is skipped if what it should
-    have coded may be text; gzip is decoded even if nothing names it. Raises UndecodableBodyError if nothing could be
-    decoded.
+    have coded may be text; gzip is decoded even if nothing names it. `is_cut`: REP_BODY_LIMIT has cut the body, so what
+    could be decoded is enough. Else raises UndecodableBodyError for a body that ends before its compressed data do.
     """
     codings = [coding for text in content_encoding.lower().split(b",") if (coding := text.strip(b" \t")) != b""]
     if len(codings) > MAX_CODINGS:
         raise UndecodableBodyError(f"{len(codings)} content codings on top of each other")
     for coding in reversed(codings):
         if coding in _DECODERS:
-            body = _first(_DECODERS[coding](body), limit + 1) if body else body
+            body = _first(_DECODERS[coding](body), limit + 1, is_cut=is_cut) if body else body
+            is_cut = is_cut or len(body) > limit
         elif coding in _REGISTERED or (_CONTROL.search(body, 0, MAX_LOOKED_AT) and not body.startswith(GZIP_MAGIC)):
             raise UndecodableBodyError(f"unknown content coding {printable(coding.decode('latin-1'))!r}")
-    return _first(_gunzip(body), limit + 1) if body.startswith(GZIP_MAGIC) else body[: limit + 1]
+    return _first(_gunzip(body), limit + 1, is_cut=is_cut) if body.startswith(GZIP_MAGIC) else body[: limit + 1]
 
 
-def _first(chunks: Iterator[bytes], octets: int) -> bytes:
+def _first(chunks: Iterator[bytes], octets: int, *, is_cut: bool) -> bytes:
     found = bytearray()
     try:
         for chunk in chunks:
@@ -103,7 +106,9 @@ def _first(chunks: Iterator[bytes], octets: int) -> bytes:
             if len(found) >= octets:
                 break
     except Exception as exc:  # each library has its own errors for truncated bodies and for garbage
-        if not found:
+        # gzip says so of what follows its compressed data: a wrong checksum, or garbage.
+        has_ended = isinstance(exc, BadGzipFile)
+        if not found or not (has_ended or is_cut):
             raise UndecodableBodyError(f"{type(exc).__name__}: {exc}") from exc
     return bytes(found[:octets])
 
@@ -128,6 +133,8 @@ def _inflate(body: bytes) -> Iterator[bytes]:
     while body and not decompressor.eof:
         yield decompressor.decompress(body, CHUNK)
         body = decompressor.unconsumed_tail
+    if not decompressor.eof:
+        raise EOFError(CUT)
 
 
 def _unbrotli(body: bytes) -> Iterator[bytes]:
@@ -136,6 +143,8 @@ def _unbrotli(body: bytes) -> Iterator[bytes]:
     while chunk:
         yield chunk
         chunk = decompressor.process(b"", output_buffer_limit=CHUNK)
+    if not decompressor.is_finished():
+        raise EOFError(CUT)
 
 
 def _unzstd(body: bytes) -> Iterator[bytes]:

@@ -19,14 +19,25 @@ from scrapy_rep.deferreds import within
 from scrapy_rep.fetching.body_limit import BodyLimit
 from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
 from scrapy_rep.fetching.http_headers import MAX_OCTETS, caching_of, retry_after
-from scrapy_rep.fetching.robots_request import HAVE_TIMEOUTS, Question, RobotsTxtDownload, robots_request
-from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.fetching.robots_request import (
+    HAVE_TIMEOUTS,
+    ROBOTS_TXT_REQUEST,
+    Question,
+    RobotsTxtDownload,
+    robots_request,
+)
+from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.freshness import SILENT
-from scrapy_rep.protocol.status_policy import vendor_of_challenge
+from scrapy_rep.protocol.status_policy import result_of, vendor_of_challenge
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, is_on_wire, make_way
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
+
+STOPPED = (
+    "another component stopped the download (StopDownload); let its handler of bytes_received or headers_received skip"
+    f" requests that have {ROBOTS_TXT_REQUEST!r} in their meta"
+)
 
 
 class Fetcher:
@@ -82,6 +93,15 @@ class Fetcher:
         return self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None
 
     async def _download(self, request: Request) -> Response:
+        try:
+            return await self._response(request)
+        except StopDownload as exc:
+            stopped: Response | None = getattr(exc, "response", None)
+            if stopped is None:
+                raise
+            return RepDecodingMiddleware().process_response(request, stopped)  # it has passed no middleware
+
+    async def _response(self, request: Request) -> Response:
         download = self._crawler.engine.download_async(request)
         if urlparse_cached(request).scheme in HAVE_TIMEOUTS:
             return await download
@@ -93,10 +113,10 @@ class Fetcher:
         status, now = response.status, self._now()
         if "dataloss" in response.flags:
             return Answer(url, reason="the connection was lost before the end of the body")
-        # Of a replay by HttpCacheMiddleware, the body tells whether REP_BODY_LIMIT had cut it.
-        is_too_long = max(download.octets, len(response.body)) > self._settings.body_limit
-        if "download_stopped" in response.flags and status in range(200, 300) and not is_too_long:
-            return Answer(url, reason="another component stopped the download (StopDownload)", dropped=True)
+        sign = vendor_of_challenge(response.headers.getlist, response.body)
+        needs_body = result_of(status, self._settings.status_policy, sign) is AccessResult.SUCCESS
+        if needs_body and download.is_stopped(download.response or response):
+            return Answer(url, reason=STOPPED, dropped=True)
         replayed = "cached" in response.flags  # set by HttpCacheMiddleware
         offline = replayed and self._offline
         caching = SILENT if offline else caching_of(response.headers)
@@ -104,7 +124,7 @@ class Fetcher:
         return Answer(
             url,
             status,
-            sign=vendor_of_challenge(response.headers.getlist, response.body),
+            sign=sign,
             body=response.body[: self._settings.body_limit + 1],
             location=_location(response),
             retry_after=0.0 if replayed else retry_after(response.headers, now),

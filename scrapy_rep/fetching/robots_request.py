@@ -80,6 +80,16 @@ class RobotsTxtDownload:
             self.sent, self.octets = ref(request), 0
         self.octets += len(data)
 
+    def is_cut(self, response: Response) -> bool:
+        """Whether the limit has cut the body on the wire; of a replay by HttpCacheMiddleware the body tells it."""
+        return max(self.octets, len(response.body)) > self.limit
+
+    def is_stopped(self, response: Response) -> bool:
+        """Whether another component has ended the download before its end. `response`: as it came, not decoded."""
+        if "download_stopped" not in response.flags or self.is_cut(response):
+            return False
+        return response.headers.get("Content-Length") != str(len(response.body)).encode()
+
     def taken(self) -> Response | None:
         """The response, which is not kept any longer: the request that it has keeps this object in its meta."""
         response, self.response = self.response, None

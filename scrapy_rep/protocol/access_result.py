@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 
 from scrapy_rep.protocol.freshness import SILENT, Caching
+from scrapy_rep.protocol.word_enum import WordEnum
 
 
-class AccessResult(Enum):
+class AccessResult(WordEnum):
     """What an answer means (2.3.1)."""
 
     SUCCESS = "success"

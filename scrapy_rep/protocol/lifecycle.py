@@ -21,10 +21,11 @@ were over.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.dot_segments import other_readings
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import MAX_LIFETIME, refresh_from
 from scrapy_rep.protocol.outage import CLOCK_SKEW, MAX_UNSEEN, outage_after
@@ -121,11 +122,21 @@ class RobotsPolicy:
     def verdict(self, url: str, product_token: str | Sequence[str], purposes: Purposes | None = None) -> Verdict:
         """Whether the crawler may fetch the URL, and why; arguments and errors as of `RobotsTxt.verdict`.
 
-        With `purposes`, also what the page may be used for, and whether it is refused for that.
+        A URL with dot segments may not be fetched if its other readings may not. With `purposes`, also what the page
+        may be used for, and whether it is refused for that.
         """
+        verdict = self._verdict(url, product_token, purposes)
+        for reading in other_readings(url) if verdict.allowed else ():
+            other = self._verdict(reading, product_token, purposes)
+            if not other.allowed:
+                return replace(other, read_as=reading)
+        return verdict
+
+    def _verdict(self, url: str, product_token: str | Sequence[str], purposes: Purposes | None) -> Verdict:
+        """On the URL as it is written."""
         if purposes is not None:
             usage = self.robots.usage(url, product_token) if self.robots is not None else Usage()
-            return self.verdict(url, product_token).with_usage(usage, purposes)
+            return self._verdict(url, product_token, None).with_usage(usage, purposes)
         if self.robots is not None:
             found = self.robots.verdict(url, product_token)
         elif is_robots_txt(url):
@@ -149,7 +160,10 @@ class RobotsPolicy:
         """Whether `verdict` allows it, faster."""
         robots = self.robots
         if robots is not None:
-            return robots.allows(url, product_token)
+            allowed = robots.allows(url, product_token)
+            if not allowed or ("/." not in url and "/%2" not in url):  # for the hot path, as in `other_readings`
+                return allowed
+            return all(robots.allows(other, product_token) for other in other_readings(url))
         return self.access is AccessResult.UNAVAILABLE or is_robots_txt(url)
 
     @property

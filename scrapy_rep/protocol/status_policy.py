@@ -25,6 +25,7 @@ StatusRow = tuple[Collection[int | str], AccessResult, str]
 RFC9309: tuple[StatusRow, ...] = (
     ((CHALLENGE,), AccessResult.UNREACHABLE, "RFC 9309 2.3.1.4"),
     ((202,), AccessResult.UNREACHABLE, "RFC 9110 15.3.3: accepted is not answered"),
+    ((206,), AccessResult.UNREACHABLE, "RFC 9110 15.3.7: a part, and nobody asked for one"),
     ((MARKUP,), AccessResult.UNAVAILABLE, "RFC 9309 2.2, 2.3.1.3"),
     (range(200, 300), AccessResult.SUCCESS, "RFC 9309 2.3.1.1"),
     (REDIRECT_STATUSES, AccessResult.REDIRECT, "RFC 9309 2.3.1.2; RFC 9110 15.4"),

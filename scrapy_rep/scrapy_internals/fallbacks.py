@@ -10,6 +10,8 @@ from scrapy.crawler import Crawler
 from scrapy_rep.log import logger_of
 
 COSTS: Mapping[str, str] = {
+    "AiohttpDownloadHandler._session": "Pages are lost behind hosts that hang, and some URLs are sent in another"
+    " spelling than was judged",
     "Downloader.needs_backout": "Requests for a robots.txt count against CONCURRENT_REQUESTS, so dead origins slow the"
     " crawl down, and a lazy start() is read too far ahead",
     "Downloader.slots": "REP_CRAWL_DELAY_MAX has no effect",
@@ -18,6 +20,7 @@ COSTS: Mapping[str, str] = {
     " out of the queue before others",
     "ExecutionEngine._slot.close": "When the crawl stops, it waits for the robots.txt requests that are under way",
     "ExecutionEngine._slot.nextcall": "Requests that waited for a robots.txt go on up to five seconds late",
+    "HttpxDownloadHandler._limits": "Pages are lost behind hosts that hang",
 }
 """Part -> what the crawl loses if it is missing or has been replaced."""
 

@@ -68,10 +68,11 @@ class Waits:
             return
         first = min(self._under_way, key=lambda wait: wait.since)
         self._log.info(
-            "Waiting for the robots.txt of %(origins)s: %(requests)s, the longest for %(seconds).0f s (%(url)s)",
+            "Waiting for robots.txt: %(requests)s to %(origins)s, the longest for %(seconds).0f s (%(url)s)."
+            " The wait is limited by REP_FETCH_TIMEOUT and REP_UNREACHABLE_WAIT",
             {
-                "origins": counted(len({wait.origin for wait in self._under_way}), "origin"),
                 "requests": counted(len(self._under_way), "request"),
+                "origins": counted(len({wait.origin for wait in self._under_way}), "origin"),
                 "seconds": self.monotonic() - first.since,
                 "url": first.origin.robots_url,
             },

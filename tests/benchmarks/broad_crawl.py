@@ -124,7 +124,7 @@ def pairs_table(corpus: list[bytes], pairs: int, sites: int, only: str, latency:
 def growth_table() -> None:
     """CPU of an origin by how many there are; MiB by the bound on memory."""
     with NumberedOrigins() as origins:
-        small = {"REP_MEMORY_OCTETS": 2**20, "REP_MEMORY_ORIGINS": 10**6}
+        small = {"REP_MEMORY_OCTETS": 2**20}
         page, slow, dead = map(origins.pattern, KINDS)
         rows: list[tuple[str, dict[str, Any], Urls, int]] = [
             *((f"{number:,} origins", {}, [(page, 0, number)], number) for number in (1_000, 10_000, 50_000)),

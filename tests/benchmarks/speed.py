@@ -201,8 +201,9 @@ def memory(files: Corpus) -> None:
 
 def fit(files: Corpus) -> None:
     """How many origins fit into the default REP_MEMORY_OCTETS, each with one of the files."""
-    crawler = get_crawler(Spider, {**ADDON, "REP_MEMORY_ORIGINS": 10**9})
+    crawler = get_crawler(Spider, {**ADDON})
     memory = Memory(RepSettings.read(crawler.settings))
+    memory._max_origins = 10**9
     now, number = time.time(), 0
     for number, body in enumerate(cycle(files.values())):
         origin, robots = Origin("https", f"www.some-example-{number}.com", None), RobotsTxt.parse(body)

@@ -1,8 +1,8 @@
 """What strangers' robots.txt cost a crawl, ours beside the built-in: `python tests/benchmarks/waiting.py [PART ...]`.
 
-Parts: `dead`, `outage`, `bodies`, `pages`; all of them where none is named. Each crawl is a process of its own, at
-Scrapy's and our default settings but for timeouts of 10 s (5 s for bodies); every origin has a download slot of its
-own, as different hosts have.
+Parts: `dead`, `handlers`, `outage`, `bodies`, `pages`; all of them where none is named. Each crawl is a process of its
+own, at Scrapy's and our default settings but for timeouts of 10 s (5 s for bodies); every origin has a download slot of
+its own, as different hosts have.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "helpers"), str(TESTS / "protocol")]
 
 from crawling import ADDON, BUILTIN, CrawlSpider, SlotByOrigin
+from installed_scrapy import HANDLERS
 from scrapy import Request
-from scrapy.crawler import CrawlerProcess
+from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
 from scrapy.http import Response
 from scrapy.utils.asyncio import call_later
 from web import RULES, Route, Web, answer
@@ -87,7 +88,8 @@ def crawl_here(task: dict[str, Any]) -> None:
         "TELNETCONSOLE_ENABLED": False,
         **task["settings"],
     }
-    process = CrawlerProcess(settings)
+    has_reactor = settings.get("TWISTED_REACTOR_ENABLED", True)
+    process = (CrawlerProcess if has_reactor else AsyncCrawlerProcess)(settings)
     crawler = process.create_crawler(Measures)
     process.crawl(crawler, requests=task["urls"], awaited=task["awaited"], keep=task["keep"])
     process.start()
@@ -153,6 +155,26 @@ def hash_of(url: str) -> int:
     return zlib.crc32(url.encode())
 
 
+def handlers(web: Web) -> None:
+    print(
+        "\nThe 60 pages of 20 healthy origins behind 40 dead ones, by Scrapy's download handlers, with 16 requests.\n"
+    )
+    row("handler", *(f"{who}: pages lost, seconds" for who in WHO))
+    row("---", *["---"] * len(WHO))
+    for name, path in HANDLERS.items():
+        cells = []
+        for who in WHO:
+            rotten = [web.site({"/robots.txt": answer(kind="hang")}).url("/") for _ in range(40)]
+            sites = [web.site({"/robots.txt": answer(RULES)}) for _ in range(20)]
+            awaited = [site.url(f"/{n}") for site in sites for n in range(3)]
+            settings: dict[str, Any] = {"DOWNLOAD_HANDLERS": {"http": path}, "CONCURRENT_REQUESTS": 16}
+            if name != "twisted":
+                settings["TWISTED_REACTOR_ENABLED"] = False
+            result = measure(who, rotten + awaited, awaited, **settings)
+            cells.append(f"{result['lost']}, {result['seconds']:.1f}")
+        row(name, *cells)
+
+
 def outage(web: Web) -> None:
     print("\nA robots.txt that answers 503 for the first 10 s, then rules that allow all 50 pages.\n")
     row("", "pages lost", "fetched before the rules were there", "seconds")
@@ -213,7 +235,13 @@ def pages(web: Web) -> None:
     row(*(f"{seconds:.2f}" for seconds in best))
 
 
-PARTS: dict[str, Callable[[Web], None]] = {"dead": dead, "outage": outage, "bodies": bodies, "pages": pages}
+PARTS: dict[str, Callable[[Web], None]] = {
+    "dead": dead,
+    "handlers": handlers,
+    "outage": outage,
+    "bodies": bodies,
+    "pages": pages,
+}
 
 
 def main(names: list[str]) -> None:

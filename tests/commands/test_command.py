@@ -181,7 +181,7 @@ def test_the_chain_of_redirects(web: Web, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("route", "options", "told"),
     [
-        (answer(status=404), [], "HTTP 404: unavailable, everything is allowed (RFC 9309 2.3.1.3)"),
+        (answer(status=404), [], "HTTP 404: none, so everything is allowed (RFC 9309 2.3.1.3)"),
         (
             answer(status=503),
             [],
@@ -190,7 +190,7 @@ def test_the_chain_of_redirects(web: Web, tmp_path: Path) -> None:
         (
             redirect("/robots.txt"),
             [],
-            "more than 5 redirects in a row: unavailable, everything is allowed (RFC 9309 2.3.1.2)",
+            "more than 5 redirects in a row: none, so everything is allowed (RFC 9309 2.3.1.2)",
         ),
         (
             answer(status=403),
@@ -659,7 +659,7 @@ def test_what_is_stored(web: Web, tmp_path: Path) -> None:
         last.origin: (True, "HTTP 200", None),
     }, "whether the front page is allowed"
     as_text = Ended(*store, "--cached", cwd=tmp_path).stdout
-    assert f"{gone.origin}\n  robots.txt   {gone.robots_url}\n  answer       HTTP 404: unavailable" in as_text
+    assert f"{gone.origin}\n  robots.txt   {gone.robots_url}\n  answer       HTTP 404: none, so" in as_text
     assert f"  robots.txt   {last.robots_url}\n               -> {site.robots_url}\n" in as_text
 
     judged = Ended(*store, "--cached", site.url("/private/a"), cwd=tmp_path)

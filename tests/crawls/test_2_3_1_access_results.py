@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import socket
 from collections.abc import AsyncIterator
+from itertools import product
 from typing import Any
 
 import pytest
 from crawling import Crawl, CrawlSpider, Time, crawl, with_clock
+from installed_scrapy import HANDLERS
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.exceptions import IgnoreRequest, StopDownload
@@ -23,7 +25,7 @@ async def outcome(site: Site, **more: Any) -> tuple[Crawl, AccessResult]:
     result = await crawl(site.url("/"), site.url("/private"), **more)
     assert result.tracebacks == []
     (access,) = (a for a in AccessResult if f"rep/access/{a.value}" in result.stats)
-    fetched = {url.removeprefix(site.origin) for url in result.pages}
+    fetched = {url.removeprefix(site.origin) for url in (*result.pages, *result.failed)}
     expected = {
         AccessResult.SUCCESS: {"/"},
         AccessResult.UNAVAILABLE: {"/", "/private"},
@@ -31,7 +33,7 @@ async def outcome(site: Site, **more: Any) -> tuple[Crawl, AccessResult]:
         AccessResult.UNREACHABLE: set(),
     }
     assert fetched == expected[access]
-    assert len(result.pages) + len(result.refused) == 2
+    assert len(fetched) + len(result.refused) == 2
     return result, access
 
 
@@ -285,22 +287,38 @@ class DropsRobotsTxt:
             raise IgnoreRequest("not today")
 
 
-@pytest.mark.parametrize("signal", [signals.headers_received, signals.bytes_received], ids=["headers", "bytes"])
-@pytest.mark.parametrize("fail", [True, False])
-@ensureDeferred
-async def test_a_robots_txt_that_another_component_stops_is_unreachable(web: Web, signal: object, fail: bool) -> None:
-    stops = stopping(signal, fail=fail)
-    result, access = await outcome(web.robots(RULES), spider=stops, settings={"REP_FETCH_RETRIES": 3})
-    assert access is AccessResult.UNREACHABLE
-    assert result.stats["robotstxt/request_count"] == 1, "asking again would only be stopped again"
-    assert any("StopDownload" in message for message in result.messages())
+HEADERS, BYTES = signals.headers_received, signals.bytes_received
+LONG = RULES + 300_000 * "#"
+GZIP = {"Content-Encoding": "gzip"}
+UNAVAILABLE, UNREACHABLE, SUCCESS = AccessResult.UNAVAILABLE, AccessResult.UNREACHABLE, AccessResult.SUCCESS
 
 
+@pytest.mark.parametrize(("handler", "fail"), list(product(HANDLERS, [True, False])))
+@pytest.mark.parametrize(
+    ("stops", "expected"),
+    [
+        pytest.param((BYTES, answer(RULES)), SUCCESS, id="as-long-as-its-Content-Length"),
+        pytest.param((BYTES, answer(gzip.compress(RULES.encode()), headers=GZIP)), SUCCESS, id="the-same-in-gzip"),
+        pytest.param((HEADERS, answer(RULES, status=404)), UNAVAILABLE, id="404"),
+        pytest.param((HEADERS, redirect("/gone")), UNAVAILABLE, id="a-redirect-to-a-404"),
+        pytest.param((HEADERS, answer(RULES)), UNREACHABLE, id="before-its-body"),
+        pytest.param((BYTES, answer(LONG)), UNREACHABLE, id="after-a-part-of-it"),
+        pytest.param((HEADERS, answer(gzip.compress(RULES.encode()), headers=GZIP)), UNREACHABLE, id="before-its-gzip"),
+    ],
+)
 @ensureDeferred
-async def test_an_error_page_that_another_component_stops_has_its_status(web: Web) -> None:
-    stops = stopping(signals.headers_received, fail=False)
-    _, access = await outcome(web.robots(answer(RULES, status=404)), spider=stops)
-    assert access is AccessResult.UNAVAILABLE
+async def test_a_robots_txt_that_another_component_stops(
+    web: Web, stops: tuple[object, Any], expected: AccessResult, handler: str, fail: bool
+) -> None:
+    signal, route = stops
+    site = web.site({"/robots.txt": route, "/gone": answer(RULES, status=404)})
+    settings = {"REP_FETCH_RETRIES": 3, "DOWNLOAD_HANDLERS": {"http": HANDLERS[handler]}}
+    result, access = await outcome(site, spider=stopping(signal, fail=fail), settings=settings)
+    assert access is expected
+    if expected is UNREACHABLE:
+        assert result.stats["robotstxt/request_count"] == 1, "asking again would only be stopped again"
+        (warning,) = [message for message in result.messages() if "StopDownload" in message]
+        assert warning.endswith("skip requests that have 'rep_robots_txt' in their meta")
 
 
 def stopping(signal: object, *, fail: bool) -> type[CrawlSpider]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ from pytest_twisted import ensureDeferred
 from scrapy.crawler import Crawler, CrawlerRunner
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
+from scrapy.settings import default_settings
 from web import Web, answer
 
 import scrapy_rep
-from scrapy_rep import RepMiddleware, RepRobotParser
-from scrapy_rep.settings import SETTINGS
+from scrapy_rep import AccessResult, RepMiddleware, RepRobotParser, VerdictReason
+from scrapy_rep.origin_info import OriginKind
+from scrapy_rep.settings import OCTETS_OF_ORIGIN, OTHER_WORDS, SETTINGS
 
 BUILTIN = "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware"
 NOTHING = "user-agent: *\ndisallow: /\n"
@@ -178,7 +181,6 @@ WRONG: dict[str, list[Any]] = {
         {True: "unavailable"},
         "[1]",
     ],
-    "REP_MEMORY_ORIGINS": [0, -1, "many", 1.5, True, float("inf")],
     "REP_STORAGE": [7, "redis", "robots.db", "ftp://example.com/", "memory:x", "sqlite:", "sqlite:/x", "redis:"],
     "REP_STORAGES": [
         "no JSON",
@@ -189,7 +191,7 @@ WRONG: dict[str, list[Any]] = {
         {"memory": "scrapy.Spider"},
         {"x:": "scrapy.Spider"},
     ],
-    "REP_MEMORY_OCTETS": [2**20 - 1, "a few"],
+    "REP_MEMORY_OCTETS": [0, -1, "many", 4000.5, True, float("inf"), OCTETS_OF_ORIGIN - 1],
     "REP_LIFETIME_MIN": [-1, 86_401, "an hour"],
     "REP_UNREACHABLE_DAYS": [0, "many", float("inf")],
     "REP_BODY_LIMIT": [511_999, 0, "500 KiB"],
@@ -280,7 +282,7 @@ def test_every_setting_is_checked() -> None:
         ("REP_STATUS_POLICY", {range(500, 600): "unavailable"}),
         ("REP_STATUS_POLICY", '{"challenge": "unavailable", "markup": "unreachable", "429": "unavailable"}'),
         ("REP_STATUS_POLICY", {202: "unavailable", range(203, 300): "restricted"}),
-        ("REP_MEMORY_ORIGINS", "1"),
+        ("REP_MEMORY_OCTETS", "5000"),
         ("REP_FETCH_TIMEOUT", "0.5"),
         ("REP_BODY_LIMIT", 512_000.0),
         ("REP_STORAGES", '{"elsewhere": "scrapy_rep.storage.sqlite.SqliteStorage"}'),
@@ -316,6 +318,21 @@ async def test_values_as_the_command_line_gives_them(name: str, value: Any) -> N
             {404: "restricted", "200-299": "unavailable"},
             "(200-299: a success cannot be over",
         ),
+        (
+            "REP_STATUS_POLICY",
+            '{403: "restricted"}',
+            """(text has to be JSON, such as '{"403": "restricted", "520-529": "unavailable"}')""",
+        ),
+        ("REP_STATUS_POLICY", '{"403": "deny"}', "('403': 'deny' is none of 'unavailable', 're"),
+        (
+            "REP_STATUS_POLICY",
+            {"4xx": "restricted"},
+            "('4xx' is no status such as 403, no range such as '400-499', and none of 'challenge' and 'markup')",
+        ),
+        ("REP_STORAGES", "{own: x}", """(text has to be JSON, such as '{"own": "package.module.OwnStorage"}')"""),
+        ("REP_PURPOSES", '["search"', """(text has to be JSON, such as '["one", "two"]')"""),
+        ("REP_MEMORY_OCTETS", 64, "set it to a whole number of bytes, at least 1,738"),
+        ("ROBOTSTXT_OBEY", "maybe", "set it to True or False"),
     ],
 )
 @ensureDeferred
@@ -331,6 +348,17 @@ async def test_what_is_wrong_within_a_value_is_named(name: str, value: Any, said
         ("REP_FETCH_TIMEOUTS", "REP_FETCH_TIMEOUT"),
         ("REP_USER_AGENT", "ROBOTSTXT_USER_AGENT"),
         ("REP_OBEY", "ROBOTSTXT_OBEY"),
+        ("REP_DRYRUN", "REP_DRY_RUN"),
+        ("REP_SHADOW", "REP_DRY_RUN"),
+        ("REP_CACHE", "REP_STORAGE"),
+        ("REP_COOKIES", "COOKIES_ENABLED"),
+        ("REP_ENABLED", "ROBOTSTXT_OBEY"),
+        ("REP_DELAY", "REP_CRAWL_DELAY_MAX"),
+        ("REP_AGENT", "ROBOTSTXT_USER_AGENT"),
+        ("REP_TIMEOUT", "REP_FETCH_TIMEOUT"),
+        ("REP_MEMORY_BYTES", "REP_MEMORY_OCTETS"),
+        ("REP_MAX_SIZE", "REP_BODY_LIMIT"),
+        ("REP_REFUSE_EARLY", "REP_DROP_EARLY"),
     ],
 )
 @ensureDeferred
@@ -340,6 +368,18 @@ async def test_a_misspelt_name_is_warned_of(web: Web, name: str, suggested: str)
     assert warning == f"{name} is no setting of scrapy-rep and has no effect; did you mean {suggested}?"
 
 
+@ensureDeferred
+async def test_a_name_like_no_other_gets_no_suggestion(web: Web) -> None:
+    (warning,) = (await crawl(settings={"REP_NONSENSE": 3})).messages()
+    assert warning.startswith(
+        "REP_NONSENSE is no setting of scrapy-rep and has no effect; the settings are REP_STATUS_"
+    )
+
+
+def test_each_other_word_leads_to_a_setting() -> None:
+    assert {name for name in OTHER_WORDS.values() if not hasattr(default_settings, name)} <= set(SETTINGS)
+
+
 def test_the_public_names_are_there() -> None:
     assert {name: getattr(scrapy_rep, name).__name__ for name in scrapy_rep.__all__} == {
         name: name for name in scrapy_rep.__all__
@@ -347,6 +387,12 @@ def test_the_public_names_are_there() -> None:
     assert set(scrapy_rep.__all__) <= set(dir(scrapy_rep))
     with pytest.raises(AttributeError):
         scrapy_rep.nothing  # noqa: B018
+    assert scrapy_rep.__version__ == version("scrapy-rep")
+
+
+def test_an_enum_as_text_is_its_word() -> None:
+    assert [str(AccessResult.SUCCESS), str(VerdictReason.NO_RULE)] == ["success", "no rule"]
+    assert f"{OriginKind.WITHOUT_RULES}" == "without rules"
 
 
 # Commands that fetch a single page.
@@ -372,7 +418,8 @@ def test_commands_that_fetch_a_single_page_do_not_wait_for_an_outage_to_end(
     site = web.robots(answer(status=503))
     quick = ["-s", "REP_FETCH_RETRIES=0", "-s", "TELNETCONSOLE_ENABLED=False"]
     done = run_python("-m", "scrapy", *command, *quick, site.url("/page"), cwd=tmp_path)
-    assert "robots.txt is unreachable" in done.stderr
-    assert ("so requests to its origin wait for it" in done.stderr) is waits
+    assert f"{site.robots_url}: HTTP 503. Requests to this site " in done.stderr
+    assert ("Requests to this site wait up to 1 s" in done.stderr) is waits
+    assert f"INFO: Forbidden while robots.txt is unreachable ({site.robots_url}: HTTP 503): <GET " in done.stderr
     assert len(site.robots_requests) == 1 + waits
     assert "/page" not in site.targets

@@ -22,7 +22,11 @@ SECRET = answer("secret")
 
 
 def warnings(result: Crawl) -> list[str]:
-    return [message for message in result.messages(logging.WARNING) if "rep/bypassed" in message]
+    return [
+        message
+        for message in result.messages(logging.WARNING)
+        if "rep/bypassed" in message or " went there from " in message
+    ]
 
 
 def leads_to(web: Web, other: Site) -> Site:
@@ -36,10 +40,11 @@ async def test_by_default_it_is_counted_and_logged_once(web: Web) -> None:
     result = await crawl(*urls, settings=HANDLER)
     assert [page.text for page in result.pages.values()] == ["secret"] * 3
     assert result.stats["rep/bypassed"] == 3
-    (warning,) = warnings(result)
-    assert warning.endswith("REP_BYPASSED = 'drop' drops such pages")
-    assert f"followed {site.url('/')}" in warning
-    assert f"to {site.url('/private/x')}. Forbidden by robots.txt ({site.robots_url}, line 2" in warning
+    warning, cure = warnings(result)
+    assert warning.startswith(f"{site.url('/private/x')}: ")
+    assert f" went there from {site.url('/')}" in warning
+    assert f". Forbidden by robots.txt ({site.robots_url}, line 2" in warning
+    assert cure == "Such pages are kept; REP_BYPASSED = 'drop' drops them. The stat rep/bypassed counts them"
     assert "robotstxt/forbidden" not in result.stats
 
 
@@ -57,7 +62,7 @@ async def test_it_is_dropped_by_the_rules_of_where_it_led(web: Web, is_known: bo
     )
     assert len(other.robots_requests) == 1
     assert (result.stats["rep/bypassed"], result.stats["robotstxt/forbidden"]) == (1, 1)
-    assert warnings(result)[0].endswith("Such pages are dropped")
+    assert warnings(result)[1].startswith("Such pages are dropped (REP_BYPASSED). ")
     assert result.tracebacks == []
 
 

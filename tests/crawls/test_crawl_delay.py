@@ -110,9 +110,7 @@ async def test_that_it_is_obeyed_is_said_once(web: Web) -> None:
     result = await crawl(*(site.url("/") for site in sites), settings=OBEYED)
     assert result.stats["rep/crawl_delay/obeyed"] == 2
     (line,) = hints(result)
-    assert line.endswith(
-        "asks for a Crawl-delay of 0.2 s, which is obeyed (REP_CRAWL_DELAY_MAX = 60). This is said once a crawl"
-    )
+    assert line.endswith("asks for a Crawl-delay of 0.2 s, which is obeyed (REP_CRAWL_DELAY_MAX = 60)")
 
 
 @ensureDeferred

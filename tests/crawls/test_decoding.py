@@ -1,4 +1,4 @@
-"""Compressed bodies: bounded, and as much of a broken one as can be read (RFC 9110 section 8.4)."""
+"""Compressed bodies: bounded, and whole unless the limit has cut them (RFC 9110 section 8.4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collections.abc import Callable
 import pytest
 
 from scrapy_rep.fetching import content_decoding as decoding
-from scrapy_rep.fetching.content_decoding import UndecodableBodyError, decoded
+from scrapy_rep.fetching.content_decoding import GZIP_MAGIC, UndecodableBodyError, decoded
 
 # The very libraries that it decodes with.
 brotli, zstd = vars(decoding)["brotli"], vars(decoding)["zstd"]
@@ -39,6 +39,7 @@ CODINGS: dict[str, tuple[bytes, Callable[[bytes], bytes]]] = {
     "identity": (b"identity", bytes),
     "none": (b"", bytes),
 }
+each_compression = pytest.mark.parametrize(("coding", "compress"), list(CODINGS.values())[:-2], ids=list(CODINGS)[:-2])
 each_coding = pytest.mark.parametrize(("coding", "compress"), CODINGS.values(), ids=CODINGS)
 
 
@@ -59,13 +60,39 @@ def test_a_bomb_gives_one_octet_more_than_the_limit(coding: bytes, compress: Cal
 
 
 @each_coding
-def test_a_truncated_body_gives_what_could_be_decoded(coding: bytes, compress: Callable[[bytes], bytes]) -> None:
+def test_what_the_limit_has_cut_gives_what_could_be_decoded(coding: bytes, compress: Callable[[bytes], bytes]) -> None:
     # Enough that every coding has put out a part before the cut: brotli's and zstd's blocks are large.
     text = b"".join(b"disallow: /%d%s\n" % (n, os.urandom(20).hex().encode()) for n in range(20_000))
     whole = compress(text)
-    part = decoded(whole[: len(whole) // 2], coding, 10 * LIMIT)
+    part = decoded(whole[: len(whole) // 2], coding, 10 * LIMIT, is_cut=True)
     assert text.startswith(part)
     assert len(part) > 100_000
+
+
+@each_compression
+@pytest.mark.parametrize("unnamed", [False, True])
+def test_a_stream_that_has_not_ended_is_undecodable(
+    coding: bytes, compress: Callable[[bytes], bytes], unnamed: bool
+) -> None:
+    whole = compress(40 * TEXT)
+    named = b"" if unnamed and whole.startswith(GZIP_MAGIC) else coding
+    for end in range(len(GZIP_MAGIC), len(whole)):
+        with pytest.raises(UndecodableBodyError):
+            decoded(whole[:end], named, LIMIT)
+
+
+@pytest.mark.parametrize("damage", [b"\n", b"\0\0", b"garbage"])
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate", b""])
+def test_what_follows_a_stream_that_has_ended_does_not_count(coding: bytes, damage: bytes) -> None:
+    compress = zlib.compress if coding == b"deflate" else gzip.compress
+    assert decoded(compress(TEXT) + damage, coding, LIMIT) == TEXT
+
+
+def test_of_codings_upon_another_the_outer_may_have_been_cut_by_the_limit() -> None:
+    text = TEXT + os.urandom(2_000).hex().encode()
+    inner = gzip.compress(text)
+    limit = len(inner) // 2
+    assert text.startswith(decoded(zlib.compress(inner), b"gzip, deflate", limit))
 
 
 @pytest.mark.parametrize("coding", [b"gzip", b"br", b"zstd"])

@@ -42,11 +42,11 @@ async def test_dry_run_says_what_would_be_refused_and_why(web: Web) -> None:
     site = web.robots(RULES)
     result = await crawl(site.url("/private"), settings={"REP_DRY_RUN": "1"})
     why = f"Forbidden by robots.txt ({site.robots_url}, line 2, group of '*': Disallow: /private)"
-    assert f"Would be refused: {why}: <GET {site.url('/private')}>" in result.messages(logging.DEBUG, "scrapy_rep")
+    assert f"Would be refused: {why}: <GET {site.url('/private')}>" in result.messages(logging.INFO, "scrapy_rep")
     (warning,) = result.messages()
-    assert warning.startswith("Dry run (REP_DRY_RUN): what robots.txt forbids")
-    summary = result.messages(logging.INFO, "scrapy_rep")[-1]
-    assert "1 request would have been refused but for the dry run (REP_DRY_RUN), 1 by rules; " in summary
+    assert warning.startswith("Dry run (REP_DRY_RUN): what robots.txt forbids is fetched")
+    summary = result.messages(logging.INFO, "scrapy_rep")[-2]
+    assert summary == "Requests that would be refused (REP_DRY_RUN): 1 (1 by rules)"
     assert result.stats["finish_reason"] == "finished", "nothing was denied"
 
 
@@ -54,7 +54,7 @@ async def test_dry_run_says_what_would_be_refused_and_why(web: Web) -> None:
 async def test_dry_run_does_not_say_of_an_outage_that_anything_is_refused(web: Web) -> None:
     result = await crawl(web.robots(answer(status=503)).url("/"), settings={"REP_DRY_RUN": True})
     _on, outage, summary = result.messages()
-    assert "would be fetched" in outage
+    assert "Requests to this site would have been refused (REP_DRY_RUN)" in outage
     assert "1 request would have been refused" in summary
 
 

@@ -114,5 +114,22 @@ async def test_a_handler_that_bounds_nothing_is_warned_of_once(web: Web) -> None
     result = await crawl(*urls, settings={"DOWNLOAD_HANDLERS": {"http": TellsOfWholeBodies}})
     assert len(result.refused) == 2
     (warning,) = result.messages(logger="scrapy_rep")
-    assert "robots.txt came through a download handler that does not send Scrapy's signal bytes_received" in warning
+    assert "robots.txt: its download handler sends no signal bytes_received, so REP_BODY_LIMIT" in warning
     assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_rules_beyond_the_limit_are_not_obeyed_and_a_warning_says_so(web: Web) -> None:
+    body = RULES + 512_000 * "#" + "\ndisallow: /late\n"
+    sites = [web.robots(body), web.robots(body), web.robots(RULES)]
+    urls = [site.url(path) for site in sites for path in ("/late", "/private")]
+    result = await crawl(*urls)
+    assert result.pages.keys() == set(urls[::2])
+    assert result.stats["rep/truncated"] == 2
+    (warning,) = result.messages()
+    assert "/robots.txt is longer than 512,000 bytes (REP_BODY_LIMIT). The rules beyond are not read" in warning
+    result = await crawl(*urls, settings={"REP_BODY_LIMIT": 600_000})
+    assert list(result.pages) == [urls[4]]
+    assert len(result.refused) == 5
+    assert result.messages() == []
+    assert "rep/truncated" not in result.stats

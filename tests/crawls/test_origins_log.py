@@ -18,32 +18,37 @@ from scrapy_rep import RepMiddleware
 from scrapy_rep.scrapy_internals.compat import sleep
 
 END = "robots.txt of "
-NO_RULES = "robots.txt has no rules, so everything is allowed: "
+NO_RULES = ", so everything is allowed"
+NOTHING = "Refused requests: 0"
 
 
-def last_line(result: Crawl) -> str:
-    """The one line about the whole crawl."""
-    (line,) = (m for m in result.messages(logging.INFO, "scrapy_rep") if m.startswith(END))
-    return line
+def end(result: Crawl) -> list[str]:
+    """The lines about the whole crawl."""
+    lines = result.messages(logging.INFO, "scrapy_rep")
+    (first,) = (number for number, line in enumerate(lines) if line.startswith(END))
+    return lines[first:]
 
 
 @ensureDeferred
-async def test_one_line_at_the_end_says_what_was_refused_and_where_to_look(web: Web) -> None:
+async def test_the_end_says_how_much_was_refused_and_by_what(web: Web) -> None:
     site, down, closed = web.robots(RULES), web.robots(answer(status=503)), web.robots(answer(status=403))
     urls = [site.url("/"), site.url("/private/a"), site.url("/private/b"), down.url("/"), closed.url("/")]
     result = await crawl(*urls, settings={"REP_STATUS_POLICY": "cautious"})
-    assert last_line(result) == (
-        "robots.txt of 3 origins: 1 with rules, 1 restricted (1 x HTTP 403), 1 unreachable; 4 requests refused,"
-        " 2 by rules, 1 by outages, 1 by REP_STATUS_POLICY; to see which and why, set REP_REPORT, or log at DEBUG"
-    )
+    origins, refused, rules = end(result)
+    assert origins == "robots.txt of 3 origins: 1 with rules, 1 restricted (1 x HTTP 403), 1 unreachable"
+    assert refused == "Refused requests: 4 (2 by rules, 1 because robots.txt was unreachable, 1 by REP_STATUS_POLICY)"
+    assert rules.startswith(f"Refused most: 2 x {site.robots_url} line 2 (Disallow: /private); 1 x ")
+    assert f"; 1 x {down.robots_url} (HTTP 503)" in rules
+    assert f"; 1 x {closed.robots_url} (HTTP 403)" in rules
+    assert rules.endswith(". REP_REPORT lists all")
 
 
 @ensureDeferred
 async def test_where_nothing_is_refused_there_is_nothing_to_look_for(web: Web) -> None:
     site = web.robots(RULES)
     nothing = await crawl(site.url("/"), site.url("/b"))
-    assert last_line(nothing) == "robots.txt of 1 origin: 1 with rules; 0 requests refused"
-    assert last_line(await crawl()) == "robots.txt of 0 origins: 0 requests refused"
+    assert end(nothing) == ["robots.txt of 1 origin: 1 with rules", NOTHING]
+    assert end(await crawl()) == ["robots.txt of 0 origins: none was needed", NOTHING]
 
 
 CHALLENGE = answer(status=403, headers={"cf-mitigated": "challenge"})
@@ -58,11 +63,12 @@ async def test_the_last_line_and_the_stats_account_for_each_origin(web: Web) -> 
     sites = [web.robots(each) for each in answers]
     # Two pages of each: an origin counts once.
     result = await crawl(*(site.url(path) for site in sites for path in ("/a", "/b")))
-    assert last_line(result).startswith(
+    origins, refused, _rules = end(result)
+    assert origins == (
         "robots.txt of 14 origins: 2 with rules, 8 without rules (4 x HTTP 404, 2 x a page of HTML,"
-        " 1 x a file without rules, 1 x too many redirects), 2 challenged (1 x AWS WAF, 1 x Cloudflare), 2 unreachable;"
-        " 8 requests refused, 8 by outages; to see which and why, "
+        " 1 x a file without rules, 1 x too many redirects), 2 challenged (1 x AWS WAF, 1 x Cloudflare), 2 unreachable"
     )
+    assert refused == "Refused requests: 8 (8 because robots.txt was unreachable)"
     told = {stat: n for stat, n in result.stats.items() if stat.startswith(("rep/no_rules/", "rep/challenge/"))}
     no_rules = {"status": 4, "markup": 2, "empty": 1, "redirects": 1}
     challenges = {"rep/challenge/Cloudflare": 1, "rep/challenge/AWS WAF": 1}
@@ -72,9 +78,9 @@ async def test_the_last_line_and_the_stats_account_for_each_origin(web: Web) -> 
 @ensureDeferred
 async def test_only_the_most_common_causes_are_named(web: Web) -> None:
     sites = [web.robots(answer(status=status)) for status in (404, 404, *range(410, 417))]
-    line = last_line(await crawl(*(site.url("/") for site in sites)))
+    line, _nothing = end(await crawl(*(site.url("/") for site in sites)))
     assert "9 without rules (2 x HTTP 404, 1 x HTTP 410, " in line
-    assert ", 3 x others); 0 requests refused" in line
+    assert line.endswith(", 3 x others)")
 
 
 @ensureDeferred
@@ -83,7 +89,7 @@ async def test_an_origin_counts_as_what_it_came_to_last(web: Web) -> None:
     settings = {"REP_UNREACHABLE_WAIT": 30}
     spider = in_turn(time, 90_000.0)
     result = await crawl(site.url("/"), settings=settings, robots=with_clock(time), spider=spider)
-    assert last_line(result).startswith("robots.txt of 1 origin: 1 without rules (1 x a page of HTML); 0 requests")
+    assert end(result) == ["robots.txt of 1 origin: 1 without rules (1 x a page of HTML)", NOTHING]
     causes = {"rep/challenge/Cloudflare": 0, "rep/no_rules/status": 0, "rep/no_rules/markup": 1}
     assert {stat: result.stats[stat] for stat in causes} == causes
 
@@ -102,39 +108,37 @@ async def test_requests_that_still_wait_when_the_crawl_stops_are_counted(web: We
 
     urls = [site.url(path) for site in (down, hangs) for path in ("/a", "/b", "/c")]
     result = await crawl(*urls, spider=Stops, settings={"REP_UNREACHABLE_WAIT": 600})
-    assert last_line(result) == (
-        "robots.txt of 1 origin: 1 unreachable; 0 requests refused;"
-        " 6 requests still waited for robots.txt when the crawl stopped"
-    )
+    waited = "6 requests still waited for robots.txt when the crawl stopped"
+    assert end(result) == ["robots.txt of 1 origin: 1 unreachable", waited, NOTHING]
 
 
 @ensureDeferred
 async def test_the_first_challenge_is_explained(web: Web) -> None:
     sites = [web.robots(CHALLENGE) for _ in range(2)]
     result = await crawl(*(site.url("/") for site in sites))
-    (explained,) = (m for m in result.messages(logger="scrapy_rep") if m.startswith("A challenge by "))
-    assert explained.startswith(
-        "A challenge by Cloudflare is a page that asks a browser to prove itself, instead of a robots.txt: http://127."
+    warnings = result.messages(logger="scrapy_rep")
+    assert warnings[1] == (
+        "Such a challenge asks a browser to prove itself. Ask the site to let your crawler in, or sign requests"
+        " (Web Bot Auth)"
     )
-    assert "/robots.txt. While it lasts, nothing of its origin is fetched (RFC 9309 2.3.1.4). Ask the site" in explained
-    assert " Ask the site to let your crawler in, sign its requests (Web Bot Auth), or wait." in explained
-    dry = await crawl(sites[0].url("/"), settings={"REP_DRY_RUN": True})
-    assert any("nothing of its origin would be fetched" in m for m in dry.messages() if m.startswith("A challenge"))
+    challenged = "HTTP 403, a challenge by Cloudflare. Requests to this site are refused (RFC 9309 2.3.1.4)"
+    assert {warnings[0], warnings[2]} == {f"{site.robots_url}: {challenged}" for site in sites}
+    assert warnings[3:] == ["2 requests were refused because robots.txt was unreachable at 2 origins"]
     accepted = await crawl(sites[0].url("/"), settings={"REP_STATUS_POLICY": {"challenge": "unavailable"}})
     assert accepted.messages(logger="scrapy_rep") == []
 
 
 @ensureDeferred
-async def test_a_crawl_with_a_report_names_the_command_alone(web: Web, tmp_path: Path) -> None:
+async def test_a_crawl_with_a_report_names_it(web: Web, tmp_path: Path) -> None:
     result = await crawl(web.robots(RULES).url("/private"), settings={"REP_REPORT": str(tmp_path / "report.html")})
-    assert last_line(result).endswith("1 by rules; to see which and why, read the report (REP_REPORT)")
+    assert end(result)[2].endswith(". The report (REP_REPORT) lists all")
 
 
 @pytest.mark.parametrize(
     ("route", "why"),
     [
-        (answer(status=404), "HTTP 404"),
-        (answer(status=403), "HTTP 403"),
+        (answer(status=404), "none (HTTP 404)"),
+        (answer(status=403), "none (HTTP 403)"),
         (redirect("/robots.txt", status=302), "more than 5 redirects in a row"),
         (
             answer("\n<!DOCTYPE html><html><p>Welcome: here</p>", headers={"Content-Type": "text/html"}),
@@ -153,9 +157,16 @@ async def test_one_line_for_each_origin_that_allows_everything_without_rules(
 ) -> None:
     site = web.robots(route)
     result: Any = await crawl(site.url("/a"), site.url("/b"))
-    lines = [m for m in result.messages(logging.DEBUG, "scrapy_rep") if m.startswith(NO_RULES)]
-    assert len(lines) == (why is not None)
-    assert all(line.startswith(f"{NO_RULES}{site.robots_url}: {why}") for line in lines)
+    lines = [m for m in result.messages(logging.DEBUG, "scrapy_rep") if m.endswith(NO_RULES)]
+    assert lines == ([f"{site.robots_url}: {why}{NO_RULES}"] if why is not None else [])
+
+
+@ensureDeferred
+async def test_the_first_robots_txt_that_is_a_page_of_html_is_named_at_info(web: Web) -> None:
+    sites = [web.robots(PAGE), web.robots(PAGE), web.robots(answer(status=404))]
+    result = await crawl(*(site.url("/") for site in sites))
+    (line,) = (m for m in result.messages(logging.INFO, "scrapy_rep") if m.endswith(NO_RULES))
+    assert line in {f"{site.robots_url}: HTTP 200, a page of HTML{NO_RULES}" for site in sites[:2]}
 
 
 @ensureDeferred
@@ -173,5 +184,5 @@ async def test_what_fails_to_be_told_refuses_nothing(web: Web) -> None:
 
     result = await crawl(site.url("/"), prepare=prepare)
     assert list(result.pages) == [site.url("/")]
-    assert last_line(result).startswith("robots.txt of 1 origin: 1 with rules")
+    assert end(result)[0] == "robots.txt of 1 origin: 1 with rules"
     assert any(m.startswith("Internal error while telling of ") for m in result.messages(logger="scrapy_rep"))

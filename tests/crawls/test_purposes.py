@@ -85,7 +85,7 @@ async def test_without_purposes_nothing_is_evaluated(web: Web) -> None:
     assert usage_stats(result) == {}
     (warning,) = result.messages()
     assert RepMiddleware.of(result.crawler).gate.before_download == [], "so that no verdict is made for what is allowed"
-    assert warning.startswith("REP_PURPOSES_REFUSE refuses nothing, because REP_PURPOSES is empty: set that to")
+    assert warning.startswith("REP_PURPOSES_REFUSE refuses nothing, because REP_PURPOSES is empty: set it to")
 
 
 @ensureDeferred

@@ -32,29 +32,29 @@ async def test_every_start_request_was_refused(web: Web) -> None:
     site, down = web.robots(NOTHING), web.robots(answer(status=503))
     result = await crawl(site.url("/a"), site.url("/b"), down.url("/"))
     assert result.stats["finish_reason"] == "robotstxt_denied"
-    (warning,) = result.denied
-    assert "every start request (3) was refused" in warning
+    warning, *advice = result.denied
+    start = "Nothing was crawled: every start request was refused (3). The first: "
     # Whichever answered first.
-    assert any(f"the first: {error}." in warning for error in result.refused.values())
-    for cure in ("scrapy robots", "ROBOTSTXT_USER_AGENT", "try again later", "REP_EXEMPT"):
-        assert cure in warning
+    assert warning in {f"{start}{error}" for error in result.refused.values()}
+    assert all(any(cure in line for line in advice) for cure in ("scrapy robots", "ROBOTSTXT_USER_AGENT", "later"))
 
 
 @pytest.mark.parametrize(
     ("route", "advice"),
     [
-        (answer(NOTHING), "If it is meant for another crawler, see ROBOTSTXT_USER_AGENT"),
-        (answer(status=503), "Where robots.txt is unreachable, try again later"),
-        (answer(status=403), "Where access to robots.txt is restricted, see REP_STATUS_POLICY"),
+        (answer(NOTHING), "Is the rule for another crawler? Set ROBOTSTXT_USER_AGENT to the product token of yours"),
+        (answer(status=503), "Is robots.txt unreachable? Try again later"),
+        (answer(status=403), "Is access to robots.txt restricted? REP_STATUS_POLICY says what that means"),
     ],
     ids=["rule", "outage", "policy"],
 )
 @ensureDeferred
 async def test_its_advice_follows_the_cause(web: Web, route: Route, advice: str) -> None:
     result = await crawl(web.robots(route).url("/"), settings={"REP_STATUS_POLICY": "cautious"})
-    (warning,) = result.denied
-    _, _, own = warning.partition("explains it. ")
-    assert own == f"{advice}. If the site is yours or you have permission to crawl it, see REP_EXEMPT"
+    for_all = (
+        "Is the site yours, or have you permission to crawl it? Set REP_EXEMPT. `scrapy robots URL` explains refusals"
+    )
+    assert result.denied[1:] == [advice, for_all]
 
 
 @ensureDeferred

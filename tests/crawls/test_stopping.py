@@ -25,6 +25,7 @@ from web import RULES, Web, answer
 from scrapy_rep import RepMiddleware
 from scrapy_rep.deferreds import within
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.settings import OCTETS_OF_ORIGIN
 
 HANGS, HELD = answer(kind="hang"), answer(RULES, kind="hold")
 # Those who wait have waited for longer than it takes to notice.
@@ -211,7 +212,7 @@ async def test_a_request_whose_origin_was_forgotten_again_goes_back_when_the_cra
             close_spider(self, "enough")
 
     held = {"DOWNLOADER_MIDDLEWARES": {Holds: 50}}
-    settings = {"JOBDIR": str(tmp_path), "REP_MEMORY_ORIGINS": 1, "DOWNLOADER": SlotByOrigin}
+    settings = {"JOBDIR": str(tmp_path), "REP_MEMORY_OCTETS": OCTETS_OF_ORIGIN, "DOWNLOADER": SlotByOrigin}
     first = await crawl(spider=Two, settings={**settings, **held})
     assert list(first.pages) == [other.url("/other")]
     assert [str(error) for error in first.failed.values()] == [

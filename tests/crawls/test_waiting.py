@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from crawling import Crawl, CrawlSpider, Releases, SlotByOrigin, crawl
-from installed_scrapy import CAN
+from installed_scrapy import CAN, HANDLERS
 from processes import REACTORS, crawl_process
 from pydispatch.dispatcher import getAllReceivers, liveReceivers
 from pytest_twisted import ensureDeferred
@@ -25,6 +25,7 @@ from web import RULES, Site, Web, answer, most_at_once, redirect
 
 from scrapy_rep.fetching import turns
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.settings import OCTETS_OF_ORIGIN
 from scrapy_rep.signals import request_waited, robots_known
 
 QUEUES = ["scrapy.pqueues.DownloaderAwarePriorityQueue", "scrapy.pqueues.ScrapyPriorityQueue"]
@@ -90,6 +91,16 @@ async def crawl_past(dead: list[Site], healthy: list[Site], urls: list[str], **m
 
 
 # No place is taken.
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+@ensureDeferred
+async def test_hosts_that_hang_take_no_connection_from_healthy_ones(web: Web, handler: str) -> None:
+    dead, healthy = [web.robots(DEAD) for _ in range(40)], [web.robots(RULES) for _ in range(20)]
+    urls = [site.url(f"/{n}") for site in dead + healthy for n in range(3 if site in healthy else 1)]
+    settings = {"CONCURRENT_REQUESTS": 16, "DOWNLOAD_HANDLERS": {"http": HANDLERS[handler]}}
+    result = await crawl_past(dead, healthy, urls, settings=settings)
+    assert (result.ends, len(result.pages), result.tracebacks) == (["no stall"], 100, [])
 
 
 @pytest.mark.parametrize("order", ["round-robin", "origin-by-origin", "dead-first"])
@@ -425,7 +436,7 @@ def test_who_waits_again_because_its_origin_was_forgotten_is_counted_once(
 ) -> None:
     sites = [web.robots(DEAD) for _ in range(4)]
     urls = [site.url(f"/{n}") for n in range(4) for site in sites]
-    settings = {**REACTORS[reactor], **downloader, "REP_MEMORY_ORIGINS": 2, "CONCURRENT_REQUESTS": 1}
+    settings = {**REACTORS[reactor], **downloader, "REP_MEMORY_OCTETS": 2 * OCTETS_OF_ORIGIN, "CONCURRENT_REQUESTS": 1}
     with crawl_process(urls, settings, ready_after=0.1, waited=len(urls)) as process:
         process.until_ready()
         web.release(*sites)

@@ -19,6 +19,7 @@ from web import RULES, Web, answer
 from scrapy_rep import RepMiddleware, RobotsUnreachable
 from scrapy_rep.cache.resolver import Resolver
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.settings import OCTETS_OF_ORIGIN
 from scrapy_rep.signals import request_forbidden, request_waited
 
 
@@ -140,7 +141,7 @@ async def test_no_more_wait_than_the_limit_and_one_for_each_origin(
     settings = {
         "JOBDIR": str(tmp_path),
         "REP_WAITING_MAX": most,
-        "REP_MEMORY_ORIGINS": 2,
+        "REP_MEMORY_OCTETS": 2 * OCTETS_OF_ORIGIN,
         "DOWNLOADER": SlotByOrigin,
         "CONCURRENT_REQUESTS": 2,
         "SCHEDULER_PRIORITY_QUEUE": f"scrapy.pqueues.{queue}",

@@ -17,6 +17,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.waiting import waiting_log
 from scrapy_rep.waiting.waiting_log import Waits
 
+LIMITS = ". The wait is limited by REP_FETCH_TIMEOUT and REP_UNREACHABLE_WAIT"
 A, B = Origin("https", "a.example", None), Origin("https", "b.example", 8443)
 
 
@@ -26,12 +27,16 @@ A, B = Origin("https", "a.example", None), Origin("https", "b.example", 8443)
         ([], []),
         (
             [(A, 0.0)],
-            ["Waiting for the robots.txt of 1 origin: 1 request, the longest for 40 s (https://a.example/robots.txt)"],
+            [
+                "Waiting for robots.txt: 1 request to 1 origin, the longest for 40 s (https://a.example/robots.txt)"
+                + LIMITS
+            ],
         ),
         (
             [(A, 30.0), (B, 1.0), (A, 35.0)],
             [
-                "Waiting for the robots.txt of 2 origins: 3 requests, the longest for 39 s (https://b.example:8443/robots.txt)"
+                "Waiting for robots.txt: 3 requests to 2 origins, the longest for 39 s (https://b.example:8443/robots.txt)"
+                + LIMITS
             ],
         ),
     ],
@@ -62,7 +67,7 @@ async def test_it_counts_requests_of_the_scheduler_and_others(web: Web, monkeypa
 
     class ReleasesBoth(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            if record.getMessage().startswith("Waiting for the robots.txt of 2 origins: 4 requests, "):
+            if record.getMessage().startswith("Waiting for robots.txt: 4 requests to 2 origins, "):
                 web.release(dead, other)
 
     settings: dict[str, Any] = {"REP_FETCH_TIMEOUT": 20}

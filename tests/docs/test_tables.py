@@ -121,8 +121,13 @@ def test_the_reasons_and_their_words() -> None:
 # docs/settings.md, docs/limits.md, docs/stats.md
 
 
+SETTINGS_TABLES = ("settings-table", "settings-advanced")
+
+
 def test_every_setting_has_a_row_a_heading_and_its_default() -> None:
-    rows = {names(cells[0])[0]: ast.literal_eval(names(cells[1])[0]) for cells in table("settings-table")}
+    rows = {
+        names(cells[0])[0]: ast.literal_eval(names(cells[1])[0]) for mark in SETTINGS_TABLES for cells in table(mark)
+    }
     sections = re.findall(r"^## ((?:REP|ROBOTSTXT)_\w+)\n\nDefault: `(.*)`$", PAGES["docs/settings.md"], re.MULTILINE)
     assert rows == DEFAULTS
     assert {name: ast.literal_eval(default) for name, default in sections} == DEFAULTS
@@ -134,7 +139,7 @@ def test_the_storage_addresses() -> None:
 
 def test_the_limits() -> None:
     for what, limit in table("limits"):
-        (number,) = re.findall(r"\), ([\d,]+)", limit) if names(limit) else [""]
+        (number,) = re.findall(r"\), ([\d,]+)", limit) if "](" in limit else [""]
         unit = 1024 if "KiB" in limit else 2**20 if "MiB" in limit else 1
         assert not number or int(number.replace(",", "")) * unit == DEFAULTS[names(limit)[0]], what
 
@@ -144,13 +149,19 @@ def test_the_limits() -> None:
     [
         ("answers", "In the last tenth", "LAST_TENTH = 0.1"),
         ("limits", "1,000 slow ones", "MAX_SLOW = 1_000"),
-        ("log", "The first ten outages of a crawl", "WARNED_ORIGINS = 10"),
+        ("limits", "38,612", "OCTETS_OF_ORIGIN = 1_738"),
+        ("log", "ten rules at most", "MAX_FIRST_REFUSALS = 10"),
+        ("log", "the three rules or answers", "MAX_NAMED = 3"),
+        ("log", "The first ten outages of a crawl", "WARNED_OUTAGES = 10"),
         ("settings", "for 60 seconds in\nany case", "LEAST_LIFETIME = 60"),
         ("settings", "One in eight is for an origin that is known", "REPEATED_EVERY = 8"),
         ("settings", "takes longer than half a\nsecond", "SLOW_AFTER = 0.5"),
         ("settings", "follows after one\nsecond", "RETRY_DELAY = 1"),
         ("storage", "over after ten seconds", "LEASE_SECONDS = 10"),
         ("storage", "within five seconds", "DEADLINE = 5"),
+        ("troubleshooting", "takes longer than half a second", "SLOW_AFTER = 0.5"),
+        ("troubleshooting", "Every 15 seconds", "EVERY = 15"),
+        ("troubleshooting", "The first 500 KiB", "PARSING_LIMIT = 512_000"),
         ("usage", "At most 16,384 bytes of such lines", "MAX_READ = 16_384"),
     ],
 )

@@ -48,7 +48,7 @@ def _free_port() -> int:
 HTML = {"Content-Type": "text/html"}
 ANUBIS = f'<!doctype html><html><script id="anubis_challenge">{{}}</script>\n{RULES}</html>'
 ANSWERS = (
-    *_statuses(SUCCESS, 200, 203, 206, 299),
+    *_statuses(SUCCESS, 200, 203, 299),
     *_routes(
         SUCCESS,
         {
@@ -91,7 +91,7 @@ ANSWERS = (
     ),
     *_statuses(CLIENT_ERROR, 400, 401, 402, 403, 404, 405, 408, 410, 418, 451, 499),
     *_statuses(SERVER_ERROR, 500, 502, 503, 504, 599),
-    *_statuses(OTHER, 202, 300, 304, 305, 407, 429, 600, 999),
+    *_statuses(OTHER, 202, 206, 300, 304, 305, 407, 429, 600, 999),
     *_routes(
         CHALLENGE,
         {
@@ -115,6 +115,8 @@ ANSWERS = (
             "cut off": answer(RULES, kind="cut"),
             "undecodable": answer(RULES, headers={"Content-Encoding": "gzip"}),
             "undecodable, br": answer(b"\xff\xff", headers={"Content-Encoding": "br"}),
+            "cut off in gzip": answer(gzip.compress(RULES.encode())[:-9], headers={"Content-Encoding": "gzip"}),
+            "cut off in gzip that no header names": answer(gzip.compress(RULES.encode())[:14]),
             "unknown to us": answer(RULES, headers={"Content-Encoding": "compress"}),
         },
     ),

@@ -19,6 +19,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from web import Site
 
 from scrapy_rep import ForbiddenByRobots, RepMiddleware
+from scrapy_rep.extensions.robotstxt_denied import ADVICE, FOR_ALL
 from scrapy_rep.scrapy_internals.compat import sleep
 
 ADDON = {"ADDONS": {"scrapy_rep.Addon": 500}}
@@ -31,7 +32,12 @@ LISTED = re.compile(
 )
 # What they log is of a file or of a value that several crawls share.
 OF_NO_CRAWL = {"sqlite.py", "user_agent.py"}
-DENIED = "Nothing was crawled, because every start request"
+DENIED = "Nothing was crawled: every start request"
+
+
+def is_about_denial(message: str) -> bool:
+    """Whether it is one of the last lines of a crawl whose start requests were all refused: that, or advice."""
+    return message.startswith(DENIED) or message in {FOR_ALL, *ADVICE.values()}
 
 
 class SlotByOrigin(Downloader):
@@ -75,11 +81,11 @@ class Crawl:
         """Log messages at that level and above, without the one about a crawl that was refused from the start: most
         of these crawls ask for one page."""
         messages = (r.getMessage() for r in self.log if r.levelno >= level and r.name.startswith(logger))
-        return [message for message in messages if not message.startswith(DENIED)]
+        return [message for message in messages if not is_about_denial(message)]
 
     @property
     def denied(self) -> list[str]:
-        return [r.getMessage() for r in self.log if r.getMessage().startswith(DENIED)]
+        return [r.getMessage() for r in self.log if is_about_denial(r.getMessage())]
 
     @property
     def tracebacks(self) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +33,19 @@ CAN: dict[str, bool] = {
     "send credentials by settings and by request meta": hasattr(default_settings, "HTTPAUTH_USER"),
     "take a CONCURRENT_REQUESTS of 0 for no limit": not Downloader.needs_backout(_no_limit),
 }
+
+
+_MODULE = "scrapy.core.downloader.handlers"
+HANDLERS: dict[str, str] = {
+    name: f"{_MODULE}.{path}"
+    for name, path in {
+        "twisted": "http11.HTTP11DownloadHandler",
+        "aiohttp": "_aiohttp.AiohttpDownloadHandler",
+        "httpx": "_httpx.HttpxDownloadHandler",
+    }.items()
+    if find_spec(f"{_MODULE}.{path.partition('.')[0]}")
+}
+"""Scrapy's download handlers for HTTP, by the library that they use."""
 
 
 def not_tested() -> list[str]:

@@ -52,7 +52,9 @@ class Outcome:
 
 def lines_of(body: bytes) -> list[str]:
     """A line ends at CR, LF or CRLF, and at nothing else; NUL is white space at its end, and nowhere else."""
-    text = body.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
+    while body.startswith(b"\xef\xbb\xbf"):
+        body = body.removeprefix(b"\xef\xbb\xbf")
+    text = body.decode("latin-1")
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return [line.rstrip(" \t\0") for line in lines]
 

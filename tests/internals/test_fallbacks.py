@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 import scrapy.core.engine
 from crawling import Crawl, CrawlSpider, SlotByOrigin, close_spider, crawl
+from installed_scrapy import HANDLERS
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.core.downloader import Downloader, Slot
+from scrapy.core.downloader.handlers import DownloadHandlers
 from scrapy.core.engine import ExecutionEngine
 from scrapy.core.scheduler import Scheduler
 from scrapy.pqueues import DownloaderAwarePriorityQueue
 from scrapy.utils.asyncio import CallLaterResult, call_later
+from scrapy.utils.misc import load_object
 from web import RULES, Web, answer
 
 from scrapy_rep.scrapy_internals.compat import sleep
@@ -109,6 +112,34 @@ async def test_without_a_part_a_crawl_obeys_and_says_what_it_loses(
     assert all(message.startswith(cost) for message, cost in zip(messages, costs, strict=True)), messages
 
 
+# The class, the name in it that we do not find, and how the WARNING begins.
+HIDDEN_IN_HANDLERS = [
+    ("aiohttp", DownloadHandlers, "_get_handler", COSTS["AiohttpDownloadHandler._session"]),
+    ("aiohttp", None, "_session", COSTS["AiohttpDownloadHandler._session"]),
+    ("httpx", DownloadHandlers, "_get_handler", COSTS["HttpxDownloadHandler._limits"]),
+    *(
+        ("httpx", None, name, COSTS["HttpxDownloadHandler._limits"])
+        for name in ("_limits", "_make_client", "_default_client")
+    ),
+]
+
+
+@pytest.mark.parametrize("hidden", HIDDEN_IN_HANDLERS, ids=str)
+@ensureDeferred
+async def test_without_a_part_of_another_handler(
+    web: Web, monkeypatch: pytest.MonkeyPatch, hidden: tuple[str, type | None, str, str]
+) -> None:
+    handler, cls, name, cost = hidden
+    if handler not in HANDLERS:
+        return
+    site = web.robots(RULES)
+    hide(monkeypatch, cls or load_object(HANDLERS[handler]), name)
+    settings = {"DOWNLOAD_HANDLERS": {"http": HANDLERS[handler]}}
+    result = await crawl(site.url("/a"), site.url("/private"), settings=settings)
+    assert (list(result.pages), list(result.refused)) == ([site.url("/a")], [site.url("/private")])
+    assert [message for message in result.messages() if message.startswith(cost)] != []
+
+
 class CountsItself(Downloader):
     def needs_backout(self) -> bool:
         return len(self.active) >= 8
@@ -124,5 +155,5 @@ async def test_a_downloader_that_counts_in_its_own_way(web: Web) -> None:
 
 
 def test_every_part_with_a_cost_is_hidden_once() -> None:
-    said = {message for *_, costs in HIDDEN for message in costs}
+    said = {message for *_, costs in HIDDEN for message in costs} | {cost for *_, cost in HIDDEN_IN_HANDLERS}
     assert said == {NO_DOOR, *COSTS.values()}

@@ -172,7 +172,7 @@ def rfc9309(status: int) -> AccessResult:
     """What the standard says, a sentence a line; where it says nothing, robots.txt is undefined."""
     if status == 407:  # RFC 9110 15.5.8: the proxy's answer, so the server's is not known
         return UNREACHABLE
-    if status in {202, 429}:  # RFC 9110 15.3.3: not answered yet; RFC 6585 4: the server says later
+    if status in {202, 206, 429}:  # RFC 9110 15.3.3: not answered yet; 15.3.7: a part; RFC 6585 4: later
         return UNREACHABLE
     if status in {301, 302, 303, 307, 308}:
         return REDIRECT

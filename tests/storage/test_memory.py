@@ -32,7 +32,9 @@ def entry_of(number: int, body: str = "User-agent: *\nDisallow: /x\n") -> Entry:
 def memory_of(most: int = 100, in_use_octets: float = 1e9) -> Memory:
     """`in_use_octets`: for the entries in use. Three times as many are for those that are compressed."""
     settings = RepSettings.read(Settings())
-    return Memory(replace(settings, memory_origins=most, memory_octets=int(in_use_octets / IN_USE_SHARE)))
+    memory = Memory(replace(settings, memory_octets=int(in_use_octets / IN_USE_SHARE)))
+    memory._max_origins = most
+    return memory
 
 
 def put(memory: Memory, number: int, entry: Entry) -> RobotsPolicy:

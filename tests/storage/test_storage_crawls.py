@@ -133,9 +133,9 @@ async def test_an_outage_that_a_crawl_before_met_is_told_of(web: Web, address: s
         result = await crawl(site.url("/"), settings={"REP_STORAGE": address}, robots=with_clock(time))
         assert len(site.robots_requests) == 1, "the second one takes the store's word for it"
         warning, summary = result.messages(logger="scrapy_rep")
-        assert warning.startswith("robots.txt is unreachable, so nothing of its origin is fetched")
-        assert warning.endswith(f"{site.robots_url}: HTTP 503")
-        assert summary == "robots.txt was unreachable at 1 origin, and 1 request refused for it"
+        assert warning.endswith("Requests to this site are refused (RFC 9309 2.3.1.4)")
+        assert warning.startswith(f"{site.robots_url}: HTTP 503. ")
+        assert summary == "1 request was refused because robots.txt was unreachable at 1 origin"
 
 
 @ensureDeferred

@@ -55,8 +55,7 @@ class RefusalsFile:
             except OSError as exc:
                 self._has_failed = True
                 self._log.error(
-                    "REP_REFUSALS: %s cannot be written (%s). The crawl goes on; the stat rep/refusals/lost counts the"
-                    " refused requests that are not in the file",
+                    "REP_REFUSALS: %s cannot be written (%s). The stat rep/refusals/lost counts what is missing in it",
                     self._path,
                     exc,
                 )

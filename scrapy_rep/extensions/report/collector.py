@@ -6,12 +6,11 @@ import json
 import platform
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from heapq import nlargest
 from importlib.metadata import version
 from itertools import product
-from typing import Any, TypeVar
+from typing import Any
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
@@ -33,9 +32,7 @@ from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.settings import SETTINGS, RepSettings
 from scrapy_rep.signals import request_forbidden, request_waited
 from scrapy_rep.storage.base import without_password
-
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
+from scrapy_rep.top_k import TopK
 
 # What the report lists. Up to twice as many origins and rules are in memory.
 MAX_ORIGINS = 5_000
@@ -121,31 +118,6 @@ class RefusedPages:
     examples: list[dict[str, Any]] = field(default_factory=list)
 
 
-class TopK(dict[K, V]):
-    """The largest of many values, in bounded memory: it creates missing values, and holds at most twice `most`.
-
-    It is exact up to that number. Then it drops the smaller half; a key that was dropped and comes again starts anew.
-    """
-
-    def __init__(self, most: int, new: Callable[[], V], size: Callable[[V], float]) -> None:
-        super().__init__()
-        self._most = most
-        self._new = new
-        self._size = size
-
-    def __missing__(self, key: K) -> V:
-        if len(self) >= 2 * self._most:
-            largest = self.largest()
-            self.clear()
-            self.update(largest)
-        value = self[key] = self._new()
-        return value
-
-    def largest(self) -> list[tuple[K, V]]:
-        """The `most` largest, in that order; of equals, those that came first."""
-        return nlargest(self._most, self.items(), key=lambda item: self._size(item[1]))
-
-
 class Report:
     """Counts what the signals tell of, and keeps the details of the origins and rules with the most to tell."""
 
@@ -157,7 +129,7 @@ class Report:
         self._gate = gate
         self._began = gate.now()
         self._path = output_path("REP_REPORT", str(settings.report), crawler, self._began)
-        gate.refusals.advice = "read the report (REP_REPORT)"
+        gate.refusals.advice = "The report (REP_REPORT) lists all"
         self._fetched = self._outages = self._open_outages = 0
         # By kind and cause.
         self._known: Counter[tuple[str, str]] = Counter()
@@ -179,7 +151,8 @@ class Report:
         self._known[seen.kind, seen.cause] -= 1
         seen.kind, seen.cause = info.kind.value, info.cause
         self._known[seen.kind, seen.cause] += 1
-        seen.access, seen.answer = info.access.value, shortened(info.answer.rstrip("."))
+        beyond = ", not read beyond REP_BODY_LIMIT" if info.robots is not None and info.robots.truncated else ""
+        seen.access, seen.answer = info.access.value, shortened(info.answer.rstrip(".") + beyond)
         if info.robots is not None:
             seen.crawl_delay = info.robots.crawl_delay(self._gate.product_tokens(request)) or 0.0
         outage = seen.outages[-1] if seen.outages and seen.outages[-1].ended is None else None

@@ -105,10 +105,11 @@ class RobotsTxt:
         """The robots.txt with this body. Never raises on any bytes.
 
         `limit`: bytes that are read. What follows is not, nor is a line that the limit cuts (2.5).
-        Raises TypeError for a str: rules are bytes (2.2.2), and nothing says which ones a str stood for.
+        Raises TypeError for anything but bytes: rules are bytes (2.2.2), and nothing says which ones a str stood for.
         """
-        if isinstance(body, str):
-            raise TypeError("RobotsTxt.parse needs the bytes of a robots.txt, not a str: use response.body")
+        if not isinstance(body, (bytes, bytearray, memoryview)):
+            kind = type(body).__name__
+            raise TypeError(f"RobotsTxt.parse needs the bytes of a robots.txt, not {kind}: use response.body")
         return cls(readable(body, limit), len(body) > limit)
 
     def allows(self, url: str, product_token: str | Sequence[str]) -> bool:

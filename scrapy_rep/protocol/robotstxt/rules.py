@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import NamedTuple
 
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened, text_of
 from scrapy_rep.protocol.robotstxt.preferences import ATTACH_DRAFT, Purposes, Statement, Usage
+from scrapy_rep.protocol.word_enum import WordEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Rule:
         return shortened(f"{'Allow' if self.allow else 'Disallow'}: {self.pattern}", MAX_RULE)
 
 
-class VerdictReason(Enum):
+class VerdictReason(WordEnum):
     """Why a URL may or may not be fetched; REASON_WORDS has the words for people."""
 
     RULE = "rule"
@@ -60,7 +60,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
     VerdictReason.RULE: ReasonWords("a rule allows it", "a rule forbids it", "RFC 9309 2.2.2"),
     VerdictReason.NO_RULE: ReasonWords("no rule matches it", "", "RFC 9309 2.2.2"),
     VerdictReason.NO_GROUP: ReasonWords("robots.txt has no rules for this crawler", "", "RFC 9309 2.2.1"),
-    VerdictReason.UNAVAILABLE: ReasonWords("robots.txt is unavailable", "", "RFC 9309 2.3.1.3"),
+    VerdictReason.UNAVAILABLE: ReasonWords("the site has no usable robots.txt", "", "RFC 9309 2.3.1.3"),
     VerdictReason.RESTRICTED: ReasonWords("", "access to robots.txt is restricted", "REP_STATUS_POLICY"),
     VerdictReason.UNREACHABLE: ReasonWords(
         "robots.txt has been unreachable for a long time", "robots.txt is unreachable", "RFC 9309 2.3.1.4"
@@ -114,6 +114,10 @@ class Verdict:
     """What the page may be used for; None without REP_PURPOSES. Empty for a page that may not be fetched."""
     purpose: str | None = None
     """The crawl's purpose that is disallowed; None unless the reason is USAGE."""
+
+    read_as: str | None = None
+    """The URL without its dot segments, if the crawler may fetch the URL as it is written, but not that one; else
+    None."""
 
     @property
     def words(self) -> str:

@@ -1,0 +1,95 @@
+"""What reaches the server is what was judged: dot segments and escapes in URLs, with each of Scrapy's handlers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from crawling import Crawl, CrawlSpider, crawl
+from doc_pages import marked
+from installed_scrapy import HANDLERS
+from pytest_twisted import ensureDeferred
+from scrapy.http import Response
+from web import Web, answer
+
+from scrapy_rep import RepMiddleware
+
+RULES = """user-agent: *
+disallow: /private/
+disallow: /@admin
+disallow: /!x
+disallow: /p?q='
+"""
+FORBIDDEN = ["/private/", "/@", "/!x", "/p?q='"]
+REFUSED = {
+    "/x/../private/1": "/private/1",
+    "/x/%2e%2e/private/2": "/private/2",
+    "/x/%2E./private/3": "/private/3",
+    "/x/.%2e/private/4?q=/../": "/private/4?q=/../",
+    "/./private/5": "/private/5",
+    "/%2e/private/6": "/private/6",
+    "/../../private/7#part": "/private/7#part",
+    "/private/..": None,
+}
+ALLOWED = [
+    "/%40admin",
+    "/%21x",
+    "/p?q=%27",
+    "/a/../b",
+    "/.well-known/x",
+    "/%20",
+    "/a?x=/../private/",
+    "/x/...",
+    "/%2f../y",
+]
+each_handler = pytest.mark.parametrize("handler", HANDLERS)
+
+
+async def crawled(web: Web, handler: str, *paths: str, **settings: Any) -> tuple[Crawl, dict[str, str], list[str]]:
+    """The crawl, why each path was refused, and what reached the server."""
+    site = web.site({"/robots.txt": answer(RULES)})
+    settings["DOWNLOAD_HANDLERS"] = {"http": HANDLERS[handler]}
+    result = await crawl(*map(site.url, paths), settings=settings)
+    why = {url.removeprefix(site.origin): str(error).replace(site.origin, "") for url, error in result.refused.items()}
+    return result, why, [target for target in site.targets if target != "/robots.txt"]
+
+
+@each_handler
+@ensureDeferred
+async def test_a_path_that_is_forbidden_without_its_dot_segments_is_refused(web: Web, handler: str) -> None:
+    _, why, sent = await crawled(web, handler, *REFUSED)
+    assert why.keys() == REFUSED.keys()
+    rule = "Forbidden by robots.txt (/robots.txt, line 2, group of '*': Disallow: /private/)"
+    for path, judged in REFUSED.items():
+        assert why[path] == (f"{rule}, because servers read the URL as {judged}" if judged else rule)
+    assert sent == []
+    example = marked("dot-segments").strip().replace("https://example.com", "")
+    assert example == why["/x/../private/1"]
+
+
+@each_handler
+@ensureDeferred
+async def test_nothing_that_is_forbidden_reaches_the_server(web: Web, handler: str) -> None:
+    result, why, sent = await crawled(web, handler, *ALLOWED)
+    assert why == {}
+    assert len(sent) == len(result.pages) == len(ALLOWED)
+    assert [target for target in sent if target.startswith(tuple(FORBIDDEN))] == []
+
+
+@pytest.mark.parametrize("setting", [{}, {"REP_DROP_EARLY": True}, {"REP_EVIDENCE": True}], ids=str)
+@ensureDeferred
+async def test_whoever_asks_gets_the_same_verdict(web: Web, setting: dict[str, Any]) -> None:
+    site = web.site({"/robots.txt": answer(RULES)})
+    asked: list[Any] = []
+
+    class Asks(CrawlSpider):
+        async def parse(self, response: Response, **_: Any) -> Any:
+            super().parse(response)
+            asked.append(await RepMiddleware.of(self.crawler).verdict(site.url("/x/../private/1")))
+            yield self.prepared(site.url("/x/../private/1"))
+
+    result = await crawl(site.url("/"), spider=Asks, settings=setting)
+    (verdict,) = asked
+    assert (verdict.allowed, verdict.read_as) == (False, site.url("/private/1"))
+    assert site.targets == ["/robots.txt", "/"]
+    assert result.stats["robotstxt/forbidden"] == 1

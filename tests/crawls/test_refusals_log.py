@@ -1,0 +1,98 @@
+"""Which refused pages the log names at INFO: the first of each rule, and all of a command that fetches one page."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from crawling import Crawl, CrawlSpider, crawl
+from forked import run_python
+from pytest_twisted import ensureDeferred
+from scrapy.http import Response
+from scrapy.pipelines.files import FilesPipeline
+from web import RULES, Web, answer
+
+from scrapy_rep.refusals import MAX_FIRST_REFUSALS
+
+FORBIDDEN = ("Forbidden by ", "Forbidden while ")
+
+
+def refusals(result: Crawl, level: int = logging.INFO) -> list[str]:
+    return [m for m in result.messages(level, "scrapy_rep") if m.startswith(FORBIDDEN)]
+
+
+@ensureDeferred
+async def test_the_first_page_that_a_rule_refuses(web: Web) -> None:
+    site = web.robots("User-agent: *\nDisallow: /a\nDisallow: /b\n")
+    result = await crawl(*(site.url(path) for path in ("/a/1", "/a/2", "/b/1", "/b/2")))
+    line_2, line_3 = refusals(result)
+    assert line_2 == (
+        f"Forbidden by robots.txt ({site.robots_url}, line 2, group of '*': Disallow: /a): <GET {site.url('/a/1')}>"
+    )
+    assert ", line 3, " in line_3
+    assert len(refusals(result, logging.DEBUG)) == 4
+
+
+@ensureDeferred
+async def test_the_same_rule_of_another_site_is_another_rule(web: Web) -> None:
+    sites = [web.robots(RULES), web.robots(RULES)]
+    result = await crawl(*(site.url("/private") for site in sites))
+    assert len(refusals(result)) == 2
+
+
+@ensureDeferred
+async def test_a_crawl_has_ten_of_these_lines_at_most(web: Web) -> None:
+    number = MAX_FIRST_REFUSALS + 5
+    site = web.robots("User-agent: *\n" + "".join(f"Disallow: /{n}/\n" for n in range(number)))
+    result = await crawl(*(site.url(f"/{n}/") for n in range(number)))
+    assert (len(refusals(result)), len(refusals(result, logging.DEBUG))) == (10, number)
+
+
+@ensureDeferred
+async def test_a_status_policy_counts_as_a_rule_and_an_outage_has_a_warning_already(web: Web) -> None:
+    closed, down = web.robots(answer(status=403)), web.robots(answer(status=503))
+    urls = [site.url(path) for site in (closed, down) for path in ("/1", "/2")]
+    result = await crawl(*urls, settings={"REP_STATUS_POLICY": "cautious"})
+    (line,) = refusals(result)
+    assert line.startswith(f"Forbidden by REP_STATUS_POLICY ({closed.robots_url}: HTTP 403): <GET ")
+    assert f"{down.robots_url}: HTTP 503. " in result.messages(logger="scrapy_rep")[0]
+
+
+@ensureDeferred
+async def test_the_last_line_has_the_rules_that_refused_most(web: Web) -> None:
+    rules = "".join(f"Disallow: /{n}/\n" for n in range(1, 6))
+    site = web.robots(f"User-agent: *\n{rules}")
+    result = await crawl(*(site.url(f"/{n}/{page}") for n in range(1, 6) for page in range(n)))
+    most = "; ".join(f"{n} x {site.robots_url} line {n + 1} (Disallow: /{n}/)" for n in (5, 4, 3))
+    assert result.messages(logging.INFO, "scrapy_rep")[-1] == f"Refused most: {most}. REP_REPORT lists all"
+
+
+@ensureDeferred
+async def test_a_file_that_a_pipeline_does_not_get(web: Web, tmp_path: Path) -> None:
+    files = web.robots(RULES)
+    site = web.site({})
+
+    class Files(CrawlSpider):
+        def parse(self, response: Response, **kwargs: object) -> object:
+            super().parse(response)
+            return {"file_urls": [files.url("/private/price.pdf")]}
+
+    settings = {"ITEM_PIPELINES": {FilesPipeline: 1}, "FILES_STORE": str(tmp_path)}
+    result = await crawl(site.url("/"), spider=Files, settings=settings)
+    (line,) = refusals(result)
+    assert line.endswith(f", line 2, group of '*': Disallow: /private): <GET {files.url('/private/price.pdf')}>")
+
+
+@pytest.mark.parametrize("command", [["fetch"], ["parse", "--spider", "one"], ["shell", "-c", "print(response)"]])
+def test_a_command_that_fetches_one_page_says_why_it_is_refused(web: Web, tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = ours\n")
+    (tmp_path / "ours.py").write_text(
+        'ADDONS = {"scrapy_rep.Addon": 500}\nSPIDER_MODULES = ["spider"]\nLOG_LEVEL = "INFO"\n'
+    )
+    (tmp_path / "spider.py").write_text("import scrapy\n\nclass One(scrapy.Spider):\n    name = 'one'\n")
+    site = web.robots(RULES)
+    quick = ["-s", "TELNETCONSOLE_ENABLED=False"]
+    done = run_python("-m", "scrapy", *command, *quick, site.url("/private"), cwd=tmp_path)
+    why = f"({site.robots_url}, line 2, group of '*': Disallow: /private): <GET {site.url('/private')}>"
+    assert f"[scrapy_rep] INFO: Forbidden by robots.txt {why}" in done.stderr

@@ -1,0 +1,37 @@
+"""docs/log.md shows the log of a crawl of six difficult sites, at INFO."""
+
+from __future__ import annotations
+
+import logging
+
+from crawling import crawl
+from doc_pages import marked
+from pytest_twisted import ensureDeferred
+from web import Web, answer
+
+SITES = {
+    "shop": answer("User-agent: *\nDisallow: /cart/\n"),
+    "blog": answer(status=404),
+    "wiki": answer("<!DOCTYPE html><p>Welcome</p>"),
+    "news": answer(status=503),
+    "club": answer(status=403, headers={"cf-mitigated": "challenge"}),
+    "docs": answer(status=429, headers={"Retry-After": "1800"}),
+}
+# No two sites refuse as many requests.
+PATHS = {"shop": ["/", "/cart/1", "/cart/2"], "news": ["/a", "/b", "/c"], "docs": ["/a", "/b", "/c", "/d"]}
+
+
+@ensureDeferred
+async def test_the_log_of_six_difficult_sites(web: Web) -> None:
+    sites = {name: web.robots(robots) for name, robots in SITES.items()}
+    urls = [site.url(path) for name, site in sites.items() for path in PATHS.get(name, ["/"])]
+    result = await crawl(*urls, settings={"CONCURRENT_REQUESTS": 1, "REP_UNREACHABLE_WAIT": 0})
+    lines: list[str] = []
+    for record in result.log:
+        if record.name == "scrapy_rep" and record.levelno >= logging.INFO:
+            line = f"{record.levelname}: {record.getMessage()}"
+            for name, site in sites.items():
+                line = line.replace(site.origin, f"https://{name}.example")
+            lines.append(line)
+    # The order of the sites may differ.
+    assert sorted(lines) == sorted(marked("six-sites").splitlines())
