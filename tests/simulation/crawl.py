@@ -24,9 +24,8 @@ from scrapy.crawler import AsyncCrawlerRunner, Crawler
 from scrapy.http import Response
 from scrapy.pqueues import ScrapyPriorityQueue
 from store import Shelf, SimStorage
-from virtual_time import MEMBER, START, Member, NeverEndsError, VirtualLoop, seconds
+from virtual_time import START, Member, NeverEndsError, VirtualLoop, seconds
 
-from scrapy_rep.cache.memory import Memory
 from scrapy_rep.waiting import waiting_log
 
 NUMBER = "simulated"  # the meta key of a request's number in its case
@@ -235,22 +234,8 @@ def spy_on_engine() -> None:
     engine.download_async = spied_download_async
 
 
-def spy_on_memory() -> None:
-    memory: Any = Memory
-    put = memory.put
-
-    def spied_put(self: Any, *args: Any) -> None:
-        put(self, *args)
-        member = MEMBER.get()
-        if member is not None:
-            member.origins_remembered = max(member.origins_remembered, len(self))
-
-    memory.put = spied_put
-
-
 spy_on_queue()
 spy_on_engine()
-spy_on_memory()
 
 
 class ErrorLog(logging.Handler):
@@ -348,7 +333,6 @@ class Life:
     def look_what_is_left(member: Member, simulation: Simulation, loop: VirtualLoop) -> None:
         for handle in loop.timers_of(member):
             simulation.note("left", None, str(handle)[:200])
-        simulation.note("remembered", member.origins_remembered)
         for origin in simulation.shelf.leases_of(member.name) if simulation.shelf is not None else ():
             simulation.note("leased", None, origin)
 

@@ -226,7 +226,7 @@ def resumed(draw: Draw) -> Case:
     for each in requests:
         each.pop("inline", None)
     runs = [[draw.pick("kill", "close", "close"), round(draw.uniform(0.05, 8.0), 2)] for _ in range(draw.randint(1, 3))]
-    settings = draw.settings(REP_WAITING_MAX=[1, 5, 1_000], REP_MEMORY_ORIGINS=[3, 38_600, 38_600])
+    settings = draw.settings(REP_WAITING_MAX=[1, 5, 1_000])
     return draw.case("resumed", origins, settings, requests=requests, runs=[*runs, None], jobdir=True)
 
 

@@ -64,7 +64,7 @@ class Trial:
     def lives(self) -> dict[tuple[str, int], Life]:
         found: dict[tuple[str, int], Life] = {}
         for at, run, what, number, details in self.history.events:
-            if number is None or what == "remembered":
+            if number is None:
                 continue
             life = found.setdefault((run, number), Life(run, number))
             if what in {"asked", "taken", "entered", "sent"}:
@@ -91,10 +91,6 @@ class Trial:
     def token(self, life: Life) -> str:
         agent: str = self.plan(life).get("agent") or "SimBot/1.0"
         return agent.partition("/")[0]
-
-    @property
-    def has_small_memory(self) -> bool:
-        return bool(self.settings["REP_MEMORY_ORIGINS"] < len(self.case["origins"]))
 
     @cached_property
     def doubts(self) -> list[float]:
@@ -126,7 +122,7 @@ class Trial:
             for outcomes in self.known(life.run, self.origin(life)):
                 before = [outcome for outcome in outcomes if outcome.at <= moment]
                 found += views(before, moment, self.settings["REP_UNREACHABLE_DAYS"], self.doubts)
-                if self.has_small_memory or not self.has_right_clocks:  # a failure in the future is forgotten, too
+                if not self.has_right_clocks:  # a failure in the future is forgotten, too
                     found += views(before[-1:], moment, self.settings["REP_UNREACHABLE_DAYS"], self.doubts)
         return found
 
@@ -270,7 +266,7 @@ def nothing_ready_waits_while_there_is_room(trial: Trial) -> Iterator[str]:
         if trial.case[
             "store"
         ]:  # another crawler may have the lease for the next round, and this one looks once a second
-            poll = 1.5 if not trial.case["store"]["faults"] else 0.0
+            poll = 0.0 if trial.case["store"]["faults"] or any(trial.history.of("killed")) else 1.5
             known = [outcome for outcome in known if outcome.access is not Access.NOTHING]
         else:
             poll = 0.0
@@ -371,7 +367,7 @@ def rounds_go_on_while_requests_wait(trial: Trial) -> Iterator[str]:
             first[key] = rounds
     for (run, origin), rounds in first.items():
         last, begin = rounds[-1], rounds[0].chain.began
-        if last.access is not Access.NOTHING or trial.case["store"] or trial.has_small_memory:
+        if last.access is not Access.NOTHING or trial.case["store"]:
             continue
         if "Timeout" in last.why or last.retry_after or last.at >= stops.get(run, 0.0) - BACKOFF_MAX:
             continue
@@ -437,7 +433,7 @@ def one_fetch_an_origin_at_a_time(trial: Trial) -> Iterator[str]:
 
 
 def no_fetch_while_fresh(trial: Trial) -> Iterator[str]:
-    if trial.has_small_memory or not trial.has_right_clocks:
+    if not trial.has_right_clocks:
         return
     for outcomes in trial.outcomes.values():
         for run in {outcome.chain.run for outcome in outcomes}:
@@ -453,7 +449,7 @@ def no_fetch_while_fresh(trial: Trial) -> Iterator[str]:
 
 def backoffs_are_kept(trial: Trial) -> Iterator[str]:
     """5 seconds, doubling, at most an hour, or what Retry-After says; but a last round at REP_UNREACHABLE_WAIT."""
-    if trial.has_small_memory or not trial.has_right_clocks:
+    if not trial.has_right_clocks:
         return
     wait = trial.settings["REP_UNREACHABLE_WAIT"]
     begins = {id(outcome): rounds[0].chain.began for rounds in trial.fetches() for outcome in rounds}
@@ -490,7 +486,7 @@ def retries_are_few(trial: Trial) -> Iterator[str]:
 
 def one_fetch_a_lifetime_for_a_fleet(trial: Trial) -> Iterator[str]:
     store = trial.case["store"]
-    if not store or store["faults"] or not trial.has_right_clocks or trial.has_small_memory:
+    if not store or store["faults"] or not trial.has_right_clocks:
         return
     if any(crawler["runs"] != [None] for crawler in trial.crawlers.values()):
         return
@@ -569,7 +565,7 @@ def robots_requests_an_hour(trial: Trial) -> Iterator[str]:
     for chain in trial.chains:
         times[chain.run, chain.origin].append(chain.began)
     limit = 3_600.0 / max(trial.settings["REP_LIFETIME_MIN"] * 0.9, 54.0) + 14
-    for (run, origin), began in times.items() if not trial.has_small_memory else ():
+    for (run, origin), began in times.items():
         began.sort()
         for n, at in enumerate(began):
             number = sum(at <= other < at + 3_600.0 for other in began[n:])
@@ -588,13 +584,6 @@ def leases_are_given_back(trial: Trial) -> Iterator[str]:
     for at, run, _, _, origin in trial.history.of("leased"):
         if not trial.case["store"]["faults"]:
             yield f"at {at:.3f} {run} was over, and had the lease of {origin}"
-
-
-def origins_in_memory(trial: Trial) -> Iterator[str]:
-    limit = trial.settings["REP_MEMORY_ORIGINS"]
-    for _, run, _, number, _ in trial.history.of("remembered"):
-        if number > limit:
-            yield f"{run} remembered {number} origins; REP_MEMORY_ORIGINS is {limit}"
 
 
 PROMISES: tuple[Promise, ...] = (
@@ -625,7 +614,6 @@ PROMISES: tuple[Promise, ...] = (
     robots_requests_an_hour,
     nothing_is_left,
     leases_are_given_back,
-    origins_in_memory,
 )
 
 

@@ -159,7 +159,7 @@ def replay(case: Case) -> History:
 
 
 def told(case: Case, run: str, what: str, number: Any) -> str:
-    if number is None or what == "remembered":
+    if number is None:
         return str(number or "")
     crawler = next(crawler for crawler in case["crawlers"] if crawler["name"] == run[0])
     return f"{number} {crawler['requests'][number]['url']}"

@@ -33,7 +33,6 @@ class Member:
         """`clock`: from which second of the case on the wall clock is wrong by how many seconds."""
         self.name = name
         self.clock = clock
-        self.origins_remembered = 0
         self.context: Context = copy_context()
         self.context.run(MEMBER.set, self)
 
