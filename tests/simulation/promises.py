@@ -267,7 +267,7 @@ def nothing_ready_waits_while_there_is_room(trial: Trial) -> Iterator[str]:
             "store"
         ]:  # another crawler may have the lease for the next round, and this one looks once a second
             poll = 0.0 if trial.case["store"]["faults"] or any(trial.history.of("killed")) else 1.5
-            known = [outcome for outcome in known if outcome.access is not Access.NOTHING]
+            known = [each for each in known if each.access is not Access.NOTHING and each.fresh_until >= until]
         else:
             poll = 0.0
         if not poll:
