@@ -195,8 +195,8 @@ def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.
     basis, refetch, _source = POLICY_OF_STATE[state]
     outage = entry.outage_at(now)
     if outage is not None and outage.is_backing_off_at(now):
-        begins_soon = outage.ask_again_at <= now + wait
-        refetch = Refetch.FIRST if refetch is Refetch.FIRST and begins_soon else Refetch.NOT
+        is_awaited = outage.pause_at(now, wait, may_be_last=False) is not None
+        refetch = Refetch.FIRST if refetch is Refetch.FIRST and is_awaited else Refetch.NOT
     until = _next_turn(entry, now, unreachable_for, wait)
     robots = entry.stored.robots if entry.stored is not None and basis is Basis.STORED else None
     return RobotsPolicy(entry, state, basis, refetch, now, until, robots)
