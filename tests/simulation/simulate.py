@@ -2,7 +2,7 @@
 
     simulate.py --seeds 0-199             run the cases of these seeds, and print which break a promise
     simulate.py replay CASE.json          run one case (or a seed), and print what happened, in virtual time
-    simulate.py shrink CASE.json          make a failing case (or seed) smaller; the result replaces nothing, it is printed
+    simulate.py shrink CASE.json          print a smaller case that breaks the same promise as this case (or seed)
     simulate.py cases                     run the cases that are kept
     simulate.py faults                    put each fault of `faults.py` into the package, and see which promise finds it
 

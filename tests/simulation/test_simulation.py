@@ -1,4 +1,4 @@
-"""Crawls in virtual time that keep every promise: the kept cases, and ten seeds. `simulate.py`, beside this file, runs more.
+"""Crawls in virtual time that keep every promise: the kept cases, and ten seeds. `simulate.py` runs more.
 
 They run in a process of their own, because the clocks are replaced before Scrapy is imported.
 """
