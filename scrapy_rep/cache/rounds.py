@@ -44,7 +44,7 @@ from scrapy_rep.fetching.redirects import Redirects
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo, origin_info
 from scrapy_rep.protocol.access_result import Answer
-from scrapy_rep.protocol.entry import Entry, StoredResponse, asked_at
+from scrapy_rep.protocol.entry import Entry, StoredResponse, last_fetched_at
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State, after_fetch
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.robotparser import RepRobotParser
@@ -179,7 +179,7 @@ class Rounds:
 
     def _is_due(self, this: _Round, entry: Entry) -> bool:
         """Whether the round has to fetch, if this is the latest that is known."""
-        is_news = this.known is None or asked_at(entry) > asked_at(this.known)
+        is_news = this.known is None or last_fetched_at(entry) > last_fetched_at(this.known)
         return (this.is_last and not is_news) or self._policy_of(entry).is_fetch_due
 
     def _policy_of(self, entry: Entry) -> RobotsPolicy:

@@ -16,12 +16,12 @@ from scrapy_rep.fetching.answers import RETRY_DELAY
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.protocol.entry import (
     Entry,
-    asked_at,
     entry_from_bytes,
     entry_to_bytes,
     is_judged_by,
-    of_use_until,
+    last_fetched_at,
     storable,
+    useful_until,
 )
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
@@ -85,7 +85,7 @@ class SharedStore:
                 octets, may_fetch = await self._breaker.call(self._get_or_lease, lease, otherwise=JUST_THE_LEASE)
             while True:
                 known_and_stored = filter(None, (entry, self._read(origin, octets)))
-                entry = max(known_and_stored, key=asked_at, default=None)
+                entry = max(known_and_stored, key=last_fetched_at, default=None)
                 if entry is not None and not is_fetch_due(entry):
                     if may_fetch:  # the store may have given both the lease and another crawler's answer
                         self.give_back(lease)
@@ -136,7 +136,7 @@ class SharedStore:
             return
         kept = storable(entry)
         if kept is not None:
-            octets, until = entry_to_bytes(kept), of_use_until(kept, self._settings.unreachable_for)
+            octets, until = entry_to_bytes(kept), useful_until(kept, self._settings.unreachable_for)
         else:
             octets, until = NOT_SHARED, entry.stored.fresh_until if entry.stored is not None else now
         await call(storage.put_and_release, lease.origin, octets, until - now, lease.token, otherwise=None)
