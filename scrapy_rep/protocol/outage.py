@@ -3,8 +3,8 @@
 - The backoff: robots.txt is fetched again 5 s after the first failure, 10 s after the second, and so on. The delay
   doubles up to one hour. A server may ask for a longer delay with Retry-After, up to one hour.
 - The wait (REP_UNREACHABLE_WAIT): requests wait for fetches that begin within 30 s. If the backoff is longer than the
-  rest of the wait, one last fetch begins at the end of the wait. After that, and after a fetch that timed out, requests are
-  refused at once until a fetch succeeds.
+  rest of the wait, one last fetch begins at the end of the wait. After that, and after a fetch that timed out,
+  requests are refused at once until a fetch succeeds.
 - The 30 days (REP_UNREACHABLE_DAYS): after an outage of 30 days, the crawler may assume that there is no robots.txt. It
   must have seen failures throughout: two failures that are more than MAX_UNSEEN apart belong to two outages.
 
