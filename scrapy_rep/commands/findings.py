@@ -16,7 +16,7 @@ from scrapy_rep.protocol.foreign_text import MAX_RULE
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, policy_at
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, Ignored, RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import Line, Verdict, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import DecidingLine, Verdict, VerdictReason
 from scrapy_rep.protocol.status_policy import RFC9309, StatusRow
 from scrapy_rep.text import printable
 from scrapy_rep.usage.preferences import Purposes, Usage, UsageVerdict, usage_in
@@ -115,7 +115,7 @@ class Finding:
         return self.robots.crawl_delay(self.crawl.tokens) if self.robots is not None else None
 
     @property
-    def deciding(self) -> Line | None:
+    def deciding(self) -> DecidingLine | None:
         """What decides about the URL in the robots.txt."""
         return self.verdict.decided_by if self.verdict is not None else None
 
@@ -316,7 +316,7 @@ def _usage_in_words(finding: Finding) -> list[str]:
     return texts
 
 
-def _line_in_words(line: Line) -> str:
+def _line_in_words(line: DecidingLine) -> str:
     """`line 2, Disallow: /private/`."""
     return f"line {line.line}, {printable(str(line), MAX_RULE)}"
 

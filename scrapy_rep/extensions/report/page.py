@@ -12,13 +12,13 @@ from typing import Any
 
 from scrapy_rep.text import counted, printable
 
-Line = Mapping[str, Any]
+JsonLine = Mapping[str, Any]
 
 MAX_OUTAGE_LINES = 200
 _TAG = re.compile(r"\{\{([#^])(\w+)\}\}(.*?)\{\{/\2\}\}|\{\{(\w+)(?:\|(\w+))?\}\}", re.DOTALL)
 
 
-def fill(template: str, values: Line) -> str:
+def fill(template: str, values: JsonLine) -> str:
     """Mustache's variables, sections and inverted sections; `{{name|form}}` writes a value in one of FORMS.
 
     A section may not contain one of its own name. (Twisted's templates are as safe, and take 15 times as long.)
@@ -37,7 +37,7 @@ def fill(template: str, values: Line) -> str:
     return _TAG.sub(filled, template)
 
 
-def page(lines: Iterable[Line]) -> str:
+def page(lines: Iterable[JsonLine]) -> str:
     """The page for the objects that the JSON lines hold."""
     lines = list(lines)
     crawl, *others = lines
@@ -70,9 +70,9 @@ def page(lines: Iterable[Line]) -> str:
     )
 
 
-def _outages(crawl: Line, origins: Sequence[Line]) -> list[Line]:
+def _outages(crawl: JsonLine, origins: Sequence[JsonLine]) -> list[JsonLine]:
     """The rows of the time line, the earliest first. Times are in seconds, `start` since the crawl began."""
-    rows: list[Line] = []
+    rows: list[JsonLine] = []
     for line in origins:
         for outage in line["outages"]:
             start = outage["began"] - crawl["began"]
@@ -83,7 +83,7 @@ def _outages(crawl: Line, origins: Sequence[Line]) -> list[Line]:
     return sorted(rows, key=lambda row: row["began"])[:MAX_OUTAGE_LINES]
 
 
-def _usage_lines(crawl: Line) -> list[Line]:
+def _usage_lines(crawl: JsonLine) -> list[JsonLine]:
     """A row for each purpose: preference -> pages and origins in words."""
     rows: dict[str, dict[str, str]] = {}
     for stated in crawl["usage"]:
