@@ -20,11 +20,11 @@ class CrawlDelay:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._crawler = crawler
         self._log = logger_of(crawler)
-        self._most = settings.crawl_delay_max  # seconds; with 0, no Crawl-delay is obeyed
+        self._max_delay = settings.crawl_delay_max  # seconds; with 0, no Crawl-delay is obeyed
         self._gate = gate
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         gate.robots_known.append(self._robots_known)
-        if self._most:
+        if self._max_delay:
             # Connect late, so that other components that adjust delays, such as AutoThrottle, receive signals earlier.
             crawler.signals.connect(self._listen, signal=signals.engine_started)
             self._delays = MinimumDelays(crawler)
@@ -37,17 +37,17 @@ class CrawlDelay:
         asked = _asked_for(info.robots, self._gate.product_tokens(request))
         if not asked:
             return
-        kind = "ignored" if not self._most else "capped" if asked > self._most else "obeyed"
+        kind = "ignored" if not self._max_delay else "capped" if asked > self._max_delay else "obeyed"
         self._crawler.stats.inc_value(f"rep/crawl_delay/{kind}")
-        if kind not in self._told and self._spacing() < asked:
-            self._told.add(kind)
+        if kind not in self._logged and self._spacing() < asked:
+            self._logged.add(kind)
             self._log.info(
                 "%(url)s asks for a Crawl-delay of %(asked)g s, which is %(kind)s (REP_CRAWL_DELAY_MAX = %(most)g)",
                 {
                     "url": printable(info.robots_url),
                     "asked": asked,
                     "kind": "not obeyed" if kind == "ignored" else kind,
-                    "most": self._most,
+                    "most": self._max_delay,
                 },
             )
 
@@ -61,7 +61,7 @@ class CrawlDelay:
         """Set the delay before a request is queued. Scrapy deletes the delays of hosts without requests."""
         policy = self._gate.peek(request)
         asked = 0.0 if policy is None else _asked_for(policy.robots, self._gate.product_tokens(request))
-        self._delays.require(request, min(asked, self._most))
+        self._delays.require(request, min(asked, self._max_delay))
 
     def _downloaded(self, request: Request) -> None:
         self._delays.count_from_now(request)

@@ -40,7 +40,7 @@ class OutageLog:
         self._log = logger_of(crawler)
         self._is_dry_run = settings.dry_run
         self._wait = settings.unreachable_wait
-        self._told: LocalCache[Origin, bool | None] = LocalCache(limit=settings.memory_origins)
+        self._logged: LocalCache[Origin, bool | None] = LocalCache(limit=settings.memory_origins)
         """Origin -> whether its outage was logged as a WARNING; None if the outage is over."""
         self._outages = self._origins = 0
         self._refusals = gate.refusals
@@ -50,14 +50,14 @@ class OutageLog:
 
     def _known(self, origin: Origin, info: OriginInfo, _request: Request) -> None:
         if info.failing_since is None:
-            was_warning = self._told.get(origin)
+            was_warning = self._logged.get(origin)
             if was_warning is not None:
-                self._told[origin] = None
+                self._logged[origin] = None
                 self._log_end(info, was_warning)
-        elif self._told.get(origin) is None:
+        elif self._logged.get(origin) is None:
             self._outages += 1
-            self._origins += origin not in self._told
-            self._told[origin] = is_warning = self._outages <= WARNED_OUTAGES
+            self._origins += origin not in self._logged
+            self._logged[origin] = is_warning = self._outages <= WARNED_OUTAGES
             self._log_begin(info, is_warning)
         if info.kind is OriginKind.CHALLENGED and not self._has_explained_challenges:
             self._has_explained_challenges = True
