@@ -41,9 +41,9 @@ class Redirects:
         is_repeated: bool,
         retries: int,
     ) -> None:
-        """`known`: the origin's entry; its server is asked to confirm the stored answer, if it can (304). `trigger`: the
-        request that needs robots.txt. `is_repeated`: robots.txt was requested before. `retries`: how often the request
-        for each URL may be repeated."""
+        """`known`: the origin's entry; the server may confirm its stored answer (304). `trigger`: the request that needs
+        robots.txt. `is_repeated`: robots.txt was requested before. `retries`: how often the request for each URL may be
+        repeated."""
         self._answers = answers
         self._settings = answers.settings
         self._origin = origin

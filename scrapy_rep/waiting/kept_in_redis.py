@@ -69,7 +69,7 @@ class KeptInRedis(Keeper):
                 self._forget_now()
 
     def close(self) -> None:
-        """Stop the signs of life. Some ten seconds later, other crawlers put back the requests whose copies are left."""
+        """Stop the signs of life. About ten seconds later, other crawlers put back the requests that are left."""
         self._pulse.stop()
 
     # Signs of life.

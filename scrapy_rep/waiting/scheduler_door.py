@@ -76,7 +76,7 @@ class SchedulerDoor:
         """The request that the engine gets next; None if it is not chosen yet."""
         self._is_turn_of_queue = False
         self._handed_out: WeakKeyDictionary[Request, BaseException | None] = WeakKeyDictionary()
-        """The requests that the engine has got from here, each with the internal error that ended its fetch, or None."""
+        """The requests that the engine got from here, each with the internal error that ended its fetch, or None."""
         self._is_open = False
         self._keeper = Keeper(crawler)
 
@@ -131,8 +131,8 @@ class SchedulerDoor:
         return self._handed_out.get(request)
 
     def take_back(self, request: Request) -> bool:
-        """Put a request that the engine got from here back into the queue, because the crawl closes. False if the request
-        did not come from here, or if the queue has not taken it."""
+        """Put a request that the engine got from here back into the queue, because the crawl closes. False if it did
+        not come from here, or if the queue has not taken it."""
         return self._is_open and request in self._handed_out and bool(self._scheduler.put_back([request]))
 
     # In place of the scheduler's methods.
@@ -174,8 +174,8 @@ class SchedulerDoor:
         return self._next is None
 
     def _choose(self, *, keep: bool = False) -> Request | None:
-        """The next request that need not wait; None if there is none. `keep`: the request may stay here for a while, so a
-        copy of it is kept."""
+        """The next request that need not wait, or None. `keep`: the request may stay here for a while, so a copy of it is
+        kept."""
         is_turn_of_queue = self._is_turn_of_queue and self._here.ready_sites < MANY_READY
         self._is_turn_of_queue = not is_turn_of_queue
         if is_turn_of_queue:
