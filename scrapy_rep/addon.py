@@ -25,7 +25,7 @@ class Addon:
     """`ADDONS = {"scrapy_rep.Addon": 500}`"""
 
     def __init__(self, *, is_one_shot: bool = False) -> None:
-        """`is_one_shot`: a person waits for one page (`scrapy fetch`), so requests do not wait while robots.txt is down."""
+        """`is_one_shot`: a person waits for one page, so requests do not wait for the end of an outage."""
         self._is_one_shot = is_one_shot
 
     @classmethod

@@ -36,8 +36,8 @@ from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
-from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.refusals import Refusals
 from scrapy_rep.settings import RepSettings
@@ -65,8 +65,9 @@ class Gate:
         """`now`: seconds since the epoch. Raises ValueError for a wrong product token."""
         self.user_agent = UserAgent(crawler.settings, crawler.spider)
         """The crawl's product tokens, and where they come from. Always read it here: `open` replaces this object."""
-        self.purposes = Purposes(settings.purposes, settings.purposes_refuse) if settings.purposes else None
-        """What the crawl will use pages for; None if REP_PURPOSES is empty."""
+        self.also_judge: Callable[[Verdict, RobotsTxt | None, str, ProductTokens], Verdict] | None = None
+        """Takes each verdict that rules have given on a URL, and returns the verdict that counts (`usage.preferences`).
+        None if only rules may refuse a request."""
         self.before_download: list[Callable[[Request, Verdict], None]] = []
         """Functions that are called, in order, with each request that goes on and the verdict on it. Requests for a
         robots.txt are left out. In a dry run, the verdict may be a refusal. A function may raise ForbiddenByRobots to
@@ -87,7 +88,7 @@ class Gate:
         self._resolver = resolver
         self._exempt = settings.exempt
         self._exempt_domains = tuple(item[1:] for item in map(str, settings.exempt) if item.startswith("*."))
-        refuses_use = self.purposes is not None and self.purposes.refuse
+        refuses_use = bool(settings.purposes) and settings.purposes_refuse
         self._may_refuse_pages = not settings.dry_run and (settings.bypassed == "drop" or refuses_use)
 
     def open(self, spider: Spider) -> None:
@@ -127,9 +128,9 @@ class Gate:
         if policy.state is UNREACHABLE_STALE:
             self._stats.inc_value("rep/cache/stale")
         tokens = self.user_agent.tokens(request)
-        # `allows` is faster. But it ignores purposes, and the functions in `before_download` need a verdict.
-        if self.purposes is not None or self.before_download or not policy.allows(request.url, tokens):
-            self._act_on(policy.verdict(request.url, tokens, self.purposes), request)
+        # `allows` is faster. But `also_judge` and the functions in `before_download` need a verdict.
+        if self.also_judge is not None or self.before_download or not policy.allows(request.url, tokens):
+            self._act_on(self.verdict(policy, request.url, tokens), request)
 
     def refuse_for(self, fault: BaseException, request: Request, origin: Origin) -> None:
         """Refuse the request, because the fetch of its origin's robots.txt ended with an internal error (`fault`).
@@ -199,10 +200,15 @@ class Gate:
         """The verdict on the request. `policy`: the one that applies to it; None if none does, then the request is
         allowed. Raises ValueError for a wrong product token in its meta."""
         if policy is not None:
-            return policy.verdict(request.url, self.user_agent.tokens(request), self.purposes)
+            return self.verdict(policy, request.url, self.user_agent.tokens(request))
         reason = self.applicable_origin(request)
         reason = reason if isinstance(reason, VerdictReason) else NOT_SUBJECT
         return Verdict(True, reason, access=AccessResult.UNAVAILABLE)
+
+    def verdict(self, policy: RobotsPolicy, url: str, tokens: ProductTokens) -> Verdict:
+        """The verdict on a URL by the policy, after `also_judge`."""
+        verdict = policy.verdict(url, tokens)
+        return verdict if self.also_judge is None else self.also_judge(verdict, policy.robots, url, tokens)
 
     def product_tokens(self, request: Request) -> ProductTokens:
         """The product tokens that decide about the request; those of the crawl, if those in its meta are wrong."""

@@ -41,7 +41,7 @@ class Redirects:
         is_repeated: bool,
         retries: int,
     ) -> None:
-        """`known`: the origin's entry; the server may confirm its stored answer (304). `trigger`: the request that needs
+        """`known`: the origin's entry; a server may confirm its stored answer (304). `trigger`: the request that needs
         robots.txt. `is_repeated`: robots.txt was requested before. `retries`: how often the request for each URL may be
         repeated."""
         self._answers = answers

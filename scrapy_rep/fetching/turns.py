@@ -38,8 +38,8 @@ class FetchTurns:
     probably never answers.
 
     The highest priority of the request that needs the robots.txt goes first; among equal ones, the first that came.
-    A first request for a robots.txt goes before a repeated one, because more pages wait for it. But every eighth turn
-    (REPEATED_EVERY) goes to a repeated request. So known origins are fetched again, even while many new ones hang.
+    But every eighth turn (REPEATED_EVERY) goes to a repeated request. So known origins are fetched again, whatever the
+    priorities.
     """
 
     def __init__(self, limit: int, monotonic: Callable[[], float], on_room: Callable[[], None]) -> None:
@@ -107,13 +107,12 @@ class FetchTurns:
 
     def _next(self) -> Turn | None:
         """The turn to give next; None if no request waits."""
-        is_for_repeated = self._given % REPEATED_EVERY == 0
-        for heap in (self._repeated, self._first) if is_for_repeated else (self._first, self._repeated):
-            while heap:
-                turn = heappop(heap)[-1]
-                if not turn.given.called:  # else it was cancelled
-                    self._given += 1
-                    return turn
+        while heaps := [heap for heap in (self._first, self._repeated) if heap]:
+            is_for_repeated = self._repeated and self._given % REPEATED_EVERY == 0
+            turn = heappop(self._repeated if is_for_repeated else min(heaps))[-1]
+            if not turn.given.called:  # else it was cancelled
+                self._given += 1
+                return turn
         return None
 
     def _take_back(self, turn: Turn) -> None:

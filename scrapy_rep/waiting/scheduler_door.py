@@ -174,8 +174,8 @@ class SchedulerDoor:
         return self._next is None
 
     def _choose(self, *, keep: bool = False) -> Request | None:
-        """The next request that need not wait, or None. `keep`: the request may stay here for a while, so a copy of it is
-        kept."""
+        """The next request that need not wait, or None. `keep`: the request may stay here for a while, so it needs a
+        copy."""
         is_turn_of_queue = self._is_turn_of_queue and self._here.ready_sites < MANY_READY
         self._is_turn_of_queue = not is_turn_of_queue
         if is_turn_of_queue:
