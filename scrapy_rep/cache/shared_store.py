@@ -33,7 +33,7 @@ RENEW_EVERY = 3.0  # seconds
 MAX_RENEWALS = 400  # so that a fetch that hangs keeps its lease for 20 minutes at most
 POLL_FIRST, POLL_MAX = 0.05, 1.0  # seconds between two looks for another crawler's answer
 
-# Stored instead of an entry that may not be stored (`no-store`), so that other crawlers do not wait for that entry.
+# Stored in place of a `no-store` entry: it tells other crawlers that waiting for the entry is useless.
 NOT_SHARED = b"\x00"
 
 # Stands for the answer of a store that fails or takes longer than five seconds: no entry, and this crawler fetches.
@@ -42,7 +42,7 @@ JUST_THE_LEASE: tuple[bytes | None, bool] = (None, True)
 
 @dataclass
 class Lease:
-    """The right of one crawler of a fleet to fetch an origin's robots.txt. This crawler has it, or asks for it."""
+    """The right of one crawler of a fleet to fetch an origin's robots.txt. This crawler has the lease or asks for it."""
 
     origin: str
     token: str = field(default_factory=lambda: uuid4().hex)
@@ -75,8 +75,8 @@ class SharedStore:
         """The latest entry of the origin that any crawler has; and a lease, if this crawler has to fetch. This crawler
         gives the lease back after the fetch (`give_back`).
 
-        The lease is returned in three cases in which the store has not granted it, too: another crawler has had it for
-        too long, the answer may not be shared, or the store fails.
+        Three cases return a lease that the store has not granted: another crawler has had it for too long, the answer
+        may not be shared, or the store fails.
 
         Waits while another crawler has the lease, but not for longer than most fetches can take. `known`: the entry
         that this crawler has.

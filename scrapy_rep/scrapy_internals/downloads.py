@@ -1,6 +1,7 @@
-"""What is in Scrapy's downloader: whether it takes another request, requests that take no place among
-CONCURRENT_REQUESTS, and all that touches download slots (`Downloader.slots`) but for the queues: the delay between
-requests, and a robots.txt request in a slot.
+"""Scrapy's downloader and its slots (`Downloader.slots`): the delay between requests, a robots.txt request in a slot,
+requests that do not count against CONCURRENT_REQUESTS, and whether the downloader takes another request.
+
+One other file reads the slots: `scheduler_queues`, for the order of the scheduler's requests.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ CONCURRENT_REQUESTS.
      (`fetching.turns`).
    - At this number of fetches, the door takes only requests that probably need no fetch: requests to sites that have a
      download slot, and to which no request waits here. Scrapy's default queue (`DownloaderAwarePriorityQueue`) hands
-     these out first. For any other queue, nobody knows which request comes next, so the door takes nothing.
+     these out first. The order of any other queue is not known, so the door takes nothing from it.
 3. REP_WAITING_MAX limits the number of requests that are here. The first request to each origin does not count. Nor
    does the limit hold for Scrapy's queue in memory, because its requests take as much memory there as here. At the
    limit, the door takes from Scrapy's default queue on disk only requests to sites to which no request here goes. From
@@ -54,7 +54,7 @@ from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
 
 MAX_SECONDS = 0.005  # how long one call of the engine may take requests out of the queue that all have to wait
 MANY_READY = 100  # sites with ready requests, from which on no request of the queue goes in between
-ENOUGH = 2  # a lazy `start` waits when so many times REP_FETCH_CONCURRENCY requests are here
+ENOUGH = 2  # times REP_FETCH_CONCURRENCY: from this number of requests here on, a lazy `start` waits
 
 
 class SchedulerDoor:
@@ -123,7 +123,7 @@ class SchedulerDoor:
                 self._here.be_ready(wait)
 
     def never_saw(self, request: Request) -> bool:
-        """Whether the request came to the downloader by another way, without a check of CONCURRENT_REQUESTS."""
+        """Whether the request went to the downloader another way, so that CONCURRENT_REQUESTS was not checked."""
         return self._is_open and request not in self._handed_out
 
     def fault_of(self, request: Request) -> BaseException | None:
@@ -218,8 +218,8 @@ class SchedulerDoor:
             self._handed_out[wait.request] = wait.fault
             self._waits.went_on(wait)
             return wait.request
-        # These are fetched again only when no other ready request can go on: else origins could push each other out of
-        # memory without an end.
+        # Their origins are fetched again only when no other ready request can go on. Otherwise origins could push each
+        # other out of memory endlessly.
         for first in undecided:
             for wait in self._here.no_longer_ready(first):
                 self._waits.begin_again(wait)
