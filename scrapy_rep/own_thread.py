@@ -32,7 +32,7 @@ class OwnThread:
         self._thread = Thread(target=_work, args=(self._calls,), daemon=True)
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Make the call in the thread and return its result. If cancelled before the call begins, the call is skipped."""
+        """Make the call in the thread and return its result. A call that is cancelled before it begins is skipped."""
         result: Deferred[T] = Deferred()
         self._calls.put(partial(_make, partial(call, *args, **kwargs), result, _caller_in_loop()))
         if self._thread.ident is None:

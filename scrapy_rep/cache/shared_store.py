@@ -42,7 +42,7 @@ JUST_THE_LEASE: tuple[bytes | None, bool] = (None, True)
 
 @dataclass
 class Lease:
-    """The right of one crawler of a fleet to fetch an origin's robots.txt. This crawler has the lease or asks for it."""
+    """The right of one crawler of a fleet to fetch an origin's robots.txt. This crawler has it, or asks for it."""
 
     origin: str
     token: str = field(default_factory=lambda: uuid4().hex)

@@ -10,9 +10,10 @@ CONCURRENT_REQUESTS.
    - The door takes any request while one more fetch would begin soon. That is so while fewer than twice
      REP_FETCH_CONCURRENCY fetches are under way or wait for their turn. Slow and repeated fetches do not count
      (`fetching.turns`).
-   - At this number of fetches, the door takes only requests that probably need no fetch: requests to sites that have a
-     download slot, and to which no request waits here. Scrapy's default queue (`DownloaderAwarePriorityQueue`) hands
-     these out first. The order of any other queue is not known, so the door takes nothing from it.
+   - At this number of fetches, the door takes only requests that probably need no fetch: requests to sites that the
+     downloader has asked in the last minute or so, and to which no request here goes. Scrapy's default queue
+     (`DownloaderAwarePriorityQueue`) hands these out first. The order of any other queue is not known, so the door
+     takes nothing from it.
 3. REP_WAITING_MAX limits the number of requests that are here. The first request to each origin does not count. Nor
    does the limit hold for Scrapy's queue in memory, because its requests take as much memory there as here. At the
    limit, the door takes from Scrapy's default queue on disk only requests to sites to which no request here goes. From
@@ -52,8 +53,8 @@ from scrapy_rep.waiting.waiting_log import Waits
 from scrapy_rep.waiting.waiting_requests import Wait, WaitingRequests
 from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
 
-MAX_SECONDS = 0.005  # how long one call of the engine may take requests out of the queue that all have to wait
-MANY_READY = 100  # sites with ready requests, from which on no request of the queue goes in between
+MAX_SECONDS = 0.005  # for one call of the engine, if every request that comes out of the queue has to wait
+MANY_READY = 100  # sites with ready requests: from this number on, no request from the queue goes in between
 ENOUGH = 2  # times REP_FETCH_CONCURRENCY: from this number of requests here on, a lazy `start` waits
 
 

@@ -27,7 +27,7 @@ class Wait:
     seconds: float = 0.0
     """How many seconds the wait took, once it has ended."""
     site: str = ""
-    """The site of the request (its download slot): usually a host, which may have many origins."""
+    """The site that the request goes to: usually a host, which may have many origins."""
     fault: BaseException | None = None
     """The internal error that ended the fetch; None if there was none."""
 
