@@ -16,9 +16,9 @@ One round has four steps:
     3. Tell. The extensions and the signal `robots_known` report the result of the round.
     4. Pause. If nothing is allowed because robots.txt is unreachable, and requests wait, another round begins after the
        backoff. A round may begin until REP_UNREACHABLE_WAIT seconds after the first round began, by the monotonic
-       clock. If the backoff ends later, one last round begins at the end of that time. Two cases have no
-       such last round: the server asked for more time than is left (Retry-After), or the first round made no request
-       because it found the outage in the store.
+       clock. If the backoff ends later, one last round begins at the end of that time. Two cases have no such last
+       round: the server asked for more time than is left (Retry-After), or the first round made no request because it
+       found the outage in the store.
 
 The result of the last round decides about all requests that have waited. If it has rules, the signal `robots_parsed` is
 sent before the requests go on.
@@ -74,7 +74,7 @@ class _Round:
     retries: int
     """How often each HTTP request may be repeated."""
     is_last: bool = False
-    """Whether the round begins at the end of REP_UNREACHABLE_WAIT, before the backoff is over."""
+    """Whether the round begins at the end of REP_UNREACHABLE_WAIT, even if the backoff is not over."""
 
 
 class Rounds:

@@ -30,7 +30,7 @@ from scrapy_rep.storage.circuit_breaker import CircuitBreaker
 
 LEASE_SECONDS = 10.0  # a lease that its crawler has not renewed for so long is free for others
 RENEW_EVERY = 3.0  # seconds
-MAX_RENEWALS = 400  # so that a fetch that hangs keeps its lease for 20 minutes at most
+MAX_RENEWALS = 400  # so that a fetch that hangs keeps its lease for about 20 minutes at most
 POLL_FIRST, POLL_MAX = 0.05, 1.0  # seconds between two looks for another crawler's answer
 
 # Stored in place of a `no-store` entry: it tells other crawlers that waiting for the entry is useless.

@@ -6,8 +6,8 @@ Three kinds of requests wait here:
 - Requests that do not come from the scheduler (`engine.download_async`, a media pipeline). The engine has not checked
   CONCURRENT_REQUESTS for them, so they do not count against it while they wait. If the scheduler cannot be wrapped,
   such requests cannot be recognised, and they count.
-- Requests from the scheduler in a crawl without the door (REP_WAITING_MAX = 0, or a scheduler that cannot be wrapped).
-  They count.
+- Requests from the scheduler, if no request may wait at the door (REP_WAITING_MAX = 0, or a scheduler that cannot be
+  wrapped). They count.
 - Requests that the door let pass, but whose robots.txt is no longer known: its policy was forgotten to save memory, or
   has expired. They count, too.
 """
