@@ -82,7 +82,7 @@ class SchedulerDoor:
         self._keeper = Keeper(crawler)
 
     def open(self, downloads: UncountedDownloads) -> None:
-        """Wrap the crawl's scheduler, so that requests wait here from now on. If that fails, or if REP_WAITING_MAX is 0,
+        """Wrap the scheduler, so that requests wait here from now on. If that fails, or if REP_WAITING_MAX is 0,
         they wait in the downloader."""
         scheduler, log = scheduler_of(self._crawler), logger_of(self._crawler)
         if is_of(scheduler, "apify.scrapy.scheduler", "ApifyScheduler"):
