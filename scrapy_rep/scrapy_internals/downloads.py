@@ -2,7 +2,7 @@
 
 - `UncountedDownloads`: requests that do not count against CONCURRENT_REQUESTS.
 - `MinimumDelays`: the delay between the requests of a download slot (`Downloader.slots`).
-- `is_on_wire`, `remove_from_slot`: a robots.txt request in its slot.
+- `is_on_wire`, `remove_from_downloader`: a robots.txt request in its slot.
 
 `scheduler_queues.py` reads the slots, too, to choose the next request.
 """
@@ -140,7 +140,7 @@ def is_on_wire(crawler: Crawler, request: Request) -> bool:
     return not slots or any(request in getattr(slot, "transferring", (request,)) for slot in slots.values())
 
 
-def remove_from_slot(crawler: Crawler, request: Request) -> None:
+def remove_from_downloader(crawler: Crawler, request: Request) -> None:
     """Remove a cancelled request from its download slot.
 
     A request that stayed in the slot's queue would still be sent. One that stayed on the wire would delay the requests
