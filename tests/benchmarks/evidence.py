@@ -46,7 +46,7 @@ SOURCE = random.Random(9309)
 
 
 class Kept(CrawlSpider):
-    """Writes what each request's meta says, of those refused as well."""
+    """Collects the evidence in the meta of each request, including refused requests."""
 
     def parse(self, response: Response, **_: Any) -> Any:
         self.crawl.ends.append(response.meta["robots"])
@@ -56,7 +56,7 @@ class Kept(CrawlSpider):
 
 
 def path_for(body: bytes) -> str:
-    """A path that one of its rules may match."""
+    """Return a path that one of the file's rules may match."""
     rules = RULE.findall(body)
     if not rules or SOURCE.random() < 0.1:
         return f"/{SOURCE.randrange(1_000)}"
@@ -150,7 +150,7 @@ def checked_at_size(bodies: list[bytes], items: int, files: int) -> None:
     unknown = sum(judge.checked(item).verdict is None for item in items_of(str(folder / "items.jsonl")))
     print(f"checked {items:,} items against {files:,} files in {time.monotonic() - began:.1f} s", end="")
     print(f" ({indexed:.1f} s of them for reading the archive), {time.process_time() - cpu:.1f} s of CPU time", end="")
-    print(f"; could not tell of {unknown:,}")
+    print(f"; no verdict for {unknown:,}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The test web from a test's side: origins to crawl, and what was asked of them."""
+"""The test web: tests open origins in it, and read which requests these origins received."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Site:
         return self.origin + path
 
     def change(self, path: str, route: Route) -> None:
-        """From now on."""
+        """Change the origin's answers from now on."""
         self.web.command({"change": self.port, "routes": {path: [route]}})
 
     @property
@@ -107,7 +107,7 @@ class Web:
         return self.site({"/robots.txt": answer(text) if isinstance(text, (str, bytes)) else text}, tls=tls)
 
     def release(self, *sites: Site) -> None:
-        """What these origins hold goes on."""
+        """Send the answers that these origins hold back."""
         self.command({"release": [site.port for site in sites]})
 
     def command(self, command: Mapping[str, Any]) -> Any:
