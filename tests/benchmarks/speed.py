@@ -152,7 +152,7 @@ def hostile(_files: Corpus) -> None:
         works["later"] = later_verdict(OURS, shape(LIMIT), url)
         rows.append((name, compared(works, rounds=3)))
         theirs += [seconds(protego) for _ in range(3)]
-    # Its own time is now one, now twice as long, as memory is at hand or not.
+    # Protego's own time varies by a factor of two, depending on whether memory is available at once.
     print(
         f"n is {quarter:,}. Protego took {text_of(median(theirs))} ({text_of(min(theirs))} to {text_of(max(theirs))})"
     )
