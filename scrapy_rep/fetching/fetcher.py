@@ -30,7 +30,7 @@ from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.freshness import SILENT
 from scrapy_rep.protocol.status_policy import result_of, vendor_of_challenge
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
-from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, is_on_wire, make_way
+from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, is_on_wire, remove_from_downloader
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 
@@ -69,7 +69,7 @@ class Fetcher:
                 try:
                     response = await self._download(request)
                 except (asyncio.CancelledError, CancelledError):
-                    make_way(self._crawler, request)
+                    remove_from_downloader(self._crawler, request)
                     self._body_limit.abandon(request)
                     raise
             if "Set-Cookie" in response.headers:
