@@ -123,10 +123,10 @@ class StoredRemoval(StoredLookup):
 
     async def _forget(self, url: str, origin: Origin) -> Finding:
         try:
-            return Finding(url, forgotten=await self._stored(lambda storage: storage.delete(str(origin))))
+            return Finding(url, forgotten=await self._stored(lambda storage: storage.forget(str(origin))))
         except CannotTellError as exc:
             return Finding(url, error=str(exc))
 
     async def _list(self, storage: Storage) -> None:
         for origin in await storage.origins():
-            self._output.write(Finding(origin, forgotten=await storage.delete(origin)))
+            self._output.write(Finding(origin, forgotten=await storage.forget(origin)))

@@ -32,7 +32,7 @@ class Storage(ABC):
         """Store the entry in place of the origin's old one. The store may delete it after `lifetime` seconds."""
 
     @abstractmethod
-    async def delete(self, origin: str) -> bool:
+    async def forget(self, origin: str) -> bool:
         """Delete the origin's entry. Return whether there was one."""
 
     @abstractmethod

@@ -70,7 +70,7 @@ class RedisStorage(Storage):
     async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
         await self._command("SET", ENTRY + origin, entry, "PX", _milliseconds(lifetime))
 
-    async def delete(self, origin: str) -> bool:
+    async def forget(self, origin: str) -> bool:
         return bool(await self._command("DEL", ENTRY + origin))
 
     async def origins(self) -> list[str]:

@@ -75,7 +75,7 @@ class SqliteStorage(Storage):
         row = origin, entry, self._now() + lifetime
         self._run(lambda db: db.execute(PUT, row), stores=True)
 
-    async def delete(self, origin: str) -> bool:
+    async def forget(self, origin: str) -> bool:
         statement = "DELETE FROM entries_1 WHERE origin = ?"
         return self._run(lambda db: db.execute(statement, (origin,)).rowcount > 0)
 

@@ -711,7 +711,7 @@ def test_a_store_without_anything_is_named_without_its_password(project: Path) -
         "class Empty(Storage):\n    def __init__(self, address):\n        pass\n"
         "    async def get(self, origin):\n        return None\n"
         "    async def put(self, origin, entry, lifetime):\n        pass\n"
-        "    async def delete(self, origin):\n        return False\n"
+        "    async def forget(self, origin):\n        return False\n"
         "    async def origins(self):\n        return []\n"
     )
     store = ["-s", "REP_STORAGE=own://me:secret@host/1", "-s", 'REP_STORAGES={"own": "own.store.Empty"}']

@@ -27,7 +27,7 @@ class DictStorage(Storage):
     async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
         self.entries[origin] = entry
 
-    async def delete(self, origin: str) -> bool:
+    async def forget(self, origin: str) -> bool:
         return self.entries.pop(origin, None) is not None
 
     async def origins(self) -> list[str]:

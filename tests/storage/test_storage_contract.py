@@ -102,8 +102,8 @@ async def test_origins_are_listed_and_forgotten(opened: Opened) -> None:
         for origin in (A, B):
             await storage.put(origin, b"x", FOR_LONG)
         assert await storage.origins() == sorted([A, B])
-        assert await storage.delete(A)
-        assert not await storage.delete(A)
+        assert await storage.forget(A)
+        assert not await storage.forget(A)
         assert (await storage.origins(), await storage.get(A)) == ([B], None)
 
 
@@ -464,7 +464,7 @@ def test_a_class_without_from_crawler_gets_the_address_alone(tmp_path: Path) -> 
 
         async def get(self, origin: str) -> bytes | None: ...
         async def put(self, origin: str, entry: bytes, lifetime: float) -> None: ...
-        async def delete(self, origin: str) -> bool:
+        async def forget(self, origin: str) -> bool:
             return False
 
         async def origins(self) -> list[str]:

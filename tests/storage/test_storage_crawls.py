@@ -444,7 +444,7 @@ async def test_to_look_into_a_store_that_is_not_there_does_not_make_one(tmp_path
     storage = opened(f"sqlite://{tmp_path}/deeper/robots.db")
     assert await task(storage.get("https://a.example")) is None
     assert await task(storage.origins()) == []
-    assert not await task(storage.delete("https://a.example"))
+    assert not await task(storage.forget("https://a.example"))
     await task(storage.close())
     assert everything_below(tmp_path) == {}
 
