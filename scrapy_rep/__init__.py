@@ -20,7 +20,7 @@ Who may touch the internals of Scrapy and Twisted
 
 Where to add
     a directive: `protocol.robotstxt.syntax` (`Directive`) and `protocol.robotstxt.groups` (`VALUE_FAULTS`);
-    a category of use: a row in `protocol.robotstxt.preferences` (`VOCABULARY`);
+    a category of use: a row in `usage.vocabulary` (`VOCABULARY`);
     a status policy: a row in `protocol.status_policy` (`POLICIES`);
     a sign of a challenge: a row in `protocol.status_policy` (`BY_HEADER`, `BY_PAGE`);
     a store: a subclass of `storage.Storage`, named in `storage.STORAGES` or in the setting REP_STORAGES;
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from .middleware import RepMiddleware
     from .protocol.access_result import AccessResult
     from .protocol.robotstxt.parser import Ignored, RobotsTxt
-    from .protocol.robotstxt.preferences import Usage
     from .protocol.robotstxt.rules import Received, Rule, Verdict, VerdictReason
     from .robotparser import RepRobotParser
     from .sitemap_spider import RobotsSitemapSpider
+    from .usage.preferences import Usage
 
 __all__ = [
     "AccessResult",
@@ -80,7 +80,7 @@ _HOMES = {
     "RobotsTxt": ".protocol.robotstxt.parser",
     "RobotsUnreachable": ".exceptions",
     "Rule": ".protocol.robotstxt.rules",
-    "Usage": ".protocol.robotstxt.preferences",
+    "Usage": ".usage.preferences",
     "Verdict": ".protocol.robotstxt.rules",
     "VerdictReason": ".protocol.robotstxt.rules",
 }

@@ -40,7 +40,7 @@ def refusal(verdict: Verdict) -> ForbiddenByRobots:
 
 EXPLANATIONS: Mapping[VerdictReason, str] = {
     VerdictReason.RULE: "Forbidden by {place}",
-    VerdictReason.USAGE: "Forbidden for the purpose {purpose!r} by {place}",
+    VerdictReason.USAGE: "Forbidden for the purpose {verdict.purpose!r} by {place}",
     VerdictReason.RESTRICTED: "Forbidden by REP_STATUS_POLICY ({url}: {answer})",
     VerdictReason.UNREACHABLE: "Forbidden while robots.txt is unreachable ({url}: {answer})",
     VerdictReason.TOO_COSTLY: "Forbidden because {words} ({url})",
@@ -53,11 +53,12 @@ def explanation(verdict: Verdict) -> str:
     url, place, decided_by = printable(verdict.robots_url or "robots.txt"), "", verdict.decided_by
     if decided_by is not None:
         rule = printable(str(decided_by), MAX_RULE)
-        place = f"robots.txt ({url}, line {decided_by.line}, group of {verdict.product_token!r}: {rule})"
+        group = f", group of {verdict.product_token!r}" if verdict.product_token is not None else ""
+        place = f"robots.txt ({url}, line {decided_by.line}{group}: {rule})"
         if decided_by.line is None:
             place = f"the header of the response ({rule})"
     text = EXPLANATIONS[verdict.reason].format(
-        place=place, purpose=verdict.purpose, url=url, answer=printable(verdict.answer), words=verdict.words
+        place=place, verdict=verdict, url=url, answer=printable(verdict.answer), words=verdict.words
     )
     if verdict.read_as is None:
         return text

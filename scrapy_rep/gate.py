@@ -31,8 +31,8 @@ from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
-from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.refusals import Refusals
 from scrapy_rep.settings import RepSettings
@@ -60,8 +60,9 @@ class Gate:
         """`now`: seconds since the epoch. Raises ValueError for a wrong product token."""
         self.user_agent = UserAgent(crawler.settings, crawler.spider)
         """The crawl's product tokens, and where they come from. Read it here: the opened spider replaces it."""
-        self.purposes = Purposes(settings.purposes, settings.purposes_refuse) if settings.purposes else None
-        """What the crawl gathers pages for; None if REP_PURPOSES is empty."""
+        self.also_judge: Callable[[Verdict, RobotsTxt | None, str, ProductTokens], Verdict] | None = None
+        """Makes of each verdict on a URL by rules the one that counts (`usage.preferences`); None if nothing else than
+        rules may refuse."""
         self.before_download: list[Callable[[Request, Verdict], None]] = []
         """Called in order with each request that goes on, except those for a robots.txt. The verdict refuses the
         request only in a dry run. While the list is empty, no verdict is made for an allowed request. A function in it
@@ -82,7 +83,7 @@ class Gate:
         self._resolver = resolver
         self._exempt = settings.exempt
         self._exempt_domains = tuple(item[1:] for item in map(str, settings.exempt) if item.startswith("*."))
-        refuses_use = self.purposes is not None and self.purposes.refuse
+        refuses_use = bool(settings.purposes) and settings.purposes_refuse
         self._may_refuse_pages = not settings.dry_run and (settings.bypassed == "drop" or refuses_use)
 
     def open(self, spider: Spider) -> None:
@@ -122,9 +123,9 @@ class Gate:
         if policy.state is UNREACHABLE_STALE:
             self._stats.inc_value("rep/cache/stale")
         tokens = self.user_agent.tokens(request)
-        # `allows` is faster, but knows no purposes, and gives no verdict to look at for an allowed request.
-        if self.purposes is not None or self.before_download or not policy.allows(request.url, tokens):
-            self._act_on(policy.verdict(request.url, tokens, self.purposes), request)
+        # `allows` is faster, but knows rules alone, and gives no verdict to look at for an allowed request.
+        if self.also_judge is not None or self.before_download or not policy.allows(request.url, tokens):
+            self._act_on(self.verdict(policy, request.url, tokens), request)
 
     def refuse_for(self, fault: BaseException, request: Request, origin: Origin) -> None:
         """An error of ours has ended the fetch, so nobody knows what is allowed. Raises RobotsUnreachable, but not in a
@@ -191,10 +192,15 @@ class Gate:
         """The verdict on the request by the policy that applies to it, or by none. Raises ValueError for a wrong
         product token in its meta."""
         if policy is not None:
-            return policy.verdict(request.url, self.user_agent.tokens(request), self.purposes)
+            return self.verdict(policy, request.url, self.user_agent.tokens(request))
         reason = self.applicable_origin(request)
         reason = reason if isinstance(reason, VerdictReason) else NOT_SUBJECT
         return Verdict(True, reason, access=AccessResult.UNAVAILABLE)
+
+    def verdict(self, policy: RobotsPolicy, url: str, tokens: ProductTokens) -> Verdict:
+        """By the policy, and by what else may refuse (`also_judge`)."""
+        verdict = policy.verdict(url, tokens)
+        return verdict if self.also_judge is None else self.also_judge(verdict, policy.robots, url, tokens)
 
     def product_tokens(self, request: Request) -> ProductTokens:
         """The tokens that decide about the request; the crawl's, if those in its meta are wrong."""

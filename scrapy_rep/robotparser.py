@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 from scrapy.utils.python import to_unicode
@@ -28,8 +30,9 @@ class RepRobotParser(RobotParser):
         except ValueError:  # links such as `mailto:a@b.example`, which no robots.txt is about
             return True
 
-    def crawl_delay(self, user_agent: str | bytes) -> float | None:
-        """Seconds; None if no group for the agent has a delay."""
+    def crawl_delay(self, user_agent: str | bytes | Sequence[str]) -> float | None:
+        """Seconds; None if no group for the agent has a delay. A list or tuple is several product tokens, in order of
+        preference, as ROBOTSTXT_USER_AGENT may have them."""
         return self.robots.crawl_delay(_tokens(user_agent))
 
     @property
@@ -38,6 +41,8 @@ class RepRobotParser(RobotParser):
         return self.robots.sitemaps
 
 
-def _tokens(user_agent: str | bytes) -> ProductTokens:
+def _tokens(user_agent: str | bytes | Sequence[str]) -> ProductTokens:
+    if not isinstance(user_agent, str | bytes):
+        return tuple(user_agent)
     text = to_unicode(user_agent, "latin-1")
     return (text,) if is_product_token(text) else tokens_of_header(text.encode("utf-8"))

@@ -20,8 +20,8 @@ from scrapy_rep.protocol.freshness import DAY, MAX_LIFETIME
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT
-from scrapy_rep.protocol.robotstxt.preferences import VOCABULARY
 from scrapy_rep.protocol.status_policy import OVERRIDES, POLICIES, RFC9309, SIGN_KEYS, StatusRow
+from scrapy_rep.usage.vocabulary import VOCABULARY
 
 # Bytes of memory of an average origin, with the robots.txt files of 2,111 real sites (tests/benchmarks/speed.py).
 OCTETS_OF_ORIGIN = 1_738

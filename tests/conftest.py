@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import installed_scrapy
 import pytest
+import scrapy
 from hypothesis import settings
 from redis_server import BINARY, MISSING, RedisServer
 from web import Web
@@ -13,6 +15,9 @@ from web import Web
 # No test fails because the machine has much else to do.
 settings.register_profile("no-deadline", deadline=None)
 settings.load_profile("no-deadline")
+
+# The simulation needs `fork`, and a Scrapy that crawls without a reactor.
+collect_ignore = ["simulation"] if sys.platform == "win32" or scrapy.version_info < (2, 19) else []
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

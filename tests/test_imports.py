@@ -31,7 +31,7 @@ LAYERS = (
     ("fetching", "storage"),
     ("exceptions", "origin_info", "robotparser"),
     ("clock", "own_thread", "settings", "signals", "text", "top_k", "user_agent"),
-    ("scrapy_internals",),
+    ("scrapy_internals", "usage"),
     ("deferreds", "log", "protocol"),
 )
 ROW = {room: row for row, rooms in enumerate(LAYERS) for room in rooms}
@@ -117,8 +117,6 @@ def test_there_is_no_circle() -> None:
 @pytest.mark.parametrize("module", PROTOCOL)
 def test_the_protocol_imports_the_standard_library_alone(module: str) -> None:
     others = IMPORTS[module] - set(PROTOCOL)
-    if module.startswith("protocol.robotstxt."):
-        others.discard("http_sf")  # it reads structured fields (RFC 9651)
     assert others <= sys.stdlib_module_names
     assert not others & CLOCK_AND_IO
 

@@ -16,10 +16,12 @@ from scrapy_rep.protocol.foreign_text import MAX_RULE
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, policy_at
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, Ignored, RobotsTxt
-from scrapy_rep.protocol.robotstxt.preferences import PREFERENCE_WORDS, Purposes, Statement, Usage
-from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import Line, Verdict, VerdictReason
 from scrapy_rep.protocol.status_policy import RFC9309, StatusRow
 from scrapy_rep.text import printable
+from scrapy_rep.usage.preferences import Purposes, Usage, UsageVerdict, usage_in
+from scrapy_rep.usage.statements import ignored_statements
+from scrapy_rep.usage.vocabulary import POLICY_TOKENS, PREFERENCE_WORDS
 
 MAX_NAMED = 10  # sitemaps or ignored lines in the text; the JSON has all
 LABEL = 13  # columns
@@ -48,7 +50,14 @@ class Crawl:
 
     def verdict(self, policy: RobotsPolicy, url: str) -> Verdict:
         """Raises ValueError for what is no URL."""
-        return policy.verdict(url, self.tokens, self.purposes)
+        verdict = policy.verdict(url, self.tokens)
+        try:
+            judged = self.purposes.judge(verdict, policy.robots, url, self.tokens)
+        except ImportError as exc:  # without the extra `usage`
+            if self.purposes.categories:
+                raise ValueError(str(exc)) from None
+            return verdict
+        return judged if judged.usage else verdict  # most files say nothing of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +115,19 @@ class Finding:
         return self.robots.crawl_delay(self.crawl.tokens) if self.robots is not None else None
 
     @property
-    def deciding(self) -> Rule | Statement | None:
+    def deciding(self) -> Line | None:
         """What decides about the URL in the robots.txt."""
         return self.verdict.decided_by if self.verdict is not None else None
 
     @property
     def usage(self) -> Usage:
         """What the page may be used for."""
-        return (self.verdict.usage if self.verdict is not None else None) or Usage()
+        return usage_in(self.verdict)
+
+    @property
+    def purpose(self) -> str | None:
+        """The crawl's purpose that refuses the URL; None if none does."""
+        return self.verdict.purpose if isinstance(self.verdict, UsageVerdict) else None
 
     @property
     def word(self) -> str:
@@ -129,9 +143,9 @@ class Finding:
         verdict, deciding = self.verdict, self.deciding
         if verdict is None:
             return printable(self.error, MAX_RULE)
-        group = f"group of {verdict.product_token!r}"
+        group = f"group of {verdict.product_token!r}" if verdict.product_token is not None else "for every crawler"
         if deciding is not None:
-            purpose = f"for the purpose {verdict.purpose!r} " if verdict.purpose is not None else ""
+            purpose = f"for the purpose {self.purpose!r} " if self.purpose is not None else ""
             read_as = f", because servers read the URL as {printable(verdict.read_as)}" if verdict.read_as else ""
             return f"{purpose}by {_line_in_words(deciding)} ({group}){read_as}"
         return f"{verdict.words} ({group if verdict.reason is VerdictReason.NO_RULE else verdict.source})"
@@ -156,7 +170,12 @@ def judged(url: str, crawl: Crawl, policy: RobotsPolicy) -> Finding:
 
 def _said(robots: RobotsTxt) -> dict[str, Any]:
     """What the file says to all crawlers."""
-    return {"sitemaps": list(robots.sitemaps), "ignored": [asdict(ignored) for ignored in robots.ignored]}
+    return {"sitemaps": list(robots.sitemaps), "ignored": [asdict(ignored) for ignored in _ignored(robots)]}
+
+
+def _ignored(robots: RobotsTxt) -> list[Ignored]:
+    """Every line that says nothing, in their order."""
+    return sorted((*robots.ignored, *ignored_statements(robots.octets)), key=lambda ignored: ignored.line)
 
 
 # It is the same for all URLs of an origin, and takes longer than the rest of the JSON. Large files may have much of it,
@@ -280,7 +299,7 @@ def _file_rows(finding: Finding, robots: RobotsTxt) -> Iterator[tuple[str, str]]
         yield "crawl-delay", f"{delay:g} s, {obeyed} (REP_CRAWL_DELAY_MAX = {longest:g})"
     yield from _many("usage", _usage_in_words(finding))
     yield from _many("sitemaps", [printable(sitemap) for sitemap in robots.sitemaps])
-    yield from _many("ignored", [_ignored_in_words(ignored) for ignored in robots.ignored])
+    yield from _many("ignored", [_ignored_in_words(ignored) for ignored in _ignored(robots)])
 
 
 def _usage_in_words(finding: Finding) -> list[str]:
@@ -291,11 +310,13 @@ def _usage_in_words(finding: Finding) -> list[str]:
     for category in dict.fromkeys((*usage, *asked)):
         stated = usage.deciding(category)
         by = f" by {_line_in_words(stated)}" if stated is not None else ""
-        texts.append(f"{category}: {PREFERENCE_WORDS[usage.get(category)]}{by}")
+        is_policy = stated is not None and stated.product_token in POLICY_TOKENS.values()
+        group = f" (group of {stated.product_token!r})" if stated is not None and is_policy else ""
+        texts.append(f"{category}: {PREFERENCE_WORDS[usage.get(category)]}{by}{group}")
     return texts
 
 
-def _line_in_words(line: Rule | Statement) -> str:
+def _line_in_words(line: Line) -> str:
     """`line 2, Disallow: /private/`."""
     return f"line {line.line}, {printable(str(line), MAX_RULE)}"
 

@@ -24,9 +24,9 @@ from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.rechecking import judge_again
 from scrapy_rep.commands.stored_lookup import Forgetting, StoredLookup
 from scrapy_rep.commands.urls import body_of, lists_of_urls
-from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinParser
 from scrapy_rep.settings import FILES, RepSettings
+from scrapy_rep.usage.preferences import Purposes
 from scrapy_rep.user_agent import UserAgent
 
 logger = logging.getLogger("scrapy_rep")
@@ -97,7 +97,7 @@ def is_offline(opts: Namespace) -> bool:
 def _crawl_of(settings: BaseSettings, model: type[Spider] | None) -> Crawl:
     rep, not_obeyed = RepSettings.read(settings), _not_obeyed(settings)
     tokens = UserAgent(settings, command_spider(model)()).product_tokens
-    purposes = Purposes(rep.purposes, rep.purposes_refuse)
+    purposes = Purposes.of(rep.purposes, rep.purposes_refuse)
     return Crawl(tokens, rep.status_policy, rep.crawl_delay_max, purposes, not_obeyed)
 
 

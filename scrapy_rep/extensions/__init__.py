@@ -5,8 +5,7 @@ A feature can be deleted with its file or folder, its row in this table, its fie
 
 - `evidence`: `scrapy robots` judges by an archive (`commands.rechecking`);
 - `crawl_delay`: `scrapy_internals.downloads` sets the delays, `scrapy robots` and the report show them;
-- `usage_preferences`: a verdict may refuse a request for a purpose (`protocol`), `scrapy robots` and the report show
-  what a page may be used for.
+- `page_usage`: the folder `usage` has what sites state, `scrapy robots` and the report show it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ EXTENSIONS = (
     Extension(lambda settings: not settings.dry_run, "robotstxt_denied.RobotsTxtDenied"),
     Extension(_always, "bypassed.Bypassed"),
     Extension(lambda settings: settings.drop_early and not settings.dry_run, "drop_early.DropEarly"),
-    Extension(lambda settings: settings.purposes, "usage_preferences.PageUsage"),
+    Extension(lambda settings: settings.purposes, "page_usage.PageUsage"),
     Extension(lambda settings: settings.evidence, "evidence.evidence.Evidence"),
     Extension(lambda settings: settings.refusals, "evidence.refusals_file.RefusalsFile"),
     Extension(lambda settings: settings.archive, "evidence.archive.ArchiveWriter"),

@@ -39,7 +39,7 @@ class DropEarly:
         if policy is None or policy.access is AccessResult.UNREACHABLE:
             return
         tokens = self._gate.product_tokens(request)
-        verdict = policy.verdict(request.url, tokens, self._gate.purposes)
+        verdict = self._gate.verdict(policy, request.url, tokens)
         if not verdict.allowed:
             if request.dont_filter or self._fingerprinter.fingerprint(request) not in self._refused:
                 self._count("rep/dropped/early")

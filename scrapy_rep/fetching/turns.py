@@ -37,9 +37,8 @@ class FetchTurns:
     """At most `limit` requests for a robots.txt at a time, not counting slow ones: most of these are to hosts that
     never answer.
 
-    Turns are given by the priority of the request that needs the robots.txt, and then first come, first served. First
-    requests go before repeated ones, because more pages wait for them; but one turn in REPEATED_EVERY goes to a
-    repeated request, so that a known origin is fetched again however many new ones hang.
+    Turns are given by the priority of the request that needs the robots.txt, and then first come, first served. But one
+    turn in REPEATED_EVERY goes to a repeated request, so that a known origin is fetched again whatever the priorities.
     """
 
     def __init__(self, limit: int, monotonic: Callable[[], float], on_room: Callable[[], None]) -> None:
@@ -107,13 +106,12 @@ class FetchTurns:
 
     def _next(self) -> Turn | None:
         """Whose turn it is; None if nobody waits."""
-        is_for_repeated = self._given % REPEATED_EVERY == 0
-        for heap in (self._repeated, self._first) if is_for_repeated else (self._first, self._repeated):
-            while heap:
-                turn = heappop(heap)[-1]
-                if not turn.given.called:  # else it was cancelled
-                    self._given += 1
-                    return turn
+        while heaps := [heap for heap in (self._first, self._repeated) if heap]:
+            is_for_repeated = self._repeated and self._given % REPEATED_EVERY == 0
+            turn = heappop(self._repeated if is_for_repeated else min(heaps))[-1]
+            if not turn.given.called:  # else it was cancelled
+                self._given += 1
+                return turn
         return None
 
     def _take_back(self, turn: Turn) -> None:

@@ -31,7 +31,6 @@ from scrapy_rep.protocol.freshness import MAX_LIFETIME, refresh_from
 from scrapy_rep.protocol.outage import CLOCK_SKEW, MAX_UNSEEN, outage_after
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
-from scrapy_rep.protocol.robotstxt.preferences import Purposes, Usage
 from scrapy_rep.protocol.robotstxt.rules import Received, Verdict, VerdictReason
 
 
@@ -119,24 +118,20 @@ class RobotsPolicy:
             return self.entry.stored.access
         return AccessResult.UNAVAILABLE if self.basis is Basis.EVERYTHING_ALLOWED else AccessResult.UNREACHABLE
 
-    def verdict(self, url: str, product_token: str | Sequence[str], purposes: Purposes | None = None) -> Verdict:
+    def verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
         """Whether the crawler may fetch the URL, and why; arguments and errors as of `RobotsTxt.verdict`.
 
-        A URL with dot segments may not be fetched if its other readings may not. With `purposes`, also what the page
-        may be used for, and whether it is refused for that.
+        A URL with dot segments may not be fetched if its other readings may not.
         """
-        verdict = self._verdict(url, product_token, purposes)
+        verdict = self._verdict(url, product_token)
         for reading in other_readings(url) if verdict.allowed else ():
-            other = self._verdict(reading, product_token, purposes)
+            other = self._verdict(reading, product_token)
             if not other.allowed:
                 return replace(other, read_as=reading)
         return verdict
 
-    def _verdict(self, url: str, product_token: str | Sequence[str], purposes: Purposes | None) -> Verdict:
+    def _verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
         """On the URL as it is written."""
-        if purposes is not None:
-            usage = self.robots.usage(url, product_token) if self.robots is not None else Usage()
-            return self._verdict(url, product_token, None).with_usage(usage, purposes)
         if self.robots is not None:
             found = self.robots.verdict(url, product_token)
         elif is_robots_txt(url):
@@ -200,8 +195,8 @@ def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.
     basis, refetch, _source = POLICY_OF_STATE[state]
     outage = entry.outage_at(now)
     if outage is not None and outage.is_backing_off_at(now):
-        begins_soon = outage.ask_again_at <= now + wait
-        refetch = Refetch.FIRST if refetch is Refetch.FIRST and begins_soon else Refetch.NOT
+        is_awaited = outage.pause_at(now, wait, may_be_last=False) is not None
+        refetch = Refetch.FIRST if refetch is Refetch.FIRST and is_awaited else Refetch.NOT
     until = _next_turn(entry, now, unreachable_for, wait)
     robots = entry.stored.robots if entry.stored is not None and basis is Basis.STORED else None
     return RobotsPolicy(entry, state, basis, refetch, now, until, robots)

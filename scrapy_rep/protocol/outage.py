@@ -3,8 +3,8 @@
 - The backoff. After a failure, robots.txt is fetched again 5 s later, after the second failure 10 s later, and so on:
   doubling, at most an hour. A server may ask for more time (Retry-After), and gets an hour at most.
 - The wait (REP_UNREACHABLE_WAIT). Requests wait for fetches that begin within 30 s. If the next fetch by the backoff
-  would begin later, there is one last fetch at the end of the wait. Afterwards requests are refused at once, until a
-  fetch succeeds.
+  would begin later, there is one last fetch at the end of the wait. Nobody waits for a host that hangs: after a fetch
+  that has timed out, and after the wait, requests are refused at once, until a fetch succeeds.
 - The 30 days (REP_UNREACHABLE_DAYS). An outage as long as that may count as "there is no robots.txt". It has to have
   been seen, not only begun: failures that are too far apart (MAX_UNSEEN) are two outages.
 
@@ -51,6 +51,8 @@ class Outage:
     """The HTTP status of the last failure, if there was an answer and it was no redirect."""
     sign: str = ""
     """What decided instead of the status, as of `Answer`."""
+    timed_out: bool = False
+    """The last fetch took as long as it may (REP_FETCH_TIMEOUT)."""
 
     @property
     def ask_again_at(self) -> float:
@@ -72,7 +74,7 @@ class Outage:
 
     def pause_at(self, now: float, left: float, *, may_be_last: bool) -> float | None:
         """Seconds until the next fetch that requests wait for; None if they wait for none. They wait for fetches that
-        begin within `left` seconds.
+        begin within `left` seconds, but not after a fetch that has timed out.
 
         With `may_be_last`, a fetch that the backoff alone would delay for longer begins at the end of that time.
         """
@@ -80,7 +82,7 @@ class Outage:
         since_failure = max(now - self.asked_at, 0.0)
         backing_off = max(backoff(self.failures) - since_failure, 0.0)
         asked_for = max(min(self.retry_after, BACKOFF_MAX) - since_failure, 0.0)
-        if left <= 0.0 or asked_for > left or (backing_off > left and not may_be_last):
+        if self.timed_out or left <= 0.0 or asked_for > left or (backing_off > left and not may_be_last):
             return None
         return min(max(backing_off, asked_for), left)
 
@@ -100,4 +102,5 @@ def outage_after(before: Outage | None, answer: Answer, now: float) -> Outage:
     # If a redirect cannot be followed, its Location is the reason, not its status.
     status = None if answer.status in REDIRECT_STATUSES and not answer.sign else answer.status
     retry_after = BACKOFF_MAX if answer.dropped else answer.retry_after
-    return Outage(min(since, now), failures, shortened(answer.reason), now, retry_after, status, answer.sign)
+    reason, sign = shortened(answer.reason), answer.sign
+    return Outage(min(since, now), failures, reason, now, retry_after, status, sign, answer.timed_out)

@@ -2,12 +2,15 @@
 
     python tests/benchmarks/broad_crawl.py pairs [CORPUS] [--pairs N] [--sites N] [--store STORE] [--latency S]
     python tests/benchmarks/broad_crawl.py growth
+    python tests/benchmarks/broad_crawl.py where [--sites N]
     python tests/benchmarks/broad_crawl.py stall
 
 `pairs`: one page of each origin, which are start requests or named by a page, and three; each crawl in a process of
 its own that imports what a user's would, at Scrapy's default settings but for the log. `start` is the process's CPU
-time until the spider is opened, `CPU` what comes after. `growth`: up to 50,000 origins. `stall`: robots.txt files as
-large as can be. CORPUS is a folder of robots.txt files; without it, files of 2 to 70 rules are made up.
+time until the spider is opened, `CPU` what comes after. `growth`: up to 50,000 origins. `where`: whose code the CPU of
+an origin goes to, at 1,000 origins and at N, with our middleware, Scrapy's own and without robots.txt. `stall`:
+robots.txt files as large as can be. CORPUS is a folder of robots.txt files; without it, files of 2 to 70 rules are
+made up.
 
 With a server that answers at once, it matters where the origins come from. While the downloader has room, Scrapy takes
 one start request for each turn of the event loop, so that a crawl does many small things by turns, which costs CPU.
@@ -45,11 +48,11 @@ Urls = list[tuple[str, int, int]]
 """Patterns of NumberedOrigins, each with the first number and the one after the last."""
 
 
-def measure(settings: dict[str, Any], urls: Urls, *, on_a_page: bool = False) -> dict[str, float]:
+def measure(settings: dict[str, Any], urls: Urls, *, on_a_page: bool = False, samples: bool = False) -> dict[str, Any]:
     """`on_a_page`: the first page names all others; else they are start requests."""
     run = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("measured_crawl.py"))],
-        input=json.dumps({"settings": settings, "urls": urls, "on_a_page": on_a_page}),
+        input=json.dumps({"settings": settings, "urls": urls, "on_a_page": on_a_page, "samples": samples}),
         stdout=subprocess.PIPE,
         text=True,
         timeout=MAX_SECONDS,
@@ -141,6 +144,27 @@ def growth_table() -> None:
             row(name, f"{1000 * found['cpu'] / number:.2f}", *cells)
 
 
+def where_table(sites: int) -> None:
+    """CPU of an origin in ms, by whose code it goes to; and the functions in which most of ours goes."""
+    nothing = {"ROBOTSTXT_OBEY": False}
+    settings_of: dict[str, dict[str, Any]] = {"scrapy-rep": ADDON, "built-in": BUILTIN, "no robots.txt": nothing}
+    packages = ("scrapy_rep", "scrapy", "twisted", "collection of garbage", "benchmarks", "other")
+    print("\n## Where the CPU of an origin goes, in ms\n")
+    head("", "origins", "CPU", *packages)
+    functions: dict[str, dict[str, float]] = {}
+    with NumberedOrigins() as origins:
+        for who, settings in settings_of.items():
+            for number in (1_000, sites):
+                urls = [(origins.pattern(), 0, number)]
+                found = measure({**settings, "CONCURRENT_REQUESTS": 64}, urls, samples=True)
+                each = 1000 * found["cpu"] / number
+                shares = found["shares"]
+                row(who, f"{number:,}", f"{each:.2f}", *(f"{each * shares.get(name, 0):.2f}" for name in packages))
+                functions[f"{who}, {number:,}"] = {name: each * share for name, share in found["functions"].items()}
+    for crawl, times in functions.items():
+        print(f"\n{crawl}: {'; '.join(f'{name} {time:.2f}' for name, time in times.items())}")
+
+
 def stall_table() -> None:
     bodies = [one_huge_group(LIMIT)] * 5 + [agents_and_rules(32_000)] * 5
     with NumberedOrigins(bodies) as origins:
@@ -157,15 +181,17 @@ def stall_table() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["pairs", "growth", "stall"])
+    parser.add_argument("what", choices=["pairs", "growth", "where", "stall"])
     parser.add_argument("corpus", nargs="?", type=Path)
     parser.add_argument("--pairs", type=int, default=9)
-    parser.add_argument("--sites", type=int, default=1_000)
+    parser.add_argument("--sites", type=int, default=1_000, help="how many; `where` has as many and 1,000")
     parser.add_argument("--store", default="", help="only this one: memory, sqlite or redis")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds until a server answers")
     options = parser.parse_args()
     if options.what == "growth":
         growth_table()
+    elif options.what == "where":
+        where_table(options.sites)
     elif options.what == "stall":
         stall_table()
     else:

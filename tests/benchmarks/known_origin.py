@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from benchmarks.bodies import URLS, rules_of_a_site
-from benchmarks.matchers import OURS
 from benchmarks.measuring import ROUNDS, head, row, text_of
+from parsers import OURS
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware

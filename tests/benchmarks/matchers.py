@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
-from urllib.robotparser import RobotFileParser
 
-from protego import Protego
-
-from scrapy_rep import RobotsTxt
+from parsers import Parser, installed
 
 TOKEN = "examplebot"
 
@@ -17,30 +14,11 @@ Parse = Callable[[bytes], Any]
 Allows = Callable[[Any, str], bool]
 
 
-def _urllib(body: bytes) -> RobotFileParser:
-    parser = RobotFileParser()
-    parser.parse(body.decode("utf-8", "replace").splitlines())
-    return parser
+def _asked_by_token(parser: Parser) -> tuple[Parse, Allows]:
+    return parser.parse, lambda robots, url: bool(parser.allows(robots, TOKEN, url))
 
 
-OURS = "scrapy-rep"
-MATCHERS: dict[str, tuple[Parse, Allows]] = {
-    OURS: (RobotsTxt.parse, lambda robots, url: robots.allows(url, TOKEN)),
-    "Protego": (
-        lambda body: Protego.parse(body.decode("utf-8", "ignore")),
-        lambda robots, url: robots.can_fetch(url, TOKEN),
-    ),
-    "urllib": (_urllib, lambda robots, url: robots.can_fetch(TOKEN, url)),
-}
-try:
-    from robots import RobotsParser
-except ImportError:
-    pass
-else:
-    MATCHERS["robotspy"] = (
-        lambda body: RobotsParser.from_string(body.decode("utf-8", "replace")),
-        lambda robots, url: robots.can_fetch(TOKEN, url),
-    )
+MATCHERS = {name: _asked_by_token(parser) for name, parser in installed().items()}
 
 
 def first_verdict(name: str, body: bytes, url: str) -> Callable[[], bool]:

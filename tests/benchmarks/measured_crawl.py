@@ -5,12 +5,16 @@ Imports what such a script does and no more, because the start is measured too.
 
 from __future__ import annotations
 
+import gc
 import json
 import resource
+import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
@@ -55,6 +59,46 @@ class Measured(Spider):
         """Nothing."""
 
 
+class Samples:
+    """Where the CPU goes: every five milliseconds of it, whose code runs, and in which function.
+
+    What the standard library does is counted for the package that called it.
+    """
+
+    PACKAGES = ("scrapy_rep", "scrapy", "twisted", "benchmarks")
+
+    def __init__(self) -> None:
+        self.by_package: Counter[str] = Counter()
+        self.by_function: Counter[str] = Counter()
+        self._collecting = False
+        gc.callbacks.append(self._collect)
+        signal.signal(signal.SIGPROF, self._look)
+        signal.setitimer(signal.ITIMER_PROF, 0.005, 0.005)
+
+    def _collect(self, phase: str, _info: dict[str, int]) -> None:
+        self._collecting = phase == "start"
+
+    def _look(self, _number: int, frame: FrameType | None) -> None:
+        package = "other"
+        while frame is not None:
+            found = next((name for name in self.PACKAGES if f"/{name}/" in frame.f_code.co_filename), None)
+            if found is not None:
+                package = found
+                file = frame.f_code.co_filename.rpartition(f"/{found}/")[2]
+                self.by_function[f"{found}/{file}: {frame.f_code.co_name}"] += 1
+                break
+            frame = frame.f_back
+        self.by_package["collection of garbage" if self._collecting else package] += 1
+
+    def shares(self) -> dict[str, float]:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        return {name: number / self.by_package.total() for name, number in self.by_package.most_common()}
+
+    def functions(self) -> dict[str, float]:
+        """The share of the ten in which most of the CPU goes."""
+        return {name: number / self.by_package.total() for name, number in self.by_function.most_common(10)}
+
+
 def resident() -> float:
     """MiB."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
@@ -66,7 +110,11 @@ def main() -> None:
     crawler = process.create_crawler(Measured)
     opened: list[float] = []
 
+    samples: list[Samples] = []
+
     def spider_opened() -> None:
+        if task.get("samples"):
+            samples.append(Samples())
         opened[:] = time.process_time(), time.monotonic(), resident()
 
     crawler.signals.connect(spider_opened, signals.spider_opened)
@@ -83,6 +131,8 @@ def main() -> None:
         "stall": crawler.spider.stall * 1000,
         "pages": crawler.stats.get_value("downloader/response_count", 0),
     }
+    for each in samples:
+        found |= {"shares": each.shares(), "functions": each.functions()}
     sys.stdout.write(json.dumps(found) + "\n")
 
 

@@ -20,15 +20,16 @@ from random import Random
 from statistics import median
 
 TESTS = Path(__file__).parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "helpers"), str(TESTS / "protocol")]
+sys.path[:0] = [str(TESTS), str(TESTS / "conformance"), str(TESTS / "helpers"), str(TESTS / "protocol")]
 
 import plain
 from benchmarks import known_origin
 from benchmarks.bodies import HOSTILE, LIMIT, PLAIN_URL, URLS, one_huge_group, rules_of_a_site
-from benchmarks.matchers import MATCHERS, OURS, first_verdict, later_verdict, versions
+from benchmarks.matchers import MATCHERS, first_verdict, later_verdict, versions
 from benchmarks.measuring import beside, compared, head, row, seconds, text_of
 from crawling import ADDON
 from generated import Question, bodies_and_questions
+from parsers import OURS
 from scrapy import Spider
 from scrapy.utils.test import get_crawler
 

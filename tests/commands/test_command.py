@@ -614,6 +614,22 @@ def test_what_a_page_may_be_used_for(web: Web, tmp_path: Path) -> None:
     ]
 
 
+def test_by_a_policy_token_and_before_the_first_user_agent_line(tmp_path: Path) -> None:
+    signals = "Content-Signal: search=no, ai-input=yes\nContent-Usage: search=y\n"
+    (tmp_path / "r.txt").write_text(
+        f"{signals}User-agent: *\nAllow: /\n\nUser-agent: __usage_ai-training\nDisallow: /a\n"
+    )
+    done = Ended("--file", "r.txt", "--purpose", "train-ai", "/a", cwd=tmp_path)
+    assert done.status == 1
+    assert done.row("refused") == "for the purpose 'train-ai' by line 7, Disallow: /a (group of '__usage_ai-training')"
+    assert done.row("usage") == "search: disallowed by line 1, Content-Signal: search=no, ai-input=yes"
+    assert "train-ai: disallowed by line 7, Disallow: /a (group of '__usage_ai-training')" in done.stdout
+    assert done.row("ignored") == "line 2, content-usage before the first user-agent line: Content-Usage: search=y"
+    by_signal = Ended("--file", "r.txt", "--purpose", "search", "/b", cwd=tmp_path)
+    words = "for the purpose 'search' by line 1, Content-Signal: search=no, ai-input=yes (for every crawler)"
+    assert by_signal.row("refused") == words
+
+
 @pytest.mark.parametrize("from_file", [True, False])
 def test_by_purpose(web: Web, tmp_path: Path, from_file: bool) -> None:
     site = web.robots(USAGE)

@@ -318,7 +318,7 @@ async def test_a_robots_txt_that_another_component_stops(
     if expected is UNREACHABLE:
         assert result.stats["robotstxt/request_count"] == 1, "asking again would only be stopped again"
         (warning,) = [message for message in result.messages() if "StopDownload" in message]
-        assert warning.endswith("skip requests that have 'rep_robots_txt' in their meta")
+        assert "skip requests that have 'rep_robots_txt' in their meta. " in warning
 
 
 def stopping(signal: object, *, fail: bool) -> type[CrawlSpider]:

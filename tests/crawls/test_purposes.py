@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ from web import Site, Web, answer, redirect
 
 from scrapy_rep import RepMiddleware
 from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.protocol.robotstxt.preferences import Usage
-from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS, Verdict, VerdictReason
 from scrapy_rep.signals import robots_known
+from scrapy_rep.usage.preferences import Usage, UsageVerdict
 
 PREFERENCES = """user-agent: *
 disallow: /private
@@ -31,6 +32,11 @@ content-signal: /shop/ search=no
 """
 PURPOSES = {"REP_PURPOSES": ["train-ai", "search"]}
 REFUSE = {**PURPOSES, "REP_PURPOSES_REFUSE": True}
+
+
+def for_use(verdict: Verdict) -> UsageVerdict:
+    assert isinstance(verdict, UsageVerdict)
+    return verdict
 
 
 def usage(result: Crawl) -> dict[str, Any]:
@@ -75,7 +81,7 @@ async def test_each_response_carries_what_its_robots_txt_says(web: Web) -> None:
     }
     (refused,) = result.refused.values()
     assert refused.verdict.reason is VerdictReason.RULE
-    assert refused.verdict.usage == Usage(), "no preferences are implied for what may not be fetched"
+    assert for_use(refused.verdict).usage == Usage(), "no preferences are implied for what may not be fetched"
 
 
 @ensureDeferred
@@ -111,12 +117,12 @@ async def test_listeners_and_spiders_can_ask_for_it(web: Web) -> None:
 
     class Asks(CrawlSpider):
         async def parse(self, response: Response, **_: Any) -> None:
-            verdict = await RepMiddleware.of(self.crawler).verdict(site.url("/art/1"))
-            noted.append((verdict.allowed, verdict.purpose, dict(verdict.usage or {})))
+            verdict = for_use(await RepMiddleware.of(self.crawler).verdict(site.url("/art/1")))
+            noted.append((verdict.allowed, verdict.purpose, dict(verdict.usage)))
 
     def known(info: OriginInfo) -> None:
         assert info.robots is not None
-        noted.append(dict(info.robots.usage(site.url("/shop/1"), "NewsBot")))
+        noted.append(dict(Usage.of(info.robots, site.url("/shop/1"), "NewsBot")))
 
     def prepare(crawler: Crawler) -> None:
         crawler.signals.connect(known, signal=robots_known, weak=False)
@@ -210,7 +216,7 @@ async def test_robots_txt_that_may_not_be_stored_decides_for_those_that_waited(w
     settings = {**REFUSE, "REP_LIFETIME_MIN": 0}
     result = await crawl(site.url("/art/1"), site.url("/x"), settings=settings)
     assert usage(result) == {"/x": {"train-ai": True, "search": True}}
-    assert [error.verdict.purpose for error in result.refused.values()] == ["train-ai"]
+    assert [for_use(error.verdict).purpose for error in result.refused.values()] == ["train-ai"]
 
 
 # Refused.
@@ -225,11 +231,11 @@ async def test_what_robots_txt_disallows_is_not_fetched(web: Web) -> None:
     error = result.refused[site.url("/art/1")]
     where = f"{site.robots_url}, line 4, group of '*': Content-Usage: /art/ train-ai=n"
     assert str(error) == f"Forbidden for the purpose 'train-ai' by robots.txt ({where})"
-    verdict = error.verdict
+    verdict = for_use(error.verdict)
     assert (verdict.allowed, verdict.reason, verdict.rule, verdict.purpose) == (
         *(False, VerdictReason.USAGE, None, "train-ai"),
     )
-    assert dict(verdict.usage or {}) == {"train-ai": False, "search": True}
+    assert dict(verdict.usage) == {"train-ai": False, "search": True}
     assert (verdict.words, verdict.source) == REASON_WORDS[VerdictReason.USAGE][1:]
     assert "line 6, group of '*': Content-Signal: /shop/ search=no)" in str(result.refused[site.url("/shop/1")])
     assert result.stats["rep/dropped/usage"] == result.stats["robotstxt/forbidden"] == 2
@@ -241,6 +247,66 @@ async def test_what_robots_txt_disallows_is_not_fetched(web: Web) -> None:
     }
 
 
+BY_TOKEN = "user-agent: *\ndisallow: /no\n\nuser-agent: __usage_ai-training\ndisallow: /art/\nallow: /open/\n"
+
+
+@ensureDeferred
+async def test_what_a_group_for_the_policy_token_disallows_is_not_fetched(web: Web) -> None:
+    site = web.site({"/robots.txt": answer(BY_TOKEN)})
+    told: list[dict[str, Any]] = []
+
+    class Tells(CrawlSpider):
+        def failed(self, failure: Any) -> None:
+            told.append(failure.request.meta["robots"])
+            super().failed(failure)
+
+    settings = {**REFUSE, "REP_EVIDENCE": True}
+    urls = [site.url(path) for path in ("/art/1", "/open/1", "/")]
+    result = await crawl(*urls, settings=settings, spider=Tells)
+    assert usage(result) == {"/open/1": {"train-ai": True}, "/": {}}
+    (error,) = result.refused.values()
+    where = f"{site.robots_url}, line 5, group of '__usage_ai-training': Disallow: /art/"
+    assert str(error) == f"Forbidden for the purpose 'train-ai' by robots.txt ({where})"
+    (evidence,) = told
+    assert [evidence[key] for key in ("reason", "rule", "line", "group")] == [
+        *("usage", "Disallow: /art/", 5, "__usage_ai-training"),
+    ]
+
+
+@ensureDeferred
+async def test_a_url_with_dot_segments_is_refused_as_servers_read_it(web: Web) -> None:
+    site = web.site({"/robots.txt": answer(BY_TOKEN)})
+    result = await crawl(Request(site.url("/open/%2e%2e/art/1")), settings=REFUSE)
+    (error,) = result.refused.values()
+    assert str(error).endswith(f"Disallow: /art/), because servers read the URL as {site.url('/art/1')}")
+
+
+@ensureDeferred
+async def test_a_no_before_the_first_user_agent_line_counts(web: Web) -> None:
+    site = web.site({"/robots.txt": answer("content-signal: ai-train=no, search=yes\nuser-agent: *\nallow: /\n")})
+    result = await crawl(site.url("/"), settings=REFUSE)
+    (error,) = result.refused.values()
+    assert str(error) == (
+        f"Forbidden for the purpose 'train-ai' by robots.txt ({site.robots_url}, line 1:"
+        " Content-Signal: ai-train=no, search=yes)"
+    )
+
+
+@ensureDeferred
+async def test_without_purposes_no_policy_token_is_looked_for(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Usage, "of", None)
+    site = web.site({"/robots.txt": answer(BY_TOKEN)})
+    result = await crawl(site.url("/art/1"))
+    assert list(result.pages) == [site.url("/art/1")]
+
+
+@ensureDeferred
+async def test_purposes_without_the_extra_stop_the_start(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "http_sf", None)
+    with pytest.raises(ValueError, match="REP_PURPOSES needs the extra `usage`"):
+        await crawl(web.site().url("/"), settings=PURPOSES)
+
+
 @ensureDeferred
 async def test_a_response_whose_header_disallows_does_not_reach_the_spider(web: Web) -> None:
     site = site_of(web, a="train-ai=n;why=?1", b="train-ai=y")
@@ -250,7 +316,7 @@ async def test_a_response_whose_header_disallows_does_not_reach_the_spider(web: 
     assert str(error) == (
         "Forbidden for the purpose 'train-ai' by the header of the response (Content-Usage: train-ai=n;why=?1)"
     )
-    assert dict(error.verdict.usage or {}) == {"train-ai": False, "search": True}
+    assert dict(for_use(error.verdict).usage) == {"train-ai": False, "search": True}
     assert result.stats["rep/dropped/usage"] == 1
     assert usage_stats(result) == {"train-ai/allowed": 1, "train-ai/disallowed": 1, "search/allowed": 2}
     assert f"{error}: <GET {site.url('/a')}>" in result.messages(logging.DEBUG, "scrapy_rep")

@@ -150,11 +150,22 @@ async def test_a_known_origin_is_fetched_again_however_many_new_ones_hang(limit:
 
 
 @deferred_f_from_coro_f
-async def test_new_origins_go_before_known_ones_but_for_one_turn_in_eight() -> None:
+async def test_known_origins_wait_in_the_same_line() -> None:
+    turns = StandingTurns(1)
+    turns.ask("first")
+    turns.ask("known", is_repeated=True)
+    turns.ask("new")
+    for _ in range(3):
+        await turns.pass_time(0.5)
+    assert turns.begun == ["first", "known", "new"]
+
+
+@deferred_f_from_coro_f
+async def test_one_turn_in_eight_goes_to_a_known_origin_whatever_the_priorities() -> None:
     turns = StandingTurns(1)
     turns.ask("first")
     turns.ask(*["known"] * 20, is_repeated=True)
-    turns.ask(*["new"] * 20)
+    turns.ask(*["new"] * 20, priority=10)
     for _ in range(16):
         await turns.pass_time(0.5)
     assert turns.begun[1:].count("known") == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,6 +25,8 @@ import scrapy_rep
 from scrapy_rep import RobotsTxt, Verdict, signals
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.storage import STORAGES
+from scrapy_rep.usage.preferences import Usage
+from scrapy_rep.usage.vocabulary import VOCABULARY
 
 CODE = "".join(path.read_text("utf-8") for path in ROOT.glob("scrapy_rep/**/*.py"))
 DEFAULTS = {
@@ -253,10 +256,34 @@ def test_the_categories_of_use() -> None:
             # What allows less than it says no to it.
             statement = "use=immediate" if "=" in spelling else f"{spelling}={no}"
             robots = RobotsTxt.parse(f"User-agent: *\n{directive}: {statement}\n".encode())
-            assert robots.usage(f"{EXAMPLE}/", "ExampleBot")[category] is False
-        assert cells[3] in CODE
+            assert Usage.of(robots, f"{EXAMPLE}/", "ExampleBot")[category] is False
+        described = next(one for one in VOCABULARY if one.name == category)
+        assert (names(cells[3]), cells[4]) == (
+            [described.policy_token] * bool(described.policy_token),
+            described.source,
+        )
     (listed,) = re.findall(r"a list of some of (.*)", SETTINGS["REP_PURPOSES"].cure)
     assert first_names("categories") == re.findall(r"'([^']+)'", listed)
+
+
+def test_what_is_reckoned_follows_from_what_is_measured() -> None:
+    most = table("many-origins")[-1]
+    assert most[0] == "1,000,000"
+    in_redis = float(most[4].removesuffix(" MiB").replace(",", "")) * 2**20 / 1_000_000
+    (milliseconds,) = re.findall(r"50,000 sites, in another run: ([0-9.]+)", PAGES["docs/benchmarks.md"])
+    cpu, crawlers, storage, daily, weekly, _queue = table("reckoned")
+    for at, sites in ((1, 10_000_000), (2, 100_000_000)):
+        hours = sites * float(milliseconds) / 1000 / 3600
+        assert float(cpu[at].split()[0]) == pytest.approx(hours, rel=0.02)
+        assert int(crawlers[at]) == math.ceil(hours / 24 / 0.75)
+        assert float(storage[at].split()[0]) == pytest.approx(sites * in_redis / 1e9, rel=0.02)
+        assert daily[at].replace(",", "") == f"{sites // 10**6} million {sites / 86_400:.0f} a second"
+        assert float(weekly[at].split()[0]) == pytest.approx(sites / 7 / 1e6, rel=0.03)
+
+
+def test_where_the_time_goes_adds_up() -> None:
+    for _who, _sites, in_all, *parts in table("where"):
+        assert sum(float(part) for part in parts if part) == pytest.approx(float(in_all), abs=0.21)
 
 
 def test_the_public_names() -> None:

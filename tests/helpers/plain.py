@@ -1,6 +1,6 @@
 """RFC 9309's matcher written down sentence by sentence: plain, slow, and nothing of the package's own in it.
 
-What the standard leaves open is decided as in `data/decided.jsonl`. Of UTF-16 and of a limit it knows nothing.
+What the standard leaves open is decided as in `conformance/contested`. Of UTF-16 and of a limit it knows nothing.
 """
 
 from __future__ import annotations

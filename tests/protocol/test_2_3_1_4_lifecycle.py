@@ -237,6 +237,18 @@ def test_an_outage_that_was_found_is_waited_for_by_its_backoff_alone(failures: i
     assert pause(entry, may_be_last=False) == seconds
 
 
+def test_nobody_waits_for_a_host_that_hangs() -> None:
+    timed_out = Answer(ROBOTS_URL, reason="words", timed_out=True)
+    entry = after_fetch(None, ROBOTS_URL, timed_out, NOW)
+    assert pause(entry) is None
+    assert pause(failed(entry), left=WAIT) == 10.0, "it no longer hangs"
+    # A refresh has timed out 3 s before the 404's time was over.
+    unavailable = Entry(ROBOTS_URL, copy_of(AccessResult.UNAVAILABLE, DAY))
+    entry = after_fetch(unavailable, ROBOTS_URL, timed_out, NOW + DAY - 3)
+    when = {after: policy_at(entry, NOW + DAY + after, LONG, WAIT).refetch for after in (-1, 0, 1, 2)}
+    assert when == {-1: Refetch.NOT, 0: Refetch.NOT, 1: Refetch.NOT, 2: Refetch.FIRST}
+
+
 def test_a_longer_retry_after_than_the_backoff_is_told_from_it() -> None:
     entry = failed(failed(failed()), retry_after=12)  # the backoff is 20 s
     assert pause(entry, left=13.0) == 13.0

@@ -19,8 +19,9 @@ from generated import bodies_and_questions
 from scrapy_rep.protocol.robotstxt import comparison_cost
 from scrapy_rep.protocol.robotstxt.comparison_cost import MAX_TARGET
 from scrapy_rep.protocol.robotstxt.parser import MAX_READY_COPIES, RobotsTxt
-from scrapy_rep.protocol.robotstxt.preferences import MAX_READ
 from scrapy_rep.protocol.robotstxt.rules import VerdictReason
+from scrapy_rep.usage.preferences import Usage
+from scrapy_rep.usage.statements import MAX_READ
 
 
 def group(line: Callable[[int], str], octets: int = LIMIT) -> bytes:
@@ -93,9 +94,9 @@ def test_a_file_of_statements_costs_no_more_than_reading_few_of_them(line: Calla
     robots, rules = parse(group(line)), parse(group(lambda n: f"allow:/{n}"))
     for each in (robots, rules):
         each.allows(f"{ORIGIN}/a", TOKEN)
-    first = lines_run(lambda: robots.usage(f"{ORIGIN}/a", TOKEN))
+    first = lines_run(lambda: Usage.of(robots, f"{ORIGIN}/a", TOKEN))
     assert first <= 20 * MAX_READ
-    assert lines_run(lambda: robots.usage(f"{ORIGIN}/b", TOKEN)) <= MAX_READ
+    assert lines_run(lambda: Usage.of(robots, f"{ORIGIN}/b", TOKEN)) <= MAX_READ
     assert robots.memory <= 2 * rules.memory
 
 
@@ -104,10 +105,10 @@ def test_statements_for_many_crawlers_take_bounded_memory() -> None:
     robots = parse("\n".join(f"User-agent: {token}" for token in tokens) + "\nContent-Usage:" * 1_000)
     sizes = []
     for token in tokens:
-        assert robots.usage("/", token).statements
+        assert Usage.of(robots, "/", token).statements
         sizes.append(robots.memory)
     assert max(sizes) < 2 * sizes[2]
-    assert len(robots.usage("/", tokens[0]).statements) == 1_000
+    assert len(Usage.of(robots, "/", tokens[0]).statements) == 1_000
 
 
 # Patterns and URLs that are made for each other.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from asking import ORIGIN, parse
 
@@ -20,6 +22,14 @@ def test_a_product_token_or_a_whole_user_agent(agent: str | bytes) -> None:
 def test_anybody_else(agent: str) -> None:
     assert PARSER.allowed(f"{ORIGIN}/a", agent)
     assert PARSER.crawl_delay(agent) is None
+
+
+@pytest.mark.parametrize(
+    ("agents", "delay"),
+    [(["other-bot", "examplebot"], 2.0), (("examplebot",), 2.0), (["other-bot", "another-bot"], None), ([], None)],
+)
+def test_a_delay_for_several_product_tokens(agents: Sequence[str], delay: float | None) -> None:
+    assert PARSER.crawl_delay(agents) == delay
 
 
 @pytest.mark.parametrize("link", ["mailto:a@example.com", "tel:1", "javascript:void(0)", "example.com/a", b"\xff"])

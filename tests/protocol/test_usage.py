@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,19 +11,14 @@ from typing import Any
 import pytest
 from asking import ORIGIN, TOKEN, parse
 from counting import lines_run
+from doc_pages import marked
 from generated import bodies_and_questions
 
 from scrapy_rep.protocol.robotstxt.comparison_cost import MAX_TARGET
 from scrapy_rep.protocol.robotstxt.parser import Ignored
-from scrapy_rep.protocol.robotstxt.preferences import (
-    MAX_READ,
-    VOCABULARY,
-    Purposes,
-    Statement,
-    Usage,
-    preferences_of,
-    stricter,
-)
+from scrapy_rep.usage.preferences import Purposes, Usage
+from scrapy_rep.usage.statements import MAX_READ, NEEDS_EXTRA, Statement, ignored_statements, preferences_of, stricter
+from scrapy_rep.usage.vocabulary import VOCABULARY
 
 CASES = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "usage.jsonl").read_text().splitlines()]
 
@@ -30,7 +26,7 @@ CASES = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "usa
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES if "body" in case])
 def test_the_examples_of_the_drafts(case: dict[str, Any]) -> None:
     robots = parse(case["body"])
-    assert robots.usage(case["url"], case["token"]) == case["usage"], case["source"]
+    assert Usage.of(robots, case["url"], case["token"]) == case["usage"], case["source"]
     without = parse("\n".join(line for line in case["body"].split("\n") if "content-" not in line.lower()))
     assert robots.allows(case["url"], case["token"]) is without.allows(case["url"], case["token"])
 
@@ -42,25 +38,32 @@ def test_the_examples_of_the_drafts_in_headers(case: dict[str, Any]) -> None:
 
 
 def test_every_case_is_there_once() -> None:
-    assert len({case["id"] for case in CASES}) == len(CASES) == 61
+    assert len({case["id"] for case in CASES}) == len(CASES) == 101
     assert all(set(case) & {"body", "header"} and case["source"] for case in CASES)
 
 
 def test_every_category_has_its_source() -> None:
-    assert [category.name for category in VOCABULARY] == ["train-ai", "search", "ai-input", "use-reference", "use-full"]
+    assert [category.name for category in VOCABULARY] == [
+        "train-ai",
+        "ai-use",
+        "search",
+        "ai-input",
+        "use-reference",
+        "use-full",
+    ]
     assert all(category.source and category.spellings for category in VOCABULARY)
 
 
 def test_what_decided() -> None:
     lines = ["Content-Signal: search=yes # all", "Content-Usage: /a train-ai=n", "Content-Usage: search=n", "Allow: /"]
-    usage = parse("\n".join(["User-agent: *", *lines])).usage("/a/b", TOKEN)
+    usage = Usage.of(parse("\n".join(["User-agent: *", *lines])), "/a/b", TOKEN)
     assert usage == {"search": True, "train-ai": False}
     assert usage.statements == (
-        Statement(2, "content-signal", b"", "search=yes", {"search": True}),
-        Statement(3, "content-usage", b"/a", "train-ai=n", {"train-ai": False}),
+        Statement(2, "content-signal", b"", "search=yes", {"search": True}, "*"),
+        Statement(3, "content-usage", b"/a", "train-ai=n", {"train-ai": False}, "*"),
     )
     assert [statement.pattern for statement in usage.statements] == ["", "/a"]
-    assert parse("User-agent: *\n").usage("/", TOKEN) == Usage() == {}
+    assert Usage.of(parse("User-agent: *\n"), "/", TOKEN) == Usage() == {}
 
 
 @pytest.mark.parametrize(
@@ -95,15 +98,58 @@ def test_what_decided() -> None:
 )
 def test_a_statement_belongs_to_the_user_agent_lines_above_it(text: str, usage: dict[str, dict[str, bool]]) -> None:
     robots = parse(text)
-    assert {token: dict(robots.usage("/", token)) for token in usage} == usage
+    assert {token: dict(Usage.of(robots, "/", token)) for token in usage} == usage
+
+
+def test_a_group_for_a_policy_token() -> None:
+    robots = parse(marked("policy-token"))
+    assert [dict(Usage.of(robots, path, TOKEN)) for path in ("/private/x", "/press/1", "/x")] == [
+        *({}, {"train-ai": True}, {"train-ai": False}),
+    ]
+    (statement,) = Usage.of(robots, "/press/1", TOKEN).statements
+    assert statement == Statement(6, "allow", b"/press/", "", {"train-ai": True}, "__usage_ai-training")
+    assert str(statement) == "Allow: /press/"
+    assert robots.allows("/x", TOKEN), "it says nothing of what may be fetched"
+    assert not robots.allows("/x", "__usage_ai-training"), "a crawler of this name is a crawler like others"
+
+
+def test_a_group_for_a_policy_token_that_takes_too_long_to_compare_disallows() -> None:
+    robots = parse("User-agent: __usage_ai-training\nAllow: /\nDisallow: /*x*y\n")
+    assert Usage.of(robots, f"/{'xy' * MAX_TARGET}", TOKEN) == {"train-ai": False}
+
+
+def test_before_the_first_user_agent_line() -> None:
+    text = (
+        "Content-Signal: ai-train=no, search=yes\nContent-Signal: search=yes\nContent-Usage: search=n\nUser-agent: *\n"
+    )
+    usage = Usage.of(parse(text), "/", TOKEN)
+    assert usage == {"train-ai": False}
+    assert usage.statements == (Statement(1, "content-signal", b"", "ai-train=no, search=yes", {"train-ai": False}),)
+    assert [(one.line, one.reason) for one in ignored_in(text)] == [
+        (2, "before the first user-agent line, only a `no` counts"),
+        (3, "content-usage before the first user-agent line"),
+    ]
+
+
+def test_without_the_extra_content_usage_is_not_guessed_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "http_sf", None)
+    robots = parse("User-agent: *\nContent-Usage: search=n\n")
+    with pytest.raises(ImportError, match=r"pip install scrapy-rep\[usage\]"):
+        Usage.of(robots, "/", TOKEN)
+    (ignored,) = ignored_statements(robots.octets)
+    assert (ignored.line, ignored.reason) == (2, NEEDS_EXTRA)
+    assert Usage.of(parse("User-agent: *\nContent-Signal: search=no\n"), "/", TOKEN) == {"search": False}
+    with pytest.raises(ValueError, match=r"REP_PURPOSES needs the extra `usage`: pip install scrapy-rep\[usage\]"):
+        Purposes.of(("search",), refuse=False)
+    assert Purposes.of((), refuse=False) == Purposes()
 
 
 def test_a_page_that_may_not_be_fetched_has_no_preferences() -> None:
     robots = parse("User-agent: *\nContent-Usage: search=n\nDisallow: /x\n")
-    assert [dict(robots.usage(path, TOKEN)) for path in ("/x", "/y")] == [{}, {"search": False}]
+    assert [dict(Usage.of(robots, path, TOKEN)) for path in ("/x", "/y")] == [{}, {"search": False}]
     for wrong in (("example.com", TOKEN), ("/", "a b")):
         with pytest.raises(ValueError, match="is n"):
-            robots.usage(*wrong)
+            Usage.of(robots, *wrong)
 
 
 @pytest.mark.parametrize(
@@ -122,12 +168,15 @@ def test_a_page_that_may_not_be_fetched_has_no_preferences() -> None:
 )
 def test_what_can_not_be_read_is_reported(line: str, reason: str | None) -> None:
     text = f"Host: h\nUser-agent: *\n{line}\nnonsense\n"
-    ignored = parse(text).ignored
+    ignored = ignored_in(text)
     assert [one.line for one in ignored] == ([1, 3, 4] if reason else [1, 4])
     assert reason is None or ignored[1] == Ignored(3, line, reason)
-    before = parse(f"{line}\nUser-agent: *\n").ignored
-    key = line.replace(":", " ").split()[0].lower()
-    assert [(one.line, one.reason) for one in before] == [(1, f"{key} before the first user-agent line")]
+
+
+def ignored_in(text: str) -> list[Ignored]:
+    """As `scrapy robots` shows them."""
+    robots = parse(text)
+    return sorted((*robots.ignored, *ignored_statements(robots.octets)), key=lambda one: one.line)
 
 
 def test_of_several_values_of_a_header_the_last_counts_and_of_two_sources_the_stricter() -> None:
@@ -137,7 +186,7 @@ def test_of_several_values_of_a_header_the_last_counts_and_of_two_sources_the_st
 
 
 def test_a_header_and_a_file_as_one() -> None:
-    in_file = parse("User-agent: *\nContent-Usage: search=n\n").usage("/", TOKEN)
+    in_file = Usage.of(parse("User-agent: *\nContent-Usage: search=n\n"), "/", TOKEN)
     both = in_file.with_header("content-usage", [b"search=y;x", b"train-ai=y"])
     header = Statement(None, "content-usage", b"", "search=y;x, train-ai=y", {"search": True, "train-ai": True})
     assert both == {"search": False, "train-ai": True}
@@ -200,8 +249,8 @@ def test_usage_lines_change_no_verdict_and_no_delay() -> None:
             )
             assert (first.rule and first.rule.octets) == (second.rule and second.rule.octets)
             assert robots.crawl_delay(tokens) == with_usage.crawl_delay(tokens)
-            assert set(with_usage.usage(url, tokens)) <= {"train-ai", "search"}
-            assert robots.usage(url, tokens) == {}
+            assert set(Usage.of(with_usage, url, tokens)) <= {"train-ai", "search"}
+            assert Usage.of(robots, url, tokens) == {}
 
 
 @pytest.mark.parametrize(
@@ -215,6 +264,6 @@ def test_usage_lines_change_no_verdict_and_no_delay() -> None:
 )
 def test_hostile_statements_cost_little(line: str) -> None:
     robots = parse("User-agent: *\n" + f"{line}\n" * (480_000 // (len(line) + 1)) + "Content-Usage: search=n\n")
-    assert lines_run(lambda: robots.usage(f"{ORIGIN}/{'a' * MAX_TARGET}", TOKEN)) < 5 * len(robots.octets)
-    assert lines_run(lambda: robots.usage(f"{ORIGIN}/", TOKEN)) < len(robots.octets)
-    assert robots.ignored[-1].reason == f"beyond {MAX_READ} bytes of such lines"
+    assert lines_run(lambda: Usage.of(robots, f"{ORIGIN}/{'a' * MAX_TARGET}", TOKEN)) < 5 * len(robots.octets)
+    assert lines_run(lambda: Usage.of(robots, f"{ORIGIN}/", TOKEN)) < len(robots.octets)
+    assert ignored_statements(robots.octets)[-1].reason == f"beyond {MAX_READ} bytes of such lines"

@@ -22,8 +22,8 @@ from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
-from scrapy_rep.protocol.robotstxt.preferences import Purposes
 from scrapy_rep.text import iso_time, printable, seconds_of_time
+from scrapy_rep.usage.preferences import Purposes
 
 logger = logging.getLogger("scrapy_rep")
 

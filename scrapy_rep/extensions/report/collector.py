@@ -18,8 +18,8 @@ from scrapy.signals import response_received, spider_closed
 from scrapy.utils.url import strip_url
 
 from scrapy_rep.extensions.output_file import output_path, partial_path
+from scrapy_rep.extensions.page_usage import META_KEY as USAGE_KEY
 from scrapy_rep.extensions.report.page import page
-from scrapy_rep.extensions.usage_preferences import META_KEY as USAGE_KEY
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
@@ -27,12 +27,13 @@ from scrapy_rep.origin_info import OriginInfo, OriginKind
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.robotstxt.preferences import PREFERENCE_WORDS
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.settings import SETTINGS, RepSettings
 from scrapy_rep.signals import request_forbidden, request_waited
 from scrapy_rep.storage.base import without_password
 from scrapy_rep.top_k import TopK
+from scrapy_rep.usage.preferences import usage_in
+from scrapy_rep.usage.vocabulary import PREFERENCE_WORDS
 
 # What the report lists. Up to twice as many origins and rules are in memory.
 MAX_ORIGINS = 5_000
@@ -175,7 +176,7 @@ class Report:
         if (seen := self._seen(request)) is not None:
             seen.refused += 1
         if verdict.reason is VerdictReason.USAGE and not self._settings.dry_run:
-            self._count_preferences(verdict.usage or {}, seen)
+            self._count_preferences(usage_in(verdict), seen)
         # What follows a colon in an answer may name the host, and answers are to be grouped across origins.
         answer = f"{verdict.words}: {verdict.answer.partition(':')[0]}"
         refused = self._rules[reason, shortened(answer) if rule is None else shortened(str(rule), MAX_RULE)]

@@ -8,17 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, repeat
 
 from scrapy_rep.protocol.foreign_text import text_of
-from scrapy_rep.protocol.robotstxt.preferences import (
-    MAX_READ,
-    USAGE_DIRECTIVES,
-    lines_of_statements,
-    path_and_rest,
-    preferences_of,
-)
 from scrapy_rep.protocol.robotstxt.rules import Rule
 from scrapy_rep.protocol.robotstxt.segments import Segments
 from scrapy_rep.protocol.robotstxt.syntax import (
@@ -35,6 +27,8 @@ from scrapy_rep.protocol.robotstxt.syntax import (
 _RECORD = re.compile("|".join(expression.pattern for expression in RECORDS.values()), re.ASCII)
 _DIRECTIVES = tuple(RECORDS)
 _RULE_KEYS = {Directive.ALLOW.key, Directive.DISALLOW.key}
+# By `usage.statements`.
+_READ_ELSEWHERE = {Directive.CONTENT_USAGE.key, Directive.CONTENT_SIGNAL.key}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +112,15 @@ def read_groups(records: Iterable[Record]) -> tuple[Group, ...]:
 
 def read_ignored(octets: bytes) -> Iterator[tuple[int, str]]:
     """The number of each line that is ignored, and why, in their order."""
-    read_statements = {line for line, _ in lines_of_statements(searchable(octets))}
     for line in read_lines(octets):
         if isinstance(line, int):
             yield line, "no colon"
+        elif line.key in _READ_ELSEWHERE:
+            continue
         elif line.key not in VALUE_FAULTS:
             yield line.line, "unknown key"
         elif line.group is None and line.key != Directive.SITEMAP.key:
             yield line.line, f"{line.key} before the first user-agent line"
-        elif line.key in USAGE_DIRECTIVES and line.line not in read_statements:
-            yield line.line, f"beyond {MAX_READ} bytes of such lines"
         elif fault := VALUE_FAULTS[line.key](line.octets):
             yield line.line, fault
 
@@ -141,11 +134,6 @@ def _pattern_fault(octets: bytes) -> str:
     return "begins with neither / nor *" if octets and not octets.startswith(PATTERN_STARTS) else ""
 
 
-def _statement_fault(directive: str, octets: bytes) -> str:
-    _, stated = path_and_rest(octets)
-    return "no preferences that can be read" if preferences_of(directive, stated) is None else ""
-
-
 # What is wrong with a value, by directive; empty if it can be read.
 VALUE_FAULTS: Mapping[str, Callable[[bytes], str]] = {
     Directive.USER_AGENT.key: lambda octets: "" if token_of(octets) else "names no product token",
@@ -155,5 +143,4 @@ VALUE_FAULTS: Mapping[str, Callable[[bytes], str]] = {
         "no finite number of seconds" if seconds_of(octets.decode("latin-1")) is None else ""
     ),
     Directive.SITEMAP.key: lambda octets: "" if octets else "no address",
-    **{key: partial(_statement_fault, key) for key in USAGE_DIRECTIVES},
 }

@@ -9,19 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from scrapy_rep.protocol.foreign_text import shortened, text_of
 from scrapy_rep.protocol.robotstxt.comparison_cost import TooCostlyError
 from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_ignored, read_records
 from scrapy_rep.protocol.robotstxt.longest_match import EffectiveRules
-from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt, spellings
-from scrapy_rep.protocol.robotstxt.preferences import (
-    StatementLine,
-    Usage,
-    read_statements,
-    statements_for,
-    usage_of,
-)
+from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.robotstxt.product_tokens import is_product_token
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.protocol.robotstxt.segments import Segments
@@ -46,7 +40,6 @@ MAX_READY_COPIES = 4  # octets of the lines that they obey, in multiples of the 
 # Bytes of memory besides the octets and the rules (measured: tests/protocol/test_costs.py).
 _FIXED_MEMORY = 420
 _MEMORY_OF_CRAWLER = 150
-_MEMORY_OF_STATEMENT = 500
 
 _NOT_READ = -1.0  # seconds; no delay is negative
 
@@ -70,8 +63,6 @@ class _Crawler:
     """The token that is obeyed, as given or `*`; None if no group applies."""
     rules: EffectiveRules
     delay: float | None = _NOT_READ
-    statements: Sequence[StatementLine] | None = None
-    """None if nobody has asked for them."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -98,7 +89,9 @@ class RobotsTxt:
     truncated: bool = False
     """The body went on beyond the limit."""
     _ready: dict[str | tuple[str, ...], _Crawler] = field(init=False, compare=False, default_factory=dict)
-    _statements: list[StatementLine] = field(init=False, compare=False, default_factory=list)
+    kept: dict[object, tuple[Any, int]] = field(init=False, compare=False, repr=False, default_factory=dict)
+    """What other readers of the file keep with it, by keys of their own: a value, and the bytes of memory of it. All of
+    it is forgotten when many crawlers have asked."""
 
     @classmethod
     def parse(cls, body: bytes, limit: int = PARSING_LIMIT) -> RobotsTxt:
@@ -145,19 +138,6 @@ class RobotsTxt:
             crawler.delay = max([delay for value in values if (delay := seconds_of(value)) is not None], default=None)
         return crawler.delay
 
-    def usage(self, url: str, product_token: str | Sequence[str]) -> Usage:
-        """What the page may be used for: by category whether that is allowed, from the crawler's Content-Usage and
-        Content-Signal lines. Empty if the page may not be fetched, or nothing is said. Raises ValueError."""
-        crawler = self._crawler(product_token)
-        if crawler.statements is None:
-            if not self._statements:
-                self._statements.extend(read_statements(self.octets))
-            crawler.statements = statements_for(crawler.token, self._statements, self.octets)
-        if crawler.statements and self.allows(url, product_token):
-            return usage_of(url, crawler.statements)
-        spellings(url)  # raises ValueError
-        return Usage()
-
     @property
     def has_groups(self) -> bool:
         """Whether any line is a user-agent line; without one it has no rules."""
@@ -202,8 +182,8 @@ class RobotsTxt:
     def memory(self) -> int:
         """Bytes of memory that it takes, estimated; grows as more crawlers ask, within MAX_READY_COPIES."""
         rules = {crawler.rules for crawler in self._ready.values()}
-        crawlers = sum(_MEMORY_OF_CRAWLER + 8 * len(crawler.statements or ()) for crawler in self._ready.values())
-        rest = _FIXED_MEMORY + crawlers + _MEMORY_OF_STATEMENT * len(self._statements)
+        kept = sum(size for _value, size in self.kept.values())
+        rest = _FIXED_MEMORY + _MEMORY_OF_CRAWLER * len(self._ready) + kept
         return len(self.octets) + sum(one.memory for one in rules) + rest
 
     def __repr__(self) -> str:
@@ -237,5 +217,6 @@ class RobotsTxt:
             size = sum(rules.size for rules in ready.values())
             if len(self._ready) >= MAX_READY or size > MAX_READY_COPIES * len(self.octets):
                 self._ready.clear()
+                self.kept.clear()
         self._ready[key] = crawler = _Crawler(obeyed, rules)
         return crawler

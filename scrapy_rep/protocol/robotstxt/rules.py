@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened, text_of
-from scrapy_rep.protocol.robotstxt.preferences import ATTACH_DRAFT, Purposes, Statement, Usage
 from scrapy_rep.protocol.word_enum import WordEnum
 
 
@@ -29,6 +28,14 @@ class Rule:
 
     def __str__(self) -> str:
         return shortened(f"{'Allow' if self.allow else 'Disallow'}: {self.pattern}", MAX_RULE)
+
+
+class Line(Protocol):
+    """What a verdict can name as its reason; its text is the line as written."""
+
+    @property
+    def line(self) -> int | None:
+        """Counted from 1; None if it is no line of robots.txt."""
 
 
 class VerdictReason(WordEnum):
@@ -67,7 +74,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
     ),
     VerdictReason.TOO_COSTLY: ReasonWords("", "comparing it with the rules would take too long", "RFC 9309 3"),
     VerdictReason.USAGE: ReasonWords(
-        "", "the site disallows what the crawl wants it for", f"{ATTACH_DRAFT}; REP_PURPOSES_REFUSE"
+        "", "the site disallows what the crawl wants it for", "drafts on usage; REP_PURPOSES_REFUSE"
     ),
     VerdictReason.EXEMPT: ReasonWords("the crawl's settings exempt it", "", "REP_EXEMPT, dont_obey_robotstxt"),
     VerdictReason.NOT_SUBJECT: ReasonWords("robots.txt does not apply to it", "", "RFC 9309 2.2.2, 2.3"),
@@ -110,11 +117,6 @@ class Verdict:
     """What robots.txt answered, in words: `HTTP 200`, or why there was no answer; empty if nobody fetched it."""
     received: Received | None = None
     """The answer that decided; None if none did: robots.txt is unreachable, or nobody fetched it."""
-    usage: Usage | None = None
-    """What the page may be used for; None without REP_PURPOSES. Empty for a page that may not be fetched."""
-    purpose: str | None = None
-    """The crawl's purpose that is disallowed; None unless the reason is USAGE."""
-
     read_as: str | None = None
     """The URL without its dot segments, if the crawler may fetch the URL as it is written, but not that one; else
     None."""
@@ -131,19 +133,6 @@ class Verdict:
         return REASON_WORDS[self.reason].source
 
     @property
-    def statement(self) -> Statement | None:
-        """What disallows the purpose; None unless the reason is USAGE."""
-        return self.usage.deciding(self.purpose) if self.usage is not None and self.purpose is not None else None
-
-    @property
-    def decided_by(self) -> Rule | Statement | None:
-        """The rule or statement that decided; None if neither did."""
-        return self.rule or self.statement
-
-    def with_usage(self, usage: Usage, purposes: Purposes) -> Verdict:
-        """The same for a crawl with these purposes. What robots.txt does not apply to is never refused for them."""
-        is_subject = self.reason is not VerdictReason.EXEMPT and self.reason is not VerdictReason.NOT_SUBJECT
-        purpose = purposes.refused_by(usage) if self.allowed and is_subject else None
-        if purpose is None:
-            return replace(self, usage=usage)
-        return replace(self, allowed=False, reason=VerdictReason.USAGE, rule=None, usage=usage, purpose=purpose)
+    def decided_by(self) -> Line | None:
+        """The line that decided; None if none did."""
+        return self.rule

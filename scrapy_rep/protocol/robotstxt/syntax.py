@@ -72,7 +72,7 @@ class Directive(Enum):
     DISALLOW = "disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"
     CRAWL_DELAY = "crawl-delay", "crawl delay", "crawldelay"
     SITEMAP = "sitemap", "site-map", "sitemaps"
-    CONTENT_USAGE = ("content-usage",)
+    CONTENT_USAGE = ("content-usage",)  # `usage.statements` reads these two
     CONTENT_SIGNAL = ("content-signal",)
 
 
@@ -82,12 +82,12 @@ _ANY_WS = f"{_WS}*+" if sys.version_info >= (3, 11) else f"{_WS}*"
 # The token of a user-agent line; empty if its value begins with none: `*foo` names nobody (2.2.1).
 _TOKEN = rf"({IDENTIFIER}|\*(?=[\n#{WHITE_SPACE}]|\Z)|)"
 TOKEN = re.compile(_TOKEN)
-_VALUE = "(.*)"
+VALUE = "(.*)"
 # A missing colon is forgiven if the line is exactly two words, the first a known key.
 _ONE_WORD = rf"{_WS}(?={_ANY_WS}[^\n#:{WHITE_SPACE}][^\n#{WHITE_SPACE}]*{_ANY_WS}(?:[\n#]|\Z))"
 
 
-def _key(*directives: Directive) -> str:
+def key_of(*directives: Directive) -> str:
     """The expression for a key, with its colon."""
     spellings = [re.escape(spelling) for directive in directives for spelling in directive.spellings]
     words = "|".join(spelling for spelling in spellings if " " not in spelling)
@@ -97,30 +97,25 @@ def _key(*directives: Directive) -> str:
     return f"(?i:{key})"
 
 
-def _record(key: str, value: str) -> re.Pattern[str]:
+def record_of(key: str, value: str) -> re.Pattern[str]:
     """The expression for a line. Linear in the text: no part can match what the next one begins with."""
     return re.compile(rf"\n{_ANY_WS}{key}{_ANY_WS}{value}", re.ASCII)
 
 
 # These define what a record is, and nothing else does. A search for one kind of record skips all other lines.
 RECORDS = {
-    directive: _record(_key(directive), _TOKEN if directive is Directive.USER_AGENT else _VALUE)
+    directive: record_of(key_of(directive), _TOKEN if directive is Directive.USER_AGENT else VALUE)
     for directive in Directive
 }
 # Lines after which a user-agent line starts afresh (`segments`).
-RULE_LINE = _record(_key(Directive.ALLOW, Directive.DISALLOW), "")
-RULE_OR_DELAY_LINE = _record(_key(Directive.ALLOW, Directive.DISALLOW, Directive.CRAWL_DELAY), "")
-RULE_OR_USAGE_LINE = _record(
-    _key(Directive.ALLOW, Directive.DISALLOW, Directive.CONTENT_USAGE, Directive.CONTENT_SIGNAL), ""
-)
-# A statement's directive is in one of its first two groups, and its value in the third.
-USAGE_RECORD = _record(f"(?:({_key(Directive.CONTENT_USAGE)})|({_key(Directive.CONTENT_SIGNAL)}))", _VALUE)
+RULE_LINE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW), "")
+RULE_OR_DELAY_LINE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW, Directive.CRAWL_DELAY), "")
 PATTERN_STARTS = (b"/", b"*")  # of rules that can match (2.2, path-pattern; 5.1)
 _PATTERN_START = "[/*]"
 # Of such rules the first finds the values, and the second the keys, empty for a disallow. Both find the same lines in
 # the same order, so a rule has the same place in both.
-RULE_VALUE = _record(_key(Directive.ALLOW, Directive.DISALLOW), rf"({_PATTERN_START}.*)")
-RULE_ALLOWS = _record(f"(?:({_key(Directive.ALLOW)})|{_key(Directive.DISALLOW)})", _PATTERN_START)
+RULE_VALUE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW), rf"({_PATTERN_START}.*)")
+RULE_ALLOWS = record_of(f"(?:({key_of(Directive.ALLOW)})|{key_of(Directive.DISALLOW)})", _PATTERN_START)
 
 
 def has_record(text: str) -> bool:

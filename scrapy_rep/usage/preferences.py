@@ -1,0 +1,202 @@
+"""What one page may be used for, by all statements for it, and whether a crawl's purposes refuse it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from importlib.util import find_spec
+from itertools import chain
+
+from scrapy_rep.protocol.dot_segments import other_readings
+from scrapy_rep.protocol.foreign_text import shortened, text_of
+from scrapy_rep.protocol.robotstxt.comparison_cost import TooCostlyError
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.robotstxt.patterns import matching_places, spellings
+from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict, VerdictReason
+from scrapy_rep.usage.statements import (
+    BEFORE_ALL,
+    MAX_READ,
+    Statement,
+    StatementLine,
+    preferences_of,
+    read_statements,
+    statements_for,
+    stricter,
+)
+from scrapy_rep.usage.vocabulary import POLICY_TOKENS
+
+# Bytes of memory (measured: tests/protocol/test_costs.py).
+_MEMORY_OF_STATEMENT = 500
+_MEMORY_OF_REFERENCE = 8
+
+NEVER_REFUSED = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)  # robots.txt does not apply to them
+_STATING = (VerdictReason.RULE, VerdictReason.TOO_COSTLY)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Usage(Mapping[str, bool]):
+    """The preferences for a page: by category of use, whether that is allowed; a category not in it is unknown."""
+
+    preferences: Mapping[str, bool] = field(default_factory=dict)
+    statements: tuple[Statement, ...] = ()
+    """The statements that decided: lines in their order, then rules for policy tokens, then headers."""
+
+    def __getitem__(self, category: str) -> bool:
+        return self.preferences[category]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.preferences)
+
+    def __len__(self) -> int:
+        return len(self.preferences)
+
+    @classmethod
+    def of(cls, robots: RobotsTxt, url: str, product_token: str | Sequence[str]) -> Usage:
+        """What the page may be used for by its robots.txt; arguments as of `RobotsTxt.verdict`.
+
+        A page that the crawler may not fetch has no preferences. Raises ValueError as `verdict` does, and ImportError
+        if a line cannot be read without the extra `usage`.
+        """
+        found = robots.verdict(url, product_token)
+        if not found.allowed:
+            return cls()
+        lines = _lines_for(found.product_token, robots)
+        stated = [*(deciding_statements(url, lines) if lines else ()), *_by_policy_tokens(robots, url)]
+        return cls(stricter(statement.preferences for statement in stated), tuple(stated))
+
+    def deciding(self, category: str) -> Statement | None:
+        """The first statement that has the preference that counts; None if it is unknown."""
+        allowed = self.preferences.get(category)
+        stated = [one for one in self.statements if one.preferences.get(category) is allowed]
+        return stated[0] if allowed is not None and stated else None
+
+    def with_header(self, directive: str, values: Sequence[bytes]) -> Usage:
+        """With what the headers of this name of the page's response say, which are one list (RFC 9110 5.3): the
+        stricter counts. A list that can't be read says nothing."""
+        # An empty header adds no element to the list, and RFC 9651 has no empty elements.
+        value = b", ".join(filter(None, map(bytes.strip, values)))
+        preferences = preferences_of(directive, value) if value and len(value) <= MAX_READ else None
+        if not preferences:
+            return self
+        header = Statement(None, directive, b"", shortened(text_of(value)), preferences)
+        return Usage(stricter((self.preferences, preferences)), (*self.statements, header))
+
+
+def _lines_for(product_token: str | None, robots: RobotsTxt) -> list[StatementLine]:
+    """The statements for the token, kept with the robots.txt."""
+    kept = robots.kept
+    key = "statements", product_token
+    if key not in kept:
+        if "statements" not in kept:
+            lines = read_statements(robots.octets)
+            kept["statements"] = lines, _MEMORY_OF_STATEMENT * len(lines)
+        own = statements_for(product_token, kept["statements"][0], robots.octets)
+        kept[key] = own, _MEMORY_OF_REFERENCE * len(own)
+    lines_for: list[StatementLine] = kept[key][0]
+    return lines_for
+
+
+def deciding_statements(url: str, lines: Sequence[StatementLine]) -> list[Statement]:
+    """The statements for a crawler that decide about a URL: for each directive the lines with the longest path that
+    matches, and all lines before the first user-agent line that match. If comparing takes too long, all statements.
+
+    May raise ValueError as `spellings` does.
+    """
+    try:
+        places = matching_places([line.pattern for line in lines], spellings(url))
+    except TooCostlyError:
+        return [line.statement for line in lines]
+    matching = [lines[place] for place in sorted(set(places))]
+    by_length = sorted(matching, key=lambda line: len(line.pattern))
+    longest = {line.statement.directive: len(line.pattern) for line in by_length if line.segment != BEFORE_ALL}
+    return [
+        line.statement
+        for line in matching
+        if line.segment == BEFORE_ALL or len(line.pattern) == longest[line.statement.directive]
+    ]
+
+
+def _by_policy_tokens(robots: RobotsTxt, url: str) -> Iterator[Statement]:
+    """What groups that name a policy token say of the URL. Such a token is never obeyed by way of `*`."""
+    if "tokens" not in robots.kept:
+        text = robots.octets.lower()
+        robots.kept["tokens"] = [one for one in POLICY_TOKENS.items() if one[1].encode() in text], 0
+    for category, token in robots.kept["tokens"][0]:
+        found = robots.verdict(url, token)
+        if found.product_token == token and found.reason in _STATING:
+            # All rules, if it takes too long to find out which one decides.
+            groups = [group for group in robots.groups if token in group.product_tokens] if found.rule is None else ()
+            for rule in chain.from_iterable(group.rules for group in groups) if found.rule is None else [found.rule]:
+                directive = "allow" if rule.allow else "disallow"
+                yield Statement(rule.line, directive, rule.octets, "", {category: rule.allow}, token)
+
+
+@dataclass(frozen=True, slots=True)
+class UsageVerdict(Verdict):
+    """A verdict for a crawl with purposes."""
+
+    usage: Usage = field(default_factory=Usage)
+    """What the page may be used for. Empty for a page that may not be fetched."""
+    purpose: str | None = None
+    """The crawl's purpose that is disallowed; None unless the reason is USAGE."""
+
+    @property
+    def statement(self) -> Statement | None:
+        """What disallows the purpose; None unless the reason is USAGE."""
+        return self.usage.deciding(self.purpose) if self.purpose is not None else None
+
+    @property
+    def decided_by(self) -> Rule | Statement | None:
+        """The rule or statement that decided; None if neither did."""
+        return self.rule or self.statement
+
+
+@dataclass(frozen=True, slots=True)
+class Purposes:
+    """What a crawl gathers pages for."""
+
+    categories: tuple[str, ...] = ()
+    refuse: bool = False
+    """A page is refused if one of them is disallowed."""
+
+    @classmethod
+    def of(cls, categories: tuple[str, ...], refuse: bool) -> Purposes:
+        """As the settings have them. Raises ValueError if what they say cannot be found out."""
+        if categories and find_spec("http_sf") is None:
+            raise ValueError("REP_PURPOSES needs the extra `usage`: pip install scrapy-rep[usage]")
+        return cls(categories, refuse)
+
+    def refused_by(self, preferences: Mapping[str, bool]) -> str | None:
+        """The first purpose for which a page with these preferences is refused; None if it is not."""
+        refused = self.categories if self.refuse else ()
+        return next((category for category in refused if preferences.get(category) is False), None)
+
+    def judge(
+        self, verdict: Verdict, robots: RobotsTxt | None, url: str, product_token: str | Sequence[str]
+    ) -> UsageVerdict:
+        """The verdict on the URL, with what robots.txt says of its usage, also if servers read the URL in another way
+        (`other_readings`). Raises as `Usage.of` does."""
+        if robots is None or not verdict.allowed:
+            return self.judge_usage(verdict, Usage())
+        judged = self.judge_usage(verdict, Usage.of(robots, url, product_token))
+        for reading in other_readings(url) if judged.allowed else ():
+            other = self.judge_usage(verdict, Usage.of(robots, reading, product_token))
+            if not other.allowed:
+                return replace(other, read_as=reading)
+        return judged
+
+    def judge_usage(self, verdict: Verdict, usage: Usage) -> UsageVerdict:
+        """The verdict for a page with these preferences. A page that robots.txt does not apply to is never refused."""
+        values = {field.name: getattr(verdict, field.name) for field in fields(Verdict)}
+        if not verdict.allowed or verdict.reason in NEVER_REFUSED or (purpose := self.refused_by(usage)) is None:
+            return UsageVerdict(**values, usage=usage, purpose=getattr(verdict, "purpose", None))
+        stated = usage.deciding(purpose)
+        if stated is not None and stated.line is not None:
+            values["product_token"] = stated.product_token
+        values.update(allowed=False, reason=VerdictReason.USAGE, rule=None)
+        return UsageVerdict(**values, usage=usage, purpose=purpose)
+
+
+def usage_in(verdict: Verdict | None) -> Usage:
+    """What a verdict says the page may be used for; empty without REP_PURPOSES."""
+    return verdict.usage if isinstance(verdict, UsageVerdict) else Usage()

@@ -1,0 +1,50 @@
+"""The categories of use, and how a site spells them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from scrapy_rep.protocol.robotstxt.syntax import Directive
+
+CONTENT_USAGE, CONTENT_SIGNAL = Directive.CONTENT_USAGE.key, Directive.CONTENT_SIGNAL.key
+USAGE_DIRECTIVES = (CONTENT_USAGE, CONTENT_SIGNAL)  # of robots.txt, and names of headers
+
+VOCAB_DRAFT = "draft-ietf-aipref-vocab-08 of 2026-09-14"
+SIGNALS = "contentsignals.org"
+EXTENDED_SIGNALS = f"{SIGNALS}, extended on 2026-07-01"
+TOKEN_DRAFT = "draft-kelley-aipref-training-preference-signal-00 of 2026-10-30"  # noqa: S105 - no password
+
+
+class Category(NamedTuple):
+    """A category of use."""
+
+    name: str
+    spellings: Mapping[str, str]
+    """By directive; `use=full` is a value of `use`."""
+    source: str
+    policy_token: str | None = None
+    """The product token whose groups state, by ordinary rules, which pages may be used so; None if there is none."""
+
+
+VOCABULARY = (
+    Category(
+        "train-ai",
+        {CONTENT_USAGE: "train-ai", CONTENT_SIGNAL: "ai-train"},
+        f"{VOCAB_DRAFT}, AI Training; {SIGNALS}; {TOKEN_DRAFT}",
+        policy_token="__usage_ai-training",  # noqa: S106 - no password
+    ),
+    Category("ai-use", {CONTENT_USAGE: "ai-use"}, f"{VOCAB_DRAFT}, AI Use"),
+    Category("search", {CONTENT_USAGE: "search", CONTENT_SIGNAL: "search"}, f"{VOCAB_DRAFT}, Search; {SIGNALS}"),
+    Category("ai-input", {CONTENT_SIGNAL: "ai-input"}, SIGNALS),
+    Category("use-reference", {CONTENT_SIGNAL: "use=reference"}, EXTENDED_SIGNALS),
+    Category("use-full", {CONTENT_SIGNAL: "use=full"}, EXTENDED_SIGNALS),
+)
+
+POLICY_TOKENS = {category.name: category.policy_token for category in VOCABULARY if category.policy_token is not None}
+
+# The draft's words for a preference (vocab, Statements of Preference).
+PREFERENCE_WORDS: Mapping[bool | None, str] = {True: "allowed", False: "disallowed", None: "unknown"}
+
+# How much a crawler may keep and show again, by the vendor's `use`: each level allows those before it.
+USE_LEVELS = ("immediate", "reference", "full")

@@ -1,0 +1,109 @@
+"""The parsers that are compared, each as its users call it."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.robotparser import RobotFileParser
+
+OURS = "scrapy-rep"
+
+
+class Parser(NamedTuple):
+    """A parser of robots.txt."""
+
+    module: str
+    """What is imported."""
+    parse: Callable[[bytes], Any]
+    allows: Callable[[Any, str, str], bool]
+    """Called with what `parse` returned, agent and URL."""
+
+    def asked(self, body: bytes, agent: str, url: str) -> bool:
+        return bool(self.allows(self.parse(body), agent, url))
+
+
+def _ours(body: bytes) -> Any:
+    from scrapy_rep import RobotsTxt  # noqa: PLC0415 - each parser is imported only if it is asked
+
+    return RobotsTxt.parse(body)
+
+
+def _protego(body: bytes) -> Any:
+    from protego import Protego  # noqa: PLC0415
+
+    return Protego.parse(body.decode("utf-8", "ignore"))  # as Scrapy decodes it
+
+
+def _urllib(body: bytes) -> Any:
+    parser = RobotFileParser()
+    parser.parse(body.decode("utf-8", "surrogateescape").splitlines())  # as its `read` does
+    return parser
+
+
+def _robotspy(body: bytes) -> Any:
+    from robots import RobotsParser  # noqa: PLC0415
+
+    return RobotsParser.from_string(body.decode("utf-8", "replace"))
+
+
+def _reppy(body: bytes) -> Any:
+    from reppy.robots import Robots  # noqa: PLC0415
+
+    return Robots.parse("https://h.example/robots.txt", body)
+
+
+PARSERS = {
+    OURS: Parser("scrapy_rep", _ours, lambda robots, agent, url: robots.allows(url, agent)),
+    "Protego": Parser("protego", _protego, lambda robots, agent, url: robots.can_fetch(url, agent)),
+    "urllib.robotparser": Parser("urllib", _urllib, lambda robots, agent, url: robots.can_fetch(agent, url)),
+    "robotspy": Parser("robots", _robotspy, lambda robots, agent, url: robots.can_fetch(agent, url)),
+    "reppy": Parser("reppy", _reppy, lambda robots, agent, url: robots.allowed(url, agent)),
+}
+
+
+def installed() -> dict[str, Parser]:
+    return {name: parser for name, parser in PARSERS.items() if find_spec(parser.module) is not None}
+
+
+def version_of(name: str) -> str:
+    """The version of an installed parser, with its name; empty if it is not installed."""
+    if name == "urllib.robotparser":
+        return f"Python {platform.python_version()}"
+    try:
+        return f"{name} {version(name)}"
+    except PackageNotFoundError:
+        return ""
+
+
+class Program:
+    """A parser in another language: a program that reads a question a line and answers a word a line."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        self._folder = tempfile.TemporaryDirectory()
+        self._paths: dict[bytes, Path] = {}
+
+    def asked(self, body: bytes, agent: str, url: str) -> bool:
+        """Raises ValueError for any other word than `allow` and `disallow`."""
+        if body not in self._paths:
+            self._paths[body] = Path(self._folder.name) / f"{len(self._paths)}.txt"
+            self._paths[body].write_bytes(body)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{self._paths[body]}\t{agent}\t{url}\n")
+        word = self._process.stdout.readline().strip()
+        if word not in {"allow", "disallow"}:
+            raise ValueError(word)
+        return word == "allow"
+
+    def close(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait()
+        self._folder.cleanup()

@@ -1,0 +1,159 @@
+"""Ask a parser all questions of this suite: `python tests/conformance/run.py PARSER`.
+
+PARSER is `scrapy-rep`, `Protego`, `urllib.robotparser`, `robotspy` or `reppy`, or `--` and any program that reads a
+question a line and answers a word a line (README.md). `--record` asks all parsers that are installed, and writes
+their answers to `answers.json` and docs/conformance.md.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from parsers import OURS, PARSERS, Program, installed, version_of
+from suite import CONTESTED, SECTIONS, Asked, Case, answer, cases
+
+HERE = Path(__file__).parent
+RECORDED = HERE / "answers.json"
+PAGE = HERE.parents[1] / "docs" / "conformance.md"
+WORDS = {"allow": "a", "disallow": "d", "none": "-"}  # in answers.json
+FILES = "../tests/conformance"
+MAX_SHOWN = 60  # characters of a URL
+RIGHT, WRONG, UNDECIDED = "right", "wrong", "undecided"
+
+Answers = Mapping[str, str]
+"""By the name of a case, a letter for each question."""
+
+
+def answers_of(asked: Asked) -> dict[str, str]:
+    return {case.name: "".join(WORDS[answer(asked, case, one)] for one in case.questions) for case in cases()}
+
+
+def judged(case: Case, letters: str) -> Iterator[str]:
+    """For each question RIGHT, WRONG, or UNDECIDED if there was no answer."""
+    for question, letter in zip(case.questions, letters, strict=True):
+        is_right = letter == WORDS[question.expected]
+        yield RIGHT if is_right else UNDECIDED if letter == WORDS["none"] else WRONG
+
+
+def main(arguments: list[str]) -> int:
+    """The exit status: 1 if an answer that the standard decides is wrong or missing."""
+    if arguments == ["--record"]:
+        record()
+        return 0
+    program = Program(arguments[1:]) if arguments[:1] == ["--"] and len(arguments) > 1 else None
+    if program is None and (len(arguments) != 1 or arguments[0] not in PARSERS):
+        sys.exit(f"usage: run.py [{' | '.join(PARSERS)} | --record | -- PROGRAM [ARGUMENT ...]]")
+    letters = answers_of(program.asked if program is not None else PARSERS[arguments[0]].asked)
+    if program is not None:
+        program.close()
+    counts: dict[str, Counter[str]] = {section: Counter() for section in (*SECTIONS, CONTESTED)}
+    for case in cases():
+        for question, how in zip(case.questions, judged(case, letters[case.name]), strict=True):
+            counts[case.section][how] += 1
+            if how != RIGHT and case.section != CONTESTED:
+                asked = f"{question.agent!r} {question.url[:100]}"
+                print(f"{how}: {case.name}: {asked}: {question.expected}, by {question.why}")
+    for section, count in counts.items():
+        words = ("as", "not as", "undecided") if section == CONTESTED else (RIGHT, WRONG, UNDECIDED)
+        numbers = (f"{count[how]:4} {word}" for how, word in zip((RIGHT, WRONG, UNDECIDED), words, strict=True))
+        print(f"{section:26}{''.join(numbers)}{' scrapy-rep' if section == CONTESTED else ''}")
+    return int(any(counts[section][how] for section in SECTIONS for how in (WRONG, UNDECIDED)))
+
+
+def record() -> None:
+    """Write the answers of all parsers that are installed, beside those of others that were recorded before."""
+    recorded = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() else {}
+    today = datetime.now(timezone.utc).date().isoformat()
+    for name, parser in installed().items():
+        recorded[name] = {"version": version_of(name), "date": today, "answers": answers_of(parser.asked)}
+    lines = (f"{json.dumps(name)}: {json.dumps(recorded[name])}" for name in PARSERS if name in recorded)
+    RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+def page() -> str:
+    """docs/conformance.md, from what is recorded."""
+    recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
+    everything = list(cases())
+    parts = [INTRODUCTION, *_matrix(recorded, everything), *_wrong(recorded, everything)]
+    return "\n".join([*parts, *_contested(recorded, everything)])
+
+
+INTRODUCTION = f"""\
+# Conformance
+
+How parsers of robots.txt answer the questions of [`tests/conformance`]({FILES}/run.py), a suite that other
+parsers can use. Each case is a robots.txt as a site would write it. Beside it are questions, each with the sentence of
+RFC 9309 that decides.
+`python tests/conformance/run.py PARSER` asks a parser, and its README says how a program in any language can be asked.
+(reppy can be asked, too, where it installs. Its last release, 0.4.14, does not build under Python 3.11.)
+
+This page is written by `run.py --record`.
+
+## The matrix
+
+Right, wrong and undecided answers, by section of RFC 9309. Undecided: the parser raised an exception.
+"""
+
+
+def _matrix(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]:
+    yield f"| section | questions | {' | '.join(recorded)} |"
+    yield "|---|---|" + "---|" * len(recorded)
+    for section in SECTIONS:
+        chosen = [case for case in everything if case.section == section]
+        yield _row(section, chosen, recorded)
+    yield _row("all", [case for case in everything if case.section != CONTESTED], recorded)
+    yield f"| version | | {' | '.join(one['version'] for one in recorded.values())} |"
+    yield f"| asked on | | {' | '.join(one['date'] for one in recorded.values())} |\n"
+
+
+def _row(label: str, chosen: list[Case], recorded: Mapping[str, Any]) -> str:
+    cells = [label, str(sum(len(case.questions) for case in chosen))]
+    for one in recorded.values():
+        count = Counter(how for case in chosen for how in judged(case, one["answers"][case.name]))
+        cells.append(", ".join(f"{count[how]} {how}" for how in (RIGHT, WRONG, UNDECIDED) if count[how]))
+    return f"| {' | '.join(cells)} |"
+
+
+def _wrong(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]:
+    yield "## Wrong answers\n"
+    yield "Each file with the number of questions that the parser answers wrongly or not at all.\n"
+    for name, one in recorded.items():
+        links = []
+        for case in (case for case in everything if case.section != CONTESTED):
+            if number := sum(how != RIGHT for how in judged(case, one["answers"][case.name])):
+                times = f" ({number})" if number > 1 else ""
+                links.append(f"[{case.name.partition('/')[2]}]({FILES}/{case.name}.txt){times}")
+        yield f"**{name}**: {', '.join(links) or 'none'}.\n"
+
+
+def _contested(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]:
+    """A row for each question on which the standard is silent."""
+    yield "## Contested questions\n"
+    yield "Here the standard says nothing, or its readers disagree, so that no answer is wrong. The column `chosen` has"
+    yield "what scrapy-rep answers; the `.questions` file beside each robots.txt says why. A dash is no answer.\n"
+    yield f"| robots.txt | agent | URL | chosen | {' | '.join(name for name in recorded if name != OURS)} |"
+    yield "|---|---|---|---|" + "---|" * (len(recorded) - 1)
+    shown = {letter: word if word != "none" else "-" for word, letter in WORDS.items()}
+    for case in (case for case in everything if case.section == CONTESTED):
+        for at, question in enumerate(case.questions):
+            others = [shown[one["answers"][case.name][at]] for name, one in recorded.items() if name != OURS]
+            agent, url = (_code(text) for text in (question.agent, question.url))
+            file = f"[{case.name.partition('/')[2]}]({FILES}/{case.name}.txt)"
+            yield f"| {file} | {agent} | {url} | {shown[WORDS[question.expected]]} | {' | '.join(others)} |"
+    yield ""
+
+
+def _code(text: str) -> str:
+    short = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
+    return f"`{short}`".replace("|", "\\|") if text else "empty"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,100 @@
+"""The cases of this folder as values: bodies, questions, and the words of an answer. README.md has the file format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+SECTIONS = (
+    "2.2.1-groups",
+    "2.2.2-rules",
+    "2.2.3-special-characters",
+    "2.2.4-other-records",
+    "2.3-access",
+    "2.5-limits",
+)
+CONTESTED = "contested"
+
+ALLOW, DISALLOW, NONE = "allow", "disallow", "none"
+
+# `\x0D` is an octet, `\\` a backslash, `a\{500}` five hundred times `a`. A backslash before a line end removes both.
+_ESCAPE = re.compile(rb"\\x([0-9A-F]{2})|\\(\\)|\\\n|(.)\\\{([0-9]+)\}", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question to a robots.txt."""
+
+    expected: str
+    """ALLOW or DISALLOW; NONE if the agent is no product token, so that no answer is expected."""
+    agent: str
+    url: str
+    sources: tuple[str, ...]
+    """Where the question comes from: ids of other suites, or `decided/...` for a point on which parsers differ."""
+    why: str
+    """The sentence that decides."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A robots.txt and the questions to it."""
+
+    name: str
+    """`2.2.1-groups/combined`."""
+    body: bytes
+    questions: tuple[Question, ...]
+
+    @property
+    def section(self) -> str:
+        return self.name.partition("/")[0]
+
+
+def unescaped(text: bytes) -> bytes:
+    """The octets that a text in these files stands for."""
+
+    def octets(found: re.Match[bytes]) -> bytes:
+        octet, backslash, repeated, times = found.groups()
+        if octet is not None:
+            return bytes([int(octet, 16)])
+        return repeated * int(times) if repeated is not None else backslash or b""
+
+    return _ESCAPE.sub(octets, text)
+
+
+def cases() -> Iterator[Case]:
+    """All cases, by section and name."""
+    for section in (*SECTIONS, CONTESTED):
+        for path in sorted((HERE / section).glob("*.txt")):
+            questions = tuple(_questions(path.with_suffix(".questions").read_text(encoding="utf-8")))
+            yield Case(f"{section}/{path.stem}", unescaped(path.read_bytes()), questions)
+
+
+def _questions(text: str) -> Iterator[Question]:
+    why: list[str] = []
+    is_new = True
+    for line in text.splitlines():
+        if line.startswith("#"):
+            if is_new:
+                why.clear()
+            why.append(line.removeprefix("#").strip())
+            is_new = False
+        elif line:
+            expected, agent, url, sources = line.split("\t")
+            agent, url = (unescaped(part.encode()).decode() for part in (agent, url))
+            yield Question(expected, agent, url, tuple(sources.split()), " ".join(why))
+            is_new = True
+
+
+Asked = Callable[[bytes, str, str], bool]
+
+
+def answer(asked: Asked, case: Case, question: Question) -> str:
+    """ALLOW or DISALLOW; NONE if the parser gives no answer, such as an exception."""
+    try:
+        allowed = asked(case.body, question.agent, question.url)
+    except Exception:  # noqa: BLE001 - a parser of others may raise anything
+        return NONE
+    return ALLOW if allowed else DISALLOW

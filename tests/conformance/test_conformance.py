@@ -1,0 +1,113 @@
+"""The suite is right about our parser, whole, and the page with the matrix is of its answers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from asking import answer as asked_in_all_ways
+from parsers import OURS, installed, version_of
+from run import PAGE, RECORDED, answers_of, main, page
+from suite import ALLOW, CONTESTED, NONE, SECTIONS, Case, Question, cases, unescaped
+
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+
+HERE = Path(__file__).parent
+CASES = list(cases())
+QUESTIONS = [
+    pytest.param(case, question, id=f"{case.name}-{number}")
+    for case in CASES
+    for number, question in enumerate(case.questions, 1)
+]
+PROGRAM = """import sys
+from protego import Protego
+for line in sys.stdin:
+    path, agent, url = line.rstrip("\\n").split("\\t")
+    body = open(path, "rb").read().decode("utf-8", "ignore")
+    print("allow" if Protego.parse(body).can_fetch(url, agent) else "disallow", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("case", "question"), QUESTIONS)
+def test_our_answer(case: Case, question: Question) -> None:
+    robots = RobotsTxt.parse(case.body)
+    if question.expected == NONE:
+        with pytest.raises(ValueError, match="is not a product token"):
+            robots.verdict(question.url, question.agent)
+    else:
+        allowed = asked_in_all_ways(robots, question.url, question.agent)
+        assert allowed is (question.expected == ALLOW), question.why
+
+
+def test_all_collected_cases_are_there_once() -> None:
+    ids = Counter(source for case in CASES for question in case.questions for source in question.sources)
+    assert set(ids.values()) == {1}
+    suites = Counter(source.partition("/")[0] for source in ids)
+    del suites["added"]
+    assert suites == {"rfc9309": 57, "google-spec-test": 400, "google-robots_test": 145, "decided": 98}
+
+
+def test_no_two_files_ask_the_same() -> None:
+    asked = Counter((case.body, one.agent, one.url) for case in CASES for one in case.questions)
+    assert asked.most_common(1)[0][1] == 1
+    assert len({(case.section, case.body) for case in CASES}) == len(CASES)
+
+
+def test_every_file_is_asked_about_and_every_question_says_why() -> None:
+    folders = {path.name for path in HERE.iterdir() if path.is_dir()} - {"__pycache__"}
+    assert folders == {*SECTIONS, CONTESTED}
+    by_kind = {
+        kind: {path.relative_to(HERE).with_suffix("") for path in HERE.glob(f"*/*.{kind}")}
+        for kind in ("txt", "questions")
+    }
+    assert by_kind["txt"] == by_kind["questions"]
+    assert len(by_kind["txt"]) == len(CASES)
+    assert all(question.why and question.sources for case in CASES for question in case.questions)
+    assert all("RFC 9309" in one.why for case in CASES if case.section != CONTESTED for one in case.questions)
+
+
+@pytest.mark.parametrize(
+    ("text", "octets"),
+    [
+        (rb"a\x0D\xE9b", b"a\r\xe9b"),
+        (rb"\\x41", rb"\x41"),
+        (rb"/a\{3}b", b"/aaab"),
+        (b"end\\\n", b"end"),
+        (rb"a\qb", rb"a\qb"),
+    ],
+)
+def test_the_escapes(text: bytes, octets: bytes) -> None:
+    assert unescaped(text) == octets
+
+
+# The matrix.
+
+
+def test_the_page_is_of_the_recorded_answers() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "python tests/conformance/run.py --record"
+
+
+@pytest.mark.parametrize("name", installed())
+def test_the_recorded_answers_of_what_is_installed(name: str) -> None:
+    recorded = json.loads(RECORDED.read_text(encoding="utf-8"))[name]
+    # Another version may answer otherwise; the page says which version was asked.
+    if name == OURS or recorded["version"] == version_of(name):
+        assert recorded["answers"] == answers_of(installed()[name].asked)
+
+
+def test_any_program_can_be_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    shown = []
+    for arguments in (["Protego"], ["--", sys.executable, str(program)]):
+        assert main(arguments) == 1
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    assert (
+        "wrong: 2.2.4-other-records/rfc-other: 'ExampleBot' https://www.example.com/a: disallow, by RFC 9309"
+        in shown[0]
+    )
+    assert main(["scrapy-rep"]) == 0
