@@ -1,7 +1,7 @@
 """Draws docs/origin.svg and docs/request.svg: `python docs/pictures.py`.
 
-The script asks `protocol.lifecycle` for the states of an origin, and for the state after an answer, a failure and some time. Only
-the places of the boxes are fixed here. tests/docs/test_pictures.py draws both pictures again and compares.
+The script asks `protocol.lifecycle` for the states of an origin, and for the state after an answer, a failure and some
+time. Only the places of the boxes are fixed here. tests/docs/test_pictures.py draws both pictures again and compares.
 """
 
 from __future__ import annotations
