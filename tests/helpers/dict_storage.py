@@ -1,4 +1,4 @@
-"""A storage as a user may write one: entries in a dict, until the crawl ends."""
+"""A storage that a user could have written: it keeps entries in a dict until the crawl ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DictStorage(Storage):
     async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
         self.entries[origin] = entry
 
-    async def forget(self, origin: str) -> bool:
+    async def delete(self, origin: str) -> bool:
         return self.entries.pop(origin, None) is not None
 
     async def origins(self) -> list[str]:

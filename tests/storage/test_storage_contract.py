@@ -102,8 +102,8 @@ async def test_origins_are_listed_and_forgotten(opened: Opened) -> None:
         for origin in (A, B):
             await storage.put(origin, b"x", FOR_LONG)
         assert await storage.origins() == sorted([A, B])
-        assert await storage.forget(A)
-        assert not await storage.forget(A)
+        assert await storage.delete(A)
+        assert not await storage.delete(A)
         assert (await storage.origins(), await storage.get(A)) == ([B], None)
 
 
@@ -428,7 +428,7 @@ async def test_a_file_that_becomes_somebody_elses_is_left_alone(tmp_path: Path, 
         # After an error the file is opened again.
         (tmp_path / "notes").rename(file)
         for _ in range(2):
-            with pytest.raises(ValueError, match=r"robots\.db is no store of scrapy-rep"):
+            with pytest.raises(ValueError, match=r"robots\.db is not a store of scrapy-rep"):
                 await storage.put(A, b"x", FOR_LONG)
     assert file.read_bytes() == octets
 
@@ -464,7 +464,7 @@ def test_a_class_without_from_crawler_gets_the_address_alone(tmp_path: Path) -> 
 
         async def get(self, origin: str) -> bytes | None: ...
         async def put(self, origin: str, entry: bytes, lifetime: float) -> None: ...
-        async def forget(self, origin: str) -> bool:
+        async def delete(self, origin: str) -> bool:
             return False
 
         async def origins(self) -> list[str]:

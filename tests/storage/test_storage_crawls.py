@@ -391,7 +391,7 @@ async def test_a_file_overwritten_after_the_start_is_somebody_elses(web: Web, tm
     await crawl(web.robots(RULES).url("/"), settings={"REP_STORAGE": f"sqlite://{file}"})
     storage = opened(f"sqlite://{file}")
     octets = garble(file, 0)
-    with pytest.raises(ValueError, match="is no store of scrapy-rep"):
+    with pytest.raises(ValueError, match="is not a store of scrapy-rep"):
         await task(storage.put("https://a.example", b"x", DAY))
     await task(storage.close())
     assert everything_below(tmp_path) == {file: octets}
@@ -444,7 +444,7 @@ async def test_to_look_into_a_store_that_is_not_there_does_not_make_one(tmp_path
     storage = opened(f"sqlite://{tmp_path}/deeper/robots.db")
     assert await task(storage.get("https://a.example")) is None
     assert await task(storage.origins()) == []
-    assert not await task(storage.forget("https://a.example"))
+    assert not await task(storage.delete("https://a.example"))
     await task(storage.close())
     assert everything_below(tmp_path) == {}
 
@@ -468,7 +468,7 @@ async def test_a_name_is_a_file_in_the_projects_data_directory_or_the_working_di
     assert said == (
         []
         if where == "project"
-        else [f"REP_STORAGE: without a scrapy.cfg, 'sqlite:robots.db' is {file}, in the working directory"]
+        else [f"REP_STORAGE: 'sqlite:robots.db' is {file}, in the working directory, because there is no scrapy.cfg"]
     )
 
 
