@@ -50,7 +50,7 @@ class Answer:
     sign: str = ""
     """The vendor of a challenge, or `markup`, if that decided and not the status; else empty."""
     body: bytes = b""
-    """The body of a success, cut one octet after the limit. After `judge`, empty for any other answer."""
+    """The body of a success, cut one octet after the limit. `fetching.answers` empties the body of any other answer."""
     location: str | None = None
     """The absolute URL that a redirect leads to; None if its Location is missing or malformed."""
     timed_out: bool = False
