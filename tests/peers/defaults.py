@@ -1,5 +1,5 @@
-# What `.ci/run peers` appends to Scrapy's default settings: every crawl of Scrapy's tests obeys robots.txt, by the add-on
-# if the environment says so. A name that does not resolve is refused at once instead of after 30 s.
+# `.ci/run peers` appends this to the default settings of Scrapy. So every crawl of its tests obeys robots.txt, by the
+# add-on if WITH_REP is set. A name that does not resolve is refused at once instead of after 30 s.
 import os
 
 ROBOTSTXT_OBEY = True
