@@ -64,7 +64,7 @@ class CrawlDelay:
         self._delays.require(request, min(asked, self._most))
 
     def _downloaded(self, request: Request) -> None:
-        self._delays.count_from_now(request)
+        self._delays.restart_delay(request)
 
 
 def _asked_for(robots: Any, tokens: tuple[str, ...]) -> float:
