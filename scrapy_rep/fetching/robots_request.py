@@ -52,7 +52,8 @@ class Question:
     trigger: Request
     """The request that needs the robots.txt; its proxy and User-Agent are used."""
     jar: CookieJar
-    """The cookies of this chain of redirects for the URL's origin. The cookies of the answer are added to it."""
+    """The cookies of this chain of redirects for the URL's origin (`fetching.redirects`). `fetching.fetcher` adds those
+    of the answer."""
     validators: Caching | None = None
     """The validators of a stored answer, to ask whether that answer is still valid (RFC 9111 4.3.1)."""
     is_repeated: bool = False
