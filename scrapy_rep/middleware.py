@@ -68,7 +68,7 @@ class RepMiddleware:
                 raise
             # Scrapy would drop this middleware and crawl what robots.txt forbids.
             raise ValueError(
-                f"{cls.__name__} cannot be built ({exc}); mend that, or set ROBOTSTXT_OBEY to False"
+                f"{cls.__name__} cannot be built ({exc}); correct that, or set ROBOTSTXT_OBEY to False"
             ) from exc
         except ValueError as exc:
             # Logged here, too, because Scrapy logs the message as the last line of a long traceback.
