@@ -63,11 +63,16 @@ class Storage(ABC):
         return await self.get(origin), True
 
     async def put_and_release(self, origin: str, entry: bytes, lifetime: float, token: str) -> None:
-        """Put the entry, then give the lease back, also if the entry cannot be put."""
+        """Put the entry, then give the lease back, also if the entry cannot be put.
+
+        If the call is cancelled, because the store hangs, the lease runs out by itself: another call would hang, too.
+        """
         try:
             await self.put(origin, entry, lifetime)
-        finally:
+        except Exception:
             await self.release_lease(origin, token)
+            raise
+        await self.release_lease(origin, token)
 
     async def close(self) -> None:  # noqa: B027 - not every store has something to close
         """The crawl is over. No other method is called after this one."""

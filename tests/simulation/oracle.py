@@ -27,7 +27,6 @@ RETRY_GAP = 4.5  # seconds: a repetition comes after one, another round after fi
 DEFAULTS: dict[str, Any] = {
     "CONCURRENT_REQUESTS": 16,
     "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
-    "DOWNLOAD_DELAY": 0.0,
     "REP_FETCH_CONCURRENCY": 64,
     "REP_FETCH_RETRIES": 1,
     "REP_FETCH_TIMEOUT": 30.0,
@@ -61,6 +60,10 @@ class Chain:
     began: float
     hops: list[Exchange] = field(default_factory=list)
     repeated: int = 0
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.run, self.origin
 
     @property
     def ended(self) -> float:
