@@ -241,8 +241,8 @@ def lazy(draw: Draw) -> Case:
 
 
 def outage(draw: Draw) -> Case:
-    """Days and weeks: outages of up to 40 days, answers that change, a clock that is set."""
-    length = draw.pick(2 * DAY, 10 * DAY, 40 * DAY)
+    """Hours, days and weeks: outages of up to 40 days, answers that change, a clock that is set."""
+    length = draw.pick(2 * HOUR, 2 * DAY, 10 * DAY, 40 * DAY)
     origins = {}
     for n in range(draw.randint(1, 3)):
         begin = draw.pick(0.0, 2 * HOUR)

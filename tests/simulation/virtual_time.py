@@ -88,8 +88,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         mine = [handle for handle in [*ready, *scheduled] if is_of(handle, member)]
         self.killed += mine
         others = [handle for handle in ready if not is_of(handle, member)]
+        nothing = asyncio.Handle(id, (self,), self)
+        padding = [nothing] * (len(ready) - len(others))  # asyncio has counted what it runs in this turn
         ready.clear()
-        ready.extend(others)
+        ready.extend(others + padding)
         scheduled[:] = [handle for handle in scheduled if not is_of(handle, member)]
         asyncio.base_events.heapq.heapify(scheduled)  # type: ignore[attr-defined]
 
