@@ -90,7 +90,7 @@ def chains(exchanges: Iterable[Exchange], settings: dict[str, Any]) -> list[Chai
                 continue
             # A request for the same URL is a repetition, or the last round, which may come sooner than five seconds.
             deadline = found[0].began + settings["REP_UNREACHABLE_WAIT"]
-            is_last_round = found[-1].began + 2.5 < deadline < exchange.began + 2.5
+            is_last_round = found[-1].began + 1.0 < deadline < exchange.began + 2.5
             is_due = is_worth_a_repetition(last) and found[0].repeated < settings["REP_FETCH_RETRIES"]
             is_repeated = exchange.url == last.url and exchange.began - last.ended < RETRY_GAP
             if is_repeated and (is_due or not is_last_round):

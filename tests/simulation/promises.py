@@ -247,8 +247,9 @@ def first_fetches_do_not_wait_for_later_ones(trial: Trial) -> Iterator[str]:
     began: dict[Key, float] = {}
     for chain in trial.chains:
         began[chain.key] = min(began.get(chain.key, NEVER), chain.began)
+    room = Room(trial)
     for key, life in trial.first_taken.items():
-        waited = began.get(key, 0.0) - (life.taken or 0.0)
+        waited = room.idle(life, life.taken or 0.0, began.get(key, 0.0), of_slot=True)
         if waited > trial.longest_turn(life) and trial.is_eager(life.run):
             yield f"at {life.taken:.3f} {life} left the queue; robots.txt was fetched {waited:.1f} s later"
 
@@ -298,8 +299,8 @@ class Room:
         for exchange in trial.history.exchanges:
             self.of_run[exchange.run].append(exchange)
 
-    def idle(self, life: Life, begin: float, end: float) -> float:
-        """Seconds between two moments in which there was room for the request."""
+    def idle(self, life: Life, begin: float, end: float, *, of_slot: bool = False) -> float:
+        """Seconds between two moments in which there was room for the request; for its robots.txt, with `of_slot`."""
         if end - begin <= SLACK:
             return 0.0
         changes: list[tuple[float, int, int]] = []
@@ -309,7 +310,7 @@ class Room:
                 changes += [(max(each.began, begin), one, mine), (min(each.ended or end, end), -one, -mine)]
         total, slot, idle, last = 0, 0, 0.0, begin
         for at, one, mine in sorted(changes):
-            idle += (at - last) * (total < self.limits[0] and slot < self.limits[1])
+            idle += (at - last) * ((of_slot or total < self.limits[0]) and slot < self.limits[1])
             total, slot, last = total + one, slot + mine, at
         return idle + end - last
 
