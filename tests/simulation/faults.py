@@ -158,12 +158,10 @@ def fetch_that_never_ends() -> None:
 def one_origin_at_a_time() -> None:
     """The door takes no request from the queue while a robots.txt is fetched."""
 
-    def __init__(self: Any, *args: Any) -> None:
-        right(self, *args)
-        self.has_room = lambda: not self._turns.without_turn + self._turns._firsts + len(self._turns._first)
+    def has_room(self: Any) -> bool:
+        return not self.without_turn + self._firsts + len(self._first)
 
-    right = Resolver.__init__
-    Resolver.__init__ = __init__  # type: ignore[method-assign]
+    FetchTurns.has_room = has_room  # type: ignore[method-assign]
 
 
 @fault
@@ -174,9 +172,7 @@ def fetches_are_not_shared() -> None:
     def _begin(self: Any, origin: Any, trigger: Any, fetch: Any) -> None:
         right(self, origin, trigger, fetch)
         if draw.random() < 0.1:
-            vars(self).setdefault("more", set()).add(
-                asyncio.ensure_future(self._rounds.policy(origin, trigger, lambda: False))
-            )
+            self.more = asyncio.ensure_future(self._rounds.policy(origin, trigger, lambda: False))
 
     Resolver._begin = _begin  # type: ignore[method-assign]
 

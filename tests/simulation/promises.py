@@ -1,4 +1,4 @@
-"""What must hold in every crawl, checked on its history: safety, liveness, cost. No promise has an excuse for slow hosts.
+"""What must hold in every crawl: safety, liveness, cost. No promise has an excuse for slow hosts.
 
 Each promise is a function that yields what breaks it. Its name is the name of the promise. Times are true seconds from
 the beginning of the case. docs/architecture.md lists the cases that a promise leaves out.
@@ -118,7 +118,7 @@ class Trial:
     @property
     def is_fleet_in_order(self) -> bool:
         """Whether nothing disturbs the crawlers that share a store, if there is one."""
-        return not self.store or not (self.store["faults"] or self.has_kills) and self.has_right_clocks
+        return not self.store or (not (self.store["faults"] or self.has_kills) and self.has_right_clocks)
 
     def is_eager(self, run: str) -> bool:
         """Whether nothing holds this run up: no pause, no queue of another order."""
@@ -155,14 +155,14 @@ class Trial:
                 found.setdefault(life.key, life)
         return found
 
-
     def longest_turn(self, life: Life) -> float:
         """Seconds until a new origin's fetch has its turn, at most: REP_FETCH_CONCURRENCY fetches each half second, and
         before this one twice as many, with those for requests of a higher priority."""
         runs = [each for key, each in self.first_taken.items() if key[0] == life.run]
         hops = max(len(chain.hops) for chain in self.chains) if self.chains else 1
         urgent = sum(each.priority > life.priority for each in runs)
-        return (4 + hops * urgent / self.settings["REP_FETCH_CONCURRENCY"]) * SLOW + SLACK
+        turns: float = hops * urgent / self.settings["REP_FETCH_CONCURRENCY"]
+        return (4 + turns) * SLOW + SLACK
 
 
 # Safety.
