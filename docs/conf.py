@@ -34,13 +34,13 @@ INDEX_COMMENT = re.compile(r"^<!-- index: (.*) -->\n(#+ .*)$", re.MULTILINE)
 def index_terms(_app: Sphinx, _name: str, source: list[str]) -> None:
     """Add the words of `<!-- index: 403, HTTP 403 -->` above a heading to the index.
 
-    The search finds a number alone only there. As a comment, the words are invisible where repositories show the page.
+    The search finds a lone number only in the index. Repository viewers do not show the comment.
     """
     source[0] = INDEX_COMMENT.sub(lambda found: f"{found[2]}\n\n```{{index}} {found[1]}\n```", source[0])
 
 
 def read_files(_app: Sphinx, name: str, source: list[str]) -> None:
-    """Give these pages their text, and let links to the files lead to the pages."""
+    """Read the text of the pages in FILES from their files, and turn links to these files into links to the pages."""
     if name in FILES:
         source[0] = Path(__file__).parents[1].joinpath(FILES[name]).read_text("utf-8").replace("](docs/", "](")
     for page, file in FILES.items():

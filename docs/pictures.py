@@ -1,8 +1,7 @@
 """Draws docs/origin.svg and docs/request.svg: `python docs/pictures.py`.
 
-The states of an origin and what moves it are not written down here. They are found by asking `protocol.lifecycle` what
-each state becomes by an answer, by a failure and by time. Only places are written down.
-tests/docs/test_pictures.py draws both pictures again and compares.
+The script asks `protocol.lifecycle` for the states of an origin, and for the state after an answer, a failure and some
+time. Only the places of the boxes are fixed here. tests/docs/test_pictures.py draws both pictures again and compares.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ UNREACHABLE_DAYS: float = SETTINGS["REP_UNREACHABLE_DAYS"].default
 RULES = RobotsTxt.parse(b"User-agent: *\nDisallow: /private/\n")
 DOWN = Answer(URL, 503, access=AccessResult.UNREACHABLE, reason="HTTP 503")
 
-# What moves an origin.
+# The labels of the arrows: what changes the state of an origin.
 ANSWER, FAILURE = "an answer", "a failure"
 TENTH = "nine tenths; of its lifetime"
 END = f"its lifetime,; at most {MAX_LIFETIME / 3600:g} h"
@@ -35,7 +34,7 @@ UNSEEN = f"{MAX_UNSEEN / DAY:g} days without an attempt"
 
 
 def stored_responses(now: float) -> Iterator[StoredResponse]:
-    """One of each kind that matters: with rules, with rules that must not be used past their time, without rules."""
+    """Yield one response of each kind: with rules, with rules that must not be used when stale, without rules."""
     for forbids_stale in (False, True):
         yield StoredResponse(
             AccessResult.SUCCESS, "HTTP 200", RULES, now, now + DAY, 200, URL, forbids_stale=forbids_stale
@@ -44,7 +43,7 @@ def stored_responses(now: float) -> Iterator[StoredResponse]:
 
 
 def moves() -> set[tuple[State, str, State]]:
-    """Each state, what moves an origin out of it, and the state after that."""
+    """Return all changes of state: the state before, the cause, the state after."""
     found: set[tuple[State, str, State]] = set()
     entries: list[tuple[Entry | None, float]] = [(None, 0.0)]
     entries += [(Entry(URL, stored), 0.0) for stored in stored_responses(0.0)]
@@ -52,7 +51,7 @@ def moves() -> set[tuple[State, str, State]]:
         entry, now = first, began
         for _ in range(60):
             found |= set(_moves_of(entry, now))
-            # On to the next failure: as late as it may be, as soon as the stored answer is over.
+            # The next failure comes when the stored answer has expired, and at least ten days later.
             stored = entry.stored if entry is not None else None
             now = max(now + 10 * DAY, stored.fresh_until if stored is not None else 0.0)
             entry = after_fetch(entry, URL, DOWN, now)
@@ -60,7 +59,7 @@ def moves() -> set[tuple[State, str, State]]:
 
 
 def _moves_of(entry: Entry | None, at: float) -> Iterator[tuple[State, str, State]]:
-    """Of an entry from a moment on, until time moves it no more."""
+    """Yield the changes of state of an entry from a moment on, until time alone changes its state no more."""
     now, over = at, UNREACHABLE_DAYS * DAY
     for _ in range(9):
         state = state_of(entry, now, over)
@@ -115,7 +114,7 @@ marker path { fill: #9198a1 }
 
 
 def svg(width: int, height: int, title: str, parts: list[str]) -> str:
-    """The picture. It follows the reader's choice of light or dark."""
+    """Return the picture as SVG, in light or dark colours as the reader's system prefers."""
     marker = (
         '<marker id="end" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
         '<path d="M0 0 8 4 0 8z"/></marker>'
@@ -126,7 +125,7 @@ def svg(width: int, height: int, title: str, parts: list[str]) -> str:
 
 
 def box(left: int, top: int, width: int, lines: list[str]) -> str:
-    """A box with lines of text; the first is its title."""
+    """Return a box with lines of text. The first line is its title."""
     texts = [
         f'<text x="{left + 12}" y="{top + 22 + 19 * number}" class="{kind}">{escape(line)}</text>'
         for number, (line, kind) in enumerate(zip(lines, ["title", *["dim"] * len(lines)], strict=False))
@@ -135,7 +134,7 @@ def box(left: int, top: int, width: int, lines: list[str]) -> str:
 
 
 def arrow(start: tuple[float, float], end: tuple[float, float], label: str) -> str:
-    """A line from a point to another one, with its label in the middle: one line of text for each part after a `;`."""
+    """Return an arrow with its label in the middle. A `; ` in the label begins a new line of text."""
     (left, top), (right, bottom) = start, end
     lines = label.split("; ")
     middle, centre = (left + right) / 2, (top + bottom) / 2 - 16 * (len(lines) - 1) / 2 + 4
@@ -147,7 +146,7 @@ def arrow(start: tuple[float, float], end: tuple[float, float], label: str) -> s
 
 
 def between(before: State, after: State) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Where an arrow begins and ends: on the borders of two boxes. The way back runs beside it."""
+    """Return the ends of an arrow, on the borders of two boxes. The arrow back runs beside it."""
     (left, top), (to_left, to_top) = PLACES[before], PLACES[after]
     if left == to_left:
         x = left + WIDE * (0.25 if to_top > top else 0.75)
@@ -159,7 +158,7 @@ def between(before: State, after: State) -> tuple[tuple[float, float], tuple[flo
 
 
 def origin_picture() -> str:
-    """What is known of an origin's robots.txt: the states, and what moves an origin from one to another."""
+    """Return the picture of the states of an origin, and of what changes them."""
     found = moves()
     shown = {move for move in found if move[1] not in {ANSWER, UNSEEN} or move[0] is State.UNKNOWN}
     ways: dict[tuple[State, State], list[str]] = {}
@@ -195,7 +194,7 @@ SHORT = {
 
 
 def request_picture() -> str:
-    """The way of one request, with the modules that it passes."""
+    """Return the picture of the way of one request, with the modules that it passes."""
     passes = ", ".join(
         words.allowed for words in REASON_WORDS.values() if words.source.startswith(("REP_EX", "RFC 9309 2.2.2, "))
     )

@@ -1,6 +1,6 @@
 """Makes docs/report.png, the report of the example project: `python docs/report_picture.py`. Needs Chromium.
 
-The sites of the example have random ports on this machine. In the picture they have names instead.
+The sites of the example project have random ports on this machine. The picture shows names instead.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def crawl(report: Path) -> dict[str, str]:
-    """Write the report of a tour. Returns the origins of its sites, by their names."""
+    """Write the report of a crawl of the example project. Return the origins of its sites by their names."""
     os.chdir(DOCS.parent / "example_project")
     sys.path.insert(0, os.getcwd())
     settings = get_project_settings()

@@ -1,22 +1,24 @@
-"""scrapy-rep: crawls that obey robots.txt as RFC 9309 says.
+"""scrapy-rep: crawls that obey robots.txt as RFC 9309 requires.
 
 The way of one request
-    `waiting.scheduler_door` asks the `gate` whether the origin's robots.txt is known. If not, the request waits there
-    while there is one fetch for the origin (`cache.resolver`). Then it goes on to `middleware.process_request`. The
-    `gate` asks `cache.resolver` for the origin's `RobotsPolicy` (`peek`: no fetch, no wait), asks that for a verdict,
-    and lets the request pass or raises `ForbiddenByRobots`.
+    1. `waiting.scheduler_door` asks the `gate` whether the origin's robots.txt is known. If not, the request waits at
+       the door for the origin's fetch (`cache.resolver`).
+    2. `middleware.process_request` passes the request to the `gate`. The gate gets the origin's `RobotsPolicy` from
+       `cache.resolver` (`peek`, which never waits).
+    3. The policy gives the `Verdict`. The gate lets the request pass, or raises `ForbiddenByRobots`.
 
 The way of one robots.txt
-    `cache.rounds` looks into `cache.shared_store`, if there is one; else it has the robots.txt fetched.
-    `fetching.redirects` follows the redirects and requests each URL through `fetching.answers`, which waits for a turn
-    and calls `fetching.fetcher` for one HTTP request. The result is an `Answer`, and of the last one a
-    `StoredResponse`, if it is usable. `protocol.lifecycle.after_fetch` makes the origin's new `Entry` from it, which
-    `cache.memory` and `cache.shared_store` keep. `protocol.lifecycle.policy_at` makes from an entry the `RobotsPolicy`
-    of a moment, and `protocol.robotstxt` gives the `Verdict` on one URL. `extensions` and signals (`signals`) report
-    each step.
+    1. `cache.rounds` looks for the origin's entry in `cache.shared_store`, if there is a store. Else it fetches.
+    2. `fetching.redirects` follows the redirects. `fetching.answers` waits for a turn, makes each request through
+       `fetching.fetcher`, and judges the `Answer`.
+    3. The last answer becomes a `StoredResponse`, or counts as a failure. `protocol.lifecycle.after_fetch` makes the
+       origin's new `Entry`. `cache.memory` and `cache.shared_store` keep it.
+    4. `protocol.lifecycle.policy_at` says which `RobotsPolicy` the entry means at a moment.
+    5. The policy asks `protocol.robotstxt` for the `Verdict` on a URL.
+    The signals (`signals`) and the `extensions` report these steps.
 
 Who may touch the internals of Scrapy and Twisted
-    The modules in `scrapy_internals`, and no other.
+    Only the modules in `scrapy_internals`.
 
 Where to add
     a directive: `protocol.robotstxt.syntax` (`Directive`) and `protocol.robotstxt.groups` (`VALUE_FAULTS`);
@@ -66,7 +68,7 @@ __all__ = [
     "VerdictReason",
 ]
 
-# Loaded on first use: every `scrapy` command imports this package, whatever it is about to do.
+# Loaded on first use, because every `scrapy` command of the project imports this package.
 _HOMES = {
     "AccessResult": ".protocol.access_result",
     "Addon": ".addon",

@@ -1,4 +1,4 @@
-"""The Scrapy add-on: switches our middlewares on and the built-in one off."""
+"""The Scrapy add-on: switches our middlewares on, and Scrapy's own robots.txt middleware off."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from scrapy_rep.scrapy_internals.one_shot import is_one_shot
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# The built-in's order, so that user middlewares see the same requests; and the order after HttpCompressionMiddleware's.
+# RepMiddleware has the order of Scrapy's own robots.txt middleware, so that other middlewares see the same requests.
+# RepDecodingMiddleware gets responses before HttpCompressionMiddleware (590) does.
 ORDERS = {RepMiddleware: 100, RepDecodingMiddleware: 595}
 
 
@@ -24,7 +25,7 @@ class Addon:
     """`ADDONS = {"scrapy_rep.Addon": 500}`"""
 
     def __init__(self, *, is_one_shot: bool = False) -> None:
-        """`is_one_shot`: a person waits for one page, so the crawl does not wait for an outage to end."""
+        """`is_one_shot`: a person waits for one page, so requests do not wait for the end of an outage."""
         self._is_one_shot = is_one_shot
 
     @classmethod
@@ -32,7 +33,7 @@ class Addon:
         return cls(is_one_shot=is_one_shot(crawler))
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Keeps what the project and the spider set, except that the built-in middleware goes off."""
+        """Switch Scrapy's own middleware off. What else the project and the spider set stays."""
         switch_off(settings, RobotsTxtMiddleware)
         for middleware, order in ORDERS.items():
             settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", middleware, order)

@@ -1,4 +1,4 @@
-"""The times that a crawl reads, in one value that tests can replace."""
+"""The clocks of a crawl, in one value that tests can replace."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 class Clock(NamedTuple):
     now: Callable[[], float]
-    """Seconds since the epoch. It may be set back or forward meanwhile."""
+    """Seconds since the epoch. This clock may be set back or forward during the crawl."""
     monotonic: Callable[[], float]
-    """Seconds since some moment. It only ever goes forward: waiting is measured by it."""
+    """Seconds since some moment. This clock never goes back, so it measures how long something takes."""
     sleep: Callable[[float], Awaitable[None]]
-    """Waits for the seconds that it is given."""
+    """Waits for a number of seconds."""

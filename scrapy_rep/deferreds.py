@@ -1,4 +1,4 @@
-"""Deferreds that are waited for: settled once, with a time limit or without."""
+"""Gives a Deferred its result once, and limits the time of a call."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from twisted.python.failure import Failure
 
 T = TypeVar("T")
 
-LOOKS = 10  # within a time limit
+LOOKS = 10  # how often `within` looks, until the time is up, whether time counts
 
 
 def settle(waiter: Deferred[T], result: T | Failure | BaseException) -> None:
-    """Give it the result, or the error, unless it was cancelled or has one."""
+    """Give the Deferred its result or error, unless it has a result already or was cancelled."""
     if waiter.called:
         return
     if isinstance(result, BaseException):
@@ -29,8 +29,8 @@ def settle(waiter: Deferred[T], result: T | Failure | BaseException) -> None:
 async def within(
     seconds: float, call: Coroutine[Any, Any, T], late: Exception, counts: Callable[[], bool] = lambda: True
 ) -> T:
-    """The call's result. Once it has taken that many seconds, raises `late`, and cancels the call without waiting for
-    its end. `counts` tells whether time counts at the moment; time in a queue, for example, does not."""
+    """Wait for the call and return its result. After so many seconds, cancel the call and raise `late`, without waiting
+    for the call's end. `counts`: whether time counts now; for example, time in a queue does not."""
     result: Deferred[T] = Deferred()
     timer: CallLaterResult
 

@@ -1,4 +1,4 @@
-"""What a refused request's errback receives."""
+"""The exceptions that the errback of a refused request receives, and their messages."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from scrapy_rep.text import printable
 
 
 class ForbiddenByRobots(IgnoreRequest):
-    """The request was dropped because of its origin's robots.txt, or the response because of its headers.
+    """Raised if robots.txt forbids a request, or if the headers of its response forbid the crawl's purpose.
 
-    The message names address, line and rule.
+    The message has the URL of robots.txt, the line and the rule.
     """
 
     def __init__(self, verdict: Verdict) -> None:
@@ -24,16 +24,16 @@ class ForbiddenByRobots(IgnoreRequest):
 
     @property
     def cause(self) -> str:
-        """robots.txt's answer in words: `HTTP 200`, `HTTP 503`, or why there was none."""
+        """The answer for robots.txt in words, such as `HTTP 200` or `HTTP 503`, or why there was no answer."""
         return self.verdict.answer
 
 
 class RobotsUnreachable(ForbiddenByRobots):
-    """robots.txt could not be had, so nothing is allowed (RFC 9309 2.3.1.4)."""
+    """Raised if robots.txt is unreachable, so that nothing is allowed (RFC 9309 2.3.1.4)."""
 
 
 def refusal(verdict: Verdict) -> ForbiddenByRobots:
-    """The exception for a verdict that does not allow."""
+    """Return the exception for a verdict that refuses a request."""
     is_unreachable = verdict.access is AccessResult.UNREACHABLE
     return (RobotsUnreachable if is_unreachable else ForbiddenByRobots)(verdict)
 
@@ -45,11 +45,11 @@ EXPLANATIONS: Mapping[VerdictReason, str] = {
     VerdictReason.UNREACHABLE: "Forbidden while robots.txt is unreachable ({url}: {answer})",
     VerdictReason.TOO_COSTLY: "Forbidden because {words} ({url})",
 }
-"""For each reason that refuses."""
+"""The text of the message for each reason to refuse."""
 
 
 def explanation(verdict: Verdict) -> str:
-    """Why the verdict refuses, in one line: `Forbidden by robots.txt (URL, line 2, group of '*': Disallow: /x)`."""
+    """Return why a verdict refuses, as in `Forbidden by robots.txt (URL, line 2, group of '*': Disallow: /x)`."""
     url, place, decided_by = printable(verdict.robots_url or "robots.txt"), "", verdict.decided_by
     if decided_by is not None:
         rule = printable(str(decided_by), MAX_RULE)
@@ -66,7 +66,7 @@ def explanation(verdict: Verdict) -> str:
 
 
 def refused_by(verdict: Verdict) -> str:
-    """What refuses the request, in few words: `https://example.com/robots.txt line 2 (Disallow: /x)`."""
+    """Return what refuses the request, as in `https://example.com/robots.txt line 2 (Disallow: /x)`."""
     url, decided_by = printable(verdict.robots_url or "robots.txt"), verdict.decided_by
     if decided_by is None:
         return f"{url} ({verdict.words if verdict.reason is VerdictReason.TOO_COSTLY else printable(verdict.answer)})"

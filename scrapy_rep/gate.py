@@ -1,16 +1,21 @@
 """What is decided about a request: which robots.txt applies to it, and what that says.
 
-1. `applicable_origin` says whose robots.txt applies to a request; where none does, the request goes on.
-2. If that robots.txt is known, it decides at once. If it is about to expire, or if the backoff of an outage is over, it
-   is fetched again in the background, and the request does not wait for that.
-3. If it is not known, the request waits for a fetch: at the scheduler before it comes here (`waiting.scheduler_door`),
-   or else in the downloader (`waiting.not_from_scheduler`). Unless the crawl closes, the fetch ends with a policy
-   (`cache.resolver`), which decides about all requests that have waited for it:
-   - what the answer says: its rules, or by its status that everything or nothing is allowed (`protocol.status_policy`);
-   - after a failure, the rules from before, if they may still be obeyed; else, if the outage has lasted for
-     REP_UNREACHABLE_DAYS, that everything is allowed; else, once requests have waited for further attempts
-     (REP_UNREACHABLE_WAIT), that nothing is allowed.
-4. A page that comes from another URL than its request's is judged by that URL (`look_at_page`).
+1. `applicable_origin` says whose robots.txt applies to a request. If none applies, the request goes on.
+2. If that robots.txt is known, it decides at once. A robots.txt that expires soon is fetched again in the background.
+   So is one that was unreachable, once its backoff is over. The request does not wait for this fetch.
+3. If that robots.txt is not known, the request waits for a fetch. Most requests wait at the scheduler, before they come
+   here (`waiting.scheduler_door`); the others wait in the downloader (`waiting.not_from_scheduler`). A fetch ends with
+   a policy (`cache.resolver`), unless the crawl closes first. The policy goes into the crawl's memory, and the requests
+   that waited are decided by it:
+   - The fetch had an answer: its rules decide. An answer without rules means that everything or nothing is allowed,
+     by its status (`protocol.status_policy`).
+   - The fetch failed, and the old rules may still be obeyed: they decide.
+   - The fetch failed, there are no such rules, and the outage has lasted for REP_UNREACHABLE_DAYS: everything is
+     allowed.
+   - Any other failure: robots.txt is fetched again while requests wait (REP_UNREACHABLE_WAIT). If these fetches fail,
+     too, nothing is allowed.
+4. If a page comes from another URL than the request's (a browser followed a redirect), `look_at_page` finds the policy
+   of that URL, and the listeners in `after_download` judge the page by it.
 """
 
 from __future__ import annotations
@@ -45,12 +50,12 @@ EXEMPT, NOT_SUBJECT = VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT
 
 
 class Landing(NamedTuple):
-    """Where a page comes from, if a browser or a service followed redirects by itself."""
+    """The URL that a page comes from, if a browser or a service followed redirects by itself, and the policy there."""
 
     request: Request
-    """The request that was made, with the URL of the page."""
+    """A copy of the request that was made, with the URL of the page."""
     policy: RobotsPolicy | None
-    """The policy that applies to it; None if none does."""
+    """The policy that applies to that URL; None if no robots.txt applies."""
 
 
 class Gate:
@@ -59,23 +64,23 @@ class Gate:
     def __init__(self, crawler: Crawler, settings: RepSettings, resolver: Resolver, now: Callable[[], float]) -> None:
         """`now`: seconds since the epoch. Raises ValueError for a wrong product token."""
         self.user_agent = UserAgent(crawler.settings, crawler.spider)
-        """The crawl's product tokens, and where they come from. Read it here: the opened spider replaces it."""
+        """The crawl's product tokens, and where they come from. Always read it here: `open` replaces this object."""
         self.also_judge: Callable[[Verdict, RobotsTxt | None, str, ProductTokens], Verdict] | None = None
-        """Makes of each verdict on a URL by rules the one that counts (`usage.preferences`); None if nothing else than
-        rules may refuse."""
+        """Takes each verdict that rules have given on a URL, and returns the verdict that counts (`usage.preferences`).
+        None if only rules may refuse a request."""
         self.before_download: list[Callable[[Request, Verdict], None]] = []
-        """Called in order with each request that goes on, except those for a robots.txt. The verdict refuses the
-        request only in a dry run. While the list is empty, no verdict is made for an allowed request. A function in it
-        may raise ForbiddenByRobots, which drops the request."""
+        """Functions that are called, in order, with each request that goes on and the verdict on it. Requests for a
+        robots.txt are left out. In a dry run, the verdict may be a refusal. A function may raise ForbiddenByRobots to
+        drop the request. While the list is empty, no verdict is made for allowed requests, which is faster."""
         self.after_download: list[Callable[[Request, Response, Landing | None], None]] = []
-        """Called in order with each of these requests and its response, on the response's way to the spider. A
-        function in it may raise ForbiddenByRobots, which drops the response."""
+        """Functions that are called, in order, with each such request and its response, before the spider gets the
+        response. A function may raise ForbiddenByRobots to drop the response."""
         self.robots_known = resolver.robots_known
-        """Called in order after each round of a fetch, with what is known of the origin then, and the request that
-        needed its robots.txt."""
+        """Functions that are called, in order, after each round of a fetch (`cache.rounds`), with the origin, what is
+        known of it now, and the request that needed its robots.txt."""
         self.refusals = Refusals(crawler, is_dry_run=settings.dry_run)
         self.decided = 0
-        """Requests that a known robots.txt, or an error in fetching it, has decided about."""
+        """The number of requests that a known robots.txt has decided about, or an internal error in fetching it."""
         self.now = now
         self._crawler = crawler
         self._log = logger_of(crawler)
@@ -87,7 +92,7 @@ class Gate:
         self._may_refuse_pages = not settings.dry_run and (settings.bypassed == "drop" or refuses_use)
 
     def open(self, spider: Spider) -> None:
-        """The spider is opened: its attributes count, and the log says who is named and what is exempt."""
+        """Read the spider's attributes, and log the product tokens and what is exempt. Called when the spider opens."""
         self.user_agent = UserAgent(self._crawler.settings, spider)
         self.user_agent.announce(self._log)
         if self._exempt:
@@ -98,7 +103,7 @@ class Gate:
     # The request goes on, or is refused.
 
     def decide_if_known(self, request: Request) -> Origin | None:
-        """None if the request goes on; else the origin, for whose robots.txt the caller has to wait.
+        """None if the request goes on. Else the origin: the caller has to wait for the origin's robots.txt.
 
         Raises ForbiddenByRobots if the request is refused, ValueError for a wrong product token in its meta.
         """
@@ -118,18 +123,20 @@ class Gate:
         return None
 
     def decide(self, request: Request, policy: RobotsPolicy) -> None:
-        """By the policy of its origin. Raises what `decide_if_known` does."""
+        """Let the request go on or refuse it, by the policy of its origin. Raises what `decide_if_known` raises."""
         self.decided += 1
         if policy.state is UNREACHABLE_STALE:
             self._stats.inc_value("rep/cache/stale")
         tokens = self.user_agent.tokens(request)
-        # `allows` is faster, but knows rules alone, and gives no verdict to look at for an allowed request.
+        # `allows` is faster. But `also_judge` and the functions in `before_download` need a verdict.
         if self.also_judge is not None or self.before_download or not policy.allows(request.url, tokens):
             self._act_on(self.verdict(policy, request.url, tokens), request)
 
     def refuse_for(self, fault: BaseException, request: Request, origin: Origin) -> None:
-        """An error of ours has ended the fetch, so nobody knows what is allowed. Raises RobotsUnreachable, but not in a
-        dry run."""
+        """Refuse the request, because the fetch of its origin's robots.txt ended with an internal error (`fault`).
+
+        Raises RobotsUnreachable, but not in a dry run.
+        """
         self.decided += 1
         answer = f"internal error, {type(fault).__name__}: {fault}"
         reason, access = VerdictReason.UNREACHABLE, AccessResult.UNREACHABLE
@@ -142,17 +149,18 @@ class Gate:
             look(request, verdict)
 
     def count_hits(self, waited: int) -> None:
-        """As one stat at the end, because a stat for each request costs as much as all the rest. `waited`: how many
-        requests have waited before they came here."""
-        # Another middleware may have dropped requests that had waited.
+        """Set the stat rep/cache/hit, when the crawl ends. Counting it at each request would double the cost of a
+        decision. `waited`: the number of requests that had to wait before they came here."""
+        # `waited` may be larger: another middleware may have dropped requests that had waited.
         if self.decided > waited:
             self._stats.inc_value("rep/cache/hit", self.decided - waited)
 
     # What applies to a request.
 
     def applicable_origin(self, request: Request) -> Origin | VerdictReason:
-        """The origin whose robots.txt applies to the request. Where none does: EXEMPT for `dont_obey_robotstxt` and
-        REP_EXEMPT; NOT_SUBJECT for a robots.txt itself, and for URLs without an origin, such as `data:`."""
+        """The origin whose robots.txt applies to the request. If none applies, the reason: EXEMPT for
+        `dont_obey_robotstxt` and REP_EXEMPT; NOT_SUBJECT for a robots.txt itself, and for URLs without an origin, such
+        as `data:`."""
         url = request.url
         if request.meta.get("dont_obey_robotstxt"):
             return EXEMPT
@@ -173,13 +181,13 @@ class Gate:
         return origin if isinstance(origin, Origin) and self._resolver.peek(origin) is None else None
 
     def peek(self, request: Request) -> RobotsPolicy | None:
-        """The policy that applies to the request, if it is known at this moment; else None."""
+        """The policy that applies to the request; None if it is not known now, or if no robots.txt applies."""
         origin = self.applicable_origin(request)
         return self._resolver.peek(origin) if isinstance(origin, Origin) else None
 
     async def wait_for_policy(self, request: Request) -> RobotsPolicy | None:
-        """The policy that applies to the request, once it is known; None where none does. Raises IgnoreRequest if the
-        crawl closes first."""
+        """Wait for the policy that applies to the request, and return it; None if no robots.txt applies. Raises
+        IgnoreRequest if the crawl closes first."""
         origin = self.applicable_origin(request)
         if isinstance(origin, VerdictReason):
             return None
@@ -189,8 +197,8 @@ class Gate:
         return policy
 
     def judge(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
-        """The verdict on the request by the policy that applies to it, or by none. Raises ValueError for a wrong
-        product token in its meta."""
+        """The verdict on the request. `policy`: the one that applies to it; None if none does, then the request is
+        allowed. Raises ValueError for a wrong product token in its meta."""
         if policy is not None:
             return self.verdict(policy, request.url, self.user_agent.tokens(request))
         reason = self.applicable_origin(request)
@@ -198,21 +206,22 @@ class Gate:
         return Verdict(True, reason, access=AccessResult.UNAVAILABLE)
 
     def verdict(self, policy: RobotsPolicy, url: str, tokens: ProductTokens) -> Verdict:
-        """By the policy, and by what else may refuse (`also_judge`)."""
+        """The verdict on a URL by the policy, after `also_judge`."""
         verdict = policy.verdict(url, tokens)
         return verdict if self.also_judge is None else self.also_judge(verdict, policy.robots, url, tokens)
 
     def product_tokens(self, request: Request) -> ProductTokens:
-        """The tokens that decide about the request; the crawl's, if those in its meta are wrong."""
+        """The product tokens that decide about the request; those of the crawl, if those in its meta are wrong."""
         try:
             return self.user_agent.tokens(request, decides=False)
-        except ValueError:  # `decide` raises it
+        except ValueError:  # `decide` raises this error, too
             return self.user_agent.product_tokens
 
     # A page has come.
 
     def look_at_page(self, request: Request, response: Response) -> Response | Awaitable[Response]:
-        """The response; an awaitable of it if it comes from another URL. Either may raise ForbiddenByRobots."""
+        """The response; or an awaitable of it, if the response comes from another URL than the request's. Both ways may
+        raise ForbiddenByRobots."""
         target = _where_it_ended(request, response)
         return self._look_at_landing(target, request, response) if target else self._look(request, response, None)
 
@@ -232,7 +241,7 @@ class Gate:
 
 
 def _where_it_ended(request: Request, response: Response) -> Request | None:
-    """A request for the URL of the response; None if the request has the same URL, or if the URL is not HTTP's."""
+    """A request for the URL of the response; None if it is the request's own URL, or is neither http nor https."""
     url = response.url
     if url == request.url or not url.startswith(("http://", "https://")):
         return None

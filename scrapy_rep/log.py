@@ -11,5 +11,5 @@ Logger: TypeAlias = "logging.LoggerAdapter[logging.Logger]"
 
 
 def logger_of(crawler: Crawler) -> Logger:
-    """The logger `scrapy_rep`. Its records have the attribute `spider`, so that several crawls of a process differ."""
+    """The logger `scrapy_rep`. Its records have the attribute `spider`, which tells the crawls of one process apart."""
     return logging.LoggerAdapter(logging.getLogger("scrapy_rep"), {"spider": crawler.spider})

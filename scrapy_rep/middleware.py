@@ -1,4 +1,4 @@
-"""The downloader middleware: a request passes, waits for its origin's robots.txt, or is dropped with the reason."""
+"""The downloader middleware: lets a request pass, lets it wait for its origin's robots.txt, or drops it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 
 class RepMiddleware:
-    """Drops the requests that robots.txt forbids (RFC 9309). Its order is 100, the built-in's."""
+    """Drops the requests that robots.txt forbids (RFC 9309). Its order is 100, as RobotsTxtMiddleware's."""
 
     clock = staticmethod(time.time)
     monotonic = staticmethod(time.monotonic)
     sleep = staticmethod(sleep)
 
     def __init__(self, crawler: Crawler) -> None:
-        """Raises NotConfigured where ROBOTSTXT_OBEY is False, and ValueError for a wrong setting."""
+        """Raises NotConfigured if ROBOTSTXT_OBEY is False, and ValueError for a wrong setting."""
         if not is_obeying(crawler.settings):
             files = [name for name in FILES if crawler.settings.get(name)]
             also = f", and {' and '.join(files)} write{'' if files[1:] else 's'} nothing" if files else ""
@@ -66,33 +66,33 @@ class RepMiddleware:
         except NotConfigured as exc:
             if not is_obeying(crawler.settings):
                 raise
-            # Scrapy would leave this middleware out and crawl what is forbidden.
+            # Scrapy would drop this middleware and crawl what robots.txt forbids.
             raise ValueError(
                 f"{cls.__name__} cannot be built ({exc}); mend that, or set ROBOTSTXT_OBEY to False"
             ) from exc
         except ValueError as exc:
-            # Scrapy logs it as the last line of a long traceback.
+            # Logged here, too, because Scrapy logs the message as the last line of a long traceback.
             logger_of(crawler).critical("The crawl does not start: %s", exc)
             raise
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
-        """None where the request may go on, an awaitable where it has to wait for robots.txt here.
+        """None if the request may go on; an awaitable if it has to wait for robots.txt in the downloader.
 
-        Raises ForbiddenByRobots, at once or when awaited; IgnoreRequest where the crawl closes before.
+        Raises ForbiddenByRobots, at once or when awaited, and IgnoreRequest if the crawl closes first.
         """
         origin = self.gate.decide_if_known(request)
         return None if origin is None else self._in_downloader.decide(request, origin)
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
-        """The response; an awaitable of it if it comes from another URL, whose robots.txt may not be known yet. Either
-        may raise ForbiddenByRobots."""
+        """The response; or an awaitable of it, if it comes from another URL, whose robots.txt may not be known yet.
+        Both ways may raise ForbiddenByRobots."""
         return response if ROBOTS_TXT_REQUEST in request.meta else self.gate.look_at_page(request, response)
 
     # For spiders.
 
     @classmethod
     def of(cls, crawler: Crawler) -> Self:
-        """The crawl's middleware. Raises ValueError, which names the setting to change, if the crawl has none."""
+        """The crawl's middleware. If there is none, raises ValueError, which names the setting to change."""
         middleware = crawler.get_downloader_middleware(cls)
         if middleware is not None:
             return middleware
@@ -106,10 +106,10 @@ class RepMiddleware:
     async def verdict(self, request: str | Request, timeout: float | None = None) -> Verdict:
         """Whether the URL or request may be fetched, and why. Waits for robots.txt as a request would.
 
-        The verdict's `robots_url` is None if no robots.txt applies: `data:` and the like, `dont_obey_robotstxt`,
-        REP_EXEMPT. REP_DRY_RUN has no effect on it.
+        The verdict's `robots_url` is None if no robots.txt applies: for URLs such as `data:`, for requests with
+        `dont_obey_robotstxt`, and for REP_EXEMPT. REP_DRY_RUN does not change the verdict.
 
-        Raises TimeoutError after `timeout` seconds; robots.txt is fetched all the same, for later requests. Raises
+        Raises TimeoutError after `timeout` seconds. The fetch of robots.txt goes on, for later requests. Raises
         IgnoreRequest if the crawl closes first.
         """
         request = Request(request) if isinstance(request, str) else request

@@ -1,4 +1,4 @@
-"""Warnings at the start of a crawl about settings that work against this package."""
+"""Warnings at the start of a crawl about settings that conflict with this package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scrapy_rep.robotparser import RepRobotParser
 
 
 def warn_of_misconfiguration(crawler: Crawler) -> None:
-    """Log a WARNING for each of them."""
+    """Log a WARNING for each setting that conflicts with this package."""
     log = logger_of(crawler)
     builtin = crawler.get_downloader_middleware(RobotsTxtMiddleware)
     if builtin is not None:

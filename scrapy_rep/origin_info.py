@@ -14,10 +14,10 @@ from scrapy_rep.protocol.word_enum import WordEnum
 
 
 class OriginKind(WordEnum):
-    """What an origin's robots.txt comes to, in words that follow a number of origins."""
+    """What an origin's robots.txt means for the crawl. The values follow a number: `12 origins with rules`."""
 
     WITH_RULES = "with rules"
-    """Rules are obeyed; in an outage, those from before."""
+    """Rules are obeyed; in an outage, the old rules."""
     WITHOUT_RULES = "without rules"
     """Everything is allowed."""
     RESTRICTED = "restricted"
@@ -25,7 +25,7 @@ class OriginKind(WordEnum):
     CHALLENGED = "challenged"
     """Unreachable, because the site answers with a challenge."""
     UNREACHABLE = "unreachable"
-    """For any other reason."""
+    """Unreachable for any other reason."""
 
 
 NO_GROUPS = "a file without rules"
@@ -35,38 +35,38 @@ _STAT_OF_CAUSE = {NO_GROUPS: "rep/no_rules/empty", REDIRECTS: "rep/no_rules/redi
 
 @dataclass(frozen=True, slots=True)
 class OriginInfo:
-    """At one moment. Times are seconds since the epoch."""
+    """What is known of an origin's robots.txt at one moment. Times are seconds since the epoch."""
 
     robots_url: str
-    """The initial authority's."""
+    """The URL of the origin's own robots.txt, before any redirect."""
     access: AccessResult
-    """What the last fetch came to."""
+    """The result of the last fetch."""
     answer: str
-    """In words: `HTTP 404`, or why there was none."""
+    """The last answer in words: `HTTP 404`, or why there was none."""
     basis: Basis
     """What decides about requests."""
     robots: RobotsTxt | None
-    """The rules that are obeyed; None where there are none."""
+    """The rules that are obeyed; None if there are none."""
     received_at: float | None
-    """When the stored answer came, or was last confirmed; None where there is none."""
+    """When the stored answer came, or was last confirmed (304); None if no answer is stored."""
     entry: Entry
     """All that is remembered of the origin."""
     fetch_again_at: float
-    """Until then the answer is good, or, in an outage, robots.txt is not fetched again."""
+    """When the answer expires; in an outage, when the backoff is over."""
     failing_since: float | None
-    """None where there is no outage."""
+    """When the outage began; None if there is none."""
     url: str
-    """Where the redirects led; empty where that is not known."""
+    """The URL that the redirects led to; empty if it is not known."""
     status: int | None = None
-    """The HTTP status of the answer; None if there was none, or redirects decided."""
+    """The HTTP status of the answer; None if there was no answer, or if the number or target of redirects decided."""
     sign: str = ""
-    """What decided instead of the status: the vendor of a challenge, or `markup`; empty if the status did."""
+    """What decided instead of the status: the vendor of a challenge, or `markup`. Empty if the status decided."""
     pause: float | None = None
-    """Seconds until the next attempt that requests wait for, in an outage; None if they wait for none."""
+    """In an outage, seconds until the next attempt that requests wait for; None if they wait for no attempt."""
 
     @property
     def kind(self) -> OriginKind:
-        """What robots.txt comes to now."""
+        """What robots.txt means for the crawl now."""
         if self.robots is not None:
             return OriginKind.WITH_RULES if self.robots.has_groups else OriginKind.WITHOUT_RULES
         if self.failing_since is None and self.access is AccessResult.UNAVAILABLE:
@@ -77,8 +77,8 @@ class OriginInfo:
 
     @property
     def cause(self) -> str:
-        """Why there are no rules, in words that many origins share: `HTTP 404`, `a page of HTML`, `Cloudflare`. Empty
-        if there are rules, or robots.txt is unreachable."""
+        """Why there are no rules, in words by which origins can be counted: `HTTP 404`, `a page of HTML`, `Cloudflare`.
+        Empty if there are rules, or if robots.txt is unreachable without a challenge."""
         kind = self.kind
         if kind is OriginKind.WITH_RULES or kind is OriginKind.UNREACHABLE:
             return ""
@@ -90,14 +90,14 @@ class OriginInfo:
 
     @property
     def why_no_rules(self) -> str:
-        """The answer of an origin without rules, in words: `none (HTTP 404)`, `HTTP 200, a file without rules`."""
+        """The answer of an origin without rules: `none (HTTP 404)`, `HTTP 200, a file without rules`."""
         if self.cause == NO_GROUPS:
             return f"{self.answer}, {NO_GROUPS}"
         return self.answer if self.sign or self.cause == REDIRECTS else f"none ({self.answer})"
 
     @property
     def stat(self) -> str:
-        """The stat that counts the origin; empty if none does."""
+        """The name of the stat that counts the origin; empty if none does."""
         if self.sign in VENDORS:
             return f"rep/challenge/{self.sign}"
         if self.kind is not OriginKind.WITHOUT_RULES:
@@ -106,13 +106,13 @@ class OriginInfo:
 
     @property
     def outage_words(self) -> tuple[str, str]:
-        """What the crawl does while robots.txt is unreachable, and where that is specified."""
+        """What the crawl does while robots.txt is unreachable, in words, and where that is specified."""
         if self.basis is Basis.STORED and self.robots is None:
             return "its last answer still counts", "RFC 9309 2.4"
         return OUTAGE_WORDS[self.basis]
 
     def meaning(self, rows: Iterable[StatusRow]) -> tuple[str, str]:
-        """What the crawl does, in words, and where that is specified. `rows`: of the crawl's status policy."""
+        """What the crawl does, in words, and where that is specified. `rows`: those of the crawl's status policy."""
         row_source = source_of(self.status, rows, self.sign)
         if self.failing_since is not None:
             words, source = self.outage_words

@@ -1,4 +1,4 @@
-"""Blocking calls (Redis, reading a pipe), made in a thread of their own, with any reactor and without one."""
+"""Makes blocking calls (Redis, reading a pipe) in a thread of their own, with any reactor and without one."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ T = TypeVar("T")
 
 
 class OwnThread:
-    """Makes calls one after the other. The thread is a daemon: a call that never returns keeps no process alive.
+    """Makes calls one after the other. The thread is a daemon, so the process can end even if a call never returns.
 
-    Scrapy's `run_in_thread` and `ThreadPoolExecutor` have threads that the interpreter waits for when it ends. The
-    threads of `run_in_thread` also resolve names, which a store that hangs would stop.
+    Scrapy's `run_in_thread` and `ThreadPoolExecutor` are no choice: when the process ends, it waits for their threads.
+    The threads of `run_in_thread` also resolve host names, and a store that hangs would block them.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class OwnThread:
         self._thread = Thread(target=_work, args=(self._calls,), daemon=True)
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The call's result, once the thread has it. A cancelled call is not made, unless it has begun."""
+        """Make the call in the thread and return its result. A call that is cancelled before it begins is skipped."""
         result: Deferred[T] = Deferred()
         self._calls.put(partial(_make, partial(call, *args, **kwargs), result, _caller_in_loop()))
         if self._thread.ident is None:
@@ -40,7 +40,7 @@ class OwnThread:
         return await maybe_deferred_to_future(result)
 
     def close(self) -> None:
-        """The thread ends after the calls that it has been given."""
+        """Let the thread end after the calls that it has been given."""
         self._calls.put(None)
 
 
@@ -57,15 +57,15 @@ def _make(call: Callable[[], T], result: Deferred[T], call_in_loop: Callable[...
         made = call()
     except BaseException as exc:  # noqa: BLE001 - it is raised where the call is awaited
         made = exc
-    with suppress(RuntimeError):  # the event loop has ended meanwhile
+    with suppress(RuntimeError):  # the event loop has ended
         call_in_loop(settle, result, made)
 
 
 def _caller_in_loop() -> Callable[..., object]:
-    """A function that calls another one in the event loop, from any thread."""
+    """A function that, from any thread, makes a call in the event loop."""
     if is_asyncio_available():
         return asyncio.get_running_loop().call_soon_threadsafe
-    from twisted.internet import reactor  # importing it installs one  # noqa: PLC0415
+    from twisted.internet import reactor  # the import installs a reactor  # noqa: PLC0415
 
     call_from_thread: Callable[..., object] = reactor.callFromThread
     return call_from_thread

@@ -1,4 +1,4 @@
-"""A request is refused: stats, a line in the log, the signal `request_forbidden`, and the exception."""
+"""The refusal of requests: the stats, the log line, the signal `request_forbidden` and the exception."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from scrapy_rep.signals import request_forbidden
 from scrapy_rep.text import printable
 from scrapy_rep.top_k import TopK
 
-MAX_FIRST_REFUSALS = 10  # INFO lines of a crawl, each with the first request that a rule refused
+MAX_FIRST_REFUSALS = 10  # rules whose first refused request is logged at INFO
 MAX_COUNTED = 500  # rules whose refused requests are counted
-MAX_NAMED = 3  # rules in the last line
+MAX_NAMED = 3  # rules in the log line at the end of the crawl
 
 
 class Refusals:
     def __init__(self, crawler: Crawler, *, is_dry_run: bool) -> None:
-        """`is_dry_run`: nothing is refused (REP_DRY_RUN)."""
+        """With `is_dry_run`, nothing is refused (REP_DRY_RUN)."""
         self.counts: Counter[VerdictReason] = Counter()
-        """How many requests were refused for each reason; in a dry run, how many would have been."""
+        """The number of refused requests for each reason. In a dry run, the number that would have been refused."""
         self.advice = "REP_REPORT lists all"
-        """How to see all refusals. The report, if there is one, says so here."""
+        """A sentence in the log about how to see all refusals. If there is a report, it replaces this text."""
         self._crawler = crawler
         self._log = logger_of(crawler)
         self._stats = crawler.stats
@@ -38,7 +38,7 @@ class Refusals:
         self._has_warned_of_cost = False
 
     def announce(self) -> None:
-        """Log at the start if this is a dry run."""
+        """Log a WARNING at the start of a dry run."""
         if self._is_dry_run:
             self._log.warning("Dry run (REP_DRY_RUN): what robots.txt forbids is fetched, and logged as refused")
 
@@ -49,7 +49,7 @@ class Refusals:
             raise refusal(verdict)
 
     def report(self, request: Request, verdict: Verdict) -> None:
-        """Count and log that the request is refused, or would be if this were no dry run, and send the signal."""
+        """Count and log the refusal, and send the signal. In a dry run, the log says that it would be refused."""
         self.counts[verdict.reason] += 1
         kind = verdict.reason.name.lower()
         if self._is_dry_run:
@@ -74,8 +74,12 @@ class Refusals:
         self._crawler.signals.send_catch_log(request_forbidden, request=request, verdict=verdict)
 
     def _is_shown(self, rule: str, verdict: Verdict) -> bool:
-        """Whether the log has the refusal at INFO: the first one of each rule, up to MAX_FIRST_REFUSALS, and all of
-        `scrapy shell`, `fetch` and `parse`. (A WARNING names each site that is unreachable.)"""
+        """Whether the refusal is logged at INFO.
+
+        It is if it is the first refusal by a rule, for up to MAX_FIRST_REFUSALS rules. `scrapy shell`, `fetch` and
+        `parse` log all refusals at INFO. In a crawl, refusals by an unreachable robots.txt are not logged at INFO,
+        because `outage_log` has a WARNING for the site.
+        """
         if self._is_one_shot:
             return True
         is_first = rule not in self._first_refusals and verdict.reason is not VerdictReason.UNREACHABLE
@@ -85,5 +89,5 @@ class Refusals:
         return True
 
     def largest(self) -> str:
-        """The rules that refused most requests: `2 x https://example.com/robots.txt line 2 (Disallow: /x)`."""
+        """Return the rules that refused most, as in `2 x https://example.com/robots.txt line 2 (Disallow: /x)`."""
         return "; ".join(f"{number:,} x {rule}" for rule, number in self._by_rule.largest()[:MAX_NAMED])

@@ -1,4 +1,4 @@
-"""Our parser and matcher behind Scrapy's RobotParser interface."""
+"""RepRobotParser: our parser with the interface of Scrapy's RobotParser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from scrapy_rep.user_agent import ProductTokens, tokens_of_header
 
 
 class RepRobotParser(RobotParser):
-    """What `robots_parsed` hands out; as `ROBOTSTXT_PARSER`, our matching behind the built-in middleware."""
+    """The parser that handlers of the signal `robots_parsed` get. As ROBOTSTXT_PARSER, it also works in Scrapy's own
+    robots.txt middleware."""
 
     def __init__(self, robots: RobotsTxt) -> None:
         self.robots = robots
@@ -24,20 +25,20 @@ class RepRobotParser(RobotParser):
         return cls(RobotsTxt.parse(robotstxt_body))
 
     def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
-        """Whether the absolute URL may be fetched; `user_agent` is a product token or a whole User-Agent."""
+        """Whether the absolute URL may be fetched. `user_agent`: a product token or a whole User-Agent."""
         try:
             return self.robots.allows(to_unicode(url, errors="replace"), _tokens(user_agent))
-        except ValueError:  # links such as `mailto:a@b.example`, which no robots.txt is about
+        except ValueError:  # a link such as `mailto:a@b.example`, to which no robots.txt applies
             return True
 
     def crawl_delay(self, user_agent: str | bytes | Sequence[str]) -> float | None:
-        """Seconds; None if no group for the agent has a delay. A list or tuple is several product tokens, in order of
-        preference, as ROBOTSTXT_USER_AGENT may have them."""
+        """The Crawl-delay in seconds; None if no group for the crawler has one. `user_agent`: as in `allowed`, or a
+        list or tuple of product tokens in order of preference, as in ROBOTSTXT_USER_AGENT."""
         return self.robots.crawl_delay(_tokens(user_agent))
 
     @property
     def sitemaps(self) -> tuple[str, ...]:
-        """The sitemaps' addresses as written."""
+        """The URLs of the sitemaps, as written in the robots.txt."""
         return self.robots.sitemaps
 
 

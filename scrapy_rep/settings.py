@@ -1,4 +1,4 @@
-"""All settings whose names begin with REP_: default, check and meaning, each listed once."""
+"""All settings whose names begin with REP_, each with its default and its check."""
 
 from __future__ import annotations
 
@@ -23,32 +23,33 @@ from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT
 from scrapy_rep.protocol.status_policy import OVERRIDES, POLICIES, RFC9309, SIGN_KEYS, StatusRow
 from scrapy_rep.usage.vocabulary import VOCABULARY
 
-# Bytes of memory of an average origin, with the robots.txt files of 2,111 real sites (tests/benchmarks/speed.py).
+# The average bytes of memory for one origin, measured with the robots.txt files of 2,111 real sites by
+# tests/benchmarks/speed.py.
 OCTETS_OF_ORIGIN = 1_738
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How one setting is read."""
+    """The default and the check of one setting."""
 
     default: Any
     check: Callable[[Any], Any]
-    """Converts the value as it was set, which may be text, to its type. Raises an exception for a wrong value."""
+    """A function that converts a value, which may be text, to its type. It raises an exception for a wrong value."""
     cure: str
-    """What to set it to, as the error message says it."""
+    """The end of the error message: what to set the setting to."""
     names_file: bool = False
-    """It is the path of a file that the crawl writes."""
+    """Whether the setting is the path of a file that the crawl writes."""
 
 
 def _nearest(name: str, names: Iterable[str]) -> list[str]:
-    """The one of the names that may be meant, if any is near."""
+    """Return the most similar of the names in a list; an empty list if none is similar enough."""
     from difflib import get_close_matches  # only mistakes need it  # noqa: PLC0415
 
     return get_close_matches(name, names, n=1, cutoff=0.75)
 
 
 class _WrongPartError(ValueError):
-    """Says which part of a value is wrong, and why."""
+    """Raised with a message about the part of a value that is wrong."""
 
 
 def _setting(default: Any, check: Callable[[Any], Any], cure: str, *, names_file: bool = False) -> Any:
@@ -100,7 +101,7 @@ def _classes(value: Any) -> Mapping[str, Any]:
 
 
 def _from_json(text: str, example: str) -> Any:
-    """The value of a text, as the command line gives it. (Scrapy's `getdict` reads JSON, too.)"""
+    """Return the value of JSON text, which the command line passes. (Scrapy's `getdict` reads JSON, too.)"""
     try:
         return json.loads(text)
     except ValueError:
@@ -108,7 +109,7 @@ def _from_json(text: str, example: str) -> Any:
 
 
 def _listed(value: Any) -> list[Any]:
-    """The items of a list, or of text as the command line gives it: in JSON, or with commas between them."""
+    """Return the items of a list, or of text from the command line: JSON, or items with commas between them."""
     if isinstance(value, str):
         value = _from_json(value, '["one", "two"]') if value.startswith("[") else value.split(",")
     if not isinstance(value, Iterable) or isinstance(value, Mapping):
@@ -121,7 +122,7 @@ def _exempt(value: Any) -> frozenset[Origin | str]:
 
 
 def _exempt_item(text: Any) -> Origin | str:
-    """An origin, a host, or `*.` and a host."""
+    """Return an item of REP_EXEMPT: an origin, a host, or `*.` and a host."""
     if not isinstance(text, str):
         raise _WrongPartError(f"{text!r} is no text")
     if text.startswith("."):
@@ -160,7 +161,7 @@ def _bypassed(value: Any) -> str:
 
 
 def _path(*endings: str) -> Any:
-    """The setting of a file's path; None for no file."""
+    """Return a field for a setting that is the path of a file; None stands for no file."""
     listed = " or ".join(endings)
     cure = (
         f"the path of a file that ends in {listed}, in which %(name)s stands for the spider's name, %(time)s for the"
@@ -188,7 +189,7 @@ def _status_policy(value: Any) -> tuple[StatusRow, ...]:
     if not isinstance(value, Mapping):
         raise TypeError
     rows = [(_statuses(key), _override(key, result), "REP_STATUS_POLICY") for key, result in value.items()]
-    # The narrower of two ranges that share a status decides it.
+    # If two ranges contain a status, the narrower range decides about it.
     return (*sorted(rows, key=lambda row: len(row[0])), *RFC9309)
 
 
@@ -200,7 +201,7 @@ def _override(key: Any, result: Any) -> AccessResult:
 
 
 def _statuses(key: Any) -> Sequence[int | str]:
-    """What a key of REP_STATUS_POLICY stands for, never empty."""
+    """Return the statuses that a key of REP_STATUS_POLICY stands for; `(key,)` for a sign. It is never empty."""
     if key in SIGN_KEYS:
         return (key,)
     statuses = _range(key)
@@ -225,7 +226,7 @@ def _range(key: Any) -> range:
 
 @dataclass(frozen=True, slots=True)
 class RepSettings:
-    """The checked values. `body_limit` is the setting REP_BODY_LIMIT, and so on."""
+    """The checked values of all settings. `body_limit` is the value of REP_BODY_LIMIT, and so on."""
 
     status_policy: tuple[StatusRow, ...] = _setting(
         "rfc9309",
@@ -239,24 +240,24 @@ class RepSettings:
         _address,
         "an address: 'memory:', 'sqlite:NAME', 'redis://host:port/db' or one with a scheme of REP_STORAGES",
     )
-    """An address. Its scheme names the storage."""
+    """The address of the storage. Its scheme says which storage class is used."""
     storages: Mapping[str, Any] = _setting(
         {}, _classes, "a dict of schemes without their colon, each to a storage class or its import path"
     )
-    """Scheme -> class or its import path; None removes a built-in scheme."""
+    """Scheme -> storage class or its import path. None removes a built-in scheme."""
     memory_octets: int = _whole(64 * 2**20, "bytes", OCTETS_OF_ORIGIN)
     lifetime_min: float = _seconds(3_600.0, at_most=MAX_LIFETIME)
     unreachable_days: float = _setting(30.0, partial(_number, float, 1), "a number of days, at least 1")
     body_limit: int = _whole(PARSING_LIMIT, "bytes", PARSING_LIMIT)
     max_redirects: int = _whole(MAX_REDIRECTS, "redirects", MAX_REDIRECTS)
-    """In a row."""
+    """The number of redirects in a row that are followed."""
     fetch_timeout: float = _setting(30.0, partial(_number, float, math.ulp(0.0)), "a number of seconds above 0")
-    """For each request for a robots.txt, counted on the wire."""
+    """Seconds that each request for a robots.txt may take, counted from when it is sent."""
     fetch_retries: int = _whole(1, "retries", 0)
     fetch_concurrency: int = _whole(64, "fetches", 1)
     waiting_max: int = _whole(1_000, "requests", 0)
     unreachable_wait: float = _seconds(30.0)
-    """From an origin's first failure."""
+    """Seconds that requests wait, counted from an origin's first failure."""
     redirect_private: bool = _switch()
     dry_run: bool = _switch()
     exempt: frozenset[Origin | str] = _setting(
@@ -265,40 +266,40 @@ class RepSettings:
         "a list of origins such as 'https://example.com:8443', hosts such as 'example.com', and '*.example.com' for the"
         " subdomains of a host",
     )
-    """Origins, hosts as `Origin.host` spells them, and `*.` before such a host."""
+    """Origins, hosts as `Origin.host` spells them, and such hosts with `*.` before them."""
     crawl_delay_max: float = _seconds(0.0)
-    """0 obeys no Crawl-delay."""
+    """The longest Crawl-delay that is obeyed, in seconds; 0 obeys none."""
     drop_early: bool = _switch()
     bypassed: Literal["count", "drop"] = _setting("count", _bypassed, "'count' or 'drop'")
     sitemaps_max: int = _whole(1_000, "sitemaps", 0)
-    """For each origin."""
+    """The number of sitemaps for each origin."""
     purposes: tuple[str, ...] = _setting(
         [],
         _purposes,
         f"a list of some of {', '.join(repr(category.name) for category in VOCABULARY)}",
     )
-    """Names of categories of use, each once."""
+    """The names of categories of use, without duplicates."""
     purposes_refuse: bool = _switch()
     # In a path, `%(name)s` and `%(time)s` stand for the spider's name and the time of its start.
     report: str | None = _path(".jsonl", ".html")
     archive: str | None = _path(".warc.gz")
-    """A unique part is added to the file's name."""
+    """The path of the archive. A unique part is added to the file's name."""
     refusals: str | None = _path(".jsonl", ".jsonl.gz")
     evidence: bool = _switch()
 
     @property
     def memory_origins(self) -> int:
-        """How many origins the crawl remembers at most, in its memory, its log and its archive; at least 1."""
+        """The most origins that the crawl remembers, in its memory, its log and its archive; at least 1."""
         return self.memory_octets // OCTETS_OF_ORIGIN
 
     @property
     def unreachable_for(self) -> float:
-        """Seconds of an outage after which it has been too long (RFC 9309 2.3.1.4)."""
+        """The seconds after which an outage has lasted too long (RFC 9309 2.3.1.4)."""
         return self.unreachable_days * DAY
 
     @classmethod
     def read(cls, settings: BaseSettings) -> RepSettings:
-        """Raises ValueError for a wrong value; the message names the setting, the value and the cure."""
+        """Return the checked values. Raises ValueError for a wrong value, with the setting, the value and the cure."""
         return cls(**{field.name: _checked(settings, _name(field.name)) for field in fields(cls)})
 
 
@@ -307,10 +308,10 @@ def _name(attribute: str) -> str:
 
 
 SETTINGS: Mapping[str, Setting] = {_name(field.name): field.metadata["setting"] for field in fields(RepSettings)}
-"""By the setting's name, REP_ included."""
+"""The name of a setting, REP_ included -> the setting."""
 
 FILES = sorted(name for name, setting in SETTINGS.items() if setting.names_file)
-"""The settings that name a file which the crawl writes."""
+"""The names of the settings that are the path of a file which the crawl writes."""
 
 
 def _checked(settings: BaseSettings, name: str) -> Any:
@@ -324,14 +325,17 @@ def _checked(settings: BaseSettings, name: str) -> Any:
 
 
 def is_obeying(settings: BaseSettings) -> bool:
-    """ROBOTSTXT_OBEY. Raises ValueError for a wrong value; Scrapy's own message does not name the setting."""
+    """Return the value of ROBOTSTXT_OBEY. Raises ValueError for a wrong value.
+
+    (Scrapy would raise one, too, but its message does not name the setting.)
+    """
     try:
         return settings.getbool("ROBOTSTXT_OBEY")
     except ValueError:
         raise ValueError(f"ROBOTSTXT_OBEY is {settings['ROBOTSTXT_OBEY']!r}; set it to True or False") from None
 
 
-# What people call a setting -> the setting. Words of its own name need no row.
+# A word that people use for a setting -> the setting. Words in the setting's own name need no row.
 OTHER_WORDS = {
     word: name
     for name, words in {
@@ -361,15 +365,15 @@ OTHER_WORDS = {
 }
 
 
-def meant(name: str) -> str | None:
-    """The setting that may be meant by a name that is none; None if none is likely."""
+def similar_setting(name: str) -> str | None:
+    """Return the setting that an unknown name probably means; None if no setting is similar."""
     scrapys = name.replace("REP_", "ROBOTSTXT_", 1)
     if hasattr(default_settings, scrapys):
         return scrapys
     near = _nearest(name.removeprefix("REP_"), [setting.removeprefix("REP_") for setting in SETTINGS])
     if near:
         return f"REP_{near[0]}"
-    # The last word says most: FETCH_DELAY is a delay.
+    # The last word is the most significant: FETCH_DELAY is a delay.
     return next((OTHER_WORDS[word] for word in reversed(name.split("_")) if word in OTHER_WORDS), None)
 
 
@@ -377,6 +381,6 @@ def warn_of_unknown_names(settings: BaseSettings, log: Logger) -> None:
     """Log a WARNING for each REP_ setting that does not exist."""
     for name in settings:
         if isinstance(name, str) and name.startswith("REP_") and name not in SETTINGS:
-            near = meant(name)
+            near = similar_setting(name)
             cure = f"; did you mean {near}?" if near else f"; the settings are {', '.join(SETTINGS)}"
             log.warning("%s is no setting of scrapy-rep and has no effect%s", name, cure)

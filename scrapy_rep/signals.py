@@ -1,7 +1,7 @@
-"""Signals that tell what happened, for your own code as for this package's extensions.
+"""The signals of this package. Your own code can connect to them, as the package's extensions do.
 
-They are sent with Scrapy's `send_catch_log`: an exception in a handler is logged and changes nothing else. No signal is
-sent for a request that is allowed by a robots.txt known already: those are most of a crawl.
+If a handler raises an exception, it is logged, and nothing else changes (Scrapy's `send_catch_log`). Most requests of a
+crawl are allowed by a robots.txt that is known already. For these, no signal is sent.
 """
 
 from __future__ import annotations
@@ -9,23 +9,28 @@ from __future__ import annotations
 from scrapy_rep.scrapy_internals import compat
 
 robots_parsed = compat.robots_parsed
-"""An origin's rules were read for the first time in this crawl: `robotparser` (`robotparser.RepRobotParser`) and
-`request`. From Scrapy 2.18 on, this is `scrapy.signals.robots_parsed`."""
+"""An origin's rules were read for the first time in this crawl. Arguments: `robotparser` (`robotparser.RepRobotParser`)
+and `request`. From Scrapy 2.18 on, this is `scrapy.signals.robots_parsed`."""
 
 robots_response = object()
-"""One request for a robots.txt has ended: `answer` (`protocol.access_result.Answer`), `request`, the request that
-needed the robots.txt, `response` (Scrapy's, as it came: its body is neither decoded nor cut, its `request` is the one
-for the robots.txt; None if there was none, or if a redirect of a public host led to a private address). Redirects and
-retries are requests of their own."""
+"""One request for a robots.txt has ended. Each redirect and each retry is a request of its own. Arguments:
+
+- `answer` (`protocol.access_result.Answer`);
+- `request`: the request that needed the robots.txt;
+- `response`: Scrapy's response as it came, with a body that is neither decoded nor cut. `response.request` is the
+  request for the robots.txt. None if there was no response, or if a public host redirected to a private address."""
 
 robots_known = object()
-"""An attempt to find or fetch an origin's robots.txt has ended: `origin` (`protocol.origin.Origin`), `info`
-(`origin_info.OriginInfo`), what is known of the origin now, `request`, the request that needed the robots.txt,
-`fetched` (bool): False if it was found in REP_STORAGE. While robots.txt is unreachable and requests wait, more attempts
-follow (`info.pause`)."""
+"""An attempt to find or fetch an origin's robots.txt has ended. While robots.txt is unreachable and requests wait, more
+attempts follow (`info.pause`). Arguments:
+
+- `origin` (`protocol.origin.Origin`);
+- `info` (`origin_info.OriginInfo`): what is known of the origin now;
+- `request`: the request that needed the robots.txt;
+- `fetched`: False if nothing was requested, because the entry in REP_STORAGE or in memory was enough."""
 
 request_waited = object()
-"""A request has waited for its origin's robots.txt: `request`, `seconds` (float)."""
+"""A request has waited for its origin's robots.txt. Arguments: `request`, `seconds` (float)."""
 
 request_forbidden = object()
-"""A request is refused, or would be if this were no dry run (REP_DRY_RUN): `request`, `verdict` (`Verdict`)."""
+"""A request is refused; or, in a dry run (REP_DRY_RUN), would be. Arguments: `request`, `verdict` (`Verdict`)."""

@@ -1,4 +1,4 @@
-"""A spider that crawls the sitemaps which robots.txt names, without a second request for robots.txt."""
+"""A spider that crawls the sitemaps named in robots.txt, without a second request for robots.txt."""
 
 from __future__ import annotations
 
@@ -34,16 +34,19 @@ AT_ONCE = 10  # sitemaps that are requested together; more follow when the sched
 
 
 class RobotsSitemapSpider(SitemapSpider):
-    """`class ShopSpider(RobotsSitemapSpider)` needs no `sitemap_urls`.
+    """A SitemapSpider that finds its sitemaps in robots.txt: `class ShopSpider(RobotsSitemapSpider)`.
 
-    It begins with the origins of `start_urls`, or without those with `https://` and each of `allowed_domains`, and
-    crawls the sitemaps of every other origin that it comes to: at most REP_SITEMAPS_MAX an origin, and none at a
-    private address where the origin is public. Sitemaps obey robots.txt like any page.
+    It begins with the origins of `start_urls`; without `start_urls`, with `https://` and each of `allowed_domains`. It
+    also crawls the sitemaps of every other origin whose robots.txt the crawl reads. Requests for sitemaps obey
+    robots.txt like requests for pages.
+
+    It crawls at most REP_SITEMAPS_MAX sitemaps per origin. It skips the sitemaps that a public origin has at a private
+    address.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # The sitemaps of each origin that are not requested yet.
+        # For each origin, the requests for sitemaps that have not been made yet.
         self._sitemaps: deque[Iterator[Request]] = deque()
         self._has_sitemaps = False
 
@@ -62,10 +65,10 @@ class RobotsSitemapSpider(SitemapSpider):
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
-        """Yields what SitemapSpider does, for `sitemap_urls`, once the first origins have named their sitemaps."""
+        """Fetch robots.txt of the first origins; then yield the requests for `sitemap_urls`."""
         middleware = RepMiddleware.of(self.crawler)
         pages = self.first_pages()
-        # If one fails, that is logged elsewhere, and the others go on.
+        # If one of them fails, the failure is logged elsewhere, and the others go on.
         verdicts = [deferred_from_coro(middleware.verdict(url)) for url in pages]
         await maybe_deferred_to_future(DeferredList(verdicts, consumeErrors=True))
         if not self.sitemap_urls and not self._has_sitemaps:
@@ -81,18 +84,18 @@ class RobotsSitemapSpider(SitemapSpider):
             yield self._sitemap_request(item_or_request.url) if is_request else item_or_request
 
     def first_pages(self) -> list[str]:
-        """A URL of each origin to begin with."""
+        """Return one URL of each origin to begin with."""
         pages = self.start_urls or [f"https://{domain}/" for domain in getattr(self, "allowed_domains", None) or ()]
         return list({Origin.of(page): page for page in pages}.values())
 
     def crawl_sitemaps(self, robotparser: Any, request: Request) -> None:
-        """Handler of `robots_parsed`."""
+        """Crawl the sitemaps of a robots.txt. This is the handler of the signal `robots_parsed`."""
         origin = Origin.of(request.url)
         if isinstance(robotparser, RepRobotParser) and origin is not None:
             self._add(origin, robotparser.sitemaps)
 
     def parse_robots_txt(self, response: Response) -> Iterable[Request]:
-        """Of a robots.txt in `sitemap_urls`, or that another robots.txt names as a sitemap."""
+        """Crawl the sitemaps of a robots.txt that `sitemap_urls` or another robots.txt names as a sitemap."""
         origin = Origin.of(response.url)
         sitemaps = RobotsTxt.parse(response.body, self._rep_settings.body_limit).sitemaps
         if not sitemaps:
@@ -124,14 +127,14 @@ class RobotsSitemapSpider(SitemapSpider):
                 self._has_sitemaps = True
                 yield self._sitemap_request(url)
             else:
-                self._log.debug("%s: a sitemap is skipped, which leads %s: %s", base, wrong, printable(text))
+                self._log.debug("%s: skipped a sitemap that leads %s: %s", base, wrong, printable(text))
 
     def _sitemap_request(self, url: str) -> Request:
-        # Scrapy's callback would crawl all sitemaps that a robots.txt names.
+        # `_parse_sitemap` of Scrapy would ignore REP_SITEMAPS_MAX for the sitemaps of a robots.txt.
         return Request(url, self.parse_robots_txt if url.endswith("/robots.txt") else self._parse_sitemap)
 
     def _request_sitemaps(self) -> None:
-        """Request the next sitemaps, of the origin whose turn it is."""
+        """Request the next AT_ONCE sitemaps of one origin. The origins take turns."""
         while self._sitemaps:
             requests = self._sitemaps.popleft()
             some = list(islice(requests, AT_ONCE))

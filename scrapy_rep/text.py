@@ -1,4 +1,4 @@
-"""Text for people: strangers' text made printable, numbers with their noun, times."""
+"""Text for people: makes strangers' text printable, and writes numbers with their noun, and times."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from scrapy_rep.protocol.foreign_text import MAX_TEXT, shortened
 
 
 def printable(text: str, limit: int | None = MAX_TEXT) -> str:
-    """The text with all characters escaped that could forge a log line (control characters, line ends and the like).
+    """The text, with all characters escaped that could forge a log line (control characters, line ends and the like).
 
-    It is cut to `limit` characters, the last of which is an ellipsis then; None cuts nothing.
+    A text of more than `limit` characters is cut, and then ends in an ellipsis. With None, it is not cut.
     """
     shown = text if limit is None else text[: limit + 1]
     if not shown.isprintable():
@@ -25,17 +25,17 @@ def counted(number: int, noun: str) -> str:
 
 
 def were_refused(number: int, *, is_dry_run: bool) -> str:
-    """The words after that number of requests: `were refused`, `would have been refused (REP_DRY_RUN)`."""
+    """The words that follow a number of requests: `were refused`, `would have been refused (REP_DRY_RUN)`."""
     if is_dry_run:
         return "would have been refused (REP_DRY_RUN)"
     return "was refused" if number == 1 else "were refused"
 
 
-LAST_SECOND = 253_402_300_799.0  # of the year 9999
+LAST_SECOND = 253_402_300_799.0  # the last second of the year 9999
 
 
 def iso_time(seconds: float) -> str:
-    """Seconds since the epoch as `2026-05-17T09:30:00.000000Z` (RFC 3339; UTC), in the years 1970 to 9999."""
+    """Seconds since the epoch, written as `2026-05-17T09:30:00.000000Z` (RFC 3339; UTC). Years 1970 to 9999."""
     return datetime.fromtimestamp(min(max(seconds, 0.0), LAST_SECOND), timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

@@ -1,4 +1,7 @@
-"""The crawler's product tokens: which apply to a request, and where they come from (RFC 9309 section 2.2.1)."""
+"""Which product tokens apply to a request: those of the settings, the spider, or the User-Agent (RFC 9309 2.2.1).
+
+`protocol.robotstxt.product_tokens` finds the token in a User-Agent header.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,10 @@ logger = logging.getLogger("scrapy_rep")
 META_KEY = SPIDER_ATTRIBUTE = "robotstxt_user_agent"
 SETTING = "ROBOTSTXT_USER_AGENT"
 
-MAX_OWN = 1_000  # User-Agents of single requests that are remembered
+MAX_OWN = 1_000  # how many User-Agents of single requests are remembered
 
 ProductTokens = tuple[str, ...]
-"""In order of preference. Empty if the crawler has no name: then only the groups of `*` apply."""
+"""Product tokens in order of preference. Empty if the crawler has no name; then only the groups of `*` apply."""
 
 
 class UserAgent:
@@ -40,7 +43,7 @@ class UserAgent:
             tokens_of_header(self._sent),
             f"the User-Agent of {self._sent_by}",
         )
-        # Headers of requests that were judged by their own User-Agent.
+        # The User-Agent headers of requests that were judged by their own header.
         self._own: set[bytes | None] = set()
 
     def tokens(self, request: Request, *, decides: bool = True) -> ProductTokens:
@@ -59,8 +62,8 @@ class UserAgent:
         return self.product_tokens
 
     def unsent_tokens(self, request: Request) -> ProductTokens:
-        """The tokens by which the request was judged, if the User-Agent that was sent with it names none of them; else
-        empty."""
+        """The tokens by which the request was judged, if the User-Agent that it was sent with has none of them. Empty
+        if it has one."""
         sent = request.headers.get(b"User-Agent")
         if sent == self._sent or META_KEY in request.meta or EVERYONE in self.product_tokens:
             return ()
@@ -71,7 +74,7 @@ class UserAgent:
         return () if agrees else self.product_tokens or (EVERYONE,)
 
     def announce(self, log: Logger) -> None:
-        """Log the product token at INFO, and a WARNING where site owners could not know it."""
+        """Log the product tokens at INFO, and a WARNING if the User-Agent that site owners see does not show them."""
         names = " or ".join(map(repr, self.product_tokens))
         log.info(
             "robots.txt product token: %s (from %s)%s",
@@ -100,7 +103,7 @@ class UserAgent:
 
 
 def _configured(settings: BaseSettings, spider: Spider | None) -> tuple[ProductTokens, str] | None:
-    """The tokens that the user chose, and where; None where the User-Agent decides."""
+    """The tokens that the user set, and where; None if there are none, so that the User-Agent decides."""
     setting = settings.get(SETTING)
     attribute = getattr(spider, SPIDER_ATTRIBUTE, None)
     above_spider = (settings.getpriority(SETTING) or 0) > SETTINGS_PRIORITIES["spider"]
@@ -125,15 +128,16 @@ def _user_agent_sent(settings: BaseSettings, spider: Spider | None) -> tuple[byt
 
 @lru_cache(maxsize=1024)
 def tokens_of_header(user_agent: bytes | None) -> ProductTokens:
-    """The product token in a User-Agent header; none if it names no crawler."""
+    """The product token in a User-Agent header; empty if the header names no crawler."""
     token = product_token(to_unicode(user_agent, "latin-1")) if user_agent else None
     return (token,) if token is not None else ()
 
 
 def tokens_of_value(value: Any, source: str) -> ProductTokens:
-    """A string is one token; a list or tuple is several, in order of preference. Raises ValueError otherwise."""
+    """The tokens in a value: a string is one token, a list or tuple has several, in order of preference. Raises
+    ValueError for any other value."""
     values = (value,) if isinstance(value, str) else value
-    if isinstance(value, str) and value.startswith("["):  # no token, but a list in JSON, as the command line gives it
+    if isinstance(value, str) and value.startswith("["):  # a list in JSON, from the command line
         try:
             values = json.loads(value)
         except ValueError:
@@ -146,7 +150,7 @@ def tokens_of_value(value: Any, source: str) -> ProductTokens:
     return _tokens_of_texts(tuple(values), source)
 
 
-@lru_cache(maxsize=1024)  # so that it warns once, not with each request
+@lru_cache(maxsize=1024)  # so that the warning is logged once, not for each request
 def _tokens_of_texts(texts: tuple[str, ...], source: str) -> ProductTokens:
     found = {text: text if is_product_token(text) else product_token(text) for text in texts}
     for text, token in found.items():

@@ -1,6 +1,6 @@
-"""A fleet: two crawlers that share one queue, and the robots.txt files that either has fetched.
+"""A fleet of two crawlers. They share one queue of requests, and the robots.txt files that they fetch.
 
-`python -m example.fleet` prints a table for each. It needs redis-server, and `pip install scrapy-redis redis`.
+`python -m example.fleet` prints a table for each crawler. It needs redis-server, and `pip install scrapy-redis redis`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main() -> None:
     redis = subprocess.Popen(
         [binary, "--port", str(port), "--bind", "127.0.0.1", "--save", ""], stdout=subprocess.DEVNULL
     )
-    # The web ends when its standard input does.
+    # The server exits when its standard input is closed.
     web = subprocess.Popen(
         [sys.executable, "-m", "example.server"], cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )

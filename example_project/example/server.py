@@ -1,7 +1,7 @@
-"""The process that serves the sites until its standard input ends. Each site has its own port on loopback.
+"""The process that serves the sites, until its standard input is closed. Each site has its own port on loopback.
 
-`python -m example.server [PORT]` prints one JSON line, `{site: origin}`, once they can be reached. The first site has
-this port, and each other site the next one. Without a port, or in place of a port that is taken, any free port serves.
+`python -m example.server [PORT]` prints one JSON line, `{site: origin}`, when all sites can be reached. The first site
+uses PORT, and each other site the next port. Without PORT, or if a port is taken, a site uses any free port.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer_robots(self) -> None:
         if self.site.hangs:
-            Event().wait()  # no robots.txt, ever
+            Event().wait()  # never answer
         location = f"{ORIGINS[self.site.location]}/robots.txt" if self.site.location else ""
         self._answer(self.site.status, "text/plain", self.site.robots, {"Location": location})
 
     def _answer(self, status: int, media_type: str, body: str, headers: Mapping[str, str]) -> None:
-        """Those of the headers that have a value."""
+        """Send the answer, without the headers whose value is empty."""
         self.send_response(status)
         for name, value in {"Content-Type": media_type, "Content-Length": str(len(body)), **headers}.items():
             if value:
@@ -53,10 +53,10 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingTCPServer):
-    """HTTPServer would look up its own host name, which can take long without a network."""
+    """A server without the host name lookup of HTTPServer, which can take long without a network."""
 
     daemon_threads = True
-    allow_reuse_address = os.name == "posix"  # just after another crawl
+    allow_reuse_address = os.name == "posix"  # so the ports of a crawl that has just ended can be used
 
 
 def serve(name: str, site: Site, port: int) -> None:
@@ -70,7 +70,7 @@ def serve(name: str, site: Site, port: int) -> None:
 
 
 if __name__ == "__main__":
-    # Ctrl-C reaches this process too, but the crawl ends it.
+    # Ctrl-C also reaches this process, but the crawl needs the sites until it has ended.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     first_port = int(sys.argv[1]) if len(sys.argv) > 1 else 0
     for number, (name, site) in enumerate(SITES.items()):

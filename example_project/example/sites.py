@@ -1,4 +1,4 @@
-"""The example's web as data: the pages of each site, and what its /robots.txt answers."""
+"""The sites of the example: the pages of each site, and the answer of its /robots.txt."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Site:
-    """One origin: what its /robots.txt answers, and the pages that its home page links to."""
+    """One origin: the answer of its /robots.txt, and the pages that its home page links to."""
 
     pages: tuple[str, ...]
     robots: str = ""
     status: int = 200
     location: str = ""
-    """The site to whose robots.txt a redirect leads."""
+    """The site to whose robots.txt this one redirects; empty if it does not redirect."""
     hangs: bool = False
-    """robots.txt is never answered."""
+    """Whether requests for robots.txt are never answered."""
     content_usage: Mapping[str, str] = field(default_factory=dict)
     """Page -> its Content-Usage header."""
 
 
 SITES = {
-    # TourBot obeys the group that names it and no other. All other crawlers obey the group of `*`.
+    # TourBot obeys only the group that names it. All other crawlers obey the group of `*`.
     "library": Site(
         ("/archive/", "/desk/", "/members/"),
         robots="User-agent: *\nDisallow: /archive/\nDisallow: /desk/\n\nUser-agent: TourBot\nDisallow: /members/\n"
-        # What pages may be used for matters only with REP_PURPOSES. The strictest of the three counts.
+        # These usage preferences matter only with REP_PURPOSES. The strictest of the two lines and the header counts.
         "Content-Signal: ai-train=yes\nContent-Usage: /archive/ train-ai=n\n",
         content_usage={"/desk/": "train-ai=n"},
     ),

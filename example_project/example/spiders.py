@@ -20,9 +20,9 @@ class TourSpider(Spider):
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.origins: dict[str, str] = {}
-        """Site -> origin, from when the spider is open."""
+        """Site -> origin. Empty until the spider is opened."""
         self.refusals: dict[str, IgnoreRequest] = {}
-        """By the URL that was refused."""
+        """Refused URL -> the exception that says why."""
 
     async def start(self) -> AsyncIterator[Request]:
         for origin in self.origins.values():
@@ -41,7 +41,7 @@ class TourSpider(Spider):
 
 
 class TourAsGuestSpider(TourSpider):
-    """Obeys the groups of its own product token. Its User-Agent contains that token, as RFC 9309 2.2.1 asks."""
+    """Obeys the groups of its own product token. Its User-Agent contains that token, as RFC 9309 2.2.1 recommends."""
 
     name = "tour_as_guest"
     robotstxt_user_agent = "GuestBot"
@@ -55,12 +55,12 @@ class TourInFleetSpider(TourSpider):
     custom_settings = {
         "SCHEDULER": "scrapy_redis.scheduler.Scheduler",
         "DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter",
-        "SCHEDULER_PERSIST": True,  # otherwise the first crawler that ends would empty the queue of all
+        "SCHEDULER_PERSIST": True,  # otherwise the first crawler to end would delete the shared queue
         "REP_STORAGE": "redis:",  # the server in REDIS_URL
-        # So slow that one crawler leaves something to the other.
+        # Slow enough that each crawler gets some of the requests.
         "CONCURRENT_REQUESTS": 1,
         "DOWNLOAD_DELAY": 0.2,
-        "EXTENSIONS": {"example.table.Table": 0},  # without the web, which is the same for all
+        "EXTENSIONS": {"example.table.Table": 0},  # no Web: `example.fleet` has started the sites for both crawlers
     }
 
     def __init__(self, origins: str = "{}", **arguments: Any) -> None:
@@ -69,12 +69,12 @@ class TourInFleetSpider(TourSpider):
 
 
 class TourBuiltinSpider(TourSpider):
-    """Obeys robots.txt by Scrapy's own middleware, for comparison."""
+    """Obeys robots.txt with Scrapy's own middleware, for comparison."""
 
     name = "tour_builtin"
     custom_settings = {
         "ADDONS": {},
         "ROBOTSTXT_OBEY": True,
-        "DOWNLOAD_TIMEOUT": 2,  # as REP_FETCH_TIMEOUT, so that the server that hangs costs no minutes
-        "LOG_LEVEL": "CRITICAL",  # without the traceback of each robots.txt that does not answer
+        "DOWNLOAD_TIMEOUT": 2,  # the same as REP_FETCH_TIMEOUT; the default is 180, three times
+        "LOG_LEVEL": "CRITICAL",  # hides the traceback of each robots.txt that is not answered
     }

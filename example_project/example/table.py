@@ -33,12 +33,12 @@ class Visit:
     access: str = ""
     """The access result; empty without scrapy-rep."""
     fetched: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    """By the column that they are in."""
+    """Column -> the pages in that column."""
     refused: list[tuple[str, str]] = field(default_factory=list)
-    """Page, and what refused it."""
+    """For each refused page: the page, and what refused it."""
 
     def lines(self, site: str, columns: list[str]) -> Iterator[tuple[str, ...]]:
-        """The site's lines of the table: one for each refused page, and at least one."""
+        """Yield the site's lines of the table: one for each refused page, and at least one."""
         fetched = (" ".join(sorted(self.fetched[column])) for column in columns)
         of_the_site: tuple[str, ...] = (site, self.answer, self.access, *fetched)
         for refused in sorted(self.refused) or [("", "")]:
@@ -47,7 +47,7 @@ class Visit:
 
 
 class Table:
-    """Gathers what the signals tell and what the spider's errback received."""
+    """Collects the data of the signals and of the spider's errback, and prints them as a table."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -67,7 +67,7 @@ class Table:
         self._spider = spider
 
     def received(self, response: Response) -> None:
-        # Scrapy's own middleware has redirects followed before it sees the response.
+        # For Scrapy's own middleware, a response of robots.txt comes after its redirects.
         origin, path = split(response.meta.get("redirect_urls", [response.url])[0])
         visit = self._visits[origin]
         if path != "/robots.txt":
@@ -100,7 +100,7 @@ class Table:
         print(f"\n{asked} requests for robots.txt, {refused} pages refused")
 
     def _column(self, response: Response) -> str:
-        """Pages are in one column, and with REP_PURPOSES in three: by what they may be used for."""
+        """Return the column of the page. With REP_PURPOSES, there are three columns: one for each preference."""
         if not self._purpose:
             return "fetched"
         return f"{self._purpose} {PREFERENCES[response.meta['robots_usage'].get(self._purpose)]}"
@@ -110,13 +110,13 @@ class Table:
 
 
 def split(url: str) -> tuple[str, str]:
-    """Origin and path."""
+    """Return the URL's origin and path."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}", parts.path
 
 
 def reason(refusal: IgnoreRequest) -> str:
-    """The rule or statement and its line; where there is none, why nothing is allowed."""
+    """Return the line of robots.txt, or the header, that refused the page; without one, why nothing is allowed."""
     if not isinstance(refusal, ForbiddenByRobots):
         return str(refusal)
     if isinstance(refusal, RobotsUnreachable):

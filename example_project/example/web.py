@@ -1,4 +1,4 @@
-"""The example's web as an extension: it starts the server process with the crawl and ends it with the crawl."""
+"""An extension that starts the example's server when the crawl begins, and stops the server when the crawl ends."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class Web:
         return web
 
     def start(self, spider: TourSpider) -> None:
-        # The server ends when its standard input does, so it ends with this process even if that is killed.
+        # The server exits when its standard input is closed, so it exits even if this process is killed.
         self._process = subprocess.Popen(
             [sys.executable, "-m", "example.server", self._port],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},  # which may have this package in an egg
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},  # the project may be deployed as an egg
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
         spider.origins = json.loads(self._process.stdout.readline())  # type: ignore[union-attr] # a pipe, as asked for
 
     def stop(self) -> None:
-        with self._process:  # closes the pipes, and waits
+        with self._process:  # closes the pipes and waits for the process
             self._process.terminate()

@@ -1,4 +1,4 @@
-"""The crawl's memory of origins: entries in use are parsed, all others compressed; both are bounded."""
+"""The entries that a crawl remembers. Those in use are kept parsed, all others compressed; both kinds are bounded."""
 
 from __future__ import annotations
 
@@ -10,26 +10,28 @@ from scrapy_rep.protocol.lifecycle import RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
 
-IN_USE_SHARE = 0.25  # of REP_MEMORY_OCTETS
+IN_USE_SHARE = 0.25  # the share of REP_MEMORY_OCTETS for entries in use
 
-# Bytes of an entry beside its robots.txt (measured: tests/benchmarks/storage.py).
+# Bytes that an entry takes in addition to its robots.txt (measured: tests/benchmarks/storage.py).
 EACH_PARSED = 1_500
 EACH_COMPRESSED = 400
-WEIGH_EVERY = 128  # entries, at least: a robots.txt takes more memory the more product tokens it is asked about
+# All parsed entries are weighed again after this many calls of `put`, at least: a robots.txt takes more memory for each
+# product token that it is asked about.
+WEIGH_EVERY = 128
 
 
 @dataclass(slots=True)
 class _InUse:
     policy: RobotsPolicy
     octets: bytes | None
-    """The entry compressed, if it came so; then it need not be compressed again."""
+    """The compressed entry, if it was compressed before; then it need not be compressed again."""
     weight: int
-    """Bytes of memory, as far as they are reckoned."""
+    """Bytes of memory, estimated."""
 
 
 class Memory:
-    """An origin's entry is parsed while it is in use, and compressed if it was not used for longer. The least recently
-    used are forgotten first."""
+    """The entries of origins. An entry in use is parsed. Beyond the bounds, the least recently used entries are
+    compressed first, and then forgotten."""
 
     def __init__(self, settings: RepSettings) -> None:
         self._settings = settings
@@ -43,11 +45,11 @@ class Memory:
         self._max_compressed = settings.memory_octets - self._max_in_use
 
     def __len__(self) -> int:
-        """Origins that are remembered."""
+        """The number of origins that are remembered."""
         return len(self._in_use) + len(self._compressed)
 
     def recall(self, origin: Origin, now: float) -> RobotsPolicy | None:
-        """What the origin's entry means at `now`; None where nothing is remembered."""
+        """The policy of the origin at `now`; None if no entry is remembered."""
         used = self._in_use.get(origin)
         if used is not None:
             self._in_use.move_to_end(origin)
@@ -65,11 +67,11 @@ class Memory:
         return policy
 
     def policy_of(self, entry: Entry, now: float) -> RobotsPolicy:
-        """What an entry means at `now`, remembered or not."""
+        """The policy that an entry means at `now`. The entry need not be remembered."""
         return policy_at(entry, now, self._settings.unreachable_for, self._settings.unreachable_wait)
 
     def put(self, origin: Origin, policy: RobotsPolicy, octets: bytes | None = None) -> None:
-        """Remember it. `octets`: its entry compressed, if it came so."""
+        """Remember the policy's entry. `octets`: the compressed entry, if there is one already."""
         if str(origin) in self._compressed:
             self._drop_compressed(str(origin))
         before = self._in_use.pop(origin, None)

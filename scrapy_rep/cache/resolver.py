@@ -1,15 +1,15 @@
-"""The robots policy of each origin: from memory, or by one fetch that all requests to the origin share.
+"""The robots policy of each origin: from memory, or from one fetch that all requests to the origin share.
 
-There is one fetch for an origin at a time (`cache.rounds`), as a task of its own: a request that waits may be
-cancelled, and the others still get their policy. When the fetch ends, memory gets the policy, and then the requests go
-on. Later requests get the policy from memory. When the answer is about to expire, or the backoff of an outage is over,
-the next request triggers a fetch in the background and does not wait for it.
+An origin has one fetch at a time (`cache.rounds`). The fetch is a task of its own: if one waiting request is cancelled,
+the others still get the policy. When the fetch ends, the policy goes into memory, and then the requests go on. Later
+requests get the policy from memory. When the answer expires soon, or the backoff of an outage is over, the next request
+triggers a fetch in the background and does not wait.
 
-However a fetch ends, no request is left waiting. If the crawl closes, the requests get CrawlClosingError, and memory
-gets nothing.
+No request is left waiting, however the fetch ends. If the crawl closes, the requests get CrawlClosingError, and nothing
+goes into memory.
 
-What is not good about it yet: the first request that needs the origin decides for all others through which proxy and
-under which User-Agent robots.txt is fetched.
+A known weakness: the first request that needs the origin's robots.txt decides for all others through which proxy and
+with which User-Agent robots.txt is fetched.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from scrapy_rep.storage import storage_of
 if TYPE_CHECKING:
     from scrapy_rep.cache.shared_store import SharedStore
 
-# For the hot path, as in the gate.
+# For the hot path: Python 3.11 takes 70 ns to look a member up in its enum.
 FETCH_FIRST = Refetch.FIRST
 
 
@@ -56,15 +56,15 @@ class CrawlClosingError(IgnoreRequest):
 
 @dataclass(eq=False, slots=True)
 class _Fetch:
-    """A fetch under way."""
+    """A fetch under way for one origin."""
 
     waiters: list[Deferred[RobotsPolicy]] = field(default_factory=list)
-    """One for each request that waits for it."""
+    """One Deferred for each request that waits for this fetch."""
     task: Deferred[None] | None = None
 
 
 class Resolver:
-    """`peek` gives a policy that is known, `resolve` waits for one that is not, `refresh` fetches it in advance."""
+    """Three ways to a policy: `peek` returns it if it is known, `resolve` waits for it, `refresh` fetches it early."""
 
     def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
         """Raises ValueError for a wrong REP_STORAGE."""
@@ -81,18 +81,18 @@ class Resolver:
         self.is_closing = False
 
     def peek(self, origin: Origin) -> RobotsPolicy | None:
-        """What may be used at once; None where robots.txt has to be fetched first. Never starts a fetch."""
+        """The policy that may be used now; None if robots.txt has to be fetched first. Never starts a fetch."""
         policy = self._memory.recall(origin, self._now())
         return None if policy is None or policy.refetch is FETCH_FIRST else policy
 
     def refresh(self, origin: Origin, trigger: Request) -> None:
-        """Fetch the origin's robots.txt in the background, for the sake of later requests."""
+        """Fetch the origin's robots.txt in the background, for later requests. Does nothing if a fetch is under way."""
         if origin not in self._fetches and not self.is_closing:
             self._begin(origin, trigger, _Fetch())
 
     def resolve(self, origin: Origin, trigger: Request) -> Deferred[RobotsPolicy]:
-        """The origin's policy, once it is known. Fails with CrawlClosingError where the crawl closes before; else only
-        with the error of a fault of ours that has ended the fetch."""
+        """A Deferred of the origin's policy. Fails with CrawlClosingError if the crawl closes first, or with the
+        internal error that has ended the fetch; with nothing else."""
         if self.is_closing:
             return fail(CrawlClosingError())
         waiter: Deferred[RobotsPolicy] = Deferred()
@@ -103,7 +103,7 @@ class Resolver:
         return waiter
 
     def stop(self) -> None:
-        """The crawl is closing: tell the requests that wait, and fetch nothing any longer."""
+        """The crawl is closing: fail the requests that wait, cancel their fetches, and begin no other fetch."""
         self.is_closing = self._rounds.is_closing = True
         for fetch in list(self._fetches.values()):
             _wake(fetch, CrawlClosingError())
@@ -125,7 +125,7 @@ class Resolver:
         fetch.task.addErrback(lambda _failure: None)  # a cancellation while it ends
 
     async def _run(self, origin: Origin, trigger: Request, fetch: _Fetch) -> None:
-        self._turns.without_turn -= 1  # `_begin` took the room; from here its turn does, or the store's call
+        self._turns.without_turn -= 1  # `_begin` counted this fetch; from here its turn or its call of the store counts
         result: RobotsPolicy | BaseException
         try:
             result = await self._rounds.policy(origin, trigger, lambda: bool(fetch.waiters))
@@ -146,11 +146,11 @@ def _wake(fetch: _Fetch, result: RobotsPolicy | BaseException) -> None:
 
 
 def _shared_store(crawler: Crawler, settings: RepSettings, turns: FetchTurns, clock: Clock) -> SharedStore | None:
-    """None where nothing is kept beyond the crawl. Raises ValueError for a wrong REP_STORAGE."""
+    """The store of REP_STORAGE; None if nothing is kept beyond the crawl. Raises ValueError for a wrong REP_STORAGE."""
     storage = storage_of(crawler, settings)
     if storage is None:
         return None
-    # Most crawls have none.
+    # Imported late, because most crawls have no store.
     from scrapy_rep.cache.shared_store import SharedStore  # noqa: PLC0415
     from scrapy_rep.storage.circuit_breaker import CircuitBreaker  # noqa: PLC0415
 

@@ -1,26 +1,30 @@
-"""How the robots.txt of one origin becomes known: by rounds, while requests wait for it.
+"""The rounds of a fetch: how the robots.txt of one origin becomes known, while requests wait.
 
-    1. Find. The entry that is known (from memory in the first round, from the round before in later rounds) is enough
-       if no fetch is due for it. Else the shared store is asked, if there is one. What the store has is enough on the
-       same condition; if it is not, this crawler takes the origin's lease, or waits while another crawler has the lease
-       and fetches.
-    2. Fetch, along redirects. Each HTTP request waits for its turn first (REP_FETCH_CONCURRENCY, `fetching.turns`). If
-       the connection fails, or a 5xx comes without a Retry-After, the HTTP request is repeated after a second
-       (REP_FETCH_RETRIES), in the first round only. It is not repeated after a time-out or a challenge, nor if another
-       component has dropped it. The answer and the entry from before make the new entry (`protocol.lifecycle`). The new
-       entry goes into the shared store in the background, which gives the lease back. An answer that
-       HttpCacheMiddleware has replayed may be too old; then the fetch is repeated past that cache.
-    3. Tell. The extensions and the signal `robots_known` tell what the round has brought.
-    4. Pause. If nothing is allowed because robots.txt is unreachable, and requests wait, there is another round when
-       the backoff is over. All rounds begin within REP_UNREACHABLE_WAIT seconds of the beginning of the first one, by
-       the monotonic clock. If the next round would begin later, it is the last one and begins at that time, unless
-       Retry-After asks for more; nor is there a last round if all that is known of the outage was found in the store.
+One round has four steps:
 
-What the last round has brought decides about all requests that have waited. If there are rules, the signal
-`robots_parsed` tells of them before the requests go on.
+    1. Find. The crawl may know an entry already: from memory in the first round, from the round before in later ones.
+       The round ends with it if no fetch is due. Else the round asks the shared store, if there is one, and ends with
+       the store's entry if no fetch is due for that. Else this crawler takes the origin's lease. If another crawler has
+       the lease and fetches, this crawler waits for the other one's answer (`cache.shared_store`).
+    2. Fetch, along redirects. Each HTTP request first waits for its turn (REP_FETCH_CONCURRENCY, `fetching.turns`).
+       - Retries (REP_FETCH_RETRIES): in the first round, an HTTP request is repeated after a second if the connection
+         failed, or if a 5xx came without a Retry-After. It is not repeated after a time-out, after a challenge, or if
+         another component of the crawl dropped it.
+       - The answer and the old entry make the new entry (`protocol.lifecycle`). In the background, the new entry goes
+         into the shared store and the lease is given back.
+       - If HttpCacheMiddleware has replayed an answer that is too old, the fetch is repeated without that cache.
+    3. Tell. The extensions and the signal `robots_known` report the result of the round.
+    4. Pause. If nothing is allowed because robots.txt is unreachable, and requests wait, another round begins after the
+       backoff. A round may begin until REP_UNREACHABLE_WAIT seconds after the first round began, by the monotonic
+       clock. If the backoff ends later, one last round begins at the end of that time. Two cases have no such last
+       round: the server asked for more time than is left (Retry-After), or the first round made no request because it
+       found the outage in the store.
 
-However a round ends, the lease is given back. An error of ours in a round counts as a failure of the network, and other
-rounds may follow. A cancellation counts as a failure, too, but no other round follows.
+The result of the last round decides about all requests that have waited. If it has rules, the signal `robots_parsed` is
+sent before the requests go on.
+
+The lease is given back however a round ends. An internal error in a round counts as a failure of the network, and more
+rounds may follow. A cancellation also counts as a failure, but no round follows.
 """
 
 from __future__ import annotations
@@ -44,7 +48,7 @@ from scrapy_rep.fetching.redirects import Redirects
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo, origin_info
 from scrapy_rep.protocol.access_result import Answer
-from scrapy_rep.protocol.entry import Entry, StoredResponse, asked_at
+from scrapy_rep.protocol.entry import Entry, StoredResponse, last_fetched_at
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State, after_fetch
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.robotparser import RepRobotParser
@@ -60,17 +64,17 @@ CANCELLATIONS = (asyncio.CancelledError, CancelledError)  # Twisted's is an Exce
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """One attempt."""
+    """What one round begins with."""
 
     origin: Origin
     trigger: Request
     """The request that needs the origin's robots.txt."""
     known: Entry | None
-    """What is known from before."""
+    """What this crawl knew before the round; None if nothing."""
     retries: int
-    """How often a HTTP request may be repeated."""
+    """How often each HTTP request may be repeated."""
     is_last: bool = False
-    """It begins at the end of REP_UNREACHABLE_WAIT, whatever the backoff says."""
+    """Whether the round begins at the end of REP_UNREACHABLE_WAIT, even if the backoff is not over."""
 
 
 class Rounds:
@@ -95,15 +99,18 @@ class Rounds:
         self._count = crawler.stats.inc_value
         self._signals = crawler.signals
         self._parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
-        """The origins that Scrapy's `robots_parsed` was sent for."""
+        """The origins for which Scrapy's signal `robots_parsed` was sent."""
         self.robots_known: list[Callable[[Origin, OriginInfo, Request], None]] = []
         """Called after each round, before the signal of that name: the way of this package's own extensions, at a
         hundredth of a signal's cost."""
         self.is_closing = False
 
     async def policy(self, origin: Origin, trigger: Request, is_awaited: Callable[[], bool]) -> RobotsPolicy:
-        """What decides about all requests that have waited. `trigger`: the request that needs robots.txt. `is_awaited`:
-        whether requests wait for it now. Waits for other crawlers, the network, outages, and handlers of signals."""
+        """The policy that decides about all requests that have waited. `trigger`: the request that needs robots.txt.
+        `is_awaited`: whether requests wait for it now.
+
+        Waits for other crawlers, for the network, for pauses between rounds, and for handlers of signals.
+        """
         clock, settings = self._clock, self._settings
         deadline = clock.monotonic() + settings.unreachable_wait
         before = self._memory.recall(origin, clock.now())
@@ -132,7 +139,7 @@ class Rounds:
         return policy
 
     async def _find_or_fetch(self, this: _Round) -> tuple[RobotsPolicy, bool]:
-        """What is known after the round, and whether it was fetched. Waits for other crawlers and the network."""
+        """The policy after the round, and whether robots.txt was fetched. Waits for other crawlers and the network."""
         known, lease, fetched = this.known, None, None
         try:
             if known is not None and not self._is_due(this, known):
@@ -157,10 +164,10 @@ class Rounds:
         return policy, True
 
     async def _fetch(self, this: _Round, known: Entry | None) -> RobotsPolicy:
-        """Ask the network, along redirects. `known`: the latest that any crawler knows. Waits for the answers."""
+        """Fetch robots.txt along redirects. `known`: the latest entry that any crawler has. Waits for the answers."""
         policy, is_replayed = await self._follow_redirects(this, known, is_repeated=known is not None)
         if is_replayed and (policy.refetch is Refetch.FIRST or policy.entry.outage is not None):
-            # Too old to be used; but it can be validated, or obeyed while there is nothing newer.
+            # The replayed answer is too old to decide. But its server can confirm it, and it is obeyed in an outage.
             known = policy.entry if policy.entry.stored is not None else known
             policy, _ = await self._follow_redirects(this, known, is_repeated=True)
         self._count(f"rep/access/{policy.entry.access.value}")
@@ -169,17 +176,17 @@ class Rounds:
     async def _follow_redirects(
         self, this: _Round, known: Entry | None, *, is_repeated: bool
     ) -> tuple[RobotsPolicy, bool]:
-        """What is known after one chain of redirects, and whether a cache of the crawl's has replayed a part of it."""
+        """The policy after one chain of redirects, and whether HttpCacheMiddleware has replayed a part of the chain."""
         redirects = Redirects(
             self._answers, this.origin, known, this.trigger, is_repeated=is_repeated, retries=this.retries
         )
         return self._policy_after(this, known, await redirects.follow()), redirects.is_replayed
 
-    # What a round brings. Nothing here waits.
+    # The result of a round. Nothing here waits.
 
     def _is_due(self, this: _Round, entry: Entry) -> bool:
-        """Whether the round has to fetch, if this is the latest that is known."""
-        is_news = this.known is None or asked_at(entry) > asked_at(this.known)
+        """Whether the round has to fetch, if `entry` is the latest that any crawler has."""
+        is_news = this.known is None or last_fetched_at(entry) > last_fetched_at(this.known)
         return (this.is_last and not is_news) or self._policy_of(entry).is_fetch_due
 
     def _policy_of(self, entry: Entry) -> RobotsPolicy:
@@ -189,11 +196,11 @@ class Rounds:
         return self._policy_of(after_fetch(known, this.origin.robots_url, result, self._clock.now()))
 
     def _failed(self, this: _Round, reason: str) -> RobotsPolicy:
-        """What is known after an error of ours or a cancellation. It counts as a failure of the network: an outage goes
-        on, or begins."""
+        """The policy after an internal error or a cancellation, which count as a failure of the network: an outage
+        begins or goes on."""
         return self._policy_after(this, this.known, Answer(this.origin.robots_url, reason=reason))
 
-    # Who is told.
+    # Reports.
 
     def _tell(self, this: _Round, policy: RobotsPolicy, pause: float | None, *, is_fetched: bool) -> None:
         info = origin_info(policy, pause)
@@ -207,11 +214,11 @@ class Rounds:
         )
 
     async def _tell_of_rules(self, this: _Round, policy: RobotsPolicy) -> None:
-        """Send `robots_parsed`, once an origin. Waits for its handlers."""
+        """Send `robots_parsed`, once for each origin. Waits for its handlers."""
         if policy.robots is None or this.origin in self._parsed:
             return
         self._parsed[this.origin] = None
-        with suppress(*CANCELLATIONS):  # a handler's, or the crawl closes
+        with suppress(*CANCELLATIONS):  # a handler was cancelled, or the crawl closes
             await self._signals.send_catch_log_async(
                 robots_parsed, robotparser=RepRobotParser(policy.robots), request=this.trigger
             )

@@ -1,5 +1,5 @@
-"""REP_STORAGE as the cache sees it: the entries that crawlers share, and which crawler of a fleet fetches: the one that
-has the origin's lease, while the others wait for its answer."""
+"""The lease of a fleet, and the entries that its crawlers share (REP_STORAGE): one crawler has the origin's lease and
+fetches, and the others wait for its answer."""
 
 from __future__ import annotations
 
@@ -16,46 +16,46 @@ from scrapy_rep.fetching.answers import RETRY_DELAY
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.protocol.entry import (
     Entry,
-    asked_at,
     entry_from_bytes,
     entry_to_bytes,
     is_judged_by,
-    of_use_until,
+    last_fetched_at,
     storable,
+    useful_until,
 )
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
 
-LEASE_SECONDS = 10.0  # seconds after which others take a dead holder's lease over
+LEASE_SECONDS = 10.0  # a lease that its crawler has not renewed for so long is free for others
 RENEW_EVERY = 3.0  # seconds
-MAX_RENEWALS = 400  # so that no lease outlives a fetch that never ends
-POLL_FIRST, POLL_MAX = 0.05, 1.0  # seconds
+MAX_RENEWALS = 400  # so that a fetch that hangs keeps its lease for about 20 minutes at most
+POLL_FIRST, POLL_MAX = 0.05, 1.0  # seconds between two looks for another crawler's answer
 
-# Stored in the place of an entry that may not be stored (`no-store`): other crawlers would wait for it in vain.
+# Stored in place of a `no-store` entry: it tells other crawlers that waiting for the entry is useless.
 NOT_SHARED = b"\x00"
 
-# What a store that fails, or has not answered within five seconds, is taken to say: this crawler fetches.
+# Stands for the answer of a store that fails or takes longer than five seconds: no entry, and this crawler fetches.
 JUST_THE_LEASE: tuple[bytes | None, bool] = (None, True)
 
 
 @dataclass
 class Lease:
-    """The right of one crawler of a fleet to fetch an origin's robots.txt, which this crawler has or asks for."""
+    """The right of one crawler of a fleet to fetch an origin's robots.txt. This crawler has it, or asks for it."""
 
     origin: str
     token: str = field(default_factory=lambda: uuid4().hex)
     is_granted: bool = False
-    """Whether the store has granted it, at the last time that this crawler asked."""
+    """Whether the store granted the lease when this crawler last asked."""
     timer: CallLaterResult | None = None
-    """Of the next renewal."""
+    """The timer of the next renewal."""
     renewing: Deferred[bool | None] | None = None
-    """The last renewal."""
+    """The last renewal that has begun."""
 
 
 class SharedStore:
-    """The entries of a store. While it fails, nothing is known from other crawlers, and each fetches for itself."""
+    """The entries and leases in a store. While the store fails, each crawler fetches for itself."""
 
     def __init__(
         self, storage: Storage, breaker: CircuitBreaker, settings: RepSettings, turns: FetchTurns, clock: Clock
@@ -65,19 +65,21 @@ class SharedStore:
         self._turns = turns
         self._settings = settings
         self._clock = clock
-        # Seconds to wait for another crawler's fetch. One along many slow redirects takes longer; then both fetch.
+        # Seconds to wait for another crawler's fetch. A fetch along many slow redirects takes longer; then both fetch.
         self._longest_wait = (settings.fetch_timeout + RETRY_DELAY) * (1 + settings.fetch_retries) + 2 * LEASE_SECONDS
         self._under_way: set[Deferred[None]] = set()
 
     async def find_or_lease(
         self, origin: Origin, known: Entry | None, is_fetch_due: Callable[[Entry], bool]
     ) -> tuple[Entry | None, Lease | None]:
-        """The latest that any crawler knows of the origin; and, if a fetch is due, a lease: this crawler fetches now,
-        and gives it back after that. In three cases it fetches although the store has not granted the lease: another
-        crawler has had it for too long, the answer may not be shared, or the store fails.
+        """The latest entry of the origin that any crawler has; and a lease, if this crawler has to fetch. This crawler
+        gives the lease back after the fetch (`give_back`).
 
-        Waits while another crawler has the lease, but not for longer than most fetches can take. `known`: what this
-        crawler knows.
+        Three cases return a lease that the store has not granted: another crawler has had it for too long, the answer
+        may not be shared, or the store fails.
+
+        Waits while another crawler has the lease, but not for longer than most fetches can take. `known`: the entry
+        that this crawler has.
         """
         lease, entry, waited, pause = Lease(str(origin)), known, 0.0, POLL_FIRST
         try:
@@ -85,21 +87,21 @@ class SharedStore:
                 octets, may_fetch = await self._breaker.call(self._get_or_lease, lease, otherwise=JUST_THE_LEASE)
             while True:
                 known_and_stored = filter(None, (entry, self._read(origin, octets)))
-                entry = max(known_and_stored, key=asked_at, default=None)
+                entry = max(known_and_stored, key=last_fetched_at, default=None)
                 if entry is not None and not is_fetch_due(entry):
-                    if may_fetch:  # the store may have given both the lease and another crawler's answer
+                    if may_fetch:  # the store gave the lease, and also another crawler's answer
                         self.give_back(lease)
                     return entry, None
                 if may_fetch or octets == NOT_SHARED:
                     self._renew_later(lease, MAX_RENEWALS)
                     return entry, lease
                 if await self._acquire(lease) or waited >= self._longest_wait:
-                    may_fetch = True  # but look once more: the last holder may have answered meanwhile
+                    may_fetch = True  # after one more look: the last holder may have stored its answer by now
                 else:
                     await self._clock.sleep(pause)
                     waited, pause = waited + pause, min(1.5 * pause, POLL_MAX)
                 octets = await self._breaker.call(self._get, lease, otherwise=None)
-        except BaseException:  # it was cancelled; perhaps the store has given the lease
+        except BaseException:  # the caller was cancelled; the store may have granted the lease
             self.give_back(lease)
             raise
 
@@ -119,8 +121,8 @@ class SharedStore:
         self._renew_later(lease, times - 1)
 
     def give_back(self, lease: Lease, entry: Entry | None = None) -> None:
-        """In the background: the entry first, so that the crawler that has the lease next finds it; None if there is
-        no answer. `close` waits for it."""
+        """Store the entry and release the lease, in the background; `close` waits for the end. `entry`: None if the
+        fetch had no answer. The entry is stored first, so that the next crawler with the lease finds it."""
         giving_back = deferred_from_coro(self._give_back(lease, entry, self._clock.now()))
         self._under_way.add(giving_back)
         giving_back.addBoth(lambda _: self._under_way.discard(giving_back))
@@ -129,23 +131,23 @@ class SharedStore:
         call, storage = self._breaker.call, self._storage
         if lease.timer is not None:
             lease.timer.cancel()
-        if lease.renewing is not None:  # else it would take the lease again
+        if lease.renewing is not None:  # else the renewal would take the lease again
             await maybe_deferred_to_future(lease.renewing)
         if entry is None:
             await call(storage.release_lease, lease.origin, lease.token, otherwise=None)
             return
         kept = storable(entry)
         if kept is not None:
-            octets, until = entry_to_bytes(kept), of_use_until(kept, self._settings.unreachable_for)
+            octets, until = entry_to_bytes(kept), useful_until(kept, self._settings.unreachable_for)
         else:
             octets, until = NOT_SHARED, entry.stored.fresh_until if entry.stored is not None else now
         await call(storage.put_and_release, lease.origin, octets, until - now, lease.token, otherwise=None)
 
     async def close(self) -> None:
-        """The crawl is over: wait until everything is stored, for a few seconds at most."""
+        """Wait until everything is stored, for a few seconds at most. Called when the crawl is over."""
         await self._breaker.close(self._storage.close, after=DeferredList(list(self._under_way)))
 
-    # What the store says.
+    # Calls of the store.
 
     async def _acquire(self, lease: Lease) -> bool:
         return await self._breaker.call(self._take, lease, otherwise=True)
@@ -164,7 +166,7 @@ class SharedStore:
 
 
 def _checked(value: object) -> bytes | None:
-    """The value, if it is an entry or None. Raises TypeError for another value, which a user's own store may return."""
+    """The value, if it is bytes or None. Raises TypeError for any other value, which a user's own store may return."""
     if value is None or isinstance(value, bytes):
         return value
     raise TypeError(f"an entry must be bytes, not {type(value).__name__}")

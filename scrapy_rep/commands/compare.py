@@ -1,4 +1,4 @@
-"""`--compare`: what Scrapy's own middleware and parser would answer, and why they differ from ours."""
+"""`--compare`: whether Scrapy's own middleware and parser would allow a URL, and why they differ from ours."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.protocol.robotstxt.syntax import Directive
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinAnswer, BuiltinMiddleware, parsed
 
-NO_ANSWER = "it allows everything if robots.txt does not answer"
-OURS_ALONE = {
+NO_ANSWER = "it allows everything if there is no answer"
+UNKNOWN_TO_SCRAPY = {
     VerdictReason.EXEMPT: "it does not know REP_EXEMPT",
-    VerdictReason.NOT_SUBJECT: "it obeys robots.txt there, too",
+    VerdictReason.NOT_SUBJECT: "it obeys robots.txt for this URL, too",
     VerdictReason.RESTRICTED: "it does not know REP_STATUS_POLICY",
     VerdictReason.USAGE: "it does not know usage preferences",
 }
 
 
 class ComparingLookup(Lookup):
-    """Both middlewares fetch robots.txt, each in its own way."""
+    """Looks URLs up with our middleware and with Scrapy's own. Each fetches robots.txt itself."""
 
     async def run(self, crawler: Crawler) -> None:
         self._builtin = BuiltinMiddleware.from_crawler(crawler)
         await super().run(crawler)
 
-    def _peek(self, request: Request) -> None:  # noqa: ARG002 - what the built-in answers is not known at once
+    def _peek(self, request: Request) -> None:  # noqa: ARG002 - Scrapy's own middleware never answers at once
         return None
 
     async def _look_up(self, url: str, request: Request) -> Finding:
         finding = await super()._look_up(url, request)
-        return compared(finding, None if has_no_answer(finding) else await self._builtin.answer(request))
+        return compared(finding, None if gets_no_answer(finding) else await self._builtin.answer(request))
 
 
-def has_no_answer(finding: Finding) -> bool:
-    """Whether Scrapy's own is not asked: it would get no robots.txt."""
+def gets_no_answer(finding: Finding) -> bool:
+    """Whether Scrapy's own middleware would get no robots.txt for this URL, so it need not be asked."""
     verdict = finding.verdict
-    if verdict is None or finding.url.lower().startswith("data:"):  # it would be `data:///robots.txt`
+    if verdict is None or finding.url.lower().startswith("data:"):  # it would request `data:///robots.txt`
         return True
-    # Scrapy's own would retry for minutes, with the same result.
+    # Scrapy's own middleware would retry for minutes, with the same result.
     return verdict.reason is VerdictReason.UNREACHABLE and not verdict.answer.startswith("HTTP ")
 
 
 def compared(finding: Finding, builtin: BuiltinAnswer | None) -> Finding:
-    """The finding, with what Scrapy's own answers; `builtin` is None if it gets no robots.txt."""
+    """Return the finding with the answer of Scrapy's own middleware; `builtin` is None if that gets no robots.txt."""
     verdict = finding.verdict
     if verdict is None:
         return finding
@@ -60,19 +60,19 @@ def compared(finding: Finding, builtin: BuiltinAnswer | None) -> Finding:
 
 
 def _reasons(finding: Finding, verdict: Verdict, builtin: BuiltinAnswer) -> Iterator[str]:
-    """Why they differ; the first one is the most specific."""
+    """Yield the reasons why Scrapy's own middleware differs from ours, the most specific reason first."""
     robots, parser = finding.robots, builtin.parser
-    if verdict.reason in OURS_ALONE:
-        yield OURS_ALONE[verdict.reason]
+    if verdict.reason in UNKNOWN_TO_SCRAPY:
+        yield UNKNOWN_TO_SCRAPY[verdict.reason]
     if builtin.status is not None and not 200 <= builtin.status < 300:
-        yield f"it reads the page of HTTP {builtin.status} as rules"
+        yield f"it reads the body of HTTP {builtin.status} as rules"
     if parser is None:
-        yield "its request for robots.txt failed or was dropped, and then it allows everything"
+        yield "its request for robots.txt failed or was dropped, so it allows everything"
         return
     if builtin.scheme and not finding.url.lower().startswith(f"{builtin.scheme}:"):
-        yield f"it uses the rules of {builtin.scheme}: for the whole host"
+        yield f"it uses the robots.txt of {builtin.scheme}: for the whole host"
     if parser.allowed(finding.url, verdict.product_token or "*") is verdict.allowed:
-        yield f"it looks for the names in robots.txt in all of {builtin.user_agent!r}"
+        yield f"it searches the whole text {builtin.user_agent!r} for the names in robots.txt"
     if robots is not None and robots.truncated:
         yield "it reads robots.txt beyond REP_BODY_LIMIT"
     if robots is not None:

@@ -1,4 +1,4 @@
-"""What was found out about a URL: in words for people, as JSON for programs."""
+"""The result for a URL (`Finding`), as text for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -16,57 +16,57 @@ from scrapy_rep.protocol.foreign_text import MAX_RULE
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, policy_at
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, Ignored, RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import Line, Verdict, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import DecidingLine, Verdict, VerdictReason
 from scrapy_rep.protocol.status_policy import RFC9309, StatusRow
 from scrapy_rep.text import printable
 from scrapy_rep.usage.preferences import Purposes, Usage, UsageVerdict, usage_in
 from scrapy_rep.usage.statements import ignored_statements
 from scrapy_rep.usage.vocabulary import POLICY_TOKENS, PREFERENCE_WORDS
 
-MAX_NAMED = 10  # sitemaps or ignored lines in the text; the JSON has all
-LABEL = 13  # columns
-SMALL = 4_096  # bytes of a robots.txt
+MAX_NAMED = 10  # sitemaps, or ignored lines, in the text; the JSON has all of them
+LABEL = 13  # width of the label before each row, in columns
+SMALL = 4_096  # size of a small robots.txt, in bytes
 NO_ROBOTS_TXT_APPLIES = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)
 GREEN, RED, YELLOW, BOLD = "32", "31", "33", "1"
 
 
 class CannotTellError(Exception):
-    """There is no verdict for a URL. The message says why."""
+    """Raised if there is no verdict for a URL. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Crawl:
-    """The crawl that the answers are for."""
+class CrawlerProfile:
+    """The crawler for which URLs are judged: its names, and the settings that a verdict depends on."""
 
     tokens: tuple[str, ...] = ()
-    """Its product tokens, in order of preference."""
+    """The crawler's product tokens, in order of preference."""
     status_policy: Iterable[StatusRow] = RFC9309
     crawl_delay_max: float = 0.0
     purposes: Purposes = field(default_factory=Purposes)
     not_obeyed: str = ""
-    """Why it does not act by the answers, in words; empty if it does."""
+    """Why the crawler does not obey the verdicts; empty if it does."""
     file_name: str = ""
-    """Of the robots.txt of `--file`, which is for all URLs."""
+    """The name of the file that `--file` gives as the robots.txt for all URLs; empty without `--file`."""
 
     def verdict(self, policy: RobotsPolicy, url: str) -> Verdict:
-        """Raises ValueError for what is no URL."""
+        """Return the verdict for the URL. Raises ValueError if the text is not a URL."""
         verdict = policy.verdict(url, self.tokens)
         try:
             judged = self.purposes.judge(verdict, policy.robots, url, self.tokens)
-        except ImportError as exc:  # without the extra `usage`
+        except ImportError as exc:  # the extra `usage` is not installed
             if self.purposes.categories:
                 raise ValueError(str(exc)) from None
             return verdict
-        return judged if judged.usage else verdict  # most files say nothing of it
+        return judged if judged.usage else verdict  # most files state no preferences
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """With `--compare`: what Scrapy's own middleware and parser would answer."""
+    """With `--compare`: whether Scrapy's own middleware and parser would allow the URL."""
 
     allowed: bool
     why: str = ""
-    """Why the answer differs; empty if it does not."""
+    """Why this differs from our verdict; empty if it is the same."""
 
     @property
     def words(self) -> str:
@@ -75,26 +75,26 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found out about one URL."""
+    """The result for one URL."""
 
     url: str
-    """As the user gave it."""
-    crawl: Crawl = Crawl()
+    """The URL as the user wrote it."""
+    profile: CrawlerProfile = CrawlerProfile()
     error: str = ""
-    """Why there is no verdict."""
+    """Why there is no verdict; empty if there is one."""
     forgotten: bool | None = None
-    """With `--forget`: whether an entry was stored; else None."""
+    """With `--forget`: whether an entry was deleted, because there was one. None without `--forget`."""
     verdict: Verdict | None = None
     policy: RobotsPolicy | None = None
-    """Of the URL's origin, or of the file; None if no robots.txt applies or is known."""
+    """The robots.txt of the URL's origin, or of `--file`; None if no robots.txt applies or is known."""
     answers: tuple[Answer, ...] = ()
-    """To the requests for robots.txt that were made for this URL, in their order; each with the request's URL."""
+    """The answers to the robots.txt requests that this URL caused, in their order: redirects, then the last answer."""
     now: float = 0.0
-    """When the URL was judged, in seconds since the epoch."""
+    """The time when the URL was judged, in seconds since the epoch."""
     compared: Compared | None = None
-    """None without `--compare`, and if there is no verdict."""
+    """The answer of Scrapy's own middleware; None without `--compare`, and if there is no verdict."""
     is_listed: bool = False
-    """Nobody asked about the URL: it is an origin in a list of what is stored."""
+    """Whether this is a row of `--cached` without URLs: an origin that the store has, not a URL of the user."""
 
     @property
     def allowed(self) -> bool | None:
@@ -107,16 +107,16 @@ class Finding:
 
     @property
     def info(self) -> OriginInfo | None:
-        """About the URL's origin; None if no robots.txt of it is known."""
+        """What is known about the URL's origin; None if its robots.txt is not known."""
         return origin_info(self.policy) if self.policy is not None and self.policy.entry.robots_url else None
 
     @property
     def crawl_delay(self) -> float | None:
-        return self.robots.crawl_delay(self.crawl.tokens) if self.robots is not None else None
+        return self.robots.crawl_delay(self.profile.tokens) if self.robots is not None else None
 
     @property
-    def deciding(self) -> Line | None:
-        """What decides about the URL in the robots.txt."""
+    def deciding(self) -> DecidingLine | None:
+        """The line of robots.txt, or the header, that decides; None if none does."""
         return self.verdict.decided_by if self.verdict is not None else None
 
     @property
@@ -139,7 +139,7 @@ class Finding:
 
     @property
     def why(self) -> str:
-        """The rule or the reason, with its source; or why there is no verdict."""
+        """The rule or the reason behind the verdict, with its source; or why there is no verdict."""
         verdict, deciding = self.verdict, self.deciding
         if verdict is None:
             return printable(self.error, MAX_RULE)
@@ -152,39 +152,45 @@ class Finding:
 
 
 def policy_of_file(body: bytes, limit: int = PARSING_LIMIT) -> RobotsPolicy:
-    """Of a robots.txt that nobody has fetched; arguments as of `RobotsTxt.parse`."""
+    """Return the policy for a robots.txt that was not fetched, such as that of `--file`.
+
+    The arguments are those of `RobotsTxt.parse`.
+    """
     robots = RobotsTxt.parse(body, limit)
     return policy_at(Entry("", StoredResponse(AccessResult.SUCCESS, "", robots, 0.0, DAY)), 0.0, DAY)
 
 
-def judged(url: str, crawl: Crawl, policy: RobotsPolicy) -> Finding:
-    """The URL, or a path alone, by a robots.txt that is there."""
+def judged(url: str, profile: CrawlerProfile, policy: RobotsPolicy) -> Finding:
+    """Judge a URL, or a path, by the robots.txt of the policy."""
     if is_without_robots(url):
-        return Finding(url, crawl, verdict=Verdict(True, VerdictReason.NOT_SUBJECT), policy=policy)
+        return Finding(url, profile, verdict=Verdict(True, VerdictReason.NOT_SUBJECT), policy=policy)
     try:
         check_host(url)
-        return Finding(url, crawl, verdict=crawl.verdict(policy, url), policy=policy)
+        return Finding(url, profile, verdict=profile.verdict(policy, url), policy=policy)
     except ValueError as exc:
-        return Finding(url, crawl, str(exc), policy=policy)
+        return Finding(url, profile, str(exc), policy=policy)
 
 
 def _said(robots: RobotsTxt) -> dict[str, Any]:
-    """What the file says to all crawlers."""
+    """Return the part of the JSON that is the same for all crawlers and all URLs."""
     return {"sitemaps": list(robots.sitemaps), "ignored": [asdict(ignored) for ignored in _ignored(robots)]}
 
 
 def _ignored(robots: RobotsTxt) -> list[Ignored]:
-    """Every line that says nothing, in their order."""
+    """Return the lines that were not read, as rules or as usage preferences, by line number."""
     return sorted((*robots.ignored, *ignored_statements(robots.octets)), key=lambda ignored: ignored.line)
 
 
-# It is the same for all URLs of an origin, and takes longer than the rest of the JSON. Large files may have much of it,
-# so fewer of them are kept.
+# Cached, because this part takes longer than the rest of the JSON. Large files may have long lists, so the cache for
+# them is smaller.
 _said_by_small, _said_by_large = lru_cache(maxsize=10_000)(_said), lru_cache(maxsize=64)(_said)
 
 
 def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
-    """All that was found out, null where nothing is known; `docs/command.md` has the keys. `show` adds the file."""
+    """Return the JSON object for `--json`, with null for what is not known. `docs/command.md` explains the keys.
+
+    `show` adds the text of the file.
+    """
     verdict, robots, info, deciding = finding.verdict, finding.robots, finding.info, finding.deciding
     said = _said_by_small if robots is None or len(robots.octets) < SMALL else _said_by_large
     received_at = info.received_at if info is not None else None
@@ -192,16 +198,16 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "url": finding.url,
         "allowed": finding.allowed,
         "reason": verdict.reason.value if verdict is not None else None,
-        "obeyed": not finding.crawl.not_obeyed,
+        "obeyed": not finding.profile.not_obeyed,
         "line": deciding.line if deciding is not None else None,
         "rule": str(deciding) if deciding is not None else None,
         "group": verdict.product_token if verdict is not None else None,
-        "product_tokens": list(finding.crawl.tokens),
+        "product_tokens": list(finding.profile.tokens),
         "robots_url": info.robots_url if info is not None else None,
         "hops": [_hop_as_json(answer) for answer in finding.answers],
         "answer": info.answer if info is not None else None,
         "access": info.access.value if info is not None else None,
-        "source": info.meaning(finding.crawl.status_policy)[1] if info is not None else None,
+        "source": info.meaning(finding.profile.status_policy)[1] if info is not None else None,
         "age": round(max(finding.now - received_at, 0.0), 3) if received_at is not None else None,
         "good_for": round(max(info.fetch_again_at - finding.now, 0.0), 3) if info is not None else None,
         "crawl_delay": finding.crawl_delay,
@@ -225,7 +231,7 @@ def _usage_as_json(usage: Usage, category: str) -> dict[str, Any]:
 
 
 def as_line(finding: Finding) -> str:
-    """One line: the answer, the URL and the reason, with a tab between them."""
+    """Return one line: the answer, the URL and the reason, with a tab between them."""
     verdict, told = finding.verdict, finding.why
     if verdict is not None and verdict.access is not AccessResult.SUCCESS and verdict.answer:
         told = f"{told}: {printable(verdict.answer)}"
@@ -234,7 +240,10 @@ def as_line(finding: Finding) -> str:
 
 
 def as_text(finding: Finding, *, colour: bool = False, show: str | None = None) -> str:
-    """Lines for people. All that strangers wrote is escaped. `show`: the lines of the file that matter, or `all`."""
+    """Return several lines of text. Text of the URL and of the server is escaped.
+
+    `show` adds lines of robots.txt: `lines` adds the ones that matter, `all` adds all.
+    """
     lines = [_painted(printable(finding.url, None), BOLD, colour)]
     lines += (f"  {label:<{LABEL}}{words}" for label, words in _rows(finding, colour))
     robots, verdict = finding.robots, finding.verdict
@@ -250,8 +259,8 @@ def _painted(text: str, code: str, colour: bool) -> str:
 
 
 def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
-    """Label and words; an empty label where the words of the row above go on."""
-    crawl, info = finding.crawl, finding.info
+    """Yield the label and the words of each row. The label is empty if the row continues the row above."""
+    profile, info = finding.profile, finding.info
     if not finding.is_listed or finding.error:
         code = RED if finding.allowed is False else GREEN if finding.allowed else YELLOW
         yield _painted(f"{finding.word:<{LABEL}}", code, colour), finding.why
@@ -261,11 +270,11 @@ def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
     if is_without or (finding.verdict is None and info is None):
         return
     if not finding.is_listed:
-        if crawl.not_obeyed:
-            yield "not obeyed", crawl.not_obeyed
-        yield "crawler", " or ".join(map(printable, crawl.tokens)) or "no name, so only the groups of '*' apply"
-    if crawl.file_name:
-        yield "robots.txt", printable(crawl.file_name, None)
+        if profile.not_obeyed:
+            yield "not obeyed", profile.not_obeyed
+        yield "crawler", " or ".join(map(printable, profile.tokens)) or "no name, so only the groups of '*' apply"
+    if profile.file_name:
+        yield "robots.txt", printable(profile.file_name, None)
     if info is not None:
         yield from _origin_rows(finding, info)
     if not finding.is_listed and finding.robots is not None:
@@ -279,21 +288,21 @@ def _origin_rows(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]
             yield "", f"{printable(answer.reason)} -> {printable(answer.location)}"
     if not finding.answers and info.url not in {"", info.robots_url}:
         yield "", f"-> {printable(info.url)}"
-    words, source = info.meaning(finding.crawl.status_policy)
+    words, source = info.meaning(finding.profile.status_policy)
     is_none = info.access is AccessResult.UNAVAILABLE and info.failing_since is None
     counts_as = "none, so" if is_none else f"{info.access.value},"
     yield "answer", f"{printable(info.answer)}: {counts_as} {words} ({source})"
     left = in_words(info.fetch_again_at - finding.now)
-    age = "" if info.received_at is None else f"{in_words(finding.now - info.received_at)} old"
+    fetched = "" if info.received_at is None else f"fetched {_ago(finding.now - info.received_at)}"
     if info.failing_since is None:
-        yield "good for", f"{left}; {age}"
+        yield "valid for", ", ".join(filter(None, (left, fetched)))
     else:
-        rules = f"; its rules are {age}" if info.robots is not None else ""
-        yield "asked again", f"in {left}; failing for {in_words(finding.now - info.failing_since)}{rules}"
+        rules = f"; rules {fetched}" if info.robots is not None else ""
+        yield "next fetch", f"in {left}; unreachable for {in_words(finding.now - info.failing_since)}{rules}"
 
 
 def _file_rows(finding: Finding, robots: RobotsTxt) -> Iterator[tuple[str, str]]:
-    delay, longest = finding.crawl_delay, finding.crawl.crawl_delay_max
+    delay, longest = finding.crawl_delay, finding.profile.crawl_delay_max
     if delay is not None:
         obeyed = "not obeyed" if not longest else "obeyed" if delay <= longest else f"obeyed up to {longest:g} s"
         yield "crawl-delay", f"{delay:g} s, {obeyed} (REP_CRAWL_DELAY_MAX = {longest:g})"
@@ -303,9 +312,12 @@ def _file_rows(finding: Finding, robots: RobotsTxt) -> Iterator[tuple[str, str]]
 
 
 def _usage_in_words(finding: Finding) -> list[str]:
-    """A text for each category that is known, and each purpose; none for a page that may not be fetched."""
+    """Return one text for each category that robots.txt mentions and each purpose of the crawler.
+
+    For a page that may not be fetched, the list is empty.
+    """
     usage = finding.usage
-    asked = finding.crawl.purposes.categories if finding.allowed or usage else ()
+    asked = finding.profile.purposes.categories if finding.allowed or usage else ()
     texts: list[str] = []
     for category in dict.fromkeys((*usage, *asked)):
         stated = usage.deciding(category)
@@ -316,8 +328,8 @@ def _usage_in_words(finding: Finding) -> list[str]:
     return texts
 
 
-def _line_in_words(line: Line) -> str:
-    """`line 2, Disallow: /private/`."""
+def _line_in_words(line: DecidingLine) -> str:
+    """Return, for example, `line 2, Disallow: /private/`."""
     return f"line {line.line}, {printable(str(line), MAX_RULE)}"
 
 
@@ -329,11 +341,15 @@ def _many(label: str, items: Sequence[str]) -> Iterator[tuple[str, str]]:
     for number, item in enumerate(items[:MAX_NAMED]):
         yield "" if number else label, item
     if len(items) > MAX_NAMED:
-        yield "", f"and {len(items) - MAX_NAMED} more; --json has all"
+        yield "", f"and {len(items) - MAX_NAMED} more; --json prints all"
+
+
+def _ago(seconds: float) -> str:
+    return "just now" if round(seconds) <= 0 else f"{in_words(seconds)} ago"
 
 
 def in_words(seconds: float) -> str:
-    """`23 h 59 min`, `5 min`, `30 s`."""
+    """Return the duration in words: `23 h 59 min`, `5 min`, `30 s`."""
     whole = max(round(seconds), 0)
     if whole < 60:
         return f"{whole} s"

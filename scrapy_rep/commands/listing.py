@@ -1,4 +1,4 @@
-"""A robots.txt for people: its lines by number, with marks at the groups that are obeyed and the line that decides."""
+"""`--show`: the numbered lines of a robots.txt, with marks at the groups that are obeyed and the line that decides."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from scrapy_rep.protocol.robotstxt.syntax import Directive
 from scrapy_rep.text import printable
 
 GROUP_KEYS = {directive.key for directive in Directive} - {Directive.SITEMAP.key}
-AROUND = 3  # lines that are shown before and after the one that decides
+AROUND = 3  # lines to show before and after the line that decides
 
 
 def listing(robots: RobotsTxt, product_token: str | None, deciding: int | None, *, whole: bool) -> Iterator[str]:
-    """Its lines, each after a mark: `>` for the one that decides, `|` for the groups that are obeyed, else a space.
+    """Yield lines of robots.txt, each after a mark.
 
-    Unless `whole`, only those that matter: the user-agent lines of these groups and the lines around the one that
-    decides, or the groups if no line decides. `...` stands for lines that are left out.
+    The mark is `>` for the line that decides, `|` for a line of a group that is obeyed, and else a space. With `whole`,
+    all lines are shown. Otherwise `...` stands for lines that are left out, and these lines are shown:
+
+    - if a line decides: the lines around it, and the user-agent lines of the groups that are obeyed;
+    - if no line decides: the groups that are obeyed.
     """
     lines = robots.octets.split(b"\n")
     if lines[-1] == b"":
@@ -45,7 +48,7 @@ def _lines_that_matter(robots: RobotsTxt, obeyed: set[int], deciding: int | None
 
 
 def obeyed_lines(robots: RobotsTxt, product_token: str | None) -> set[int]:
-    """The numbers of all lines from the first record to the last of each group that is obeyed."""
+    """Return the numbers of the lines of each group that is obeyed, from the group's first record to its last."""
     obeyed: set[int] = set()
     if product_token is not None:
         lines: defaultdict[int | None, list[int]] = defaultdict(list)

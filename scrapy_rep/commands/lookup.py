@@ -1,4 +1,4 @@
-"""Looks robots.txt up for the command, in a crawl that fetches nothing else."""
+"""Looks up URLs for the command `scrapy robots`, in a crawl that fetches robots.txt files and no pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredQueue
 
-from scrapy_rep.commands.findings import CannotTellError, Crawl, Finding
+from scrapy_rep.commands.findings import CannotTellError, CrawlerProfile, Finding
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import check_host, cure_of
 from scrapy_rep.middleware import RepMiddleware
@@ -26,16 +26,16 @@ from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.signals import robots_response
 from scrapy_rep.user_agent import SPIDER_ATTRIBUTE
 
-# What the command's spider has of the spider that `--spider` names.
-_OF_THE_SPIDER = ("name", "allowed_domains", "custom_settings", "update_settings", "user_agent", SPIDER_ATTRIBUTE)
+# The attributes that the command's spider copies from the spider of `--spider`.
+COPIED_ATTRIBUTES = ("name", "allowed_domains", "custom_settings", "update_settings", "user_agent", SPIDER_ATTRIBUTE)
 
-MAX_UNWRITTEN = 10_000  # URLs that may wait for a robots.txt, or for the answers before them
-LOOK_EVERY = 0.01  # seconds
-SHOW_EVERY = 1.0  # seconds between two lines about what is awaited, on a terminal
+MAX_UNWRITTEN = 10_000  # URLs that have been read and not yet answered; beyond that, reading pauses
+LOOK_EVERY = 0.01  # seconds between two looks whether reading can go on
+SHOW_EVERY = 1.0  # seconds between two progress lines on a terminal, while a robots.txt is awaited
 
 
 class CommandSpider(Spider):
-    """Looks robots.txt up, and fetches no page."""
+    """The spider of the command's crawl. It runs a `Lookup` and requests no page."""
 
     name = "robots"
 
@@ -47,41 +47,41 @@ class CommandSpider(Spider):
         except ValueError as exc:
             self.lookup.error = exc
         return
-        yield  # what makes it a generator
+        yield  # makes this method a generator
 
 
 def command_spider(model: type[Spider] | None) -> type[CommandSpider]:
-    """A CommandSpider with the name and the settings of the model."""
-    taken_over = {name: getattr(model, name) for name in _OF_THE_SPIDER if hasattr(model, name)}
+    """Return a CommandSpider class with the name, the settings and the product token of the spider class `model`."""
+    taken_over = {name: getattr(model, name) for name in COPIED_ATTRIBUTES if hasattr(model, name)}
     return type(CommandSpider.__name__, (CommandSpider,), taken_over)
 
 
 Lookups = dict["Origin | None", "Finding | Deferred[Finding]"]
-"""By origin, of the first URL of each; None stands for URLs without one, such as `data:`."""
+"""Origin -> the finding for the first URL of that origin in a list. None is the key of URLs without an origin."""
 
 
 class Lookup:
-    """Answers lists of URLs by robots.txt files that are fetched as a crawl would fetch them."""
+    """Answers lists of URLs. It fetches each robots.txt as a crawl would fetch it."""
 
     error: ValueError | None = None
-    """What has ended it early."""
+    """The error that ended the lookup early; None if there was no error."""
 
-    def __init__(self, lists: Iterable[list[str]], output: Output, crawl: Crawl) -> None:
+    def __init__(self, lists: Iterable[list[str]], output: Output, profile: CrawlerProfile) -> None:
         self._lists = lists
         self._output = output
-        self._crawl = crawl
+        self._profile = profile
         self._begun: DeferredQueue[tuple[list[str], Lookups] | None] = DeferredQueue()
         self._unwritten = 0
         self._answers: defaultdict[Request, list[Answer]] = defaultdict(list)
 
     async def run(self, crawler: Crawler) -> None:
-        """Raises ValueError if the project has switched the middleware off."""
+        """Answer all lists. Raises ValueError if the project has disabled the middleware."""
         self._gate = RepMiddleware.of(crawler).gate
         crawler.signals.connect(self._robots_response, signal=robots_response)
         await self.answer_all()
 
     async def answer_all(self) -> None:
-        """In the URLs' order, while the next URLs are read and their lookups begin."""
+        """Write the answers in the order of the URLs. Meanwhile, read the next URLs and begin their lookups."""
         reading = deferred_from_coro(self._begin_lists())
         try:
             while (begun := await maybe_deferred_to_future(self._begun.get())) is not None:
@@ -96,7 +96,7 @@ class Lookup:
             while not self._output.is_closed and (urls := await thread.run(next, lists, None)) is not None:
                 lookups: Lookups = {}
                 for url in urls:
-                    # Of each origin the first alone: the lookup is over when the turn of its other URLs comes.
+                    # Look up only the first URL of each origin now. The others follow when its robots.txt is known.
                     if (origin := Origin.of(url)) not in lookups:
                         lookups[origin] = self._begin(url)
                 self._begun.put((urls, lookups))
@@ -129,34 +129,37 @@ class Lookup:
         self._answers[request].append(answer)
 
     def _begin(self, url: str) -> Finding | Deferred[Finding]:
-        """The URL's finding if its robots.txt is known, else the lookup that begins now."""
+        """Return the URL's finding if its robots.txt is known; else begin a lookup and return its Deferred."""
         try:
             request = Request(url)
             check_host(url)
         except ValueError as exc:
-            return Finding(url, self._crawl, f"{exc}{cure_of(url)}")
+            return Finding(url, self._profile, f"{exc}{cure_of(url)}")
         policy = self._peek(request)
         if policy is not None:
             return self._judged(request, url, policy)
         return deferred_from_coro(self._look_up(url, request))
 
     def _judged(self, request: Request, url: str, policy: RobotsPolicy) -> Finding:
-        verdict, answers = self._crawl.verdict(policy, request.url), tuple(self._answers.pop(request, ()))
-        return Finding(url, self._crawl, verdict=verdict, policy=policy, answers=answers, now=self._gate.now())
+        verdict, answers = self._profile.verdict(policy, request.url), tuple(self._answers.pop(request, ()))
+        return Finding(url, self._profile, verdict=verdict, policy=policy, answers=answers, now=self._gate.now())
 
     async def _look_up(self, url: str, request: Request) -> Finding:
         try:
             policy = await self._wait_for_policy(request)
         except (CannotTellError, IgnoreRequest) as exc:
-            return Finding(url, self._crawl, str(exc))
+            return Finding(url, self._profile, str(exc))
         if policy is None:
-            return Finding(url, self._crawl, verdict=self._gate.judge(request, None))
+            return Finding(url, self._profile, verdict=self._gate.judge(request, None))
         return self._judged(request, url, policy)
 
     def _peek(self, request: Request) -> RobotsPolicy | None:
-        """The policy that applies; None if none does, or robots.txt has to be looked up first."""
+        """Return the policy that applies; None if none applies, or if robots.txt has to be looked up first."""
         return self._gate.peek(request)
 
     async def _wait_for_policy(self, request: Request) -> RobotsPolicy | None:
-        """None if no robots.txt applies. Raises CannotTellError or IgnoreRequest."""
+        """Look up and return the policy that applies; None if no robots.txt applies.
+
+        Raises CannotTellError or IgnoreRequest.
+        """
         return await self._gate.wait_for_policy(request)

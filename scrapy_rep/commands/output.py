@@ -1,4 +1,4 @@
-"""Writes findings as they come and counts them. The exit status follows from the counts."""
+"""Writes and counts the findings of the command. The exit status follows from the counts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from scrapy_rep.commands.findings import Finding, as_json, as_line, as_text
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.text import counted, printable
 
-ALL_ALLOWED, SOME_REFUSED, COULD_NOT_TELL = 0, 1, 3  # exit statuses; 2 is wrong usage, for every command
+ALL_ALLOWED, SOME_REFUSED, COULD_NOT_TELL = 0, 1, 3  # exit statuses; Scrapy uses 2 for wrong usage of any command
 
-# In the order of the summary. Each URL has one of these words (`Finding.word`).
+# The words of `Finding.word`, in the order of the summary.
 COUNTED = ("allowed", "refused", "can't tell", "forgotten", "not stored")
 
 T = TypeVar("T")
@@ -32,9 +32,12 @@ class Output:
         is_list: bool = False,
         leaves_out_allowed: bool = False,
     ) -> None:
-        """`as_objects`: in JSON. `show`: as of `as_text`. `is_list`: there may be many URLs, so each has one line, and
-        standard error has a summary at the end, and before, if it is a terminal. `leaves_out_allowed`: URLs that are
-        allowed are only counted."""
+        """- `as_objects`: write JSON objects.
+        - `show`: the same as for `as_text`.
+        - `is_list`: there may be many URLs. Each has one line, and standard error has a summary at the end. If standard
+          error is a terminal, it shows the summary from the beginning.
+        - `leaves_out_allowed`: count the URLs that are allowed, and do not write them.
+        """
         self._as_objects = as_objects
         self._show = show
         self._is_list = is_list
@@ -43,31 +46,31 @@ class Output:
         self._shows_progress = sys.stderr.isatty()
         self._began = time.monotonic()
         self._texts: list[str] = []
-        self._written = self._undecided = self._not_as_builtin = 0
+        self._written = self._unreachable = self._not_as_builtin = 0
         self._counts: Counter[str] = Counter()
         self._status = ALL_ALLOWED
         self._is_complete = False
         self.is_closed = False
-        """The reader (`head`, a pager) has had enough."""
-        # A robots.txt may have any character, and not every terminal or file can show it.
+        """Whether the reader of standard output, such as `head` or a pager, has closed it."""
+        # A robots.txt may contain any character, and the encoding of a terminal or file may lack some of them.
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="backslashreplace")
 
     @property
     def exit_status(self) -> int:
-        """Until `finish`, as if some URLs could not be answered: the crawl may not start, or end early."""
-        if not self._is_complete or self._undecided or self._counts["can't tell"]:
+        """The exit status. Before `finish`, it is COULD_NOT_TELL, because the crawl may fail to start, or end early."""
+        if not self._is_complete or self._unreachable or self._counts["can't tell"]:
             return COULD_NOT_TELL
         return self._status
 
     def write(self, finding: Finding) -> None:
-        """Count the finding, and write it with the next `flush`."""
+        """Count the finding. The next `flush` writes it."""
         verdict = finding.verdict
         if not finding.is_listed:
             self._counts[finding.word] += 1
             self._status = SOME_REFUSED if finding.allowed is False else self._status
             is_unreachable = verdict is not None and verdict.access is AccessResult.UNREACHABLE
-            self._undecided += is_unreachable and not finding.allowed
+            self._unreachable += is_unreachable and not finding.allowed
             self._not_as_builtin += finding.compared is not None and bool(finding.compared.why)
         if self._leaves_out_allowed and finding.allowed:
             return
@@ -81,7 +84,7 @@ class Output:
         self._texts.append(text)
 
     def for_each(self, lists: Iterable[Iterable[T]], write: Callable[[T], None]) -> None:
-        """Write all, list by list, until the reader has had enough."""
+        """Call `write` for each value, and `flush` after each list. Stop if the reader has closed standard output."""
         for values in lists:
             for value in values:
                 write(value)
@@ -90,14 +93,17 @@ class Output:
                 break
 
     def flush(self) -> None:
-        """Raises ValueError if standard output cannot be written, such as on a full disk."""
+        """Write the findings that have not been written yet.
+
+        Raises ValueError if standard output cannot be written, for example because the disk is full.
+        """
         self._show_progress("")
         if self._texts and not self.is_closed:
             try:
                 print("\n".join(self._texts), flush=True)
             except OSError as exc:
                 self.is_closed = True
-                # The interpreter flushes once more when it ends.
+                # Python flushes standard output again when it exits, and would print another error.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 if exc.errno != errno.EPIPE:
                     raise ValueError(f"standard output: {exc}") from None
@@ -106,12 +112,15 @@ class Output:
             self._show_progress(self._summary())
 
     def show_waiting(self, origin: str, since: float) -> None:
-        """On a terminal, until the next `flush`: the answers wait for this origin's robots.txt. `since`: monotonic."""
+        """On a terminal, show that the command waits for this origin's robots.txt. The next `flush` removes the line.
+
+        `since` is the beginning of the wait, in monotonic seconds.
+        """
         waiting = f"waiting for the robots.txt of {printable(origin)}, {time.monotonic() - since:.0f} s"
         self._show_progress(f"{self._summary()}; {waiting}" if self._is_list else waiting)
 
     def finish(self, if_empty: str = "") -> None:
-        """Write what `flush` has not written, and the summary of a list; `if_empty` if nothing was found."""
+        """Write the rest, and the summary of a list. If there were no findings at all, write `if_empty`."""
         if if_empty and not self._written and not self._as_objects:
             self._texts.append(if_empty)
         self.flush()
@@ -121,17 +130,17 @@ class Output:
             print(self._summary(), file=sys.stderr)
 
     def _show_progress(self, text: str) -> None:
-        """On a terminal, show the text in place of the last one that was shown."""
+        """On a terminal, show the text in place of the last progress line."""
         if self._shows_progress:
             print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
 
     def _summary(self) -> str:
         words = {word: f"{self._counts[word]:,} {word}" for word in COUNTED if self._counts[word]}
-        if self._undecided:
-            words["refused"] += f" ({self._undecided:,} of them because robots.txt is unreachable)"
+        if self._unreachable:
+            words["refused"] += f" ({self._unreachable:,} of them because robots.txt is unreachable)"
         parts = [", ".join(words.values()) or "nothing to answer"]
         if self._not_as_builtin:
-            parts.append(f"{self._not_as_builtin:,} not as Scrapy's own")
+            parts.append(f"{self._not_as_builtin:,} answered differently by Scrapy's own")
         number = self._counts.total()
         parts.append(f"{number / max(time.monotonic() - self._began, 1e-3):,.0f} a second")
         return f"{counted(number, 'URL')}: {'; '.join(parts)}"

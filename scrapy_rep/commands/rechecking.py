@@ -1,4 +1,4 @@
-"""Judges again by an archive: URLs at a time (`--archive`), and the items of a feed (`--recheck`)."""
+"""Judges by an archive of robots.txt files: URLs at a given time (`--archive`), or items of a feed (`--recheck`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from scrapy_rep.commands.findings import Crawl, Finding
+from scrapy_rep.commands.findings import CrawlerProfile, Finding
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import is_without_robots, unreadable
 from scrapy_rep.extensions.evidence.evidence import META_KEY, evidence_of
@@ -24,25 +24,28 @@ from scrapy_rep.text import seconds_of_time
 if TYPE_CHECKING:
     from scrapy_rep.extensions.evidence.archive_reader import ArchiveReader
 
-# What an item says of the decision, and the archive has to say as well.
+# The keys of an item's evidence whose values must be the same in the archive.
 COMPARED = ("sha256", "received_at", "allowed", "reason", "rule", "line", "group", "access")
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What an item of a feed says of one request."""
+    """One item of a feed: the request that it came from, and the evidence about robots.txt."""
 
     url: str
     at: float | None = None
-    """Seconds since the epoch, when it was fetched; None if it does not say."""
+    """The time of the request, in seconds since the epoch; None if the item has no time."""
     evidence: dict[str, Any] = field(default_factory=dict)
-    """Its `robots`; empty if it has none."""
+    """The item's key `robots`; empty if it has no such key."""
     error: str = ""
-    """Why the line is no such item."""
+    """Why the line is not an item; empty if it is one."""
 
 
 def items_of(path: str) -> Iterator[Item]:
-    """The items of a feed in JSON lines, compressed if its name ends in `.gz`. Raises ValueError if unreadable."""
+    """Yield the items of a feed in JSON lines; the file is compressed if its name ends in `.gz`.
+
+    Raises ValueError if the file cannot be read.
+    """
     try:
         with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as lines:
             for number, line in enumerate(lines, start=1):
@@ -57,73 +60,83 @@ def items_of(path: str) -> Iterator[Item]:
 def _item(line: bytes, name: str) -> Item:
     try:
         values = json.loads(line)
-        # The lines of REP_REFUSALS are evidence themselves.
         evidence = values.get(META_KEY)
-        if not isinstance(evidence, dict):  # another program's, such as a page's meta element of that name
+        # A line of REP_REFUSALS is the evidence itself. Another feed may have a key of that name with another meaning,
+        # such as the meta element `robots` of a page.
+        if not isinstance(evidence, dict):
             evidence = values if "decided_at" in values else {}
         url = evidence.get("url") or values.get("url")
         time = evidence.get("decided_at", values.get("time"))
         at = None if time is None else seconds_of_time(str(time))
     except (ValueError, AttributeError, RecursionError, OverflowError) as exc:
-        return Item(name, error=f"it is no JSON object with a URL and a time: {exc}")
-    return Item(url, at, evidence) if isinstance(url, str) else Item(name, error="it has neither 'robots' nor 'url'")
+        return Item(name, error=f"the line is not a JSON object with a URL and a time: {exc}")
+    return Item(url, at, evidence) if isinstance(url, str) else Item(name, error="the item has no URL")
 
 
 class ArchiveJudge:
-    """Verdicts by an archive."""
+    """Judges URLs by the robots.txt files of an archive."""
 
-    def __init__(self, archive: ArchiveReader, crawl: Crawl) -> None:
-        """The tokens and purposes of `crawl` decide; if it has none, those of the item, or of the crawl that wrote the
-        archive."""
+    def __init__(self, archive: ArchiveReader, profile: CrawlerProfile) -> None:
+        """URLs are judged by the tokens and purposes of `profile`.
+
+        If it has no tokens, those of the item or of the archive are used; if it has no purposes, those of the archive.
+        """
         self._archive = archive
-        self._crawl = crawl
+        self._profile = profile
 
     def finding(self, url: str, at: float | None, evidence: Mapping[str, Any] = MappingProxyType({})) -> Finding:
-        """The URL at that moment; None for the end of the archive. `evidence`: of an item, as of `ArchiveReader`."""
+        """Judge the URL by the robots.txt that the crawl had at that time.
+
+        `at` is in seconds since the epoch; None means the end of the archive. `evidence` is that of an item, for
+        `ArchiveReader.known`.
+        """
         if is_without_robots(url) or is_robots_txt(url):
-            return Finding(url, self._crawl, verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
+            return Finding(url, self._profile, verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
         try:
             known = self._archive.known(url, at, evidence)
             now = known.at if at is None else at
             policy = self._archive.read_policy(known, now)
-            tokens = self._crawl.tokens or tuple(evidence.get("product_tokens") or known.file.tokens)
-            purposes = self._crawl.purposes if self._crawl.purposes.categories else known.file.purposes
-            crawl = replace(self._crawl, tokens=tokens, purposes=purposes)
-            return Finding(url, crawl, verdict=crawl.verdict(policy, url), policy=policy, now=now)
+            tokens = self._profile.tokens or tuple(evidence.get("product_tokens") or known.file.tokens)
+            purposes = self._profile.purposes if self._profile.purposes.categories else known.file.purposes
+            profile = replace(self._profile, tokens=tokens, purposes=purposes)
+            return Finding(url, profile, verdict=profile.verdict(policy, url), policy=policy, now=now)
         except (ValueError, TypeError) as exc:
-            return Finding(url, self._crawl, str(exc))
+            return Finding(url, self._profile, str(exc))
 
     def checked(self, item: Item) -> Finding:
-        """Whether the archive allows the item's request, for the reason and by the robots.txt that the item names."""
+        """Judge the item's request, and check that the archive agrees with the item's evidence on all of COMPARED."""
         url, at, evidence = item.url, item.at, item.evidence
         if item.error or at is None:
-            return Finding(url, self._crawl, item.error or "the item has no 'time', and no 'robots'")
+            return Finding(url, self._profile, item.error or "the item has no 'time', and no 'robots'")
         reason = evidence.get("reason")
-        if reason == VerdictReason.EXEMPT.value:  # which the archive cannot refute
-            return Finding(url, self._crawl, verdict=Verdict(True, VerdictReason.EXEMPT))
+        if reason == VerdictReason.EXEMPT.value:  # the archive does not contain the settings that exempt a URL
+            return Finding(url, self._profile, verdict=Verdict(True, VerdictReason.EXEMPT))
         found = self.finding(url, at, evidence)
-        if found.policy is None or found.verdict is None or self._crawl.tokens or not (evidence and found.allowed):
+        if found.policy is None or found.verdict is None or self._profile.tokens or not (evidence and found.allowed):
             return found
-        archived = evidence_of(url, found.verdict, found.crawl.tokens, at)
+        archived = evidence_of(url, found.verdict, found.profile.tokens, at)
         for key in COMPARED:
-            # The archive does not have the headers of pages, which may have decided.
+            # A verdict by usage preferences may come from the headers of the page, which the archive does not have.
             if evidence.get(key) != archived[key] and reason != VerdictReason.USAGE.value:
                 error = f"the item says {key} {evidence.get(key)!r}, the archive {archived[key]!r}"
                 return replace(found, error=shortened(error), verdict=None)
         return found
 
 
-def judge_again(opts: Namespace, lists: Iterable[list[str]], output: Output, crawl: Crawl) -> None:
-    """The URLs, or the items of `--recheck`. Raises ValueError for a wrong time, and for what cannot be read."""
+def judge_again(opts: Namespace, lists: Iterable[list[str]], output: Output, profile: CrawlerProfile) -> None:
+    """Judge the URLs, or the items of `--recheck`, by the archive.
+
+    Raises ValueError if warcio is missing, if the time is wrong, or if a file cannot be read.
+    """
     if find_spec("warcio") is None:
         raise ValueError("--archive needs warcio: pip install warcio")
-    from scrapy_rep.extensions.evidence.archive_reader import ArchiveReader  # noqa: PLC0415 - not all have warcio
+    from scrapy_rep.extensions.evidence.archive_reader import ArchiveReader  # noqa: PLC0415 - it needs warcio
 
     try:
         at = None if opts.at is None else seconds_of_time(opts.at)
     except ValueError:
-        raise ValueError(f"--at {opts.at!r} is no time; give one such as 2026-05-17T09:30:00Z") from None
-    judge = ArchiveJudge(ArchiveReader(opts.archive), crawl)
+        raise ValueError(f"--at {opts.at!r} is not a time; write it as 2026-05-17T09:30:00Z") from None
+    judge = ArchiveJudge(ArchiveReader(opts.archive), profile)
     if opts.recheck is None:
         output.for_each(lists, lambda url: output.write(judge.finding(url, at)))
     else:

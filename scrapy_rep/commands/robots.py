@@ -1,4 +1,4 @@
-"""The command `scrapy robots`: its options. Every `scrapy` call loads this file, so it imports next to nothing."""
+"""The options of the command `scrapy robots`. Every `scrapy` command loads this file, so it imports very little."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from scrapy.settings import Settings
 
-# Of the options of a row, one at most may be given.
+# Only one option of each row may be given.
 EXCLUDING = (
     ("file", "cached", "forget", "archive"),
     ("compare", "cached", "forget", "archive"),
@@ -20,24 +20,24 @@ EXCLUDING = (
     ("show", "recheck"),
     ("at", "recheck"),
 )
-NEEDED = {"all": "forget", "at": "archive", "recheck": "archive"}
+NEEDED = {"all": "forget", "at": "archive", "recheck": "archive"}  # option -> the option that it needs
 
 
 class Command(ScrapyCommand):
-    """Exit status: 0 all allowed, 1 some refused, 2 wrong usage or settings, 3 could not tell of some."""
+    """The command. Exit status: 0 all URLs allowed, 1 some refused, 2 wrong usage or settings, 3 some not answered."""
 
     def syntax(self) -> str:
         return "[options] URL [URL ...]"
 
     def short_desc(self) -> str:
-        return "Tell what robots.txt allows your crawler, and why"
+        return "Show what robots.txt allows your crawler, and why"
 
     def long_desc(self) -> str:
         return (
-            "Tell for each URL whether robots.txt allows it, and why. '-' reads the URLs from standard input, one on"
-            " each line. robots.txt is fetched as a crawl would fetch it, by the project's settings if there is a"
-            " project, and no page is. Exit status: 0 if all URLs are allowed, 1 if some are refused, 2 if the command,"
-            " a setting or a file is wrong, 3 if some URLs could not be answered."
+            "Show whether robots.txt allows each URL, and why. '-' reads the URLs from standard input, one per line."
+            " The command fetches robots.txt as a crawl would, with the project's settings if there is a project. It"
+            " fetches no pages. Exit status: 0 if all URLs are allowed, 1 if some are refused, 2 if the command, a"
+            " setting or a file is wrong, 3 if some URLs could not be answered."
         )
 
     def add_options(self, parser: ArgumentParser) -> None:
@@ -55,26 +55,26 @@ class Command(ScrapyCommand):
             action="append",
             default=[],
             metavar="CATEGORY",
-            help="refuse pages that may not be used for this, such as train-ai; repeat it for several",
+            help="refuse pages that may not be used for this purpose, such as train-ai; repeat it for several",
         )
         add("--spider", metavar="NAME", help="use the settings and the product token of this spider")
-        add("--input", metavar="FILE", help="read the URLs from this file, one on each line; '-' for standard input")
+        add("--input", metavar="FILE", help="read the URLs from this file, one per line; '-' for standard input")
         add("--file", metavar="FILE", help="judge by this robots.txt and fetch nothing; '-' for standard input")
-        add("--compare", action="store_true", help="tell also what Scrapy's own middleware would answer, and why")
+        add("--compare", action="store_true", help="also show what Scrapy's own middleware would answer, and why")
         add("--show", action="store_const", const="lines", help="show the lines of robots.txt that matter")
         add("--show=all", action="store_const", const="all", dest="show", help="show all of robots.txt")
         add("--json", action="store_true", help="print one JSON object for each URL")
-        add = parser.add_argument_group("Stored", "What REP_STORAGE has.").add_argument
-        add("--cached", action="store_true", help="judge by what is stored; without URLs, list what is stored")
-        add("--forget", action="store_true", help="remove what is stored of the URLs' origins")
-        add("--all", action="store_true", help="with --forget: remove everything")
-        add = parser.add_argument_group("Archive", "What a crawl has kept with REP_ARCHIVE.").add_argument
+        add = parser.add_argument_group("Stored", "The robots.txt files in REP_STORAGE.").add_argument
+        add("--cached", action="store_true", help="judge by the stored files; without URLs, list them")
+        add("--forget", action="store_true", help="delete the stored files of the URLs' origins")
+        add("--all", action="store_true", help="with --forget: delete all stored files")
+        add = parser.add_argument_group("Archive", "The robots.txt files in REP_ARCHIVE.").add_argument
         add(
             "--archive",
             action="append",
             default=[],
             metavar="FILES",
-            help="judge by these files and fetch nothing; '*' may stand for any text, and more files may follow",
+            help="judge by these archives and fetch nothing; '*' stands for any text, and more files may follow",
         )
         add("--at", metavar="TIME", help="with --archive: judge as the crawl did at this time (2026-05-17T09:30:00Z)")
         add("--recheck", metavar="FILE", help="with --archive: judge the items of this feed (JSON lines) again")
@@ -86,7 +86,7 @@ class Command(ScrapyCommand):
         if args == ["-"]:
             args.clear()
             opts.input = opts.input or "-"
-        if opts.archive:  # a shell has filled in the '*'
+        if opts.archive:  # the shell may have replaced the '*' by several names of files
             files = [arg for arg in args if arg.endswith(".warc.gz") and "://" not in arg]
             opts.archive += files
             args[:] = [arg for arg in args if arg not in files]
@@ -100,17 +100,17 @@ class Command(ScrapyCommand):
 
         try:
             self.exitcode = run(args, opts, cast("Settings", self.settings), self.crawler_process)
-        except ValueError as exc:  # it names the cure
+        except ValueError as exc:  # its message names the cure
             raise UsageError(str(exc), print_help=False) from None
 
 
 def _wrong(urls: list[str], opts: Namespace) -> str:
-    """What is wrong with the options, the URLs, and where they come from; empty if nothing is."""
+    """Return what is wrong with the options or the URLs; empty if nothing is wrong."""
     given = {name for name, value in vars(opts).items() if value not in (None, False, [])}
     for row in EXCLUDING:
         one, *others = [name for name in row if name in given] or [""]
         if others:
-            return f"--{one} and --{others[0]} exclude each other"
+            return f"give --{one} or --{others[0]}, not both"
     for name, needed in NEEDED.items():
         if name in given and needed not in given:
             return f"--{name} needs --{needed}"
@@ -122,8 +122,8 @@ def _wrong(urls: list[str], opts: Namespace) -> str:
         (unknown, f"unknown options: {unknown}"),
         (urls and "input" in given, "give URLs or --input, not both"),
         ((urls or "input" in given) and "recheck" in given, "give URLs or --recheck, not both"),
-        (urls and opts.all, "--all needs no URLs"),
-        (opts.input == opts.file == "-", "standard input can be either the URLs or the robots.txt file"),
+        (urls and opts.all, "give URLs or --all, not both"),
+        (opts.input == opts.file == "-", "read either the URLs or robots.txt from standard input, not both"),
         (not has_any, "give a URL, or '-' to read URLs from standard input"),
     )
     return next((message for is_wrong, message in checks if is_wrong), "")
@@ -135,6 +135,6 @@ def _wrong_agent(agent: str) -> str:
     if is_product_token(agent):
         return ""
     is_url = "://" in agent.partition(" ")[0]
-    what = "is a URL and not a crawler's name" if is_url else "is not a product token"
+    what = "is a URL, not the name of a crawler" if is_url else "is not a product token"
     example = (not is_url and product_token(agent)) or "ExampleBot"
     return f"--agent {agent!r} {what}; give the crawler's name alone, as in --agent {example}"

@@ -1,4 +1,4 @@
-"""Looks robots.txt up in what REP_STORAGE has (`--cached`), and removes it there (`--forget`)."""
+"""Looks up robots.txt in REP_STORAGE (`--cached`), and deletes it there (`--forget`)."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ T = TypeVar("T")
 
 
 class StoredLookup(Lookup):
-    """Answers by what REP_STORAGE has. Without URLs, lists what it has."""
+    """Answers by the entries in REP_STORAGE. Without URLs, it lists the entries."""
 
     _failure = ""
-    """Why the store cannot be used."""
+    """Why the store cannot be used; empty while it works."""
 
     async def run(self, crawler: Crawler) -> None:
         self._settings = settings = RepSettings.read(crawler.settings)
         self._where = without_password(settings.storage)
         self._memory, self._storage = Memory(settings), storage_of(crawler, settings)
         if self._storage is None:
-            self._failure = "nothing is kept there between crawls; set it to 'sqlite:robots.db', for example"
+            self._failure = "it keeps nothing after a crawl; set it to 'sqlite:robots.db', for example"
         try:
             await super().run(crawler)
         finally:
@@ -48,26 +48,26 @@ class StoredLookup(Lookup):
         try:
             await self._stored(self._list)
         except CannotTellError as exc:
-            self._output.write(Finding(self._where, self._crawl, str(exc)))
+            self._output.write(Finding(self._where, self._profile, str(exc)))
         return self._output.finish(if_empty=f"nothing is stored in {self._where}")
 
     async def _list(self, storage: Storage) -> None:
         for origin in await storage.origins():
             octets = await storage.get(origin)
-            if octets is not None:  # else it was dropped in the meantime
+            if octets is not None:  # else it was deleted in the meantime
                 self._output.write(self._listed(origin, self._entry_in(origin, octets)))
                 self._output.flush()
 
     def _listed(self, origin: str, entry: Entry | None) -> Finding:
-        """What is stored of the origin, and whether its front page is allowed."""
+        """Return a finding with the origin's entry, and whether its front page is allowed."""
         if entry is None:
-            error = "another version of scrapy-rep has stored it, or it is damaged"
-            return Finding(origin, self._crawl, error, is_listed=True)
+            error = "the entry is damaged, or was stored by another version of scrapy-rep"
+            return Finding(origin, self._profile, error, is_listed=True)
         now = self._gate.now()
         policy = self._memory.policy_of(entry, now)
         error = self._why_unusable(origin, policy)
-        verdict = None if error else self._crawl.verdict(policy, origin)
-        return Finding(origin, self._crawl, error, verdict=verdict, policy=policy, now=now, is_listed=True)
+        verdict = None if error else self._profile.verdict(policy, origin)
+        return Finding(origin, self._profile, error, verdict=verdict, policy=policy, now=now, is_listed=True)
 
     def _peek(self, request: Request) -> RobotsPolicy | None:
         origin = self._gate.applicable_origin(request)
@@ -81,7 +81,7 @@ class StoredLookup(Lookup):
         octets = await self._stored(lambda storage: storage.get(str(origin)))
         entry = None if octets is None else self._entry_in(str(origin), octets)
         if entry is None:
-            raise CannotTellError(f"nothing is stored of {origin}")
+            raise CannotTellError(f"REP_STORAGE has no entry of {origin}")
         policy = self._memory.policy_of(entry, self._gate.now())
         if error := self._why_unusable(str(origin), policy):
             raise CannotTellError(error)
@@ -92,25 +92,28 @@ class StoredLookup(Lookup):
         return entry_from_bytes(octets, f"{origin}/robots.txt", self._settings.body_limit)
 
     def _why_unusable(self, origin: str, policy: RobotsPolicy) -> str:
-        """Why a crawl would not decide by what is stored; empty if it would."""
+        """Return why a crawl would not use the stored entry; empty if it would."""
         if not is_judged_by(policy.entry, self._settings.status_policy):
-            return f"what is stored of {origin} was judged by another REP_STATUS_POLICY"
+            return f"the entry of {origin} was stored with another REP_STATUS_POLICY"
         if policy.refetch is Refetch.FIRST:
-            return f"what is stored of {origin} is past its time: a crawl would fetch it again"
+            return f"the entry of {origin} has expired: a crawl would fetch robots.txt again"
         return ""
 
     async def _stored(self, ask: Callable[[Storage], Awaitable[T]]) -> T:
-        """What the store says. Raises CannotTellError if it cannot be used; after a failure it is asked no more."""
+        """Return the store's answer. Raises CannotTellError if the store cannot be used.
+
+        After a failure, the store is not called again.
+        """
         if self._storage is not None and not self._failure:
             try:
                 return await ask(self._storage)
-            except Exception as exc:  # noqa: BLE001 - each storage's library has errors of its own
+            except Exception as exc:  # noqa: BLE001 - each storage library has its own exceptions
                 self._failure = str(exc) or repr(exc)
-        raise CannotTellError(f"REP_STORAGE ({self._where}) can't be looked into: {self._failure}")
+        raise CannotTellError(f"REP_STORAGE ({self._where}) cannot be read: {self._failure}")
 
 
-class Forgetting(StoredLookup):
-    """Removes what is stored of the URLs' origins; without URLs, of all origins."""
+class StoredRemoval(StoredLookup):
+    """Deletes the entries of the URLs' origins; without URLs, all entries."""
 
     def _begin(self, url: str) -> Finding | Deferred[Finding]:
         origin = Origin.of(url)

@@ -1,4 +1,4 @@
-"""What the command reads: the URLs that it is asked about, as they come, and files."""
+"""Reads the URLs and files of the command, and checks URLs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MAX_LINE = 1_048_576  # bytes
 
 
 def lists_of_urls(given: list[str], file: str | None) -> Iterable[list[str]]:
-    """The URLs that are asked about, empty if none are; from a pipe, each list as soon as its lines are there.
+    """Return the URLs in lists; from a pipe, each list is available as soon as its lines have arrived.
 
-    `file`: a file with a URL on each line, to be read instead of `given`; `-` for standard input. Raises ValueError if
-    it cannot be opened; when a line comes that is too long for a URL, the iterator does.
+    The URLs come from `file`, one per line, or else from `given`. `-` is standard input. Raises ValueError if the file
+    cannot be opened. The iterator raises ValueError if a line is too long for a URL.
     """
     if file is None:
         return [given] if given else []
@@ -42,14 +42,14 @@ def _lists_in(stream: RawIOBase) -> Iterator[list[str]]:
 
 
 def _urls_in(lines: bytes) -> list[str]:
-    # As Python decodes arguments; what is not UTF-8 is told about in the answer.
+    # Decode like Python's command-line arguments. A URL that is not UTF-8 gets an error as its answer.
     text = lines.decode("utf-8", "surrogateescape")
     # A file may begin with a byte order mark.
     return [url for line in text.split("\n") if (url := line.removeprefix("\ufeff").strip())]
 
 
 def body_of(file: str) -> bytes:
-    """The robots.txt that `--file` names, `-` for standard input. Raises ValueError if it cannot be read."""
+    """Return the content of the file, or of standard input for `-`. Raises ValueError if it cannot be read."""
     try:
         return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as exc:
@@ -57,23 +57,23 @@ def body_of(file: str) -> bytes:
 
 
 def unreadable(option: str, file: str, error: OSError) -> ValueError:
-    """The error that ends the command."""
+    """Return the error for a file that cannot be read: it names the option, the file and the reason."""
     return ValueError(f"{option} {file}: {error.strerror or error}")
 
 
 def is_without_robots(url: str) -> bool:
-    """Whether its scheme has no robots.txt, as `data:` has none."""
+    """Whether URLs of this scheme have no robots.txt, such as `data:` URLs."""
     return url.partition(":")[0].lower() in WITHOUT_ROBOTS
 
 
 def check_host(url: str) -> None:
-    """Raises ValueError for a URL without a valid scheme or host, such as `http://`."""
+    """Raise ValueError if the URL has no valid scheme or host, such as `http://`."""
     if _WITH_HOST.match(url) and Origin.of(url) is None and not is_without_robots(url):
         raise ValueError(f"{url!r} has no valid scheme and host")
 
 
 def cure_of(url: str) -> str:
-    """What to write instead of a text that is no URL; follows the error. Empty if it cannot be guessed."""
+    """Return what to write instead of a text that is not a URL, to follow the error. Empty if there is no guess."""
     if url.startswith("/"):
-        return "; give a whole URL; with --file a path is enough"
+        return "; give a whole URL, or use --file, with which a path is enough"
     return "" if not _LIKE_A_HOST.match(url) else f"; did you mean https://{url}?"

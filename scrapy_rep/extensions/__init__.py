@@ -1,11 +1,11 @@
-"""What listens to the signals: each file or folder is one feature that a setting switches on, or a part of the log.
+"""Extensions listen to signals. Each file or folder is one feature that a setting turns on, or one part of the log.
 
-A feature can be deleted with its file or folder, its row in this table, its fields in `settings` and its rows in
-`docs/stats.md`. Three features have parts elsewhere, too:
+To delete a feature, delete its file or folder, its row in EXTENSIONS, its fields in `settings` and its rows in
+`docs/stats.md`. Three features also have code elsewhere:
 
-- `evidence`: `scrapy robots` judges by an archive (`commands.rechecking`);
-- `crawl_delay`: `scrapy_internals.downloads` sets the delays, `scrapy robots` and the report show them;
-- `page_usage`: the folder `usage` has what sites state, `scrapy robots` and the report show it.
+- `evidence`: `scrapy robots` judges items by an archive (`commands.rechecking`).
+- `crawl_delay`: `scrapy_internals.downloads` sets the delays. `scrapy robots` and the report show them.
+- `page_usage`: the folder `usage` reads usage preferences. `scrapy robots` and the report show them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from scrapy_rep.settings import RepSettings
 class Extension(NamedTuple):
     is_on: Callable[[RepSettings], Any]
     class_path: str
-    """Below this folder. The class is called with crawler, settings and gate, and imported only if it is on."""
+    """The import path of the class, relative to this folder. The class is imported only if its feature is on, and
+    called with crawler, settings and gate."""
 
 
 def _always(_settings: RepSettings) -> bool:
     return True
 
 
-# In the order in which they hear of each signal, and look at each request and response.
+# Extensions receive each signal, request and response in this order.
 EXTENSIONS = (
     Extension(_always, "outage_log.OutageLog"),
     Extension(_always, "origins_log.OriginsLog"),  # its last line comes after that of the outages
@@ -49,7 +50,7 @@ EXTENSIONS = (
 
 
 def start_extensions(crawler: Crawler, settings: RepSettings, gate: Gate) -> list[object]:
-    """The extensions that are on. Hold the list: signals do not keep their receivers alive."""
+    """Start the extensions that are on. Keep the list, because signals do not keep their receivers alive."""
     return [
         load_object(f"{__name__}.{extension.class_path}")(crawler, settings, gate)
         for extension in EXTENSIONS

@@ -1,5 +1,7 @@
-"""Pages that were fetched in spite of robots.txt (REP_BYPASSED): a browser or an API follows redirects by itself, and
-only the response tells where they led."""
+"""Pages that were fetched although robots.txt forbids them (REP_BYPASSED).
+
+A browser or an API follows redirects by itself, so only the URL of its response shows the page that was fetched.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from scrapy_rep.text import printable
 
 
 class Bypassed:
-    """Judges the URL of a response if it differs from the URL of the request."""
+    """Checks the URL of a response if it differs from the URL of the request."""
 
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._stats = crawler.stats
@@ -26,7 +28,7 @@ class Bypassed:
         gate.after_download.append(self._look)
 
     def _look(self, request: Request, _response: Response, landing: Landing | None) -> None:
-        """Raises ForbiddenByRobots for a page to drop."""
+        """Count a forbidden page, and raise ForbiddenByRobots if it is to be dropped."""
         if landing is None or landing.policy is None:
             return
         target = landing.request
@@ -48,4 +50,4 @@ class Bypassed:
             try:
                 self._gate.refusals.refuse(target, verdict)
             finally:
-                request.meta.update(target.meta)  # what listeners noted about the target (evidence), for the errback
+                request.meta.update(target.meta)  # so that the errback sees the evidence about the target

@@ -1,4 +1,4 @@
-"""Crawl-delay (REP_CRAWL_DELAY_MAX): the delay between requests is at least what robots.txt asks for."""
+"""Crawl-delay (REP_CRAWL_DELAY_MAX): the delay between requests is at least the Crawl-delay in robots.txt."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class CrawlDelay:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._crawler = crawler
         self._log = logger_of(crawler)
-        self._most = settings.crawl_delay_max  # seconds; 0 where no delay is obeyed
+        self._max_delay = settings.crawl_delay_max  # seconds; with 0, no Crawl-delay is obeyed
         self._gate = gate
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         gate.robots_known.append(self._robots_known)
-        if self._most:
-            # Late, so that other components that adjust delays (AutoThrottle) have done so by then.
+        if self._max_delay:
+            # Connect late, so that other components that adjust delays, such as AutoThrottle, receive signals earlier.
             crawler.signals.connect(self._listen, signal=signals.engine_started)
             self._delays = MinimumDelays(crawler)
 
@@ -37,36 +37,36 @@ class CrawlDelay:
         asked = _asked_for(info.robots, self._gate.product_tokens(request))
         if not asked:
             return
-        kind = "ignored" if not self._most else "capped" if asked > self._most else "obeyed"
+        kind = "ignored" if not self._max_delay else "capped" if asked > self._max_delay else "obeyed"
         self._crawler.stats.inc_value(f"rep/crawl_delay/{kind}")
-        if kind not in self._told and self._spacing() < asked:
-            self._told.add(kind)
+        if kind not in self._logged and self._spacing() < asked:
+            self._logged.add(kind)
             self._log.info(
                 "%(url)s asks for a Crawl-delay of %(asked)g s, which is %(kind)s (REP_CRAWL_DELAY_MAX = %(most)g)",
                 {
                     "url": printable(info.robots_url),
                     "asked": asked,
                     "kind": "not obeyed" if kind == "ignored" else kind,
-                    "most": self._most,
+                    "most": self._max_delay,
                 },
             )
 
     def _spacing(self) -> float:
-        """Seconds between requests to one host by the user's own settings, at least."""
+        """Return the shortest time between requests to one host by the user's settings, in seconds."""
         settings = self._crawler.settings
         jitter = settings.getfloat("DOWNLOAD_DELAY_JITTER", 0.5 * settings.getbool("RANDOMIZE_DOWNLOAD_DELAY"))
         return settings.getfloat("DOWNLOAD_DELAY") * (1 - min(jitter, 1.0))
 
     def _reached(self, request: Request) -> None:
-        """A request is about to be queued. The delay may have to be set again: Scrapy forgets hosts without work."""
+        """Set the delay before a request is queued. Scrapy deletes the delays of hosts without requests."""
         policy = self._gate.peek(request)
         asked = 0.0 if policy is None else _asked_for(policy.robots, self._gate.product_tokens(request))
-        self._delays.require(request, min(asked, self._most))
+        self._delays.require(request, min(asked, self._max_delay))
 
     def _downloaded(self, request: Request) -> None:
-        self._delays.count_from_now(request)
+        self._delays.restart_delay(request)
 
 
 def _asked_for(robots: Any, tokens: tuple[str, ...]) -> float:
-    """Seconds; 0 where nothing is asked for."""
+    """Return the Crawl-delay in seconds; 0 if there is none."""
     return (robots.crawl_delay(tokens) or 0.0) if robots is not None else 0.0

@@ -1,4 +1,4 @@
-"""Requests that are known to be forbidden are refused before they take a place in the queue (REP_DROP_EARLY)."""
+"""Refuse forbidden requests before they enter the queue, if their robots.txt is known (REP_DROP_EARLY)."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
 
-MAX_REFUSED = 100_000  # requests that are known to have been refused; about 20 MB
+MAX_REFUSED = 100_000  # refused requests that are remembered; about 20 MB
 
 
 class DropEarly:
-    """Refuses a forbidden request when it is scheduled. Scrapy calls no errback for it.
+    """Refuses a forbidden request when it is scheduled. Scrapy does not call the request's errback then.
 
-    Scrapy's duplicate filter does not see these requests, so each is counted and logged only the first time.
+    Scrapy's duplicate filter does not see these requests. So this class remembers them, and counts and logs each
+    request only once.
     """
 
     def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
         self._count = crawler.stats.inc_value
         self._gate = gate
-        # As the duplicate filter tells requests apart.
+        # The duplicate filter uses the same fingerprints.
         self._fingerprinter: Any = crawler.request_fingerprinter
         self._refused: LocalCache[bytes, None] = LocalCache(limit=MAX_REFUSED)
         crawler.signals.connect(self._forbidden, signal=request_forbidden)
         crawler.signals.connect(self._scheduled, signal=signals.request_scheduled)
 
     def _scheduled(self, request: Request) -> None:
-        """Raises ForbiddenByRobots, an IgnoreRequest: Scrapy does not schedule the request then."""
+        """Raise ForbiddenByRobots for a forbidden request. It is an IgnoreRequest, so Scrapy drops the request."""
         policy = self._gate.peek(request)
-        # An outage may be over before the request's turn comes.
+        # An outage may end while the request is in the queue.
         if policy is None or policy.access is AccessResult.UNREACHABLE:
             return
         tokens = self._gate.product_tokens(request)

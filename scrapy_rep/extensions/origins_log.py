@@ -1,4 +1,4 @@
-"""What log and stats say of the crawl's origins: a line for each without rules, and what was refused at the end."""
+"""The log and the stats of origins: a line for each origin without rules, and the totals at the end of the crawl."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_waited
 from scrapy_rep.text import counted, printable
 
-# What refused a request, in words that follow a number.
+# Words for the log line of refused requests, which follow a number.
 REFUSED_BY = {
     "by rules": (VerdictReason.RULE, VerdictReason.TOO_COSTLY),
     "because robots.txt was unreachable": (VerdictReason.UNREACHABLE,),
     "by REP_STATUS_POLICY": (VerdictReason.RESTRICTED,),
     "by REP_PURPOSES_REFUSE": (VerdictReason.USAGE,),
 }
-MAX_CAUSES = 5  # that the line names for each kind of origin
+MAX_CAUSES = 5  # causes in the log line for each kind of origin
 
 
 class OriginsLog:
@@ -36,12 +36,12 @@ class OriginsLog:
         self._stats = crawler.stats
         self._is_dry_run = settings.dry_run
         self._known: LocalCache[Origin, tuple[OriginKind, str, str]] = LocalCache(limit=settings.memory_origins)
-        # By kind and cause; each origin counts as what it came to last.
+        # The number of origins by kind and cause. Only the last result of each origin counts.
         self._origins: Counter[tuple[OriginKind, str]] = Counter()
         self._refusals = gate.refusals
         self._waited = 0
         self._has_named_page = False
-        """Whether an INFO line has named a robots.txt that is a page of HTML."""
+        """Whether a robots.txt that is a page of HTML has been logged at INFO."""
         connect = crawler.signals.connect
         gate.robots_known.append(self._robots_known)
         connect(self._request_waited, signal=request_waited)
@@ -93,7 +93,7 @@ class OriginsLog:
             self._log.info("Refused most: %s. %s", self._refusals.largest(), self._refusals.advice)
 
     def _kinds(self) -> Iterator[str]:
-        """`6 without rules (4 x HTTP 404, 2 x a page of HTML)`, for each kind that there is."""
+        """Yield a text for each kind of origin, such as `6 without rules (4 x HTTP 404, 2 x a page of HTML)`."""
         for kind in OriginKind:
             causes = Counter({cause: number for (of, cause), number in self._origins.items() if of is kind})
             if causes.total():
@@ -101,7 +101,7 @@ class OriginsLog:
 
 
 def _causes_in_words(causes: Counter[str]) -> str:
-    """In brackets, the most common first; empty if there are none to name."""
+    """Return the causes in brackets, the most common first; empty if there are none."""
     named = sorted(((cause, number) for cause, number in causes.items() if cause), key=lambda one: (-one[1], one[0]))
     words = [f"{number:,} x {cause}" for cause, number in named[:MAX_CAUSES]]
     if len(named) > MAX_CAUSES:

@@ -1,5 +1,9 @@
-"""What the log says of outages: a WARNING for each of the first ones and an INFO line when it is over, DEBUG for the
-others, a WARNING that explains challenges, and a WARNING at the end if requests were refused."""
+"""The log of outages.
+
+- Each of the first WARNED_OUTAGES outages is logged as a WARNING, and its end at INFO. Others are logged at DEBUG.
+- The first challenge is explained in a WARNING.
+- If requests were refused because of outages, a WARNING at the end of the crawl has their number.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +40,8 @@ class OutageLog:
         self._log = logger_of(crawler)
         self._is_dry_run = settings.dry_run
         self._wait = settings.unreachable_wait
-        self._told: LocalCache[Origin, bool | None] = LocalCache(limit=settings.memory_origins)
-        """Whether the outage was logged as a WARNING; None if it is over."""
+        self._logged: LocalCache[Origin, bool | None] = LocalCache(limit=settings.memory_origins)
+        """Origin -> whether its outage was logged as a WARNING; None if the outage is over."""
         self._outages = self._origins = 0
         self._refusals = gate.refusals
         self._has_explained_challenges = False
@@ -46,14 +50,14 @@ class OutageLog:
 
     def _known(self, origin: Origin, info: OriginInfo, _request: Request) -> None:
         if info.failing_since is None:
-            was_warning = self._told.get(origin)
+            was_warning = self._logged.get(origin)
             if was_warning is not None:
-                self._told[origin] = None
+                self._logged[origin] = None
                 self._log_end(info, was_warning)
-        elif self._told.get(origin) is None:
+        elif self._logged.get(origin) is None:
             self._outages += 1
-            self._origins += origin not in self._told
-            self._told[origin] = is_warning = self._outages <= WARNED_OUTAGES
+            self._origins += origin not in self._logged
+            self._logged[origin] = is_warning = self._outages <= WARNED_OUTAGES
             self._log_begin(info, is_warning)
         if info.kind is OriginKind.CHALLENGED and not self._has_explained_challenges:
             self._has_explained_challenges = True
@@ -78,7 +82,7 @@ class OutageLog:
         )
 
     def _meanwhile(self, info: OriginInfo) -> str:
-        """What happens to requests while robots.txt is unreachable; words that follow "requests"."""
+        """Return what happens to requests while robots.txt is unreachable, in words that follow "requests"."""
         if info.basis is not Basis.NOTHING_ALLOWED:
             return DECIDED_BY[info.basis]
         refused = were_refused(0, is_dry_run=True) if self._is_dry_run else "are refused"

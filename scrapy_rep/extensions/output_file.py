@@ -1,4 +1,4 @@
-"""The files of extensions: where they go (REP_REPORT, REP_ARCHIVE, REP_REFUSALS), and records at a file's end."""
+"""The files that extensions write (REP_REPORT, REP_ARCHIVE, REP_REFUSALS): their paths, and appending to them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from scrapy.crawler import Crawler
 
 
 def output_path(setting: str, pattern: str, crawler: Crawler, began: float) -> Path:
-    """The file that the setting names; its directory exists from then on.
+    """Return the path of the file that a setting names, and create its directory.
 
-    `began`: seconds since the epoch. Raises ValueError if no file can be created there.
+    `began` is the start of the crawl, in seconds since the epoch. Raises ValueError if no file can be created there.
     """
     time = datetime.fromtimestamp(began, timezone.utc).strftime("%Y-%m-%dT%H-%M-%S")
-    # A spider named `../../x` stays in the directory.
+    # A spider named `../../x` must not write outside the directory.
     name = re.sub(r"^\.+|[/\\:\0]", "_", str(getattr(crawler.spider, "name", "")))
     path = Path(pattern % {"name": name, "time": time}).absolute()
     try:
@@ -34,19 +34,19 @@ def output_path(setting: str, pattern: str, crawler: Crawler, began: float) -> P
 
 
 def partial_path(path: Path) -> Path:
-    """Of the file while it is not complete; each process has its own."""
+    """Return the path of the file while it is incomplete. It has the process's id in it."""
     return path.with_name(f"{path.name}.{os.getpid()}.part")
 
 
 def append(path: Path, record: bytes) -> None:
-    """Add the record to the file, whole or not at all. Raises OSError, such as on a full disk."""
+    """Append the record to the file, completely or not at all. Raises OSError, for example if the disk is full."""
     with path.open("ab", buffering=0) as file:
         written = 0
         try:
             while written < len(record):
                 written += file.write(record[written:])
         except OSError:
-            # Half a record would make the next one unreadable, and in a `.gz` file everything behind it.
-            if os.fstat(file.fileno()).st_size == file.tell():  # else another crawl has written since
+            # Half a record would make the next record unreadable, and in a `.gz` file all records after it.
+            if os.fstat(file.fileno()).st_size == file.tell():  # otherwise another crawl has appended since
                 file.truncate(file.tell() - written)
             raise

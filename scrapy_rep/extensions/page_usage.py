@@ -1,5 +1,4 @@
-"""What each page may be used for (REP_PURPOSES): stored with its response, counted, and refused if the crawl asks for
-it."""
+"""Usage preferences for pages (REP_PURPOSES): stored in `response.meta`, counted and enforced (REP_PURPOSES_REFUSE)."""
 
 from __future__ import annotations
 
@@ -21,15 +20,15 @@ META_KEY = "robots_usage"
 
 
 class PageUsage:
-    """Puts the preferences into `response.meta["robots_usage"]`: a dict of category to bool, unknown ones left out."""
+    """Stores the preferences in `response.meta["robots_usage"]`: a dict, category -> bool, without unknown ones."""
 
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
-        """Raises ValueError if the library is missing that reads what sites state."""
+        """Raises ValueError if the extra `usage` is not installed."""
         self._count = crawler.stats.inc_value
         self._purposes = Purposes.of(settings.purposes, settings.purposes_refuse)
         self._is_dry_run = settings.dry_run
         self._gate = gate
-        # Not in the request's meta until the response is there: redirects and retries copy the meta.
+        # Verdicts are not stored in the request's meta, because redirects and retries copy the meta.
         self._verdicts: WeakKeyDictionary[Request, Verdict] = WeakKeyDictionary()
         gate.also_judge = self._purposes.judge
         gate.before_download.append(self._before_fetch)
@@ -37,12 +36,12 @@ class PageUsage:
         crawler.signals.connect(self._forbidden, signal=request_forbidden)
 
     def _before_fetch(self, request: Request, verdict: Verdict) -> None:
-        request.meta.pop(META_KEY, None)  # another page's, if the spider copied that page's meta
+        request.meta.pop(META_KEY, None)  # the spider may have copied another page's meta
         self._verdicts[request] = verdict
 
     def _after_fetch(self, request: Request, response: Response, landing: Landing | None) -> None:
-        """Raises ForbiddenByRobots for a page to drop."""
-        # None if another middleware had a response before this package saw the request.
+        """Store and count the page's preferences. Raises ForbiddenByRobots if the page is refused."""
+        # None if another middleware returned a response before this package saw the request.
         before = self._verdicts.pop(request, None)
         if landing is not None:
             verdict = self._gate.judge(landing.request, landing.policy)

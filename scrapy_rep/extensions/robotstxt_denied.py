@@ -1,4 +1,4 @@
-"""The close reason `robotstxt_denied`, of a crawl whose start requests were all refused."""
+"""Close the spider with the reason `robotstxt_denied` if all its start requests were refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
 
 REASON = "robotstxt_denied"
-# A key of `spider.state`, which Scrapy keeps for a job that is resumed. Its value is infinite once a page has come.
+# A key in `spider.state`, which Scrapy saves for a job that is resumed. After the first page, its value is infinite.
 JOB_STATE = "scrapy_rep: start requests that were not refused"
 
 ADVICE = {
@@ -30,7 +30,7 @@ FOR_ALL = "Is the site yours, or have you permission to crawl it? Set REP_EXEMPT
 
 
 class RobotsTxtDenied:
-    """Watches until the first page has come."""
+    """Counts start requests that were not refused, until the first page is downloaded."""
 
     def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
         self._crawler = crawler
@@ -52,7 +52,7 @@ class RobotsTxtDenied:
         self._count(request, 1)
 
     def _dropped(self, request: Request) -> None:
-        """By the duplicate filter: the request repeats one that is counted already."""
+        """Subtract a request that the duplicate filter dropped, because the first request like it is counted."""
         self._count(request, -1)
 
     def _forbidden(self, request: Request, verdict: Verdict) -> None:
@@ -66,7 +66,7 @@ class RobotsTxtDenied:
             self._job_state[JOB_STATE] = self._job_state.get(JOB_STATE, 0) + number
 
     def _failed(self, response: Response | None) -> None:
-        """If the spider's `start` fails, Scrapy gives that as the close reason."""
+        """Note that the spider's `start` failed. Then Scrapy sets its own close reason."""
         self._has_failed |= response is None
 
     def _page_came(self, _request: Request, _response: Response, _landing: Landing | None) -> None:
@@ -81,7 +81,7 @@ class RobotsTxtDenied:
 
     @property
     def _job_state(self) -> dict[str, Any]:
-        """What Scrapy keeps for a job that is stopped and resumed (JOBDIR); a dictionary of our own without a job."""
+        """The dictionary that Scrapy saves for a job (JOBDIR); without a job, a dictionary of this object."""
         state = getattr(self._crawler.spider, "state", None)
         return state if isinstance(state, dict) else self._own_state
 

@@ -1,4 +1,4 @@
-"""A WARNING if requests go out with another User-Agent than the one whose rules are obeyed, as some rotators do."""
+"""Log a WARNING if the User-Agent that is sent is not the one whose rules are obeyed. Some rotators cause this."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 from scrapy_rep.user_agent import ProductTokens
 
-WATCHED = 1_000  # downloads; a component that changes the User-Agent does so from the start of the crawl
+WATCHED = 1_000  # downloads to check; a component that changes the User-Agent does so from the start of the crawl
 
 
 class SentUserAgent:
-    """Looks at the first downloads of a crawl, and costs it nothing from then on."""
+    """Checks the first downloads of a crawl, and disconnects from the signal after them."""
 
     def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
         self._signals = crawler.signals
         self._log = logger_of(crawler)
         self._gate = gate
         self._left = WATCHED
-        # Not earlier, because download handlers may change the headers, too. Not later, because a page may come from a
-        # cache or another middleware, and then nothing was sent.
+        # An earlier signal would miss download handlers that change the headers. A later signal is also sent for pages
+        # from a cache or another middleware, for which no request was sent.
         self._signals.connect(self._downloaded, signal=signals.response_downloaded)
 
     def _downloaded(self, request: Request) -> None:

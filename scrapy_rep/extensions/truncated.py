@@ -1,4 +1,4 @@
-"""Files that go on beyond REP_BODY_LIMIT: what lies beyond is not read (RFC 9309 section 2.5), and the log says so."""
+"""Log robots.txt files that are longer than REP_BODY_LIMIT. The rest of them is not read (RFC 9309 section 2.5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scrapy_rep.text import printable
 
 
 class Truncated:
-    """Counts each such file, and warns of the first one."""
+    """Counts files that are too long, and logs a WARNING for the first of them."""
 
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._count = crawler.stats.inc_value

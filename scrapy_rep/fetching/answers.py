@@ -1,4 +1,4 @@
-"""The answer of one URL to a fetch of a robots.txt: each request waits for its turn, and what broke is repeated."""
+"""The answer of one URL to a fetch of a robots.txt, with retries. Each request waits for its turn first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RETRY_DELAY = 1.0  # seconds before the same URL is requested again
 
 
 class Answers:
-    """Asks URLs."""
+    """Requests URLs, judges their answers, and sends the signal `robots_response`."""
 
     def __init__(
         self, crawler: Crawler, settings: RepSettings, clock: Clock, fetcher: Fetcher, turns: FetchTurns
@@ -37,7 +37,7 @@ class Answers:
         self._turns = turns
 
     async def get(self, question: Question, retries: int) -> Answer:
-        """What the URL answers, and what that means. A request that is worth it is repeated up to `retries` times."""
+        """The URL's answer, judged. A request that may succeed a moment later is repeated, up to `retries` times."""
         while True:
             answer = await self._request(question)
             if not retries or not answer.is_worth_a_retry:
@@ -49,15 +49,15 @@ class Answers:
             await self.clock.sleep(RETRY_DELAY)
 
     async def _request(self, question: Question) -> Answer:
-        """One request, once it is its turn."""
+        """Wait for a turn, and make one request."""
         turn = await self._turns.wait_for_turn(question.trigger.priority, is_repeated=question.is_repeated)
         try:
             answer, response = await self._fetcher.fetch(question)
         finally:
             self._turns.end(turn)
         if question.is_from_public and answer.address is not None and is_private(answer.address):
-            # Names of public hosts can lead to private addresses (`protocol.redirect_target` judges what a Location
-            # says). Nobody is to see, and no archive is to keep, what a private server said by a stranger's doing.
+            # A public host redirected to a name that leads to a private address. (`protocol.redirect_target` judges
+            # only the name.) The response is dropped: no archive or signal may show what a private server answered.
             reason = f"a public host redirected to {answer.address}, which is private (REP_REDIRECT_PRIVATE)"
             answer, response = Answer(question.url, reason=reason, dropped=True), None
         answer = self._judged(answer, question)
@@ -65,7 +65,7 @@ class Answers:
         return answer
 
     def _judged(self, answer: Answer, question: Question) -> Answer:
-        """The answer with what it means; the body only if that is a success."""
+        """The answer with its meaning. Only a success keeps its body."""
         judged = judge(answer, self.settings.status_policy)
         if answer.status == 304 and question.validators is not None:
             return replace(judged, access=AccessResult.SUCCESS, caching=freshened(question.validators, answer.caching))

@@ -1,6 +1,7 @@
-"""REP_BODY_LIMIT, 500 KiB or more: what comes of a robots.txt beyond it is left on the wire (RFC 9309 section 2.5).
+"""Stops the download of a robots.txt that is longer than REP_BODY_LIMIT: 500 KiB or more (RFC 9309 section 2.5).
 
-`RobotsTxt.parse` cuts what came at the very byte.
+The last chunk may go beyond the limit. `RobotsTxt.parse` then cuts the body at the exact octet; its file has the number
+(`protocol.robotstxt.parser.PARSING_LIMIT`).
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from scrapy_rep.text import printable
 
 
 class BodyLimit:
-    """Ends a robots.txt download that passes the limit, and keeps what came.
+    """Stops a download of a robots.txt at the limit, and keeps what has come.
 
-    Listens only while one is under way: Scrapy sends `bytes_received` for each chunk of each download of the crawl.
+    Listens to `bytes_received` only during such a download, because Scrapy sends it for each chunk of all downloads.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -39,7 +40,8 @@ class BodyLimit:
             self._signals.disconnect(self._received, signal=signals.bytes_received)
 
     def warn_if_too_late(self, request: Request, response: Response) -> None:
-        """Other packages' download handlers may not send `bytes_received` while a body comes."""
+        """Log a WARNING, once, if another package's download handler sends no `bytes_received`, so that the whole body
+        has come."""
         was_unreported = (
             response.body and not request.meta[ROBOTS_TXT_REQUEST].octets and "cached" not in response.flags
         )
@@ -51,9 +53,10 @@ class BodyLimit:
             )
 
     def abandon(self, request: Request) -> None:
-        """Nobody waits for this request any longer: close its connection as soon as an answer comes."""
+        """Close the request's connection as soon as anything comes, because nothing waits for the answer any longer."""
         request.meta[ROBOTS_TXT_REQUEST].limit = -1
-        # Its header fields may have come already. Neither is ever disconnected, because the crawl is closing.
+        # Whichever comes next ends the download: header fields or body. Both signals stay connected, because the crawl
+        # is closing.
         self._under_way += 1
         self._signals.connect(self._received, signal=signals.headers_received)
 

@@ -1,4 +1,4 @@
-"""Decodes the body of a robots.txt (Content-Encoding), and never to more than the limit."""
+"""Decodes the body of a robots.txt (Content-Encoding), up to REP_BODY_LIMIT."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ def _first_of(*modules: str) -> Any:
     return None
 
 
-# Scrapy requires them since 2.18. Before, a robots.txt in a coding whose library is missing is unreachable.
+# Scrapy requires these libraries since 2.18. Before, a robots.txt is unreachable if it needs a library that is missing.
 zstd = _first_of("compression.zstd", "backports.zstd")
 brotli = _first_of("brotli", "brotlicffi")
 
 CHUNK = 65_536  # octets
-MAX_CODINGS = 3  # each takes another pass over the body; nobody needs more
+MAX_CODINGS = 3  # on top of each other; each takes a pass over the body, and no server needs more
 CUT = "the body ends before its compressed data do"
-GZIP_MAGIC = b"\x1f\x8b\x08"  # RFC 1952 2.3.1, with the only compression method that there is
-# In IANA's registry of content codings (RFC 9110 16.6.1), without those that are always decoded here. Any other name is
-# not a coding's; it may be a charset's.
+GZIP_MAGIC = b"\x1f\x8b\x08"  # RFC 1952 2.3.1, with deflate, the only compression method
+# IANA's registry of content codings (RFC 9110 16.6.1), without the codings that are always decoded here. Any other name
+# is no content coding; it may be a charset.
 _REGISTERED = frozenset(
     [b"aes128gcm", b"br", b"compress", b"dcb", b"dcz", b"exi", b"pack200-gzip", b"x-compress", b"zstd"]
 )
-# No text has these octets; compressed data has them all over.
+# Text has none of these octets; compressed data has many.
 _CONTROL = re.compile(rb"[\x01-\x08\x0e-\x1f]")
-MAX_LOOKED_AT = 256  # octets
+MAX_LOOKED_AT = 256  # octets that are searched for _CONTROL
 
 
 class UndecodableBodyError(Exception):
-    """The body of a successful response is not what its Content-Encoding says."""
+    """The body is not encoded as its Content-Encoding says, or ends too early."""
 
 
 class RepDecodingMiddleware:
-    """Decodes robots.txt bodies up to REP_BODY_LIMIT. HttpCompressionMiddleware would decode them without that limit.
+    """Decodes bodies of robots.txt files, up to REP_BODY_LIMIT. HttpCompressionMiddleware has no such limit.
 
-    Order 595: responses pass it before that middleware (590).
+    With order 595, this middleware gets responses before HttpCompressionMiddleware (590).
     """
 
     def process_response(self, request: Request, response: Response) -> Response:
@@ -71,7 +71,7 @@ class RepDecodingMiddleware:
         if 200 <= response.status < 300:
             body = decoded(response.body, codings, download.limit, is_cut=download.is_cut(response))
         else:
-            # Never read as rules, but it may be a challenge.
+            # Such a body is never read as rules, but it may show a challenge.
             with suppress(UndecodableBodyError):
                 body = decoded(response.body, codings, MAX_PAGE, is_cut=True)
         headers = response.headers.copy()
@@ -82,9 +82,9 @@ class RepDecodingMiddleware:
 def decoded(body: bytes, content_encoding: bytes, limit: int, *, is_cut: bool = False) -> bytes:
     """The decoded body, at most `limit` + 1 octets.
 
-    `content_encoding` is the header's value (RFC 9110 8.4). A name that is no coding's is skipped if what it should
-    have coded may be text; gzip is decoded even if nothing names it. `is_cut`: REP_BODY_LIMIT has cut the body, so what
-    could be decoded is enough. Else raises UndecodableBodyError for a body that ends before its compressed data do.
+    `content_encoding`: the value of the header (RFC 9110 8.4). A name that is no content coding is skipped if the body
+    looks like text. gzip is decoded even if the header does not name it. `is_cut`: REP_BODY_LIMIT has cut the body, so
+    its decodable part is enough. Otherwise, a body that ends before its compressed data do raises UndecodableBodyError.
     """
     codings = [coding for text in content_encoding.lower().split(b",") if (coding := text.strip(b" \t")) != b""]
     if len(codings) > MAX_CODINGS:
@@ -106,7 +106,7 @@ def _first(chunks: Iterator[bytes], octets: int, *, is_cut: bool) -> bytes:
             if len(found) >= octets:
                 break
     except Exception as exc:  # each library has its own errors for truncated bodies and for garbage
-        # gzip says so of what follows its compressed data: a wrong checksum, or garbage.
+        # BadGzipFile means that the data are complete, but garbage or a wrong checksum follows.
         has_ended = isinstance(exc, BadGzipFile)
         if not found or not (has_ended or is_cut):
             raise UndecodableBodyError(f"{type(exc).__name__}: {exc}") from exc

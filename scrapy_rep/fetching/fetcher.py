@@ -1,4 +1,4 @@
-"""One request for a robots.txt through Scrapy's own engine: a URL in, an Answer out."""
+"""Makes one request for a robots.txt through Scrapy's own engine, and turns its response into an Answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.freshness import SILENT
 from scrapy_rep.protocol.status_policy import result_of, vendor_of_challenge
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
-from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, is_on_wire, make_way
+from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, is_on_wire, remove_from_downloader
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 
@@ -41,7 +41,7 @@ STOPPED = (
 
 
 class Fetcher:
-    """Sends single requests. Never raises for what a server or another component does."""
+    """Sends single requests. Never raises, whatever a server or another component does."""
 
     def __init__(
         self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, now: Callable[[], float]
@@ -55,26 +55,26 @@ class Fetcher:
         self._body_limit = BodyLimit(crawler)
 
     async def fetch(self, question: Question) -> tuple[Answer, Response | None]:
-        """Request the URL once: the answer, not judged yet, and the response as it came; None if none did. Raises
-        CancelledError when the crawl closes."""
+        """Request the URL once. Returns the answer, not judged yet, and the response as it came, or None if there was
+        none. Raises CancelledError when the crawl closes."""
         stats, download = self._crawler.stats, RobotsTxtDownload(self._settings.body_limit)
         try:
             crawl = self._crawler.settings
             request = robots_request(question, download, crawl, self._settings, offline=self._offline)
             if self._has_decoding_middleware:
-                # Where REP_BODY_LIMIT cuts, the first would drop the body, and the second log a WARNING.
+                # At REP_BODY_LIMIT, download_maxsize could drop the body, and download_warnsize log a WARNING.
                 request.meta.update(download_maxsize=0, download_warnsize=0)
             with self._downloads.uncounted(request), self._body_limit:
                 stats.inc_value("robotstxt/request_count")
                 try:
                     response = await self._download(request)
                 except (asyncio.CancelledError, CancelledError):
-                    make_way(self._crawler, request)
+                    remove_from_downloader(self._crawler, request)
                     self._body_limit.abandon(request)
                     raise
             if "Set-Cookie" in response.headers:
                 question.jar.extract_cookies(response, request)
-        except CancelledError:  # an Exception, if it is Twisted's
+        except CancelledError:  # Twisted's is an Exception
             raise
         except Exception as exc:  # noqa: BLE001 - any component of the crawl may raise anything
             if not isinstance(exc, IgnoreRequest):
@@ -99,7 +99,7 @@ class Fetcher:
             stopped: Response | None = getattr(exc, "response", None)
             if stopped is None:
                 raise
-            return RepDecodingMiddleware().process_response(request, stopped)  # it has passed no middleware
+            return RepDecodingMiddleware().process_response(request, stopped)  # this response has passed no middleware
 
     async def _response(self, request: Request) -> Response:
         download = self._crawler.engine.download_async(request)
@@ -133,31 +133,31 @@ class Fetcher:
             response_delay=0.0 if replayed else request.meta.get("download_latency", 0.0),
             replayed=replayed,
             offline=offline,
-            # Of a proxy, the address says nothing about the server.
+            # Behind a proxy, the address is the proxy's.
             address=None if is_proxied or response.ip_address is None else str(response.ip_address),
         )
 
 
 def _bucket(status: int) -> str:
-    """A server can send any number, and must not create a stat with each."""
+    """The name of the status in a stat. A server can send any number, and must not create many stats."""
     return str(status) if 100 <= status < 600 else "other"
 
 
 def _in_words(exc: Exception) -> str:
-    """The exception's type and message; for Twisted's lists of failures, those of the first."""
+    """The exception's type and message. Twisted may have a list of failures; then those of the first failure."""
     failures = getattr(exc.__cause__, "reasons", None) or getattr(exc, "reasons", None)
     error = failures[0].value if failures else exc
     return printable(f"{type(error).__name__}: {error}".rstrip(".: "))
 
 
 def _location(response: Response) -> str | None:
-    """Where the Location field leads, read as RedirectMiddleware reads it; None where that is not clear."""
+    """The absolute URL in the Location field, read as by RedirectMiddleware; None if it is missing or malformed."""
     value = response.headers.get("Location")
     return url_of(response.url, value) if value else None
 
 
 def url_of(base: str, reference: str | bytes) -> str | None:
-    """The absolute URL of a reference that a stranger wrote, as Request has it; None where there is none."""
+    """The absolute URL of a reference that a stranger wrote, as Request writes it; None if it is malformed."""
     if not reference.strip() or len(reference) > MAX_OCTETS:
         return None
     try:
@@ -170,5 +170,5 @@ def url_of(base: str, reference: str | bytes) -> str | None:
         url = safe_url_string(joined)  # as Request does
     except ValueError:
         return None
-    # `//a\\b` has one host before that, and another host after it.
+    # `safe_url_string` changes the host of `//a\\b`, so its host is not clear.
     return url if urlsplit(url).netloc == urlsplit(joined).netloc else None

@@ -1,4 +1,4 @@
-"""robots.txt by FTP, up to a limit. Scrapy's handler has none."""
+"""Downloads a robots.txt by FTP, up to REP_BODY_LIMIT. Scrapy's own handler has no limit."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 if TYPE_CHECKING:
     from twisted.protocols.ftp import FTPClient
 
-MAX_REPLIES = 65_536  # octets that the server may say on the control connection
+MAX_REPLIES = 65_536  # octets that the server may send on the control connection
 NOT_FOUND = "550"  # RFC 959 4.2.1; FTPDownloadHandler.CODE_MAPPING
 
 
 class RepFTPDownloadHandler(FTPDownloadHandler):
-    """Scrapy's handler, except for our own requests."""
+    """Scrapy's FTP handler, with limits for our requests for a robots.txt."""
 
     async def download_request(self, request: Request) -> Response:
         if ROBOTS_TXT_REQUEST not in request.meta:
             return await super().download_request(request)
-        # As Scrapy: only once a reactor is installed, because these install one.
+        # Imported late, as in Scrapy: these modules install a reactor if there is none.
         from twisted.internet import reactor  # noqa: PLC0415
         from twisted.protocols.ftp import CommandFailed, FTPClient  # noqa: PLC0415
 
@@ -52,7 +52,7 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
 
 
 def _limit_replies(client: FTPClient) -> None:
-    """Abort the connection after MAX_REPLIES: Twisted keeps all lines of a reply until the last one."""
+    """Abort the connection after MAX_REPLIES octets, because Twisted keeps all lines of a reply until the last one."""
     receive, left = client.dataReceived, MAX_REPLIES
 
     def received(data: bytes) -> None:
@@ -67,7 +67,7 @@ def _limit_replies(client: FTPClient) -> None:
 
 
 class _Received(Protocol):
-    """The file, up to `limit` + 1 octets."""
+    """Receives the file, up to `limit` + 1 octets: the last one shows that the file is too long."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

@@ -1,4 +1,7 @@
-"""What the header fields of a robots.txt response say about caching, and Retry-After (RFC 9110, RFC 9111)."""
+"""Reads the header fields of a robots.txt response: those about caching, and Retry-After (RFC 9110, RFC 9111).
+
+`protocol.freshness` says how long the response may be used, `protocol.outage` how long a Retry-After is obeyed.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,20 @@ from scrapy.http import Headers
 
 from scrapy_rep.protocol.freshness import Caching
 
-MAX_OCTETS = 8_192  # of a field that is read
-MAX_VALIDATOR = 1_024  # octets of a field that is kept
+MAX_OCTETS = 8_192  # the rest of a longer field is not read
+MAX_VALIDATOR = 1_024  # octets; a longer ETag or Last-Modified is not kept
 MAX_SECONDS = 2**31  # RFC 9111 1.2.2: a larger number of seconds counts as this
 
 
 def caching_of(headers: Headers) -> Caching:
-    """What the response says about its use by caches. Never raises."""
+    """The header fields that say how the response may be cached. Never raises."""
     directives = cache_control(field_text(headers, "Cache-Control"))
     return Caching(
         max_age=_max_age(directives),
         expires=_expires(field_text(headers, "Expires", first=True)),
         date=http_date(field_text(headers, "Date", first=True)),
         age=delta_seconds(field_text(headers, "Age", first=True) or "") or 0.0,
-        # With field names it is about those fields only (RFC 9111 5.2.2.4), and we reuse none.
+        # A no-cache with field names is about these fields only (RFC 9111 5.2.2.4), and we reuse none of them.
         no_cache="no-cache" in directives and directives["no-cache"] is None,
         no_store="no-store" in directives,
         must_revalidate="must-revalidate" in directives,
@@ -34,7 +37,8 @@ def caching_of(headers: Headers) -> Caching:
 
 
 def cache_control(value: str | None) -> Mapping[str, str | None]:
-    """Directive in lower case -> its unquoted argument; the first of a name counts (RFC 9111 4.2.1 and 5.2)."""
+    """Directives in lower case, with their unquoted arguments. If a name is repeated, the first counts (RFC 9111 4.2.1
+    and 5.2)."""
     directives: dict[str, str | None] = {}
     for directive in parse_http_list(value or ""):
         name, equals, argument = directive.partition("=")
@@ -74,7 +78,7 @@ def _expires(text: str | None) -> float | None:
 
 
 def field_text(headers: Headers, name: str, *, first: bool = False) -> str | None:
-    """A field's value: several lines joined (RFC 9110 5.3), or the first line only; None where it is missing."""
+    """A field's value, with several lines joined (RFC 9110 5.3), or its first line only; None if it is missing."""
     lines = headers.getlist(name)
     if not lines:
         return None
@@ -87,9 +91,9 @@ def _validator(headers: Headers, name: str) -> str | None:
 
 
 def retry_after(headers: Headers, now: float) -> float:
-    """Seconds to wait from `now` (seconds since the epoch), by the Retry-After field (RFC 9110 10.2.3).
+    """Seconds that the Retry-After field asks us to wait from `now`, at most MAX_SECONDS (RFC 9110 10.2.3).
 
-    0 where there is no such field or it cannot be read; at most MAX_SECONDS.
+    0 if there is no such field, or if it cannot be read. `now`: seconds since the epoch.
     """
     value = field_text(headers, "Retry-After", first=True) or ""
     seconds, date = delta_seconds(value), http_date(value)

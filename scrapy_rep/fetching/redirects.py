@@ -1,7 +1,10 @@
-"""Fetching one origin's robots.txt along its redirects to the last answer (RFC 9309 section 2.3.1.2).
+"""Follows the redirects of one origin's robots.txt to the last answer (RFC 9309 section 2.3.1.2).
 
-Each origin follows its own redirects, and requests each URL on the way itself. The answer to another origin's request
-may depend on its cookies, on its User-Agent, or on a token in the URL that works only once.
+Two origins may redirect to the same URL. Each of them requests that URL itself, because the answer may depend on
+cookies, on the User-Agent, or on a token in the URL that works only once.
+
+Cookies live within one chain of redirects, in a jar for each origin on the way. `fetching.robots_request` sends them,
+and `fetching.fetcher` puts new ones into the jar. `protocol.redirect_target` says which redirects are followed.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from scrapy_rep.text import printable
 
 
 class Redirects:
-    """One origin's redirects, followed once."""
+    """One chain of redirects."""
 
     def __init__(
         self,
@@ -38,8 +41,9 @@ class Redirects:
         is_repeated: bool,
         retries: int,
     ) -> None:
-        """`known`: of the origin; its answer is confirmed if its server can. `trigger`: the request that needs
-        robots.txt. `is_repeated`: robots.txt was requested before. `retries`: for each URL, as of `Answers.get`."""
+        """`known`: the origin's entry; a server may confirm its stored answer (304). `trigger`: the request that needs
+        robots.txt. `is_repeated`: robots.txt was requested before. `retries`: how often the request for each URL may be
+        repeated."""
         self._answers = answers
         self._settings = answers.settings
         self._origin = origin
@@ -47,12 +51,12 @@ class Redirects:
         self._trigger = trigger
         self._is_repeated = is_repeated
         self._retries = retries
-        # Cookies live within one chain and one origin: a cookie of another origin would become part of the request.
+        # A jar for each origin: a cookie of another origin must not become part of a request.
         self._jars: defaultdict[Origin | None, CookieJar] = defaultdict(CookieJar)
         self._hops: list[Answer] = []
 
     async def follow(self) -> StoredResponse | Answer:
-        """The response to be stored, or an answer that is UNREACHABLE. Waits for each answer; never raises for what a
+        """The response to store, or an answer that is UNREACHABLE. Waits for each answer. Never raises, whatever a
         server does."""
         url = self._origin.robots_url
         while True:
@@ -75,7 +79,7 @@ class Redirects:
             url = location
 
     async def _ask(self, url: str) -> tuple[Answer, StoredResponse | None]:
-        """The URL's answer, and the stored response that it confirms."""
+        """The URL's answer, and the stored response that the answer confirms; None if it confirms none."""
         stored = self._validatable(url)
         question = Question(
             url,
@@ -87,28 +91,28 @@ class Redirects:
         )
         answer = await self._answers.get(question, self._retries)
         if stored is not None and (answer.status == 412 or _is_of_another(answer, stored)):
-            # The server confuses its own validators: ask without them.
+            # The server confuses its own validators, so it is asked without them.
             stored, question = None, replace(question, validators=None)
             answer = await self._answers.get(question, self._retries)
         return answer, stored if answer.status == 304 else None
 
     def _validatable(self, url: str) -> StoredResponse | None:
-        """Rules from this very address that its server can confirm."""
+        """The stored rules, if they came from this URL and its server can confirm them; else None."""
         stored = self._known.stored if self._known is not None else None
         if stored is None or stored.robots is None or stored.url != url:
             return None
         return stored if stored.caching.etag or stored.caching.last_modified else None
 
     def _is_from_public(self, url: str) -> bool:
-        """Whether a public host redirects to the URL, which then must not be a private host's."""
+        """Whether a public host has redirected to this URL. Then the URL's server must not be private."""
         if not self._hops or self._settings.redirect_private:
             return False
         return Origin.of(url) != self._origin and not _is_of_private(self._hops[-1])
 
-    # What it comes to.
+    # The result.
 
     def _response(self, answer: Answer, validated: StoredResponse | None) -> StoredResponse:
-        """What the last answer has brought, to be stored."""
+        """The response to store, made from the last answer. `validated`: the stored response that it confirms."""
         if validated is not None:
             self._answers.count("rep/revalidated")
             return replace(validated, caching=answer.caching, **self._terms())
@@ -130,31 +134,31 @@ class Redirects:
 
     @property
     def is_replayed(self) -> bool:
-        """An answer on the way came from a cache of the crawl's, which may have something newer to ask for."""
+        """Whether HttpCacheMiddleware has replayed an answer on the way, and the server may have a newer one."""
         return any(hop.replayed and not hop.offline for hop in self._hops)
 
     def _terms(self) -> dict[str, Any]:
-        """For how long the answer may be used and kept: the strictest terms on the way, as StoredResponse has them."""
+        """Fields of StoredResponse: for how long it may be used and kept, by the strictest answer on the way."""
         least = self._settings.lifetime_min
         received_at = min(hop.dated for hop in self._hops)
         until = min(fresh_until(hop.caching, hop.dated, least, hop.response_delay) for hop in self._hops)
-        if not self.is_replayed:  # counted from now: redirects and retries may have taken longer than LEAST_LIFETIME
+        if not self.is_replayed:  # from now: redirects and retries may have taken longer than LEAST_LIFETIME
             until = min(max(until, self._answers.clock.now() + LEAST_LIFETIME), received_at + MAX_LIFETIME)
         return {
             "received_at": received_at,
             "fresh_until": until,
             "forbids_stale": any(hop.caching.forbids_stale for hop in self._hops),
-            # An answer that is used although it may be old is not for others.
+            # An offline answer may be old, so other crawlers must not get it.
             "forbids_store": any(hop.caching.no_store or hop.offline for hop in self._hops),
         }
 
 
 def _is_of_another(answer: Answer, stored: StoredResponse) -> bool:
-    """Whether it is a 304 about another response than the stored one."""
+    """Whether the answer is a 304 that confirms another response than the stored one."""
     return answer.status == 304 and not validates(stored.caching, answer.caching)
 
 
 def _is_of_private(hop: Answer) -> bool:
-    """Whether its server is private, by its name or by its address."""
+    """Whether the answer's server is private, by its name or by its address."""
     origin, address = Origin.of(hop.url), hop.address
     return any(is_private(host) for host in (origin and origin.host, address) if host)

@@ -1,7 +1,8 @@
-"""A request for a robots.txt: how it is marked, what it takes from the request that needs the robots.txt, and what it
-tells plugins that fetch by other means than Scrapy: plain text, once, not endlessly.
+"""Builds a request for a robots.txt: its mark, its header fields and cookies, and its meta for Scrapy and plugins.
 
-No plugin is imported here. A plugin that is not installed reads none of these request meta.
+The request takes the proxy and the User-Agent of the request that needs the robots.txt. Its meta tell plugins that
+fetch in other ways than Scrapy to fetch plain text, once, and with a time limit. No plugin is imported here; meta of a
+plugin that is not installed have no effect.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from scrapy_rep.settings import RepSettings
 ROBOTS_TXT_REQUEST = "rep_robots_txt"
 """The request meta key that marks our requests for a robots.txt, with a `RobotsTxtDownload`."""
 
-# Scrapy's middlewares and extensions leave our requests alone: we decide what an answer means.
+# With these, Scrapy's middlewares and extensions do not handle the answers: we decide what an answer means.
 _UNTOUCHED = {
     "allow_offsite": True,
     "autothrottle_dont_adjust_delay": True,
@@ -34,64 +35,65 @@ _UNTOUCHED = {
 }
 # The download handlers of these schemes obey `download_timeout`, and send `bytes_received`.
 HAVE_TIMEOUTS = {"http", "https"}
-# A robots.txt request goes the way of the request that needs it: these are copied.
+# Copied from the request that needs the robots.txt, so that both take the same way.
 _COPIED_HEADERS = (b"User-Agent", b"Proxy-Authorization")
 _COPIED_FOR_FTP = ("ftp_user", "ftp_password", "ftp_passive")
 MAX_TIMES_BODY_LIMIT = 8
-"""Where a plugin can only take all or nothing, it takes files of up to that many times REP_BODY_LIMIT."""
-# scrapy-zyte-api's parameters that say from where to fetch, not what.
+"""Times REP_BODY_LIMIT: the longest file for a plugin that cannot cut a body, but can only refuse it."""
+# The parameters of scrapy-zyte-api that say from where to fetch, not what to fetch.
 _ZYTE_API_ROUTES = ("device", "geolocation", "ipType", "tags")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of a URL."""
+    """One URL to request on the way to a robots.txt, and how to request it."""
 
     url: str
     trigger: Request
     """The request that needs the robots.txt; its proxy and User-Agent are used."""
     jar: CookieJar
-    """The cookies of this chain of redirects for the URL's origin; those of the answer are put there."""
+    """The cookies of this chain of redirects for the URL's origin. The cookies of the answer are added to it."""
     validators: Caching | None = None
-    """Of a stored answer, to ask whether that is still valid (RFC 9111 4.3.1)."""
+    """The validators of a stored answer, to ask whether that answer is still valid (RFC 9111 4.3.1)."""
     is_repeated: bool = False
-    """The robots.txt was requested before. So HttpCacheMiddleware must neither replay nor store the answer: it would
-    replay what is known already, and store a 304 as the page."""
+    """Whether the robots.txt was requested before. Then the request skips HttpCacheMiddleware, which would replay the
+    known answer, or store a 304 as the page."""
     is_from_public: bool = False
-    """A public host has redirected here, and REP_REDIRECT_PRIVATE is not set."""
+    """Whether a public host has redirected here and REP_REDIRECT_PRIVATE is off. Then a private server is refused."""
 
 
 @dataclass(eq=False, slots=True)
 class RobotsTxtDownload:
-    """One response on its way: how many octets have come, and the response once it is there."""
+    """The download of one robots.txt: how many octets have come, and the response once it is there."""
 
     limit: int
-    """How many octets of the body may come (REP_BODY_LIMIT). When nobody waits for the response any longer, it is set
-    to -1: then the connection is closed as soon as anything comes."""
+    """How many octets of the body may come (REP_BODY_LIMIT). -1 if nothing waits for the response any longer: then the
+    connection is closed as soon as anything comes."""
     octets: int = 0
+    """How many octets of the body have come."""
     sent: ref[Request] | None = None
-    """The request that the octets came for. A middleware may send a copy, which has this object, too."""
+    """The request that the octets came for. A middleware may send a copy of the request, which shares this object."""
     response: Response | None = None
-    """As it came, not decoded yet. It has its request."""
+    """The response as it came, not decoded. Its `request` is set."""
 
     def count(self, request: Request, data: bytes) -> None:
-        """`data` has come for `request`."""
+        """Count the octets that have come for the request. For a copy of the request, counting starts at 0 again."""
         if self.sent is None or self.sent() is not request:
             self.sent, self.octets = ref(request), 0
         self.octets += len(data)
 
     def is_cut(self, response: Response) -> bool:
-        """Whether the limit has cut the body on the wire; of a replay by HttpCacheMiddleware the body tells it."""
+        """Whether the limit has cut the body on the wire. If the response is a replay, its length shows it."""
         return max(self.octets, len(response.body)) > self.limit
 
     def is_stopped(self, response: Response) -> bool:
-        """Whether another component has ended the download before its end. `response`: as it came, not decoded."""
+        """Whether another component has stopped the download too early. `response`: as it came, not decoded."""
         if "download_stopped" not in response.flags or self.is_cut(response):
             return False
         return response.headers.get("Content-Length") != str(len(response.body)).encode()
 
     def taken(self) -> Response | None:
-        """The response, which is not kept any longer: the request that it has keeps this object in its meta."""
+        """Return the response and drop it here: its request has this object in its meta, which would be a cycle."""
         response, self.response = self.response, None
         return response
 
@@ -99,7 +101,8 @@ class RobotsTxtDownload:
 def robots_request(
     question: Question, download: RobotsTxtDownload, crawl: BaseSettings, settings: RepSettings, *, offline: bool
 ) -> Request:
-    """`crawl`: Scrapy's settings. `offline`: the user wants only what HttpCacheMiddleware has."""
+    """Build the request. `crawl`: Scrapy's settings. `offline`: only HttpCacheMiddleware may answer
+    (HTTPCACHE_IGNORE_MISSING)."""
     url, trigger, validators = question.url, question.trigger, question.validators
     meta: dict[str, Any] = {
         **_UNTOUCHED,
@@ -129,18 +132,19 @@ def robots_request(
 
 
 def _for_other_plugins(crawl: BaseSettings, settings: RepSettings, trigger: Request) -> dict[str, Any]:
-    """Request meta. `crawl`: Scrapy's settings; `trigger`: the request that needs the robots.txt."""
+    """Request meta for plugins. `crawl`: Scrapy's settings. `trigger`: the request that needs the robots.txt."""
     return {
-        "playwright": False,  # scrapy-playwright: a browser would make a page of it
-        "max_proxies_to_try": 0,  # scrapy-rotating-proxies: REP_FETCH_RETRIES says how often
+        "playwright": False,  # scrapy-playwright: a browser would turn the text into a page
+        "max_proxies_to_try": 0,  # scrapy-rotating-proxies: REP_FETCH_RETRIES limits the retries
         **_for_impersonate(settings, trigger),
         **_for_zyte_api(crawl, trigger),
     }
 
 
 def _for_impersonate(settings: RepSettings, trigger: Request) -> dict[str, Any]:
-    """scrapy-impersonate: as the other request, or a server may take us for somebody else. The plugin does not obey
-    DOWNLOAD_TIMEOUT, and receives whole bodies."""
+    """Request meta for scrapy-impersonate: the same browser as of `trigger`, else a server could take us for another
+    client. The time limit and the size limit are set here, because the plugin ignores DOWNLOAD_TIMEOUT and receives
+    whole bodies."""
     args, options = (trigger.meta.get(f"impersonate_{name}") or {} for name in ("args", "curl_options"))
     meta: dict[str, Any] = {
         "impersonate_args": {"timeout": settings.fetch_timeout},  # seconds
@@ -157,12 +161,12 @@ def _for_impersonate(settings: RepSettings, trigger: Request) -> dict[str, Any]:
 
 
 def _for_zyte_api(crawl: BaseSettings, trigger: Request) -> dict[str, Any]:
-    """scrapy-zyte-api: through the API if the other request goes through it; redirects are left to us."""
+    """Request meta for scrapy-zyte-api: through the API if `trigger` goes through it. The API follows no redirects."""
     is_transparent = crawl.getbool("ZYTE_API_TRANSPARENT_MODE")
     ways = trigger.meta.get("zyte_api", False), trigger.meta.get("zyte_api_automap", is_transparent)
     if all(way is False for way in ways):
         return {"zyte_api_automap": False}
-    # None takes away what the setting asks for.
+    # The value None removes a parameter that the setting has.
     unset = {key: None for key in crawl.getdict("ZYTE_API_AUTOMAP_PARAMS") if key not in _ZYTE_API_ROUTES}
     plain = {"httpResponseBody": True, "httpResponseHeaders": True, "followRedirect": False}
     return {"zyte_api_automap": {**unset, **plain}, "zyte_api_session_enabled": False}

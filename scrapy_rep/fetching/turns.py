@@ -1,4 +1,4 @@
-"""How many robots.txt files are fetched at a time (REP_FETCH_CONCURRENCY), however many hosts never answer."""
+"""Limits how many robots.txt files are fetched at a time (REP_FETCH_CONCURRENCY). Hosts that hang do not count."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-SLOW_AFTER = 0.5  # seconds
-LOOK_AFTER = 0.02  # seconds, at least, from one look for slow fetches to the next
-REPEATED_EVERY = 8  # one turn in so many goes to a repeated request first
-ROOM = 2  # times REP_FETCH_CONCURRENCY: first requests under way, while more may begin soon
-MAX_SLOW = 1_000  # a bound on sockets
+SLOW_AFTER = 0.5  # seconds on the way, after which a request is slow
+LOOK_AFTER = 0.02  # seconds between two looks for slow requests, at least
+REPEATED_EVERY = 8  # every eighth turn goes to a repeated request, if one waits
+ROOM = 2  # times REP_FETCH_CONCURRENCY: from this number of first requests on, one more would not begin soon
+MAX_SLOW = 1_000  # slow requests under way; each takes a socket
 SELECT_MAX = 512 if sys.platform == "win32" else 1024  # FD_SETSIZE in CPython, and in C libraries elsewhere
-SHARE_OF_FILES = 0.5  # that all fetches together may have open; the pages' downloads need the rest
+SHARE_OF_FILES = 0.5  # of the files that may be open, for all fetches together; downloads of pages need the rest
 
 
 @dataclass(eq=False, slots=True)
@@ -30,25 +30,26 @@ class Turn:
     """The robots.txt was requested before."""
     given: Deferred[None] = field(default_factory=Deferred)
     began: float | None = None
-    """Seconds of the monotonic clock; None while it is waited for."""
+    """When the turn was given, in seconds of the monotonic clock; None before."""
 
 
 class FetchTurns:
-    """At most `limit` requests for a robots.txt at a time, not counting slow ones: most of these are to hosts that
-    never answer.
+    """Turns for requests for a robots.txt: at most `limit` at a time. A slow request does not count, because its host
+    probably never answers.
 
-    Turns are given by the priority of the request that needs the robots.txt, and then first come, first served. But one
-    turn in REPEATED_EVERY goes to a repeated request, so that a known origin is fetched again whatever the priorities.
+    The highest priority of the request that needs the robots.txt goes first; among equal ones, the first that came.
+    But every eighth turn (REPEATED_EVERY) goes to a repeated request. So known origins are fetched again, whatever the
+    priorities.
     """
 
     def __init__(self, limit: int, monotonic: Callable[[], float], on_room: Callable[[], None]) -> None:
-        """`on_room` is called when there may be room for one more fetch."""
+        """`on_room` is called when one more fetch may begin soon (`has_room`)."""
         self._limit = limit
         self._monotonic = monotonic
         self.on_room = on_room
         self.without_turn = 0
-        """Fetches that take room without a turn: they have just begun, or ask a store."""
-        # Heaps of the turns that are waited for.
+        """The number of fetches that count in `has_room` but have no turn: they have just begun, or ask a store."""
+        # Heaps of the turns that requests wait for.
         self._first: list[tuple[int, int, Turn]] = []
         self._repeated: list[tuple[int, int, Turn]] = []
         self._arrivals = count()
@@ -65,7 +66,7 @@ class FetchTurns:
 
     @contextmanager
     def taking_room(self) -> Iterator[None]:
-        """For this long a fetch takes room without a turn."""
+        """Count a fetch without a turn in `has_room`, while the `with` block runs."""
         self.without_turn += 1
         try:
             yield
@@ -74,7 +75,7 @@ class FetchTurns:
             self.on_room()
 
     async def wait_for_turn(self, priority: int, *, is_repeated: bool) -> Turn:
-        """Take a turn, once there is one; `end` gives it back."""
+        """Wait for a turn and return it; `end` gives it back."""
         turn = Turn(is_repeated)
         heappush(self._repeated if is_repeated else self._first, (-priority, next(self._arrivals), turn))
         self._give()
@@ -87,7 +88,7 @@ class FetchTurns:
         return turn
 
     def end(self, turn: Turn) -> None:
-        """The request has ended."""
+        """Give the turn back: its request has ended."""
         if turn in self._turns:
             self._take_back(turn)
         elif turn.began is not None:
@@ -101,11 +102,11 @@ class FetchTurns:
             turn.given.callback(None)
         if self._turns and not self._is_looking:
             self._is_looking = True
-            # One timer for all requests: a crawl would notice the cost of a timer for each.
+            # One timer serves all requests, because a timer for each would slow the crawl.
             call_later(SLOW_AFTER, self._look)
 
     def _next(self) -> Turn | None:
-        """Whose turn it is; None if nobody waits."""
+        """The turn to give next; None if no request waits."""
         while heaps := [heap for heap in (self._first, self._repeated) if heap]:
             is_for_repeated = self._repeated and self._given % REPEATED_EVERY == 0
             turn = heappop(self._repeated if is_for_repeated else min(heaps))[-1]
@@ -115,7 +116,7 @@ class FetchTurns:
         return None
 
     def _take_back(self, turn: Turn) -> None:
-        """It no longer counts; another may begin."""
+        """Stop counting the turn, so that another request may begin."""
         del self._turns[turn]
         self._firsts -= not turn.is_repeated
         self._give()
@@ -136,18 +137,18 @@ class FetchTurns:
 
 
 def _slow_at(turn: Turn) -> float:
-    """Seconds of the monotonic clock; the turn is given."""
+    """When the request of a given turn becomes slow, in seconds of the monotonic clock."""
     return (turn.began or 0.0) + SLOW_AFTER
 
 
 def max_open_files() -> int:
-    """How many files and sockets this process may have open: by its limit, and by that of `select` where the reactor
-    uses it."""
+    """How many files and sockets this process may have open: its own limit, or the limit of `select` if the reactor
+    uses `select` and its limit is lower."""
     if sys.platform == "win32":
         return SELECT_MAX
     import resource  # Windows has none  # noqa: PLC0415
 
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = sys.maxsize if soft == resource.RLIM_INFINITY else soft
-    # Scrapy imports it only in crawls that use it.
+    # Only a crawl that uses this reactor has imported it.
     return min(limit, SELECT_MAX) if "twisted.internet.selectreactor" in sys.modules else limit

@@ -1,1 +1,1 @@
-"""The Robots Exclusion Protocol itself: values and functions, without Scrapy, Twisted, a clock or I/O."""
+"""The Robots Exclusion Protocol: values and functions. They use no Scrapy, no Twisted, no clock and no I/O."""

@@ -1,4 +1,4 @@
-"""How fetching a robots.txt can end (RFC 9309 section 2.3.1)."""
+"""The possible results of fetching a robots.txt (RFC 9309 section 2.3.1)."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from scrapy_rep.protocol.word_enum import WordEnum
 
 
 class AccessResult(WordEnum):
-    """What an answer means (2.3.1)."""
+    """What the answer to a request for robots.txt means for the crawler (2.3.1)."""
 
     SUCCESS = "success"
-    """2.3.1.1: the parseable rules are followed."""
+    """The server sent a robots.txt. The crawler obeys its rules (2.3.1.1)."""
     REDIRECT = "redirect"
-    """2.3.1.2: it is followed, so no fetch ends with it."""
+    """The server sent a redirect. The crawler follows it, so this is never the result of a whole fetch (2.3.1.2)."""
     UNAVAILABLE = "unavailable"
-    """2.3.1.3: everything is allowed."""
+    """The site has no robots.txt (a 404, for example), so everything is allowed (2.3.1.3)."""
     RESTRICTED = "restricted"
-    """Nothing is allowed, for as long as rules would be used. Only by a status policy, never by RFC 9309."""
+    """The site restricts access to robots.txt, so nothing is allowed. It is cached as rules are. Only a status policy
+    has this result; RFC 9309 does not."""
     UNREACHABLE = "unreachable"
-    """2.3.1.4: nothing is allowed, and robots.txt is fetched again after a backoff."""
+    """The fetch failed (a 503 or a time-out), so nothing is allowed. It is retried after a backoff (2.3.1.4)."""
 
 
-# In words, and where that is specified unless a row of the status policy says so for the status. What an origin that is
-# unreachable means is in `lifecycle.OUTAGE_WORDS`.
+# Each result in words, with its source. If a row of the status policy names the status, that row's source counts
+# instead. The words for UNREACHABLE are in `lifecycle.OUTAGE_WORDS`.
 ACCESS_WORDS: Mapping[AccessResult, tuple[str, str]] = {
     AccessResult.SUCCESS: ("its rules are obeyed", "RFC 9309 2.3.1.1"),
     AccessResult.REDIRECT: ("it is followed", "RFC 9309 2.3.1.2"),
@@ -36,45 +37,47 @@ ACCESS_WORDS: Mapping[AccessResult, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How one request for a robots.txt has ended: what was answered, and what that means; or why nothing was."""
+    """The outcome of one request for a robots.txt: the server's answer and its meaning, or why there is no answer."""
 
     url: str
     """The URL that was requested."""
     status: int | None = None
-    """The HTTP status; None if there was no answer."""
+    """The HTTP status; None if the server did not answer."""
     access: AccessResult = AccessResult.UNREACHABLE
-    """What the answer means (`status_policy.judge`). SUCCESS also of a 304 to validators."""
+    """What the answer means (`status_policy.judge`). A 304 to a conditional request is a SUCCESS."""
     reason: str = ""
-    """The answer in words, `HTTP 404`, or why there was none."""
+    """The answer in words, such as `HTTP 404`, or why there was no answer."""
     sign: str = ""
-    """What decided instead of the status: the vendor of a challenge, or `markup`; empty if the status did."""
+    """The vendor of a challenge, or `markup`, if that decided and not the status; else empty."""
     body: bytes = b""
-    """The body of a success, up to one octet more than the limit; of any other answer, empty once it is judged."""
+    """The body of a success, cut one octet after the limit. `fetching.answers` empties the body of any other answer."""
     location: str | None = None
-    """Where a redirect leads, absolute; None if its Location is missing or malformed."""
+    """The absolute URL that a redirect leads to; None if its Location is missing or malformed."""
     timed_out: bool = False
-    """There is no status because REP_FETCH_TIMEOUT was over."""
+    """Whether the request took longer than REP_FETCH_TIMEOUT, so that there is no status."""
     dropped: bool = False
-    """Another component of the crawl refused the request, and would refuse it again soon."""
+    """Whether another component of the crawl dropped the request. It would soon drop the request again."""
     retry_after: float = 0.0
-    """Seconds from now that the server asks us to wait (RFC 9110 10.2.3)."""
+    """Seconds from now that the server asks the crawler to wait (RFC 9110 10.2.3)."""
     caching: Caching = SILENT
-    """What the answer says about its use by caches; of a 304, together with what the stored answer says."""
+    """The caching headers of the answer. Those of a 304 are combined with those of the stored answer."""
     dated: float = 0.0
-    """Seconds since the epoch, when the answer came from its server; 0 of a replay that does not say."""
+    """Seconds since the epoch, when the server sent the answer; 0 for a replay without a date."""
     response_delay: float = 0.0
-    """Seconds on the wire (RFC 9111 4.2.3)."""
+    """Seconds from the request to the response (RFC 9111 4.2.3)."""
     replayed: bool = False
-    """It comes from the crawl's HTTP cache, which replays answers that are older than a robots.txt may be."""
+    """Whether the answer comes from the crawl's HTTP cache, which may replay an answer that has expired."""
     offline: bool = False
-    """And the user does not want the network to be asked for anything newer."""
+    """Whether the user has also forbidden requests for a newer answer."""
     address: str | None = None
-    """The server's IP address; None if it is not known, or behind a proxy."""
+    """The server's IP address; None if it is unknown or a proxy was used."""
 
     @property
     def is_worth_a_retry(self) -> bool:
-        """Whether the same request may well succeed a moment later: if the connection failed, or after a server error
-        (2.3.1.4) without a Retry-After that is no challenge. After a time-out, it would cost as much time again."""
+        """Whether the same request may succeed a moment later.
+
+        It may if the connection failed, or after a server error (2.3.1.4) that is no challenge and has no Retry-After.
+        A time-out is not retried at once, because the retry would take as long again."""
         if self.access is not AccessResult.UNREACHABLE or self.dropped or self.retry_after or self.sign:
             return False
         return not self.timed_out if self.status is None else self.status in range(500, 600)

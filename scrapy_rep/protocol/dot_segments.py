@@ -1,4 +1,4 @@
-"""What servers and download handlers make of dot segments in a URL's path (RFC 3986 5.2.4)."""
+"""Dot segments in a URL's path, and how servers and download handlers remove them (RFC 3986 5.2.4)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ _DOTS = {".", ".."}
 
 
 def other_readings(url: str) -> tuple[str, ...]:
-    """The URL without its dot segments; empty for nearly all URLs, because they have none.
+    """Return the URL without its dot segments; empty if it has none, as nearly all URLs.
 
-    A path that ends in a dot segment has two readings, `/a/b/..` for example `/a/` and `/a`: httpx sends the second.
+    `/a/../b` is read as `/b`. A path that ends in a dot segment has two readings: `/a/b/..` is read as `/a/` by most
+    programs, and as `/a` by httpx.
     """
-    if "/." not in url and "/%2" not in url:  # this is faster for nearly all URLs
+    if "/." not in url and "/%2" not in url:  # a fast check that is enough for nearly all URLs
         return ()
     before, path, rest = _PARTS.match(url).groups(default="")  # type: ignore[union-attr]  # it matches anything
     segments = [(_DOT.sub(".", segment) if len(segment) <= 6 else segment, segment) for segment in path.split("/")[1:]]

@@ -1,4 +1,7 @@
-"""What is remembered of one origin's robots.txt; its bytes; and what of it may be stored and shared."""
+"""An entry is what the crawler remembers about one origin's robots.txt.
+
+This file has the entry, its conversion to bytes and back, and what part of it may be stored and shared.
+"""
 
 from __future__ import annotations
 
@@ -16,69 +19,71 @@ from scrapy_rep.protocol.outage import MAX_UNSEEN, Outage
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.protocol.status_policy import SIGNS, StatusRow, result_of
 
-VERSION = b"\x03"  # the first byte of an entry's bytes; any other is a miss
-MAX_HEADER = 65_536  # bytes before the rules; what goes into them is bounded where it is read
-MAX_NUMBER = 1e12  # in an entry's bytes; the year 9999 has 2.5e11 seconds since the epoch
+VERSION = b"\x03"  # the first byte of an entry's bytes; an entry with another version counts as missing
+MAX_HEADER = 65_536  # bytes of JSON before the rules; each value in it was cut when it was read from a response
+MAX_NUMBER = 1e12  # the largest number in an entry's bytes; the year 9999 is 2.5e11 seconds after the epoch
 
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """The last usable answer: rules (2.3.1.1), or that there are none (2.3.1.3)."""
+    """The last usable answer: a robots.txt with rules (2.3.1.1), or the answer that there is none (2.3.1.3)."""
 
     access: AccessResult
     """SUCCESS, UNAVAILABLE or RESTRICTED."""
     reason: str
-    """The answer in words: `HTTP 404`."""
+    """The answer in words, such as `HTTP 404`."""
     robots: RobotsTxt | None
-    """The rules, of a success; else None."""
+    """The rules, if `access` is SUCCESS; else None."""
     received_at: float
-    """Seconds since the epoch when it came, or was last confirmed; of a chain of redirects the earliest."""
+    """Seconds since the epoch, when the answer was received or last confirmed by a 304. In a chain of redirects, the
+    earliest such time."""
     fresh_until: float
-    """Seconds since the epoch, at most a day later; of a chain of redirects the earliest."""
+    """Seconds since the epoch, when the answer expires: at most a day after `received_at`. In a chain of redirects, the
+    earliest such time."""
     status: int | None = None
-    """The HTTP status; None if the number of redirects decided."""
+    """The HTTP status; None if the fetch ended because there were too many redirects."""
     url: str = ""
-    """Where the redirects led: its validators hold for that URL."""
+    """The URL at the end of the redirects. The validators (ETag, Last-Modified) are for this URL."""
     caching: Caching = SILENT
-    """Of the answer itself, not of the redirects to it."""
+    """The caching headers of the last answer, without those of the redirects before it."""
     forbids_stale: bool = False
-    """The answer, or a redirect to it, must not be used past its lifetime (RFC 9111 4.2.4)."""
+    """Whether the answer, or a redirect to it, must not be used after it has expired (RFC 9111 4.2.4)."""
     forbids_store: bool = False
-    """The answer, or a redirect to it, must not outlive the process (RFC 9111 5.2.2.5)."""
+    """Whether the answer, or a redirect to it, must not outlive the process (RFC 9111 5.2.2.5)."""
     sha256: str = ""
-    """In hexadecimal, of the body that the rules were read from, as it was received (decoded, up to one byte more than
-    the limit); empty without rules, or if another version of scrapy-rep has stored them."""
+    """The SHA-256, in hexadecimal, of the body as it was received (decoded, and cut one byte after the limit). Empty if
+    there are no rules, or if another version of scrapy-rep stored them."""
     sign: str = ""
-    """What decided instead of the status, as of `Answer`."""
+    """The vendor of a challenge or `markup`, as in `Answer.sign`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is remembered of one origin's robots.txt: the last usable answer, and the failures since."""
+    """What the crawler remembers about one origin's robots.txt: the last usable answer, and the failures after it."""
 
     robots_url: str
-    """The origin's own, wherever redirects led (2.3.1.2)."""
+    """The URL of the origin's robots.txt, before any redirect (2.3.1.2)."""
     stored: StoredResponse | None = None
     outage: Outage | None = None
 
     @property
     def access(self) -> AccessResult:
-        """How the last fetch ended."""
+        """The result of the last fetch."""
         return self.stored.access if self.stored is not None and self.outage is None else AccessResult.UNREACHABLE
 
     @property
     def status(self) -> int | None:
-        """The last answer's HTTP status; None if there was none, or redirects decided."""
+        """The HTTP status of the last answer; None if there was no answer, or there were too many redirects."""
         return self._last.status if self._last is not None else None
 
     @property
     def sign(self) -> str:
-        """What decided about the last answer instead of its status, as of `Answer`."""
+        """The vendor of a challenge or `markup` in the last answer, as in `Answer.sign`."""
         return self._last.sign if self._last is not None else ""
 
     @property
     def reason(self) -> str:
-        """The last answer in words, `HTTP 404`, or why there was none."""
+        """The last answer in words, such as `HTTP 404`, or why there was no answer."""
         return self._last.reason if self._last is not None else "not fetched yet"
 
     @property
@@ -86,19 +91,19 @@ class Entry:
         return self.outage or self.stored
 
     def outage_at(self, now: float) -> Outage | None:
-        """The outage that goes on at `now`."""
+        """Return the outage if it continues at `now`; else None."""
         return self.outage if self.outage is not None and self.outage.goes_on_at(now) else None
 
 
 def entry_to_bytes(entry: Entry) -> bytes:
-    """The entry's bytes, compressed. They do not say which origin it is of."""
+    """Return the entry as compressed bytes. The bytes do not name the origin."""
     robots = entry.stored.robots if entry.stored is not None else None
     header = json.dumps(plain_values(entry), separators=(",", ":")).encode()
     return VERSION + zlib.compress(header + b"\n" + (robots.octets if robots is not None else b""))
 
 
 def plain_values(entry: Entry) -> dict[str, Any]:
-    """All of the entry but its address and the text of its rules, for JSON."""
+    """Return the entry's values for JSON, without `robots_url` and without the text of the rules."""
     stored, outage = entry.stored, entry.outage
     header: dict[str, Any] = {}
     if outage is not None:
@@ -114,10 +119,11 @@ def plain_values(entry: Entry) -> dict[str, Any]:
 
 
 def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT) -> Entry | None:
-    """The entry in these bytes, for that robots.txt; None if they are of another version, torn, or not ours.
+    """Return the entry in these bytes; None if they are damaged, of another version, or written by another program.
 
-    `limit`: bytes of a body that are read, as in `RobotsTxt.parse`. Times in the future are not checked here, because
-    that takes a clock: `lifecycle.state_of` ignores them.
+    `robots_url` is the URL that the entry is for. `limit` is how many bytes of a body are read, as in
+    `RobotsTxt.parse`. Times in the future are not rejected here, because that takes a clock. `lifecycle.state_of`
+    checks them.
     """
     if not octets.startswith(VERSION):
         return None
@@ -130,7 +136,10 @@ def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT)
 
 
 def entry_from_values(values: Any, octets: bytes, robots_url: str) -> Entry | None:
-    """The entry with these plain values and the octets of its rules, for that robots.txt; None if they are not ours."""
+    """Return the entry that has these plain values (see `plain_values`), with its rules read from `octets`.
+
+    None if the values are not as this package writes them. `robots_url` is the URL that the entry is for.
+    """
     stored = outage = None
     try:
         if "stored" in values:
@@ -143,9 +152,12 @@ def entry_from_values(values: Any, octets: bytes, robots_url: str) -> Entry | No
 
 
 def _inflated(octets: bytes, limit: int) -> bytes:
-    """Raises if the bytes are torn (zlib's checksum), or more than `entry_to_bytes` ever puts in."""
+    """Return the decompressed bytes.
+
+    Raises an exception if they are damaged (zlib's checksum), or longer than `entry_to_bytes` ever writes.
+    """
     decompressor = zlib.decompressobj()
-    # UTF-16 that is stored as UTF-8 may have grown by half.
+    # A UTF-16 body is stored as UTF-8, which may be longer by half.
     inflated = decompressor.decompress(octets, 2 * limit + MAX_HEADER)
     if not decompressor.eof or decompressor.unused_data:
         raise ValueError("torn")
@@ -155,7 +167,7 @@ def _inflated(octets: bytes, limit: int) -> bytes:
 def _stored_response(values: dict[str, Any], body: bytes, truncated: bool | None) -> StoredResponse:
     robots = None
     if truncated is not None:
-        # `parse` skips one byte order mark (2.2.2): this one, not one that begins the stored bytes.
+        # `parse` removes byte order marks at the start (2.2.2), and at least this one.
         marked = codecs.BOM_UTF8 + body
         robots = replace(RobotsTxt.parse(marked, len(marked)), truncated=bool(truncated))
     access, caching = AccessResult(values.pop("access")), Caching(**_checked(Caching, values.pop("caching")))
@@ -168,7 +180,10 @@ _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (i
 
 
 def _checked(kind: type[StoredResponse | Outage | Caching], values: dict[str, Any]) -> dict[str, Any]:
-    """The values, each of its field's type and in bounds: others may write to the store that the bytes came from."""
+    """Return the values. Raises ValueError if one has the wrong type or is out of bounds.
+
+    Other programs may write to the store that the values came from.
+    """
     annotations = {field.name: str(field.type) for field in fields(kind)}
     for name, value in values.items():
         needed, _, optional = annotations[name].partition(" | ")
@@ -184,29 +199,30 @@ def _checked(kind: type[StoredResponse | Outage | Caching], values: dict[str, An
     return values
 
 
-# What of an entry may be stored, for how long, and for which crawls that share a store.
+# Which part of an entry may be stored, for how long, and which crawls that share a store may use it.
 
 
-def asked_at(entry: Entry) -> float:
-    """Seconds since the epoch, of the last fetch; of two entries of an origin the later one is better informed."""
+def last_fetched_at(entry: Entry) -> float:
+    """Return the time of the last fetch, in seconds since the epoch. Of two entries for an origin, the later counts."""
     if entry.outage is not None:
         return entry.outage.asked_at
     return entry.stored.received_at if entry.stored is not None else 0.0
 
 
 def storable(entry: Entry) -> Entry | None:
-    """The part of it that may outlive the process (RFC 9111 5.2.2.5); None if there is none."""
+    """Return the part of the entry that may outlive the process (RFC 9111 5.2.2.5); None if no part may."""
     if entry.stored is None or not entry.stored.forbids_store:
         return entry
     return replace(entry, stored=None) if entry.outage is not None else None
 
 
-def of_use_until(entry: Entry, unreachable_for: float) -> float:
-    """Seconds since the epoch after which no crawl could use the entry."""
+def useful_until(entry: Entry, unreachable_for: float) -> float:
+    """Return the time, in seconds since the epoch, after which no crawl can use the entry."""
     stored, outage = entry.stored, entry.outage
     moments = [0.0]
     if stored is not None:
-        # Rules are obeyed in an outage, which may begin long after the last crawl, and last as long.
+        # Expired rules are obeyed during an outage. An outage counts for `unreachable_for` seconds, and it may begin
+        # as long after the last crawl.
         moments.append(stored.fresh_until + (2 * unreachable_for if stored.robots is not None else 0.0))
     if outage is not None:
         moments.append(outage.asked_at + MAX_UNSEEN)
@@ -214,7 +230,10 @@ def of_use_until(entry: Entry, unreachable_for: float) -> float:
 
 
 def is_judged_by(entry: Entry, rows: Iterable[StatusRow]) -> bool:
-    """Whether a status policy judges the entry's answers as they were judged: crawls with others may share a store."""
+    """Whether a status policy judges the entry's answers as they were judged when they were stored.
+
+    Crawls with different status policies may share a store.
+    """
     rows = tuple(rows)
     stored, outage = entry.stored, entry.outage
     judged = [(stored.status, stored.sign, stored.access)] if stored is not None else []

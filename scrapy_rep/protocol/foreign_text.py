@@ -1,13 +1,13 @@
-"""Text that strangers wrote, for people: decoded, and cut."""
+"""Text from servers and sites, decoded and shortened so that people can read it in messages and reports."""
 
 from __future__ import annotations
 
-MAX_TEXT = 200  # characters in a message, a reason, a report
-MAX_RULE = 500  # characters of a rule as written
+MAX_TEXT = 200  # characters of a site's text in a message, a reason or a report
+MAX_RULE = 500  # characters of a rule in a message or a report
 
 
 def text_of(octets: bytes) -> str:
-    """Octets of a robots.txt as text: UTF-8, or Latin-1 if they are no UTF-8. Never raises."""
+    """Decode octets of a robots.txt as UTF-8, or as Latin-1 if they are not UTF-8. Never raises."""
     try:
         return octets.decode("utf-8")
     except UnicodeDecodeError:
@@ -15,5 +15,5 @@ def text_of(octets: bytes) -> str:
 
 
 def shortened(text: str, limit: int = MAX_TEXT) -> str:
-    """The text, no longer than `limit` characters; if it is cut, the last one is an ellipsis."""
+    """Return the text, cut to `limit` characters. The last character of a cut text is an ellipsis."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

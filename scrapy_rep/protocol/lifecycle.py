@@ -1,21 +1,19 @@
-"""What an origin's entry means for its requests, and what a fetch makes of it (RFC 9309 2.3.1.4, 2.4; RFC 9111 4).
+"""The lifecycle of an entry: what it means for requests at a moment, and how a fetch changes it.
 
-An entry is all that is remembered of an origin: the last usable answer (`stored`), and the failures since (`outage`).
-It has no state of its own. What it means follows from it and the time:
+The sources are RFC 9309 2.3.1.4 and 2.4, and RFC 9111 4. An entry has the last usable answer (`stored`) and the
+failures after it (`outage`). What an entry means follows from these two and the time:
 
-    1. `state_of` says in which state the origin is. The stored answer goes first: while it is fresh, it decides,
-       whatever failed meanwhile. Else the outage counts, and how long it has lasted.
-    2. POLICY_OF_STATE says of the state what decides about requests (`Basis`), and when robots.txt is fetched again
-       (`Refetch`): before the request is decided, while it goes on, or not yet.
-    3. A fetch ends with an answer or a failure, and `after_fetch` says what becomes of the entry: the answer replaces
-       it, or an outage begins or goes on. An outage never deletes the stored answer: its rules may be obeyed past
-       their time (2.4).
+    1. `state_of` returns the state. While the stored answer is fresh, it decides, even if a later fetch failed. When it
+       has expired, the outage decides, by how long it has lasted.
+    2. POLICY_OF_STATE has, for each state, what decides about requests (`Basis`), and when robots.txt is fetched again
+       (`Refetch`): before the request is decided, while the request proceeds, or not yet.
+    3. After a fetch, `after_fetch` returns the new entry. An answer replaces the entry. A failure begins an outage or
+       continues it, and keeps the stored answer, because expired rules are obeyed during an outage (2.4).
 
-The table is total, and every row has its source. `RobotsPolicy` is what an entry means for a while: from `at` until
-`until`, the first moment at which another row may hold. So a request to a known origin costs two comparisons.
+The table has a row for every state, and every row has its source. `RobotsPolicy` is what an entry means from the time
+`at` to the time `until`, when another row may apply. Between these times, a request needs only two comparisons.
 
-What is not good about it yet: a stored answer from the future (a clock was ahead) is taken for STALE, as if its time
-were over.
+A known weakness: if a clock was ahead, the stored answer has a time in the future. It then counts as STALE.
 """
 
 from __future__ import annotations
@@ -35,14 +33,14 @@ from scrapy_rep.protocol.robotstxt.rules import Received, Verdict, VerdictReason
 
 
 class State(Enum):
-    """What is known of an origin's robots.txt at a moment."""
+    """What the crawler knows about an origin's robots.txt at a moment."""
 
     UNKNOWN = "nothing is known"
-    FRESH = "the stored response is within its lifetime"
+    FRESH = "the stored response has not expired"
     AGEING = "the stored response is in the last tenth of its lifetime"
-    STALE = "the stored response is past its lifetime, and nobody has tried to fetch since"
-    UNREACHABLE = "robots.txt is unreachable, and no rules are stored that may be used past their lifetime"
-    UNREACHABLE_STALE = "robots.txt is unreachable, and the stored rules are obeyed past their lifetime"
+    STALE = "the stored response has expired, and no fetch was tried since"
+    UNREACHABLE = "robots.txt is unreachable, and there are no stored rules that may be used after they expire"
+    UNREACHABLE_STALE = "robots.txt is unreachable, and the stored rules are obeyed although they have expired"
     LONG_UNREACHABLE = "robots.txt has been unreachable for too long, and no rules are stored"
 
 
@@ -54,7 +52,7 @@ class Basis(Enum):
     EVERYTHING_ALLOWED = "everything is allowed"
 
 
-# What the crawl does with an origin that is unreachable, and where that is specified.
+# What the crawl does while an origin's robots.txt is unreachable, and where that is specified.
 OUTAGE_WORDS: Mapping[Basis, tuple[str, str]] = {
     Basis.NOTHING_ALLOWED: ("nothing of its origin is fetched", "RFC 9309 2.3.1.4"),
     Basis.STORED: ("its last known rules are still obeyed", "RFC 9309 2.4"),
@@ -66,11 +64,11 @@ class Refetch(Enum):
     """When robots.txt is fetched again."""
 
     FIRST = "before the request is decided"
-    MEANWHILE = "while the request goes on, once the backoff of an outage is over"
+    MEANWHILE = "while the request proceeds; in an outage, after the backoff"
     NOT = "not yet"
 
 
-# For a request: each row with its source.
+# What each state means for a request, and where that is specified.
 POLICY_OF_STATE: Mapping[State, tuple[Basis, Refetch, str]] = {
     State.UNKNOWN: (Basis.NOTHING_ALLOWED, Refetch.FIRST, "RFC 9309 2.3"),
     State.FRESH: (Basis.STORED, Refetch.NOT, "RFC 9309 2.4; RFC 9111 4.2"),
@@ -84,44 +82,47 @@ POLICY_OF_STATE: Mapping[State, tuple[Basis, Refetch, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class RobotsPolicy:
-    """What an entry means from one moment to another."""
+    """What an entry means for requests from the time `at` to the time `until`."""
 
     entry: Entry
     state: State
     basis: Basis
     refetch: Refetch
-    """By the state; but NOT during the backoff of an outage, unless requests wait for its end (FIRST)."""
+    """When robots.txt is fetched again, by the state. During a backoff, FIRST if requests wait for its end; else
+    NOT."""
     at: float
-    """Seconds since the epoch. Before that moment (the clock was set back) the policy does not hold."""
+    """Seconds since the epoch. If the clock is set back to an earlier time, the policy is not valid."""
     until: float
-    """Seconds since the epoch, the first moment at which it may no longer hold."""
+    """Seconds since the epoch. From this time on, another policy may be valid."""
     robots: RobotsTxt | None
-    """The rules that are obeyed; None if there are none."""
+    """The rules that are obeyed; None if there are no rules."""
 
     @property
     def is_fetch_due(self) -> bool:
-        """Whether robots.txt is fetched again, and not only after the backoff of an outage."""
+        """Whether robots.txt is to be fetched now, not after a backoff."""
         outage = self.entry.outage
         is_backing_off = outage is not None and outage.is_backing_off_at(self.at)
         return self.refetch is not Refetch.NOT and not is_backing_off
 
     def pause_at(self, now: float, left: float, *, may_be_last: bool) -> float | None:
-        """Seconds until the next fetch that requests wait for, while nothing is allowed because of an outage; None if
-        they wait for none. Arguments as of `Outage.pause_at`."""
+        """Return the seconds until the next fetch that requests wait for in an outage; None if they do not wait.
+
+        Requests wait only while nothing is allowed. The arguments are those of `Outage.pause_at`.
+        """
         outage = self.entry.outage_at(now) if self.basis is Basis.NOTHING_ALLOWED else None
         return outage.pause_at(now, left, may_be_last=may_be_last) if outage is not None else None
 
     @property
     def access(self) -> AccessResult:
-        """What the origin's robots.txt counts as."""
+        """The access result by which the crawler treats the origin."""
         if self.basis is Basis.STORED and self.entry.stored is not None:
             return self.entry.stored.access
         return AccessResult.UNAVAILABLE if self.basis is Basis.EVERYTHING_ALLOWED else AccessResult.UNREACHABLE
 
     def verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
-        """Whether the crawler may fetch the URL, and why; arguments and errors as of `RobotsTxt.verdict`.
+        """Return whether the crawler may fetch the URL, and why. Arguments and errors are those of `RobotsTxt.verdict`.
 
-        A URL with dot segments may not be fetched if its other readings may not.
+        A URL with dot segments is allowed only if its other readings are allowed, too (`dot_segments`).
         """
         verdict = self._verdict(url, product_token)
         for reading in other_readings(url) if verdict.allowed else ():
@@ -131,13 +132,13 @@ class RobotsPolicy:
         return verdict
 
     def _verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
-        """On the URL as it is written."""
+        """Return the verdict on the URL as it is written, dot segments included."""
         if self.robots is not None:
             found = self.robots.verdict(url, product_token)
         elif is_robots_txt(url):
             found = Verdict(True, VerdictReason.NOT_SUBJECT)
         else:
-            # After a long outage everything is allowed, and the outage is still the reason.
+            # After a long outage everything is allowed, but the reason is still UNREACHABLE.
             reason = self.access if self.basis is Basis.STORED else AccessResult.UNREACHABLE
             found = Verdict(self.access is AccessResult.UNAVAILABLE, VerdictReason(reason.value))
         return Verdict(  # five times as fast as `replace`
@@ -152,11 +153,11 @@ class RobotsPolicy:
         )
 
     def allows(self, url: str, product_token: str | Sequence[str]) -> bool:
-        """Whether `verdict` allows it, faster."""
+        """Whether `verdict` allows the URL. This is faster than `verdict`."""
         robots = self.robots
         if robots is not None:
             allowed = robots.allows(url, product_token)
-            if not allowed or ("/." not in url and "/%2" not in url):  # for the hot path, as in `other_readings`
+            if not allowed or ("/." not in url and "/%2" not in url):  # the fast check of `other_readings`
                 return allowed
             return all(robots.allows(other, product_token) for other in other_readings(url))
         return self.access is AccessResult.UNAVAILABLE or is_robots_txt(url)
@@ -170,7 +171,7 @@ class RobotsPolicy:
 
 
 def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
-    """The state at `now`; `unreachable_for`: seconds of an outage after which it has been too long (2.3.1.4)."""
+    """Return the state at `now`. `unreachable_for` is how many seconds an outage may last (REP_UNREACHABLE_DAYS)."""
     if entry is None:
         return State.UNKNOWN
     stored, outage = entry.stored, entry.outage_at(now)
@@ -182,33 +183,38 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
     if stored is None or stored.robots is None:
         unreachable = State.LONG_UNREACHABLE if too_long else State.UNREACHABLE
     else:
-        # 2.3.1.4: after a long time "continue to use a cached copy", whatever forbade it: the alternative has no rules.
+        # 2.3.1.4: after a long time, "continue to use a cached copy". This applies even to rules that must not be used
+        # after they expire, because otherwise everything would be allowed.
         unreachable = State.UNREACHABLE if stored.forbids_stale and not too_long else State.UNREACHABLE_STALE
-    # If the last failure was while the stored response was fresh, no request has waited for a fetch yet.
+    # If the last fetch failed before the stored response expired, no request has waited for a fetch yet.
     is_new = stored is not None and outage.asked_at < stored.fresh_until
     return State.STALE if is_new and unreachable is State.UNREACHABLE else unreachable
 
 
 def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.0) -> RobotsPolicy:
-    """What the entry means at `now`. `wait`: seconds for which requests wait in an outage (REP_UNREACHABLE_WAIT)."""
+    """Return what the entry means at `now`.
+
+    `unreachable_for` is how many seconds an outage may last (REP_UNREACHABLE_DAYS), and `wait` is how many seconds
+    requests wait in an outage (REP_UNREACHABLE_WAIT).
+    """
     state = state_of(entry, now, unreachable_for)
     basis, refetch, _source = POLICY_OF_STATE[state]
     outage = entry.outage_at(now)
     if outage is not None and outage.is_backing_off_at(now):
         is_awaited = outage.pause_at(now, wait, may_be_last=False) is not None
         refetch = Refetch.FIRST if refetch is Refetch.FIRST and is_awaited else Refetch.NOT
-    until = _next_turn(entry, now, unreachable_for, wait)
+    until = _next_change(entry, now, unreachable_for, wait)
     robots = entry.stored.robots if entry.stored is not None and basis is Basis.STORED else None
     return RobotsPolicy(entry, state, basis, refetch, now, until, robots)
 
 
 def _is_plausible(stored: StoredResponse, now: float) -> bool:
-    """Whether its times may be true; not if they were written by a clock that was ahead, or before it was set back."""
+    """Whether the response's times are possible. They are not if a clock was ahead, or was set back since."""
     return stored.received_at <= now + CLOCK_SKEW and stored.fresh_until <= stored.received_at + MAX_LIFETIME
 
 
-def _next_turn(entry: Entry, now: float, unreachable_for: float, wait: float) -> float:
-    """The first moment after `now` at which the entry may come to mean something else; `now` if there is none."""
+def _next_change(entry: Entry, now: float, unreachable_for: float, wait: float) -> float:
+    """Return the first time after `now` at which the entry may mean something else; `now` if it never will."""
     moments: list[float] = []
     if entry.stored is not None:
         received_at, fresh_until = entry.stored.received_at, entry.stored.fresh_until
@@ -221,11 +227,11 @@ def _next_turn(entry: Entry, now: float, unreachable_for: float, wait: float) ->
 
 
 def after_fetch(entry: Entry | None, robots_url: str, result: StoredResponse | Answer, now: float) -> Entry:
-    """The origin's new entry, from the entry before and a fetch that ended at `now`: with a response to be stored, or
-    with an answer that is UNREACHABLE.
+    """Return the origin's entry after a fetch that ended at `now`.
 
-    A response replaces everything; after a 304 it is the stored one, with another lifetime. A failure leaves the stored
-    response, whose rules may be obeyed past their time (2.4).
+    `entry` is the entry before the fetch. `result` is a response to store, or an answer that is UNREACHABLE. A response
+    replaces the whole entry. (After a 304 it is the stored response with a new lifetime.) A failure keeps the stored
+    response, because expired rules are obeyed during an outage (2.4).
     """
     if isinstance(result, StoredResponse):
         return Entry(robots_url, result)

@@ -1,4 +1,4 @@
-"""Origins: each has a robots.txt of its own (RFC 9309 section 2.3)."""
+"""Origins. Each origin has its own robots.txt (RFC 9309 section 2.3)."""
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ from urllib.parse import urlsplit
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH
 
 DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21}  # RFC 9110 4.2.1, 4.2.2; RFC 1738 3.2
-# URLs of these schemes name no service that could have a robots.txt.
+# URLs with these schemes belong to no server that could have a robots.txt.
 WITHOUT_ROBOTS = frozenset({"data", "file", "s3"})
 _LOOSE_IPV4 = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)(?:\.(?:0[xX][0-9a-fA-F]*|[0-9]+)){0,3}")
 
 
-class Origin(NamedTuple):  # every request needs its hash, which costs a third of a dataclass's
-    """A scheme, a host and a port: a robots.txt is for these three, never for the host alone (2.3; RFC 6454 4)."""
+class Origin(NamedTuple):  # each request hashes its origin, and a tuple's hash takes a third of a dataclass's time
+    """A scheme, a host and a port. A robots.txt is for all three together, not for the host alone (2.3; RFC 6454 4)."""
 
     scheme: str
-    """Lower case."""
+    """The scheme in lower case."""
     host: str
-    """Lower case, IDNA, no trailing dot, no brackets."""
+    """The host in lower case and IDNA, without a trailing dot and without brackets."""
     port: int | None
-    """None for the scheme's default."""
+    """The port; None for the scheme's default."""
 
     @staticmethod
     def of(url: str) -> Origin | None:
-        """The URL's origin; None if it has none: `data:`, `file:`, `s3:`, no authority, or a malformed one."""
+        """Return the URL's origin.
+
+        None for `data:`, `file:` and `s3:` URLs, and if the authority is missing or malformed.
+        """
         scheme = url.find(":")
         if url[scheme : scheme + 3] != "://":
             return None
@@ -46,9 +49,9 @@ class Origin(NamedTuple):  # every request needs its hash, which costs a third o
         return f"{self.scheme}://{host}" + (f":{self.port}" if self.port is not None else "")
 
 
-@lru_cache(maxsize=4096)  # nearly every request of a crawl has the origin of the one before
+@lru_cache(maxsize=4096)  # nearly every request of a crawl has the same origin as the request before it
 def parsed_origin(url: str) -> Origin | None:
-    """As `Origin.of`, from a URL of which only scheme and authority matter."""
+    """Return the URL's origin, as `Origin.of` does. The URL may be cut after its authority."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -60,7 +63,7 @@ def parsed_origin(url: str) -> Origin | None:
 
 
 def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that the host is; None if it is a name."""
+    """Return the host as an IP address; None if the host is a name."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -74,12 +77,12 @@ def _canonical_host(host: str) -> str:
         return address.compressed
     if _LOOSE_IPV4.fullmatch(host):
         try:
-            # As resolvers do: `127.1`, `2130706433` and `0x7f.0.0.1` are 127.0.0.1.
+            # Resolvers read `127.1`, `2130706433` and `0x7f.0.0.1` as 127.0.0.1.
             return socket.inet_ntoa(socket.inet_aton(host))
         except OSError:
             pass
     try:
-        # RFC 3490 3.1: all kinds of full stops become `.`.
+        # All kinds of full stops become `.` (RFC 3490 3.1).
         return host.encode("idna").decode("ascii").lower().removesuffix(".")
     except UnicodeError:
         return host.lower()

@@ -1,5 +1,8 @@
-"""Which redirects are followed (RFC 9309 section 2.3.1.2): not from a public host to a private host, by which a site
-could make the crawler ask servers that only its own network reaches."""
+"""Which redirects of robots.txt the crawler follows (RFC 9309 section 2.3.1.2).
+
+It follows no redirect from a public host to a private host. Otherwise a site could make the crawler send requests to
+servers that only the crawler's own network can reach.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +13,31 @@ from urllib.parse import urlsplit
 from scrapy_rep.protocol.origin import Origin, address_of
 
 MAX_REDIRECTS = 5  # RFC 9309 2.3.1.2: "at least five"
-# RFC 6761 6.3, RFC 6762 and its appendix G, RFC 8375; ICANN's resolutions 2018.02.04.12 and 2024.07.29.06 (clouds keep
-# their metadata there); the hosts files of Unix systems.
+# The names are from RFC 6761 6.3, RFC 6762 and its appendix G, RFC 8375, ICANN's resolutions 2018.02.04.12 and
+# 2024.07.29.06, and the hosts files of Unix systems. Clouds serve their metadata under `internal`.
 PRIVATE_NAMES = frozenset(
     "localhost localdomain ip6-localhost ip6-loopback local home.arpa internal intranet private corp home lan".split()
 )
-# RFC 4291 2.5.5 (mapped, and compatible), RFC 2765 2.1, RFC 6052, RFC 3056: the IPv4 address follows the prefix.
+# In these IPv6 networks, an IPv4 address follows the prefix: RFC 4291 2.5.5 (mapped and compatible), RFC 2765 2.1,
+# RFC 6052, RFC 3056.
 EMBEDDING_IPV4 = tuple(
     map(ipaddress.IPv6Network, ("::ffff:0:0/96", "::ffff:0:0:0/96", "::/96", "64:ff9b::/96", "2002::/16"))
 )
-# Where Python's versions differ: RFC 6890 2.2.2, RFC 3879, RFC 8215.
+# Python's versions disagree about whether these networks are global: RFC 6890 2.2.2, RFC 3879, RFC 8215.
 NOT_GLOBAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "fec0::/10", "64:ff9b:1::/48")))
-# What all programs read alike (RFC 1035 2.3.4). Of `http://a\b/` and `http://0127.0.0.1/`, they read different hosts.
+# Authorities that all programs read in the same way (RFC 1035 2.3.4). Programs disagree about the host of
+# `http://a\b/` and of `http://0127.0.0.1/`.
 _LABEL = "[A-Za-z0-9_-]{1,63}"
 _AUTHORITY = re.compile(rf"(?:\[[0-9A-Fa-f:.]+\]|{_LABEL}(?:\.{_LABEL})*\.?)(?::[0-9]*)?")
-MAX_HOST = 253  # characters; RFC 1035 2.3.4, without the octets that stand for the dots at both ends
+MAX_HOST = 253  # characters; 255 octets by RFC 1035 2.3.4, less the octets for the first label's length and the root
 _ENDS_IN_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)")  # URL Standard 3.5
 
 
 def why_not_followed(url: str, location: str | None, *, private: bool) -> str | None:
-    """What is wrong with a redirect from `url` to `location`; None where it may be followed.
+    """Return why the crawler does not follow a redirect from `url` to `location`; None if it may be followed.
 
-    Both are absolute, and `location` is the very string that would be requested. `private`: whether public hosts may
-    redirect to private ones.
+    Both URLs are absolute. `location` is exactly the string that would be requested. `private` is whether a public host
+    may redirect to a private host (REP_REDIRECT_PRIVATE).
     """
     origin = Origin.of(location) if location else None
     if location is None or origin is None:
@@ -40,7 +45,7 @@ def why_not_followed(url: str, location: str | None, *, private: bool) -> str | 
     if origin.scheme not in {"http", "https"}:
         return f"to {origin.scheme}:, which is neither http nor https"
     authority = urlsplit(location).netloc
-    # RFC 9110 4.2.4: from an untrusted source, "treat its presence as an error".
+    # RFC 9110 4.2.4 about user information from an untrusted source: "treat its presence as an error".
     if "@" in authority:
         return "to an address with user information in it"
     source = Origin.of(url)
@@ -61,10 +66,11 @@ def _is_clear(authority: str, host: str) -> bool:
 
 
 def is_private(host: str) -> bool:
-    """Whether an origin's host is not on the public internet, as far as its name or address tells.
+    """Whether a host is outside the public internet, judged by its name or address alone.
 
-    Private are addresses that are loopback, private, link-local, multicast or otherwise not global, and names for
-    private use. A name may still resolve to a private address, which `fetching.answers` looks at.
+    It is if it has a name for private use, such as `localhost`, or an address that is loopback, private, link-local,
+    multicast or otherwise not global. Any other name may still resolve to a private address; `fetching.answers` checks
+    that.
     """
     if host in PRIVATE_NAMES or host.endswith(tuple(f".{name}" for name in PRIVATE_NAMES)):
         return True

@@ -1,4 +1,7 @@
-"""What an answer means (RFC 9309 section 2.3.1), by its HTTP status and what else it shows: one table a policy."""
+"""The status policies: tables of what an answer for robots.txt means (RFC 9309 section 2.3.1).
+
+The HTTP status decides, except for a challenge and for a page of markup.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,25 @@ from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 
 REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
-# In a row, these stand for answers that mean something else than their status.
+# These two keys in a row stand for answers whose status does not decide.
 CHALLENGE = "challenge"
-"""A page that asks a browser to prove itself, in place of what was asked for, whatever its status."""
+"""A page that asks a browser to prove itself, sent instead of robots.txt, with any status."""
 MARKUP = "markup"
-"""A success whose body is a page of markup without records."""
+"""A success whose body is a page of HTML or XML without records."""
 SIGN_KEYS = (CHALLENGE, MARKUP)
 
 StatusRow = tuple[Collection[int | str], AccessResult, str]
 
-# Each row with its source; the first row with a status decides about it.
+# Each row has its source. The first row that contains a status decides about it.
 RFC9309: tuple[StatusRow, ...] = (
     ((CHALLENGE,), AccessResult.UNREACHABLE, "RFC 9309 2.3.1.4"),
     ((202,), AccessResult.UNREACHABLE, "RFC 9110 15.3.3: accepted is not answered"),
-    ((206,), AccessResult.UNREACHABLE, "RFC 9110 15.3.7: a part, and nobody asked for one"),
+    ((206,), AccessResult.UNREACHABLE, "RFC 9110 15.3.7: a part, and nobody asked for a part"),
     ((MARKUP,), AccessResult.UNAVAILABLE, "RFC 9309 2.2, 2.3.1.3"),
     (range(200, 300), AccessResult.SUCCESS, "RFC 9309 2.3.1.1"),
     (REDIRECT_STATUSES, AccessResult.REDIRECT, "RFC 9309 2.3.1.2; RFC 9110 15.4"),
     ((407,), AccessResult.UNREACHABLE, "RFC 9110 15.5.8: the proxy's answer, not the server's"),
-    # Departs from 2.3.1.3, which permits everything ("MAY access"): the server says later, not never.
+    # This departs from 2.3.1.3, by which the crawler "MAY access any resources". The server asks it to come back later.
     ((429,), AccessResult.UNREACHABLE, "RFC 6585 4; Google's crawlers take it for a server error"),
     (range(400, 500), AccessResult.UNAVAILABLE, "RFC 9309 2.3.1.3"),
     (range(500, 600), AccessResult.UNREACHABLE, "RFC 9309 2.3.1.4"),
@@ -45,24 +48,25 @@ CAUTIOUS: tuple[StatusRow, ...] = (
 
 POLICIES: Mapping[str, tuple[StatusRow, ...]] = {"rfc9309": RFC9309, "cautious": CAUTIOUS}
 
-# What a user's policy can make of a status. Only a success is ever read as rules.
+# The results that REP_STATUS_POLICY can give a status. SUCCESS is not one of them, because only the body of a success
+# is read as rules.
 OVERRIDES = {
     result.value: result for result in (AccessResult.UNAVAILABLE, AccessResult.RESTRICTED, AccessResult.UNREACHABLE)
 }
 
-# What shows a challenge.
+# How a challenge is recognised.
 
-MAX_PAGE = 65_536  # octets of a body that are searched
+MAX_PAGE = 65_536  # octets of a body that are searched for a challenge or for markup
 
-# Vendor, header field, the values that show a challenge, source.
+# Vendor, header field, the values of the field that show a challenge, source.
 BY_HEADER: Sequence[tuple[str, str, Collection[bytes], str]] = (
     ("Cloudflare", "cf-mitigated", {b"challenge"}, "developers.cloudflare.com: Detect a Challenge Page response"),
     ("AWS WAF", "x-amzn-waf-action", {b"challenge", b"captcha"}, "docs.aws.amazon.com: CAPTCHA and Challenge actions"),
-    # `deny` is the other value. Vercel's documentation describes the challenge, not the field that its firewall sends.
+    # The field's other value is `deny`. Vercel's documentation describes the challenge, but not this field.
     ("Vercel", "x-vercel-mitigated", {b"challenge"}, "vercel.com/docs/vercel-firewall: Challenge"),
 )
 
-# Vendor, octets in the beginning of a page of markup, source.
+# Vendor, octets near the beginning of a page of markup, source.
 BY_PAGE: Sequence[tuple[str, bytes, str]] = (
     ("Anubis", b'id="anubis_challenge"', "github.com/TecharoHQ/anubis, web/index.templ: a script's id"),
 )
@@ -70,11 +74,14 @@ BY_PAGE: Sequence[tuple[str, bytes, str]] = (
 VENDORS = tuple(vendor for vendor, *_ in (*BY_HEADER, *BY_PAGE))
 
 SIGNS = frozenset({"", MARKUP, *VENDORS})
-"""What an `Answer.sign` can be."""
+"""All values that `Answer.sign` can have."""
 
 
 def judge(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
-    """The answer with what it means by a policy's rows, and in words. `answer.sign`: the vendor of a challenge."""
+    """Return the answer with its `access`, `reason` and `sign` by the rows of a policy.
+
+    Before the call, `answer.sign` is the vendor of a challenge, or empty.
+    """
     if answer.status is None:
         return replace(answer, access=AccessResult.UNREACHABLE, reason=shortened(answer.reason))
     words, sign = f"HTTP {answer.status}", answer.sign
@@ -88,17 +95,20 @@ def judge(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
 
 
 def _is_page(body: bytes) -> bool:
-    # Most files need no look at their records.
+    # Most files have no `<` and need not be parsed here.
     return b"<" in body[:MAX_PAGE] and RobotsTxt.parse(body, len(body)).is_markup_without_records
 
 
 def result_of(status: int | None, rows: Iterable[StatusRow], sign: str = "") -> AccessResult:
-    """The access result by a policy's rows; `sign` as of an Answer. Total: what is in no row is unreachable."""
+    """Return the access result for a status and a `sign` (see `Answer.sign`) by the rows of a policy.
+
+    A status in no row is UNREACHABLE.
+    """
     return _row(status, sign, rows)[0]
 
 
 def source_of(status: int | None, rows: Iterable[StatusRow], sign: str = "") -> str:
-    """Where that access result is specified; empty if no row says so."""
+    """Return where the access result is specified; empty for a status in no row."""
     return _row(status, sign, rows)[1]
 
 
@@ -108,9 +118,12 @@ def _row(status: int | None, sign: str, rows: Iterable[StatusRow]) -> tuple[Acce
 
 
 def vendor_of_challenge(lines_of: Callable[[str], Sequence[bytes]], page: bytes) -> str:
-    """The vendor whose challenge the answer is; empty if it shows none. `lines_of`: the lines of a header field."""
+    """Return the vendor of the challenge that the answer is; empty if it is no challenge.
+
+    `lines_of` returns the lines of a header field. `page` is the answer's body.
+    """
     for vendor, field, values, _source in BY_HEADER:
-        # These fields have one value. Proxies may join two lines (RFC 9110 5.3).
+        # Each of these fields has one value, but a proxy may have joined two lines of it (RFC 9110 5.3).
         members = b",".join(lines_of(field)).lower().split(b",")
         if any(member.strip(b" \t") in values for member in members):
             return vendor

@@ -1,4 +1,4 @@
-"""Enums whose values are words for people."""
+"""A base class for enums whose values are words for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class WordEnum(Enum):
-    """Its `str` is the word: `str(AccessResult.SUCCESS)` is `success`."""
+    """An enum whose `str` is its value: `str(AccessResult.SUCCESS)` is `success`."""
 
     def __str__(self) -> str:
         return str(self.value)

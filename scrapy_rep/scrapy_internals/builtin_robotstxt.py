@@ -1,6 +1,6 @@
-"""What Scrapy's own robots.txt middleware and parser answer, for `scrapy robots --compare`.
+"""Ask Scrapy's own robots.txt middleware and parser whether a URL is allowed, for `scrapy robots --compare`.
 
-Touches private attributes and methods of the middleware. Without them, less is known of why an answer is as it is.
+This uses private attributes and methods of the middleware. Without them, `--compare` explains fewer differences.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from scrapy.utils.misc import build_from_crawler, load_object
 
 @dataclass(frozen=True, slots=True)
 class BuiltinAnswer:
-    """Whether a URL is allowed."""
+    """Whether Scrapy's own middleware or parser allows a URL, and what it decided by."""
 
     allowed: bool
     user_agent: str
-    """The text in which it looks for the names in robots.txt."""
+    """The text in which the parser searches for the names of robots.txt."""
     parser: RobotParser | None = None
-    """None if it has no rules, and allows everything."""
+    """The parser with the rules; None if there are no rules, so everything is allowed."""
     status: int | None = None
-    """Of the robots.txt; None if that is a file, or there was no answer."""
+    """The HTTP status of the robots.txt; None if robots.txt is a file, or if there was no answer."""
     scheme: str = ""
-    """Of the first URL of the host, which robots.txt was fetched with; empty if robots.txt is a file."""
+    """The scheme with which the host's robots.txt was fetched: that of the host's first URL. Empty without a fetch."""
 
 
 class BuiltinMiddleware(RobotsTxtMiddleware):
-    """Beside ours in a crawl. It makes its own requests for robots.txt."""
+    """Scrapy's own middleware, in the same crawl as ours. It makes its own requests for robots.txt."""
 
     def __init__(self, crawler: Crawler) -> None:
         """Raises NotConfigured if ROBOTSTXT_OBEY is False."""
         super().__init__(crawler)
-        self._robotstxt_useragent = _one(self._robotstxt_useragent)
+        self._robotstxt_useragent = _first_of(self._robotstxt_useragent)
         self._schemes: dict[str, str] = {}
         self._statuses: dict[str, int] = {}
 
@@ -58,28 +58,28 @@ class BuiltinMiddleware(RobotsTxtMiddleware):
         return BuiltinAnswer(allowed, user_agent, parser, status, "" if status is None else scheme)
 
     def _parse_robots(self, response: Response, netloc: str, *request: Request) -> Any:
-        # A coroutine, with the request, since Scrapy 2.18.
+        # Since Scrapy 2.18, this method is a coroutine and also takes the request.
         self._statuses[netloc] = response.status
         return super()._parse_robots(response, netloc, *request)
 
 
 class BuiltinParser:
-    """The parser alone, for the robots.txt with this body."""
+    """The parser of ROBOTSTXT_PARSER, for the robots.txt with this body."""
 
     def __init__(self, settings: BaseSettings, body: bytes) -> None:
         self._parser = parsed(load_object(settings["ROBOTSTXT_PARSER"]), body)
-        self._user_agent: str = _one(settings["ROBOTSTXT_USER_AGENT"]) or settings["USER_AGENT"]
+        self._user_agent: str = _first_of(settings["ROBOTSTXT_USER_AGENT"]) or settings["USER_AGENT"]
 
     def answer(self, url: str) -> BuiltinAnswer:
         return BuiltinAnswer(self._parser.allowed(url, self._user_agent), self._user_agent, self._parser)
 
 
 def parsed(kind: type[RobotParser], body: bytes) -> RobotParser:
-    """The robots.txt with this body, as that parser reads it."""
-    crawler: Any = None  # the parsers take it only for their log
+    """Return a parser of this class for the robots.txt with this body."""
+    crawler: Any = None  # the parsers use the crawler only for logging
     return build_from_crawler(kind, crawler, body)
 
 
-def _one(user_agent: Any) -> Any:
-    """The first of several, which Scrapy's own middleware does not know."""
+def _first_of(user_agent: Any) -> Any:
+    """Return the first User-Agent of a list. Scrapy's own middleware accepts only a single one."""
     return user_agent[0] if isinstance(user_agent, list | tuple) else user_agent

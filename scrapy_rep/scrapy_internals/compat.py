@@ -1,4 +1,4 @@
-"""Names that Scrapy 2.14 lacks and newer releases have: Scrapy's own if there, else ours."""
+"""Names that newer releases of Scrapy have and Scrapy 2.14 lacks. Each is Scrapy's own if it exists, else ours."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ async def _sleep(seconds: float) -> None:
 
 
 sleep: Callable[[float], Coroutine[Any, Any, None]] = getattr(scrapy.utils.asyncio, "sleep", _sleep)
-"""Waits for the seconds that it is given. Scrapy's since 2.18."""
+"""Wait for the given number of seconds. In Scrapy since 2.18."""
 
 robots_parsed: object = getattr(scrapy.signals, "robots_parsed", object())
-"""The signal. Scrapy's since 2.18; it is not sent by older ones' own middleware."""
+"""The signal `robots_parsed`. In Scrapy since 2.18; the built-in middleware of older releases does not send it."""
 
 DownloadTimeoutError: type[Exception] = getattr(
     scrapy.exceptions, "DownloadTimeoutError", twisted.internet.error.TimeoutError
 )
-"""What a download handler raises. Scrapy's since 2.15, Twisted's before."""
+"""The exception of a download handler after a time-out: Scrapy's since 2.15, Twisted's before."""
 
 slot_clock: Callable[[], float] = time.monotonic if hasattr(scrapy.core.downloader, "monotonic") else time.time
-"""The seconds that a download slot's `lastseen` is in: monotonic since 2.16, since the epoch before."""
+"""The clock of a download slot's `lastseen`: monotonic seconds since Scrapy 2.16, before that seconds of the epoch."""
 
 
 def switch_off(settings: BaseSettings, middleware: type) -> None:
-    """Leave out a downloader middleware that Scrapy enables by default."""
+    """Disable a downloader middleware that Scrapy enables by default."""
     name = "DOWNLOADER_MIDDLEWARES"
     settings.set_in_component_priority_dict(name, middleware, None)
     if not hasattr(settings, "get_component_priority_dict_with_base"):
-        # Before Scrapy 2.15 the class does not replace the path that Scrapy's own list has.
+        # Before Scrapy 2.15, a class in the setting does not override the import path in Scrapy's default list.
         middlewares = {**settings.getdict(name), global_object_name(middleware): None}
         settings.set(name, middlewares, settings.getpriority(name) or 0)

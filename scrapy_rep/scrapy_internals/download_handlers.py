@@ -1,9 +1,9 @@
-"""Scrapy's aiohttp and httpx download handlers, prepared for a crawl that fetches robots.txt files beside its pages.
+"""Change Scrapy's aiohttp and httpx download handlers for a crawl that fetches robots.txt files beside its pages.
 
-1. Their pools have as many connections as the crawl has places for pages (CONCURRENT_REQUESTS), and time in a pool's
-   queue counts against the time-out. The pools get no limit here: the downloader limits the pages, and
-   REP_FETCH_CONCURRENCY the fetches.
-2. aiohttp rewrites a URL before it is sent: `/%40admin` becomes `/@admin`. It gets the URL as it was judged.
+1. Remove the limit of their connection pools. A pool has CONCURRENT_REQUESTS connections, and the time that a request
+   waits for a connection counts against its time-out. Robots.txt fetches that hang would make pages time out. Pages are
+   still limited by the downloader, and fetches by REP_FETCH_CONCURRENCY.
+2. Send each URL as it was checked against robots.txt. aiohttp would rewrite it: `/%40admin` becomes `/@admin`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from typing import Any
 from scrapy.crawler import Crawler
 from scrapy.utils.misc import load_object
 
-from scrapy_rep.scrapy_internals.fallbacks import tell_without
+from scrapy_rep.scrapy_internals.fallbacks import warn_missing
 
 _MODULE = "scrapy.core.downloader.handlers"
 AIOHTTP, HTTPX = f"{_MODULE}._aiohttp.AiohttpDownloadHandler", f"{_MODULE}._httpx.HttpxDownloadHandler"
 
 
 def prepare_handlers(crawler: Crawler) -> None:
-    """Before the first request. Other handlers are left as they are, and are not built before they are needed."""
+    """Change the aiohttp and httpx handlers that the crawl uses. Call this before the first request.
+
+    Other handlers stay as they are, and Scrapy still creates them when they are first needed.
+    """
     handlers: Any = getattr(crawler.engine.downloader, "handlers", None)
     settings = crawler.settings.getwithbase("DOWNLOAD_HANDLERS")
     for scheme in ("http", "https"):
@@ -29,28 +32,30 @@ def prepare_handlers(crawler: Crawler) -> None:
             if name in names:
                 get_handler = getattr(handlers, "_get_handler", None)
                 handler = get_handler(scheme) if get_handler is not None else handlers
-                if handler is not None:  # else Scrapy has logged why it cannot be used
+                if handler is not None:  # else Scrapy has logged why the handler cannot be used
                     prepare(crawler, handler)
 
 
 def _names_of_bases(handler: Any) -> set[str]:
-    """The import paths of a handler's class, from the setting, and of its bases. These classes are not imported here,
-    because most crawls do without their libraries."""
+    """Return the import paths of a handler's class and of its base classes.
+
+    Paths are compared because this module cannot import the classes: aiohttp and httpx are optional.
+    """
     try:
         return {f"{cls.__module__}.{cls.__qualname__}" for cls in load_object(handler).__mro__}
-    except Exception:  # noqa: BLE001 - Scrapy logs what is wrong with it when it needs the handler
+    except Exception:  # noqa: BLE001 - Scrapy logs the error itself when it needs the handler
         return set()
 
 
 def _prepare_aiohttp(crawler: Crawler, handler: Any) -> None:
     session: Any = getattr(handler, "_session", None)
     if not hasattr(getattr(session, "connector", None), "_limit"):
-        tell_without(crawler, "AiohttpDownloadHandler._session")
+        warn_missing(crawler, "AiohttpDownloadHandler._session")
         return
-    # The handler has imported it. Scrapy requires it since 2.19.
+    # yarl comes with aiohttp, so the handler has already imported it.
     from yarl import URL  # noqa: PLC0415
 
-    session.connector._limit = 0  # noqa: SLF001 - which is none
+    session.connector._limit = 0  # noqa: SLF001 - 0 means no limit
     send = session.request
 
     def send_as_judged(method: str, url: str | URL, **options: Any) -> Any:
@@ -63,7 +68,7 @@ def _prepare_httpx(crawler: Crawler, handler: Any) -> None:
     limits = getattr(handler, "_limits", None)
     make_client = getattr(handler, "_make_client", None)
     if limits is None or make_client is None or not hasattr(handler, "_default_client"):
-        tell_without(crawler, "HttpxDownloadHandler._limits")
+        warn_missing(crawler, "HttpxDownloadHandler._limits")
         return
     handler._limits = type(limits)(max_keepalive_connections=limits.max_keepalive_connections)  # noqa: SLF001
-    handler._default_client = make_client()  # noqa: SLF001 - the first client has no connections yet
+    handler._default_client = make_client()  # noqa: SLF001 - the replaced client has no connections yet

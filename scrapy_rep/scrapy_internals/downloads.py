@@ -1,6 +1,10 @@
-"""What is in Scrapy's downloader: whether it takes another request, requests that take no place among
-CONCURRENT_REQUESTS, and all that touches download slots (`Downloader.slots`) but for the queues: the delay between
-requests, and a robots.txt request in a slot.
+"""Access to the internals of Scrapy's downloader.
+
+- `UncountedDownloads`: requests that do not count against CONCURRENT_REQUESTS.
+- `MinimumDelays`: the delay between the requests of a download slot (`Downloader.slots`).
+- `is_on_wire`, `remove_from_downloader`: a robots.txt request in its slot.
+
+`scheduler_queues.py` reads the slots, too, to choose the next request.
 """
 
 from __future__ import annotations
@@ -16,20 +20,21 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.datatypes import LocalCache
 
 from scrapy_rep.scrapy_internals.compat import slot_clock
-from scrapy_rep.scrapy_internals.fallbacks import tell_without
+from scrapy_rep.scrapy_internals.fallbacks import warn_missing
 
 if TYPE_CHECKING:
     from scrapy.core.downloader import Slot
 
 _COUNTING_NEEDS = ("active", "total_concurrency")
 _DELAY_NEEDS = ("delay", "concurrency", "lastseen")
-MAX_SLOTS = 10_000  # whose delay is remembered; Scrapy itself drops those without requests after a minute
+MAX_SLOTS = 10_000  # slots whose delay is remembered; Scrapy itself drops a slot after a minute without requests
 
 
 class UncountedDownloads:
-    """Requests that take no place: those for a robots.txt, and those that wait for a robots.txt in the downloader.
+    """Requests that do not count against CONCURRENT_REQUESTS.
 
-    Where the downloader does not count its requests as Scrapy's own, they take a place like any other request.
+    These are the requests for a robots.txt, and the requests that wait for a robots.txt in the downloader. If the
+    project has replaced the downloader's check of its limit, they count like any other request.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -39,7 +44,7 @@ class UncountedDownloads:
 
     @contextmanager
     def uncounted(self, request: Request) -> Iterator[None]:
-        """For this long the downloader's own check of its limit leaves the request out."""
+        """Leave the request out of the downloader's check of its limit, until the `with` block ends."""
         self._requests.add(request)
         self._replace_check()
         try:
@@ -48,20 +53,22 @@ class UncountedDownloads:
             self._requests.discard(request)
 
     def back_out_when(self, is_enough: Callable[[], bool]) -> None:
-        """From now on the engine takes no request out of the scheduler, either, while `is_enough` returns True. Without
-        room in the downloader it is not called."""
+        """Let the engine also stop taking requests from the scheduler while `is_enough` returns True.
+
+        `is_enough` is called only while the downloader has room.
+        """
         self._is_enough = is_enough
         self._replace_check()
 
     def _replace_check(self) -> None:
         downloader: Any = self._crawler.engine.downloader
-        # Raising `total_concurrency` instead would be wrong for a moment whenever a request ends, and would have to
-        # share that number with everybody else who sets it.
+        # To raise `total_concurrency` instead has two faults: the number would be wrong for a moment whenever a request
+        # ends, and other components may set it, too.
         is_scrapys = getattr(type(downloader), "needs_backout", None) is getattr(Downloader, "needs_backout", ...)
         if is_scrapys and all(hasattr(downloader, name) for name in _COUNTING_NEEDS):
             downloader.needs_backout = self._needs_backout
         else:
-            tell_without(self._crawler, "Downloader.needs_backout")
+            warn_missing(self._crawler, "Downloader.needs_backout")
 
     def _needs_backout(self) -> bool:
         downloader = self._crawler.engine.downloader
@@ -72,17 +79,17 @@ class UncountedDownloads:
 
 
 class MinimumDelays:
-    """The minimum delay of each download slot: the longest of the origins whose requests go through the slot."""
+    """The minimum delay of each download slot: the longest minimum of all origins that share the slot."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._minimums: LocalCache[str, tuple[Slot, float]] = LocalCache(limit=MAX_SLOTS)
 
     def require(self, request: Request, delay: float) -> None:
-        """From now on the request's slot leaves at least `delay` seconds between requests.
+        """Make the request's slot leave at least `delay` seconds between its requests.
 
-        It sends one at a time, and the delay begins when the last one is answered. Otherwise requests that travel for
-        different times could arrive closer together.
+        The slot then sends one request at a time, and the delay starts when that request has been answered. If the
+        delay started earlier, a slow request and the next, fast one could reach the server with less time between them.
         """
         key = request.meta.get("download_slot", "")
         known, least = self._minimums.get(key, (None, 0.0))
@@ -92,13 +99,14 @@ class MinimumDelays:
         if known is slot:
             delay = max(delay, least)
         elif delay and slot.lastseen:
-            # The slot has been used, usually for robots.txt, which is answered by now.
+            # The slot's last request, usually the one for robots.txt, has been answered by now.
             slot.lastseen = slot_clock()
         if delay:
             self._minimums[key] = slot, delay
             _raise_delay(slot, delay)
 
-    def count_from_now(self, request: Request) -> None:
+    def restart_delay(self, request: Request) -> None:
+        """Start the delay of the request's slot now, if the slot has a minimum."""
         slot, delay = self._minimums.get(request.meta.get("download_slot", ""), (None, 0.0))
         if slot is not None:
             slot.lastseen = slot_clock()
@@ -108,14 +116,14 @@ class MinimumDelays:
         slot: Slot | None = getattr(self._crawler.engine.downloader, "slots", {}).get(key)
         if slot is not None and all(hasattr(slot, name) for name in _DELAY_NEEDS):
             return slot
-        tell_without(self._crawler, "Downloader.slots")
+        warn_missing(self._crawler, "Downloader.slots")
         return None
 
 
 def _raise_delay(slot: Slot, delay: float) -> None:
-    """A longer delay, set by the user or AutoThrottle, stays."""
+    """Raise the slot's delay to at least `delay`. A longer delay, set by the user or by AutoThrottle, stays."""
     slot.concurrency = 1
-    has_jitter = hasattr(slot, "jitter")  # Scrapy 2.18 has `randomize_delay`, which varies by half
+    has_jitter = hasattr(slot, "jitter")  # before Scrapy 2.19: `randomize_delay`, which varies the delay by 50 %
     jitter = slot.jitter if has_jitter else 0.5 * bool(getattr(slot, "randomize_delay", False))
     if slot.delay * (1 - jitter) < delay:
         slot.delay = max(slot.delay, delay)
@@ -126,32 +134,38 @@ def _raise_delay(slot: Slot, delay: float) -> None:
 
 
 def is_on_wire(crawler: Crawler, request: Request) -> bool:
-    """Whether a download handler is at work on it, so that it no longer waits in its slot's queue."""
+    """Whether a download handler has the request, so the request no longer waits in its slot's queue."""
     slots = getattr(crawler.engine.downloader, "slots", None)
-    # Without slots there is no queue to wait in.
+    # Without slots, no request waits in a slot's queue.
     return not slots or any(request in getattr(slot, "transferring", (request,)) for slot in slots.values())
 
 
-def make_way(crawler: Crawler, request: Request) -> None:
-    """Of a cancelled request. In its slot's queue it would still be sent; on the wire it would hold up the requests
-    behind it."""
+def remove_from_downloader(crawler: Crawler, request: Request) -> None:
+    """Remove a cancelled request from its download slot.
+
+    A request that stayed in the slot's queue would still be sent. One that stayed on the wire would delay the requests
+    behind it.
+    """
     downloader: Any = crawler.engine.downloader
     slot: Any = getattr(downloader, "slots", {}).get(request.meta.get("download_slot"))
     if slot is None:
         return
     process_queue = getattr(downloader, "_process_queue", None)
     if process_queue is None or not hasattr(slot, "queue") or not hasattr(slot, "transferring"):
-        tell_without(crawler, "Downloader._process_queue")
+        warn_missing(crawler, "Downloader._process_queue")
         return
     for queued in [queued for queued in slot.queue if queued[0] is request]:
         slot.queue.remove(queued)
     if request in slot.transferring:
         slot.transferring = _Transferring(slot.transferring - {request})
-        call_later(0, process_queue, slot)  # once the other cancelled fetches have left the queue
+        call_later(0, process_queue, slot)  # later, when the other cancelled fetches have left the queue, too
 
 
 class _Transferring(set[Request]):
-    """What a slot has on the wire, and a request may leave early: Scrapy removes it again when it has ended."""
+    """The requests that a slot has on the wire. `remove` ignores a request that is no longer there.
+
+    Scrapy removes each request when its download ends, also a cancelled request that we have already removed.
+    """
 
     def remove(self, request: Request) -> None:
         self.discard(request)

@@ -1,4 +1,6 @@
-"""What the engine does not tell by a signal: that the crawl begins to close; and asking it to look for requests."""
+"""Access to Scrapy's engine beyond its signals: its scheduler, the beginning of the close, and a prompt to look for
+requests.
+"""
 
 from __future__ import annotations
 
@@ -7,43 +9,44 @@ from typing import Any
 
 from scrapy.crawler import Crawler
 
-from scrapy_rep.scrapy_internals.fallbacks import tell_without
+from scrapy_rep.scrapy_internals.fallbacks import warn_missing
 
 
 def engine_slot(crawler: Crawler) -> Any:
-    """The engine's slot, which has the scheduler; None before the spider is opened and after it is closed."""
+    """Return the engine's slot, which has the scheduler; None before the spider is opened and after it is closed."""
     return getattr(crawler.engine, "_slot", None)
 
 
 def scheduler_of(crawler: Crawler) -> Any:
-    """The crawl's scheduler while its spider is open. `engine.scheduler` is there since Scrapy 2.19."""
-    if hasattr(crawler.engine, "scheduler"):
+    """Return the crawl's scheduler; None if no spider is open."""
+    if hasattr(crawler.engine, "scheduler"):  # since Scrapy 2.19
         return crawler.engine.scheduler
     return getattr(engine_slot(crawler), "scheduler", None)
 
 
 def call_when_closing(crawler: Crawler, closing: Callable[[], None]) -> None:
-    """Call this once the crawl begins to close; the spider is open by now.
+    """Have `closing` called when the crawl begins to close. The spider has to be open already.
 
-    Scrapy waits for all downloads before it sends `spider_closed`, and they may wait for a robots.txt.
+    `spider_closed` comes too late: Scrapy sends it after all downloads have ended, and a download may be waiting for a
+    robots.txt.
     """
     slot = engine_slot(crawler)
     close = getattr(slot, "close", None)
     if close is None:
-        tell_without(crawler, "ExecutionEngine._slot.close")
+        warn_missing(crawler, "ExecutionEngine._slot.close")
         return
 
-    def tell_and_close(*args: Any, **kwargs: Any) -> Any:
+    def call_and_close(*args: Any, **kwargs: Any) -> Any:
         closing()
         return close(*args, **kwargs)
 
-    slot.close = tell_and_close
+    slot.close = call_and_close
 
 
 def look_for_requests(crawler: Crawler) -> None:
-    """Let the engine ask the scheduler for the next request soon; otherwise it does within five seconds."""
+    """Make the engine ask the scheduler for the next request now. On its own, the engine asks within five seconds."""
     slot = engine_slot(crawler)
     if hasattr(slot, "nextcall"):
         slot.nextcall.schedule()
     elif slot is not None:
-        tell_without(crawler, "ExecutionEngine._slot.nextcall")
+        warn_missing(crawler, "ExecutionEngine._slot.nextcall")

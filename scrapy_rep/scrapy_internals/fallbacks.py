@@ -1,4 +1,4 @@
-"""What a crawl loses if a part of Scrapy is not as expected. It still obeys robots.txt."""
+"""Log what a crawl loses if a part of Scrapy is missing or has been replaced. The crawl still obeys robots.txt."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from scrapy.crawler import Crawler
 from scrapy_rep.log import logger_of
 
 COSTS: Mapping[str, str] = {
-    "AiohttpDownloadHandler._session": "Pages are lost behind hosts that hang, and some URLs are sent in another"
-    " spelling than was judged",
+    "AiohttpDownloadHandler._session": "Pages may time out while hosts hang, and some URLs are sent with another"
+    " spelling than the one that was checked against robots.txt",
     "Downloader.needs_backout": "Requests for a robots.txt count against CONCURRENT_REQUESTS, so dead origins slow the"
     " crawl down, and a lazy start() is read too far ahead",
     "Downloader.slots": "REP_CRAWL_DELAY_MAX has no effect",
-    "Downloader._process_queue": "When the crawl stops, pages of an origin may wait for a robots.txt that nobody needs",
-    "DownloaderAwarePriorityQueue._downloader_interface": "Requests to origins whose robots.txt does not come may come"
-    " out of the queue before others",
+    "Downloader._process_queue": "When the crawl stops, pages may wait behind a robots.txt request that was cancelled",
+    "DownloaderAwarePriorityQueue._downloader_interface": "Requests to origins whose robots.txt is still missing may"
+    " leave the queue before other requests",
     "ExecutionEngine._slot.close": "When the crawl stops, it waits for the robots.txt requests that are under way",
     "ExecutionEngine._slot.nextcall": "Requests that waited for a robots.txt go on up to five seconds late",
-    "HttpxDownloadHandler._limits": "Pages are lost behind hosts that hang",
+    "HttpxDownloadHandler._limits": "Pages may time out while hosts hang",
 }
-"""Part -> what the crawl loses if it is missing or has been replaced."""
+"""A part of Scrapy -> what the crawl loses if the part is missing or has been replaced."""
 
-_told: WeakKeyDictionary[Crawler, set[str]] = WeakKeyDictionary()
+_warned: WeakKeyDictionary[Crawler, set[str]] = WeakKeyDictionary()
 
 
-def tell_without(crawler: Crawler, part: str) -> None:
-    """Log a WARNING, once a crawl for each part of COSTS."""
-    told = _told.setdefault(crawler, set())
-    if part not in told:
-        told.add(part)
+def warn_missing(crawler: Crawler, part: str) -> None:
+    """Log a WARNING that this part of COSTS is missing, once per crawl."""
+    warned = _warned.setdefault(crawler, set())
+    if part not in warned:
+        warned.add(part)
         logger_of(crawler).warning("%s: Scrapy's %s is missing in this crawl, or has been replaced", COSTS[part], part)

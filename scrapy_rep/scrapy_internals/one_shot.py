@@ -1,6 +1,6 @@
-"""Whether a person waits for one page: `scrapy fetch`, `view`, `parse`, `shell`.
+"""Recognize a crawl for one page, for which a person waits: `scrapy fetch`, `view`, `parse`, `shell`.
 
-Touches the modules of these commands. If they are not as expected, such a crawl is taken for an ordinary one.
+This uses names in the modules of these commands. If Scrapy changes them, such a crawl counts as an ordinary crawl.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import sys
 from scrapy.crawler import Crawler
 from scrapy.settings import SETTINGS_PRIORITIES
 
-# These put a `start` of their own into the spider's class. `view` is a kind of `fetch`.
+# These commands replace the `start` of the spider's class. `view` is a subclass of `fetch`.
 COMMANDS = ("scrapy.commands.fetch", "scrapy.commands.parse")
 
 
 def is_one_shot(crawler: Crawler) -> bool:
-    """Whether one of these commands runs the crawl."""
+    """Whether one of the commands `fetch`, `view`, `parse` and `shell` runs the crawl."""
     return getattr(crawler.spidercls.start, "__module__", None) in COMMANDS or _is_shell(crawler)
 
 
 def _is_shell(crawler: Crawler) -> bool:
-    """It leaves the spider as it is, but has settings of its own."""
-    shell = sys.modules.get("scrapy.commands.shell")  # any `scrapy` command has loaded it
+    """Whether `scrapy shell` runs the crawl. The shell does not change the spider; its default settings reveal it."""
+    shell = sys.modules.get("scrapy.commands.shell")  # every `scrapy` command loads this module
     if shell is None:
         return False
     priorities = [crawler.settings.getpriority(name) or 0 for name in shell.Command.default_settings]

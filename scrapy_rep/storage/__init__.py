@@ -25,8 +25,10 @@ STORAGES: Mapping[str, Any] = {
 
 
 def storage_of(crawler: Crawler, settings: RepSettings) -> Storage | None:
-    """The store that REP_STORAGE names; None if nothing is kept beyond the crawl. Raises ValueError where it cannot be
-    built, naming the setting and the cure."""
+    """Return the store that REP_STORAGE names; None for `memory:`, which keeps nothing after the crawl.
+
+    Raises ValueError if the store cannot be built. The message names the setting and the cure.
+    """
     address, shown = settings.storage, without_password(settings.storage)
     scheme = address.partition(":")[0]
     classes = {name: cls for name, cls in {**STORAGES, **settings.storages}.items() if cls is not None}
@@ -43,21 +45,21 @@ def storage_of(crawler: Crawler, settings: RepSettings) -> Storage | None:
         storage_class = _storage_class(classes[scheme])
     except (ImportError, NameError, AttributeError, ValueError, TypeError) as exc:
         raise ValueError(
-            f"REP_STORAGES is {settings.storages!r} ({exc}); set it to a dict that has a subclass of"
-            f" scrapy_rep.storage.Storage for {scheme!r}, or the import path of one"
+            f"REP_STORAGES is {settings.storages!r} ({exc}); set it to a dict that maps {scheme!r} to a subclass of"
+            " scrapy_rep.storage.Storage, or to its import path"
         ) from exc
     try:
         return build_from_crawler(storage_class, crawler, address)
     except ValueError as exc:
         raise ValueError(f"REP_STORAGE is {shown!r}: {exc}") from None
     except Exception as exc:
-        # Also Scrapy's NotConfigured, for which it would leave our middleware out and crawl on.
+        # Includes NotConfigured: Scrapy would take it as a request to crawl without our middleware.
         error = f"{type(exc).__name__}: {exc}"
-        raise ValueError(f"REP_STORAGE is {shown!r}, which fails ({error}); set it to another storage") from exc
+        raise ValueError(f"REP_STORAGE is {shown!r}, which failed ({error}); set it to another storage") from exc
 
 
 def _storage_class(path_or_class: Any) -> type[Storage]:
     loaded = load_object(path_or_class)
     if not isinstance(loaded, type) or not issubclass(loaded, Storage):
-        raise TypeError(f"{loaded!r} is no scrapy_rep.storage.Storage")
+        raise TypeError(f"{loaded!r} is not a subclass of scrapy_rep.storage.Storage")
     return loaded

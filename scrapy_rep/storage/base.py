@@ -1,4 +1,4 @@
-"""What a store of robots.txt entries has to do. Derive from `Storage` to write one."""
+"""The interface of a store of robots.txt entries. To write a store, derive from `Storage`."""
 
 from __future__ import annotations
 
@@ -9,53 +9,53 @@ from typing import ClassVar
 class Storage(ABC):
     """Keeps entries from one crawl to the next, and shares them between crawlers.
 
-    An entry is some bytes for an origin, and the origin is text such as `https://example.com` or
-    `http://example.com:8080`. A store keeps entries without reading them. It never judges whether they are fresh.
+    An entry is bytes. Its key is an origin, written as `https://example.com` or `http://example.com:8080`. A store does
+    not look into an entry, and does not decide whether the entry is fresh.
 
-    Each crawl builds its own store: by `from_crawler(crawler, address)` where the class has it, else by
-    `Storage(address)`. The address is REP_STORAGE, scheme included. An exception raised there stops the start; its
-    message should say what to set REP_STORAGE to.
+    Each crawl builds its own store: with `from_crawler(crawler, address)` if the class has that method, else with
+    `Storage(address)`. The address is the value of REP_STORAGE, including the scheme. If the constructor raises an
+    exception, the crawl does not start; the message should say what to set REP_STORAGE to.
 
-    A method may raise any exception when the store cannot be used. The crawl then goes on without the store for a
-    while. No method may block the event loop.
+    A method may raise any exception if the store cannot be used. The crawl then goes on without the store for a while.
+    No method may block the event loop.
     """
 
     answers_at_once: ClassVar[bool] = False
-    """Whether no method ever waits, so that no call needs a deadline."""
+    """Whether every method returns without waiting, so that calls need no deadline."""
 
     @abstractmethod
     async def get(self, origin: str) -> bytes | None:
-        """The entry that was put last; None where there is none."""
+        """Return the origin's entry; None if the store has none."""
 
     @abstractmethod
     async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
-        """Replace the origin's entry. After `lifetime` seconds the store may drop it."""
+        """Store the entry in place of the origin's old one. The store may delete it after `lifetime` seconds."""
 
     @abstractmethod
     async def forget(self, origin: str) -> bool:
-        """Drop the origin's entry. Returns whether there was one."""
+        """Delete the origin's entry. Return whether there was one."""
 
     @abstractmethod
     async def origins(self) -> list[str]:
-        """The origins that have an entry, sorted."""
+        """Return the origins that have an entry, sorted."""
 
     async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:  # noqa: ARG002 - for shared stores
-        """Take the right to fetch the origin's robots.txt, or renew it, for that many seconds from now.
+        """Take or renew the lease on the origin: the right to fetch its robots.txt during the next `seconds`.
 
-        `token` is the crawler's own. Returns False while a crawler with another token has the lease. A store that is
-        not shared between crawlers need not override this.
+        `token` identifies this crawler. Return False while a crawler with another token has the lease. Override this
+        method if several crawlers share the store.
         """
         return True
 
     async def release_lease(self, origin: str, token: str) -> None:  # noqa: B027 - there is nothing to release
-        """Give the lease back. Another crawler's lease stays."""
+        """Give up the lease if this token has it. Leave another crawler's lease alone."""
 
-    # Two steps in one. Override these if each step costs a round trip.
+    # Each of these combines two of the methods above. Override them if each call costs a round trip.
 
     async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
-        """The entry, if there is one; else the lease, as `acquire_lease` takes it.
+        """Return the entry and False; or, if there is no entry, None and whether the lease was acquired.
 
-        Returns the entry, and whether the lease was taken. It can be both, if an entry was put just before.
+        It may also return an entry and True, if another crawler stored the entry in the meantime.
         """
         entry = await self.get(origin)
         if entry is not None or not await self.acquire_lease(origin, token, seconds):
@@ -63,9 +63,9 @@ class Storage(ABC):
         return await self.get(origin), True
 
     async def put_and_release(self, origin: str, entry: bytes, lifetime: float, token: str) -> None:
-        """Put the entry, then give the lease back, also if the entry cannot be put.
+        """Store the entry, then release the lease. Release the lease even if the entry cannot be stored.
 
-        If the call is cancelled, because the store hangs, the lease runs out by itself: another call would hang, too.
+        A call that is cancelled does not release the lease, because the store hangs. The lease expires.
         """
         try:
             await self.put(origin, entry, lifetime)
@@ -75,11 +75,11 @@ class Storage(ABC):
         await self.release_lease(origin, token)
 
     async def close(self) -> None:  # noqa: B027 - not every store has something to close
-        """The crawl is over. No other method is called after this one."""
+        """Free the store's resources at the end of the crawl. No other method is called afterwards."""
 
 
 def without_password(address: str) -> str:
-    """A store's address, with its password left out."""
+    """Return a store's address without its password: `redis://user:...@host:6379`."""
     before, at, after = address.rpartition("@")
     scheme, separator, user_information = before.partition("://")
     if not at or ":" not in user_information:

@@ -1,5 +1,8 @@
-"""If a call of the store fails or takes longer than five seconds, the crawl goes on without the store: it logs one
-warning, and retries with backoff."""
+"""Calls a store that may be down.
+
+If a call fails or takes longer than five seconds, the crawl goes on without the store. It logs one warning, and retries
+the store with exponential backoff.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,9 @@ from scrapy_rep.text import printable
 
 T = TypeVar("T")
 
-DEADLINE = 5.0  # seconds for one call; and for all that are left when the crawl is over
-BACKOFF_FIRST = 1.0  # seconds
-BACKOFF_MAX = 60.0  # seconds
+DEADLINE = 5.0  # seconds for one call; and for all remaining calls when the crawl ends
+RETRY_FIRST = 1.0  # seconds between the first failure and the first retry; doubled after each further failure
+RETRY_MAX = 60.0  # seconds between two retries, at most
 
 
 class CircuitBreaker:
@@ -29,19 +32,19 @@ class CircuitBreaker:
     def __init__(
         self, count: Callable[[str], None], clock: Callable[[], float], log: Logger, *, has_deadline: bool = True
     ) -> None:
-        """`count` adds 1 to a stat; `clock` gives seconds. `has_deadline`: a call may hang."""
+        """`count` adds 1 to a stat. `clock` returns monotonic seconds. `has_deadline` limits each call to DEADLINE."""
         self._has_deadline = has_deadline
         self._count = count
         self._clock = clock
         self._log = log
-        self._under_way = 0  # calls
+        self._under_way = 0  # number of calls
         self._failures = 0
         self._down_until = -math.inf
         self._has_warned = False
 
     async def call(self, method: Callable[..., Coroutine[Any, Any, T]], *args: object, otherwise: T) -> T:
-        """What the method returns; `otherwise` if it fails, or if the store is down."""
-        # After a failure, one call at a time is enough to see whether the store works again.
+        """Return the method's result; `otherwise` if the method fails, or if the store is down."""
+        # After a failure, one call at a time is enough to find out whether the store works again.
         if self._clock() < self._down_until or (self._failures and self._under_way):
             return otherwise
         self._under_way += 1
@@ -61,13 +64,15 @@ class CircuitBreaker:
         return result
 
     async def close(self, close: Callable[[], Coroutine[Any, Any, None]], after: Deferred[Any]) -> None:
-        """The crawl is over: wait for the last calls, which `after` is about, and close the store, also if it is down.
-        All that may take DEADLINE seconds."""
+        """Wait for `after`, which fires when the last calls are done, and then close the store, even if it is down.
+
+        Give up DEADLINE seconds after the call.
+        """
         try:
             await within(DEADLINE, self._finish(close, after), TimeoutError())
         except TimeoutError:
             self._warn(
-                "REP_STORAGE: the store was not done %g seconds after the crawl; what it has not stored by now is lost",
+                "REP_STORAGE: the store had not finished %g seconds after the crawl; entries not stored yet are lost",
                 DEADLINE,
             )
 
@@ -78,9 +83,9 @@ class CircuitBreaker:
 
     def _failed(self, exc: Exception) -> None:
         self._count("rep/storage/error")
-        if self._clock() >= self._down_until:  # else of a call that began before the first failure
+        if self._clock() >= self._down_until:  # else this call began before the first failure
             self._failures += 1
-            self._down_until = self._clock() + backoff(self._failures, BACKOFF_FIRST, BACKOFF_MAX)
+            self._down_until = self._clock() + backoff(self._failures, RETRY_FIRST, RETRY_MAX)
         self._warn(
             "REP_STORAGE: the store cannot be used (%s: %s); the crawl goes on without it and retries",
             type(exc).__name__,
@@ -93,4 +98,4 @@ class CircuitBreaker:
 
 
 async def _awaited(method: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T:
-    return await method(*args)  # which says so if a user's own method is no coroutine function
+    return await method(*args)  # `await` raises a clear TypeError if a user's own method is not a coroutine function

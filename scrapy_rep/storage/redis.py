@@ -1,4 +1,4 @@
-"""`redis:`: entries on a Redis server, so that a fleet of crawlers fetches each robots.txt once (extra `redis`)."""
+"""`redis:` keeps entries on a Redis server, so a fleet of crawlers fetches each robots.txt once (extra `redis`)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 Command = tuple[str | bytes | int, ...]
 
-PREFIX = "scrapy-rep:1:"  # with a version: an older or newer scrapy-rep leaves these keys alone
+PREFIX = "scrapy-rep:1:"  # 1 is the version of the format; scrapy-rep ignores keys with another version
 ENTRY, LEASE = f"{PREFIX}entry:", f"{PREFIX}lease:"
 
-TIMEOUT = 2.0  # seconds for a connection, and for an answer
+TIMEOUT = 2.0  # seconds to connect, and seconds to wait for a reply
 
-# `pcall`, because somebody else may have put something of another type there: only that key is of no use then.
-# Only the lease's holder may renew or release it.
+# `pcall`, because another program may have stored a value of another type under the key; `call` would fail the script.
+# Only the holder of a lease may renew or release it.
 ACQUIRE = """
 if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
 local holder = redis.pcall('get', KEYS[1])
@@ -44,7 +44,10 @@ RELEASE = "return redis.pcall('get', KEYS[1]) == ARGV[1] and redis.call('del', K
 
 
 class RedisStorage(Storage):
-    """`redis://host:port/db` and `rediss:`, as redis-py reads them. `redis:` alone is scrapy-redis's REDIS_URL."""
+    """The store of `redis://host:port/db` and `rediss://...`, which redis-py parses.
+
+    `redis:` alone stands for the address in REDIS_URL, a setting of scrapy-redis.
+    """
 
     def __init__(self, address: str) -> None:
         self._redis = _client(address)
@@ -57,11 +60,11 @@ class RedisStorage(Storage):
         if address == "redis:":
             address = crawler.settings["REDIS_URL"]
             if not address:
-                raise ValueError("there is no REDIS_URL that it could stand for; set it to 'redis://host:port/db'")
+                raise ValueError("REDIS_URL is not set; set REDIS_URL, or set REP_STORAGE to 'redis://host:port/db'")
         return cls(address)
 
     async def get(self, origin: str) -> bytes | None:
-        (entry,) = await self._command("MGET", ENTRY + origin)  # GET fails where the key is of another type
+        (entry,) = await self._command("MGET", ENTRY + origin)  # GET fails if the value is of another type
         return cast("bytes | None", entry)
 
     async def put(self, origin: str, entry: bytes, lifetime: float) -> None:
@@ -93,8 +96,11 @@ class RedisStorage(Storage):
         self._thread.close()
 
     async def _command(self, *command: str | bytes | int) -> Any:
-        """Redis's answer. Commands that come in one turn of the event loop, or while others are sent, are sent in one
-        round trip. A cancelled command is not sent, unless its batch has begun."""
+        """Return the reply of Redis.
+
+        One round trip sends all commands that were called in the same turn of the event loop, or during the last round
+        trip. A command that is cancelled before its round trip is not sent.
+        """
         waiter: Deferred[Any] = Deferred()
         self._next.append((command, waiter))
         if not self._is_sending:
@@ -108,14 +114,14 @@ class RedisStorage(Storage):
             answers: list[Any]
             try:
                 answers = await self._thread.run(self._sent, [command for command, _ in batch])
-            except Exception as exc:  # noqa: BLE001 - it is raised where the commands are awaited
+            except Exception as exc:  # noqa: BLE001 - raised again in each `_command` of the batch
                 answers = [exc for _ in batch]
             for (_, waiter), answer in zip(batch, answers, strict=True):
                 settle(waiter, answer)
         self._is_sending = False
 
     def _sent(self, commands: list[Command]) -> list[Any]:
-        """Their answers, in the same order. If it raises, each of them has failed."""
+        """Send the commands and return their replies, in the same order. If this raises, all commands have failed."""
         pipeline = self._redis.pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)  # type: ignore[no-untyped-call]
@@ -128,7 +134,10 @@ class RedisStorage(Storage):
 
 
 def _client(address: str) -> Redis:
-    """A client that connects at its first call. Raises ValueError if redis-py is missing or cannot read the address."""
+    """Return a client, which connects at its first command.
+
+    Raises ValueError if redis-py is missing, or cannot parse the address.
+    """
     try:
         from redis import Redis  # noqa: PLC0415 - an extra
         from redis.backoff import NoBackoff  # noqa: PLC0415
@@ -139,7 +148,7 @@ def _client(address: str) -> Redis:
             f"redis-py cannot be imported ({exc}); install it with `pip install redis`, or set it to another storage"
         ) from exc
     try:
-        # Retry once, in case the server has closed an idle connection. Do not retry what timed out.
+        # Retry once, in case the server has closed an idle connection. Do not retry after a time-out.
         return Redis.from_url(
             address,
             socket_timeout=TIMEOUT,
@@ -148,7 +157,7 @@ def _client(address: str) -> Redis:
         )
     except (ValueError, TypeError) as exc:
         raise ValueError(
-            f"redis-py cannot read it ({exc}); set it to an address such as 'redis://host:port/db'"
+            f"redis-py cannot parse it ({exc}); set it to an address such as 'redis://host:port/db'"
         ) from None
 
 

@@ -1,6 +1,6 @@
-"""`sqlite:`: entries in a file, which several crawls on one machine may use at the same time.
+"""`sqlite:` keeps entries in a file, which several crawls on one machine may use at the same time.
 
-Its calls are made in the event loop, as those of Scrapy's queues on disk are: each is over after a tenth of a second.
+The calls of SQLite run in the event loop, like those of Scrapy's disk queues. A call waits at most 0.1 s for a lock.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ logger = logging.getLogger("scrapy_rep")
 
 T = TypeVar("T")
 
-BUSY = 0.1  # seconds to wait for another process that writes
-CREATING = 2.0  # seconds to wait for other crawlers that create the file at the same time
+BUSY = 0.1  # seconds to wait for another process that is writing
+CREATING = 2.0  # seconds to wait for other crawlers that are creating the file
 
-# In the file's first 100 bytes (sqlite.org/fileformat.html), so that a damaged file can be told from somebody else's.
+# These bytes are in the first 100 of the file (sqlite.org/fileformat.html). By them we recognize our own file, which we
+# may rename if it is damaged, and leave the file of another program alone.
 MAGIC = b"SQLite format 3\0"
 WAL_MODE = b"\2"
 APPLICATION_ID = int.from_bytes(b"REP1", "big")
-# With a version: an older or newer scrapy-rep leaves these tables alone.
+# The 1 in the names of the tables is the version of the format. scrapy-rep ignores tables with another version.
 SCHEMA = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
@@ -48,20 +49,21 @@ RELEASE = "DELETE FROM leases_1 WHERE origin = ? AND token = ?"
 
 
 class SqliteStorage(Storage):
-    """`sqlite:NAME`, a file in the project's `.scrapy`, or `sqlite:///absolute/path`. Not for network file systems.
+    """The store of `sqlite:NAME`, a file in the project's `.scrapy`, or of `sqlite:///absolute/path`.
 
-    Without a project, NAME is a file in the working directory. The file is created when something is stored first.
+    Without a project, NAME is a file in the working directory. The first call that stores something creates the file.
+    Do not put the file on a network file system.
     """
 
     answers_at_once = True
 
     def __init__(self, address: str, now: Callable[[], float] = time.time) -> None:
-        """`now` gives seconds since the epoch. Raises ValueError where the file cannot be used, or is no store."""
+        """`now` returns seconds since the epoch. Raises ValueError if the file cannot be used or is not a store."""
         self._path = path_of(address)
         self._now = now
         self._db: sqlite3.Connection | None = None
         self._inode = 0
-        """Of the file that was opened last."""
+        """The inode number of the file that was opened last; 0 if the file was new."""
         _checked_header(self._path)
 
     async def get(self, origin: str) -> bytes | None:
@@ -93,16 +95,19 @@ class SqliteStorage(Storage):
         self._close()
 
     def _run(self, work: Callable[[sqlite3.Connection], T], *, stores: bool = False) -> T:
-        """The work's result; `stores`: create the file if there is none. Raises sqlite3.Error, and ValueError if the
-        file has become somebody else's."""
+        """Return the result of `work`. With `stores`, create the file if there is none.
+
+        Raises sqlite3.Error; ValueError if another program has replaced the file.
+        """
         if self._db is None and not stores and not self._path.exists():
             with closing(_connected(":memory:", self._now())) as nothing:
                 return work(nothing)
         try:
             return work(self._opened())
         except sqlite3.DatabaseError as exc:
-            self._close()  # so that the file is looked at before it is used again
-            # The subclasses mean a locked file, a full disk and the like, which may pass.
+            self._close()  # so the next call checks the file before it uses it
+            # A subclass means an error that may go away, such as a locked file or a full disk. The class itself
+            # means a damaged file.
             if type(exc) is not sqlite3.DatabaseError:
                 raise
             self._set_aside(exc)
@@ -122,13 +127,15 @@ class SqliteStorage(Storage):
             self._db = None
 
     def _set_aside(self, exc: sqlite3.DatabaseError) -> None:
-        """Rename the damaged file, unless another process has done so since we opened it. Raises ValueError if somebody
-        else has overwritten it."""
+        """Rename the damaged file, unless another process has already renamed it.
+
+        Raises ValueError if another program has overwritten the file.
+        """
         _checked_header(self._path)
         if _inode(self._path) != self._inode:
             return
         aside = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
-        # The log goes first: SQLite would take it for the log of a new file beside it.
+        # Rename the write-ahead log (-wal) first. Otherwise SQLite could use the old log with a new file.
         for suffix in ("-wal", "-shm", ""):
             with suppress(FileNotFoundError):
                 os.replace(f"{self._path}{suffix}", f"{aside}{suffix}")
@@ -141,7 +148,7 @@ class SqliteStorage(Storage):
 
 
 def path_of(address: str) -> Path:
-    """The file that the address names. Raises ValueError where it names none."""
+    """Return the path of the file that the address names. Raises ValueError if the address names no file."""
     name = address.partition(":")[2]
     if name.startswith("///"):
         path = name[2:]
@@ -151,23 +158,26 @@ def path_of(address: str) -> Path:
             "it names no file; set it to 'sqlite:NAME', a file in the project's .scrapy directory, or to"
             " 'sqlite:///absolute/path'"
         )
-    with suppress(NotConfigured):  # no scrapy.cfg, although SCRAPY_SETTINGS_MODULE names a project
+    with suppress(NotConfigured):  # SCRAPY_SETTINGS_MODULE names a project, but there is no scrapy.cfg
         if inside_project():
             return Path(data_path(name))
     file = Path(name).absolute()
-    logger.info("REP_STORAGE: without a scrapy.cfg, %r is %s, in the working directory", address, file)
+    logger.info("REP_STORAGE: %r is %s, in the working directory, because there is no scrapy.cfg", address, file)
     return file
 
 
 def _checked_header(path: Path) -> bytes:
-    """The file's first 100 bytes; empty if there is none. Raises ValueError if the path is not for us to write to."""
+    """Return the file's first 100 bytes; empty if there is no file.
+
+    Raises ValueError if we cannot write to the path, or if the file belongs to another program.
+    """
     folder = next(parent for parent in path.parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        raise ValueError(f"{path} cannot be written below {folder}; set it to a path in another directory")
+        raise ValueError(f"{path} cannot be written, because {folder} is no writable directory; set it to another path")
     if not path.exists():
         return b""
     if not path.is_file():
-        raise ValueError(f"{path} is no file; set it to the path of one")
+        raise ValueError(f"{path} is not a file; set it to the path of a file")
     try:
         with path.open("r+b") as file:
             header = file.read(100)
@@ -175,18 +185,18 @@ def _checked_header(path: Path) -> bytes:
         raise ValueError(f"{path} cannot be opened ({exc}); set it to another path") from None
     is_ours = header.startswith(MAGIC) and int.from_bytes(header[68:72], "big") == APPLICATION_ID
     if header and not is_ours:
-        raise ValueError(f"{path} is no store of scrapy-rep; set it to the path of one, or of a new file")
+        raise ValueError(f"{path} is not a store of scrapy-rep; set it to the path of a store, or of a new file")
     return header
 
 
 def _inode(path: Path) -> int:
-    """0 if there is no file."""
+    """Return the file's inode number; 0 if there is no file."""
     return path.stat().st_ino if path.exists() else 0
 
 
 def _connected(path: Path | str, now: float, patience: float = 0.0) -> sqlite3.Connection:
-    """The file, without what has outlived its lifetime."""
-    # isolation_level None: each statement is its own transaction.
+    """Open the file, and delete entries and leases that have expired. `patience`: seconds to retry if it is locked."""
+    # With isolation_level None, each statement is its own transaction.
     db = sqlite3.connect(path, timeout=BUSY, isolation_level=None)
     try:
         _set_up(db, patience)
@@ -202,12 +212,12 @@ def _set_up(db: sqlite3.Connection, patience: float) -> None:
     give_up_at = time.monotonic() + patience
     while True:
         try:
-            # First, and before the log of WAL mode takes it up: it says that the file is ours.
+            # Set the application ID before WAL mode is on, so the ID is in the file itself and not only in the log.
             if db.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
                 db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             db.executescript(SCHEMA)
         except sqlite3.OperationalError as exc:  # noqa: PERF203 - a loop of attempts
-            # When several processes create the file together, SQLite turns all but one away without waiting.
+            # If several processes create the file together, SQLite fails all but one at once, without waiting.
             if "locked" not in str(exc) or time.monotonic() >= give_up_at:
                 raise
             time.sleep(0.02)

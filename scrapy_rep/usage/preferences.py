@@ -1,4 +1,4 @@
-"""What one page may be used for, by all statements for it, and whether a crawl's purposes refuse it."""
+"""The usage preferences for one page, combined from all statements, and the refusal of pages for a purpose."""
 
 from __future__ import annotations
 
@@ -35,11 +35,14 @@ _STATING = (VerdictReason.RULE, VerdictReason.TOO_COSTLY)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Usage(Mapping[str, bool]):
-    """The preferences for a page: by category of use, whether that is allowed; a category not in it is unknown."""
+    """The usage preferences for a page: category of use -> whether that use is allowed.
+
+    A category that is missing is unknown.
+    """
 
     preferences: Mapping[str, bool] = field(default_factory=dict)
     statements: tuple[Statement, ...] = ()
-    """The statements that decided: lines in their order, then rules for policy tokens, then headers."""
+    """The statements that decided: first lines in the order of the file, then rules for policy tokens, then headers."""
 
     def __getitem__(self, category: str) -> bool:
         return self.preferences[category]
@@ -52,10 +55,10 @@ class Usage(Mapping[str, bool]):
 
     @classmethod
     def of(cls, robots: RobotsTxt, url: str, product_token: str | Sequence[str]) -> Usage:
-        """What the page may be used for by its robots.txt; arguments as of `RobotsTxt.verdict`.
+        """Return the preferences in robots.txt for the page. The arguments are those of `RobotsTxt.verdict`.
 
-        A page that the crawler may not fetch has no preferences. Raises ValueError as `verdict` does, and ImportError
-        if a line cannot be read without the extra `usage`.
+        They are empty for a page that the crawler must not fetch. Raises ValueError as `verdict` does, and ImportError
+        if a line cannot be read because the extra `usage` is not installed.
         """
         found = robots.verdict(url, product_token)
         if not found.allowed:
@@ -65,15 +68,18 @@ class Usage(Mapping[str, bool]):
         return cls(stricter(statement.preferences for statement in stated), tuple(stated))
 
     def deciding(self, category: str) -> Statement | None:
-        """The first statement that has the preference that counts; None if it is unknown."""
+        """Return the first statement that decided about the category; None if its preference is unknown."""
         allowed = self.preferences.get(category)
         stated = [one for one in self.statements if one.preferences.get(category) is allowed]
         return stated[0] if allowed is not None and stated else None
 
     def with_header(self, directive: str, values: Sequence[bytes]) -> Usage:
-        """With what the headers of this name of the page's response say, which are one list (RFC 9110 5.3): the
-        stricter counts. A list that can't be read says nothing."""
-        # An empty header adds no element to the list, and RFC 9651 has no empty elements.
+        """Return the preferences, combined with those in the headers of the page's response.
+
+        `directive` is the headers' name. All headers of one name are one list (RFC 9110 5.3). If two preferences
+        differ, the stricter counts. A list that cannot be read is ignored.
+        """
+        # Empty headers are left out, because RFC 9651 forbids empty elements.
         value = b", ".join(filter(None, map(bytes.strip, values)))
         preferences = preferences_of(directive, value) if value and len(value) <= MAX_READ else None
         if not preferences:
@@ -83,7 +89,7 @@ class Usage(Mapping[str, bool]):
 
 
 def _lines_for(product_token: str | None, robots: RobotsTxt) -> list[StatementLine]:
-    """The statements for the token, kept with the robots.txt."""
+    """Return the statements for the token. They are cached in `robots.kept`."""
     kept = robots.kept
     key = "statements", product_token
     if key not in kept:
@@ -97,10 +103,11 @@ def _lines_for(product_token: str | None, robots: RobotsTxt) -> list[StatementLi
 
 
 def deciding_statements(url: str, lines: Sequence[StatementLine]) -> list[Statement]:
-    """The statements for a crawler that decide about a URL: for each directive the lines with the longest path that
-    matches, and all lines before the first user-agent line that match. If comparing takes too long, all statements.
+    """Return those of a crawler's statements that decide about a URL.
 
-    May raise ValueError as `spellings` does.
+    For each directive, these are the lines with the longest path that matches. All matching lines before the first
+    user-agent line decide, too. If comparing the URL would take too long, all statements decide. Raises ValueError as
+    `spellings` does.
     """
     try:
         places = matching_places([line.pattern for line in lines], spellings(url))
@@ -117,14 +124,14 @@ def deciding_statements(url: str, lines: Sequence[StatementLine]) -> list[Statem
 
 
 def _by_policy_tokens(robots: RobotsTxt, url: str) -> Iterator[Statement]:
-    """What groups that name a policy token say of the URL. Such a token is never obeyed by way of `*`."""
+    """Yield the statements about the URL by groups that name a policy token. Groups of `*` do not count for it."""
     if "tokens" not in robots.kept:
         text = robots.octets.lower()
         robots.kept["tokens"] = [one for one in POLICY_TOKENS.items() if one[1].encode() in text], 0
     for category, token in robots.kept["tokens"][0]:
         found = robots.verdict(url, token)
         if found.product_token == token and found.reason in _STATING:
-            # All rules, if it takes too long to find out which one decides.
+            # If it would take too long to find the rule that decides, all rules of these groups count.
             groups = [group for group in robots.groups if token in group.product_tokens] if found.rule is None else ()
             for rule in chain.from_iterable(group.rules for group in groups) if found.rule is None else [found.rule]:
                 directive = "allow" if rule.allow else "disallow"
@@ -133,49 +140,52 @@ def _by_policy_tokens(robots: RobotsTxt, url: str) -> Iterator[Statement]:
 
 @dataclass(frozen=True, slots=True)
 class UsageVerdict(Verdict):
-    """A verdict for a crawl with purposes."""
+    """A verdict with the page's usage preferences, for a crawl with REP_PURPOSES."""
 
     usage: Usage = field(default_factory=Usage)
-    """What the page may be used for. Empty for a page that may not be fetched."""
+    """The usage preferences for the page; empty for a page that must not be fetched."""
     purpose: str | None = None
-    """The crawl's purpose that is disallowed; None unless the reason is USAGE."""
+    """The purpose of the crawl that the site disallows; None unless the reason is USAGE."""
 
     @property
     def statement(self) -> Statement | None:
-        """What disallows the purpose; None unless the reason is USAGE."""
+        """The statement that disallows the purpose; None unless the reason is USAGE."""
         return self.usage.deciding(self.purpose) if self.purpose is not None else None
 
     @property
     def decided_by(self) -> Rule | Statement | None:
-        """The rule or statement that decided; None if neither did."""
+        """The rule or statement that decided; None if there is none."""
         return self.rule or self.statement
 
 
 @dataclass(frozen=True, slots=True)
 class Purposes:
-    """What a crawl gathers pages for."""
+    """The purposes of a crawl: the categories of use for its pages."""
 
     categories: tuple[str, ...] = ()
     refuse: bool = False
-    """A page is refused if one of them is disallowed."""
+    """Whether a page is refused if its site disallows one of the categories (REP_PURPOSES_REFUSE)."""
 
     @classmethod
     def of(cls, categories: tuple[str, ...], refuse: bool) -> Purposes:
-        """As the settings have them. Raises ValueError if what they say cannot be found out."""
+        """Return the purposes that the settings name. Raises ValueError if the extra `usage` is not installed."""
         if categories and find_spec("http_sf") is None:
             raise ValueError("REP_PURPOSES needs the extra `usage`: pip install scrapy-rep[usage]")
         return cls(categories, refuse)
 
     def refused_by(self, preferences: Mapping[str, bool]) -> str | None:
-        """The first purpose for which a page with these preferences is refused; None if it is not."""
+        """Return the first purpose for which a page with these preferences is refused; None if it is not refused."""
         refused = self.categories if self.refuse else ()
         return next((category for category in refused if preferences.get(category) is False), None)
 
     def judge(
         self, verdict: Verdict, robots: RobotsTxt | None, url: str, product_token: str | Sequence[str]
     ) -> UsageVerdict:
-        """The verdict on the URL, with what robots.txt says of its usage, also if servers read the URL in another way
-        (`other_readings`). Raises as `Usage.of` does."""
+        """Return the verdict with the usage preferences in robots.txt for the URL.
+
+        A URL with dot segments is also refused if its other readings are refused (`dot_segments`). Raises the
+        exceptions of `Usage.of`.
+        """
         if robots is None or not verdict.allowed:
             return self.judge_usage(verdict, Usage())
         judged = self.judge_usage(verdict, Usage.of(robots, url, product_token))
@@ -186,7 +196,10 @@ class Purposes:
         return judged
 
     def judge_usage(self, verdict: Verdict, usage: Usage) -> UsageVerdict:
-        """The verdict for a page with these preferences. A page that robots.txt does not apply to is never refused."""
+        """Return the verdict for a page with these preferences.
+
+        A page is never refused for its usage if robots.txt does not apply to it.
+        """
         values = {field.name: getattr(verdict, field.name) for field in fields(Verdict)}
         if not verdict.allowed or verdict.reason in NEVER_REFUSED or (purpose := self.refused_by(usage)) is None:
             return UsageVerdict(**values, usage=usage, purpose=getattr(verdict, "purpose", None))
@@ -198,5 +211,5 @@ class Purposes:
 
 
 def usage_in(verdict: Verdict | None) -> Usage:
-    """What a verdict says the page may be used for; empty without REP_PURPOSES."""
+    """Return the usage preferences in a verdict; empty without REP_PURPOSES."""
     return verdict.usage if isinstance(verdict, UsageVerdict) else Usage()

@@ -1,5 +1,7 @@
-"""Statements of preference: the lines of a robots.txt, and the headers of a response, that make them (the IETF's AIPREF
-drafts; contentsignals.org)."""
+"""Statements: the lines of robots.txt and the headers of responses that state usage preferences.
+
+The sources are the IETF's AIPREF drafts and contentsignals.org.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,14 @@ from scrapy_rep.protocol.robotstxt.segments import Segments, starts_of_segments
 from scrapy_rep.protocol.robotstxt.syntax import VALUE, WHITE_SPACE, Directive, key_of, record_of, searchable
 from scrapy_rep.usage.vocabulary import CONTENT_SIGNAL, CONTENT_USAGE, USE_LEVELS, VOCABULARY
 
-MAX_READ = 16_384  # octets of statements in a file or an answer; a dictionary takes a hundred times as long as a rule
+# Octets of statements that are read from one file or one response. Reading a dictionary of structured fields takes a
+# hundred times as long as reading a rule.
+MAX_READ = 16_384
 
-BEFORE_ALL = -1  # the segment of lines before the first user-agent line
+BEFORE_ALL = -1  # stands for the segment of the lines before the first user-agent line
 NEEDS_EXTRA = "Content-Usage cannot be read without the extra `usage`: pip install scrapy-rep[usage]"
 
-# Lines after which a user-agent line starts afresh (`segments`).
+# Lines that end a run of user-agent lines (`segments`).
 _RULE_OR_STATEMENT = record_of(
     key_of(Directive.ALLOW, Directive.DISALLOW, Directive.CONTENT_USAGE, Directive.CONTENT_SIGNAL), ""
 )
@@ -30,25 +34,27 @@ _STATEMENT = record_of(f"(?:({key_of(Directive.CONTENT_USAGE)})|({key_of(Directi
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A line of a robots.txt that states preferences, or a header of a response; as text `Content-Usage: train-ai=n`,
-    cut to MAX_RULE characters."""
+    """A line of a robots.txt, or a header of a response, that states preferences.
+
+    Its `str` is `Content-Usage: train-ai=n`, cut to MAX_RULE characters.
+    """
 
     line: int | None
-    """Counted from 1; None for a header."""
+    """The line number, counted from 1; None for a header."""
     directive: str
-    """`content-usage` or `content-signal`; `allow` or `disallow` of a group that a policy token names."""
+    """`content-usage` or `content-signal`. For a rule in a group of a policy token, `allow` or `disallow`."""
     octets: bytes
-    """The path that it is about, as it stands in the file; empty if it is about all paths."""
+    """The path that the statement is about, as it is in the file; empty if it is about all paths."""
     text: str
-    """The preferences as written, for people, cut to MAX_TEXT characters; empty for a rule."""
+    """The preferences for people, as written, cut to MAX_TEXT characters; empty for a rule."""
     preferences: Mapping[str, bool] = field(hash=False)
-    """By category, whether that use is allowed; a category without a preference is not in it."""
+    """Category -> whether that use is allowed. A category without a preference is missing."""
     product_token: str | None = None
-    """The token whose group has the line; None for a header, and for a line before the first user-agent line."""
+    """The product token whose group has the line; None for a header or a line before the first user-agent line."""
 
     @property
     def pattern(self) -> str:
-        """The path as written: UTF-8, or Latin-1 if the octets are no UTF-8."""
+        """The path as text, decoded as UTF-8, or as Latin-1 if the octets are not UTF-8."""
         return text_of(self.octets)
 
     def __str__(self) -> str:
@@ -56,7 +62,8 @@ class Statement:
 
 
 def stricter(stated: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
-    """All preferences as one: disallowed beats allowed beats unknown (vocab, Combining Preferences)."""
+    """Return all preferences combined: disallowed beats allowed, and allowed beats unknown (vocab, Combining
+    Preferences)."""
     combined: dict[str, bool] = {}
     for preferences in stated:
         for category, allowed in preferences.items():
@@ -65,9 +72,9 @@ def stricter(stated: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
 
 
 def preferences_of(directive: str, value: bytes) -> dict[str, bool] | None:
-    """The preferences in a value without its path; None if it does not parse, so that all of them are unknown.
+    """Return the preferences in a value without its path; None if the value cannot be parsed.
 
-    Raises ImportError for `content-usage` without the library that reads structured fields.
+    Raises ImportError for `content-usage` if the library that reads structured fields is not installed.
     """
     stated = _dictionary(value) if directive == CONTENT_USAGE else _signals(value)
     if stated is None:
@@ -77,7 +84,7 @@ def preferences_of(directive: str, value: bytes) -> dict[str, bool] | None:
 
 
 def _dictionary(value: bytes) -> dict[str, bool] | None:
-    """The members of a dictionary (RFC 9651) that are the tokens `y` and `n`."""
+    """Return the members of a dictionary (RFC 9651) whose value is the token `y` or `n`."""
     try:
         import http_sf  # noqa: PLC0415 - an extra, and most crawls read no structured field
     except ImportError:
@@ -91,14 +98,17 @@ def _dictionary(value: bytes) -> dict[str, bool] | None:
 
 
 def _signals(value: bytes) -> dict[str, bool] | None:
-    """`search=yes, ai-train=no, use=reference`, without case; None if there is not one such pair."""
+    """Return the preferences in a text such as `search=yes, ai-train=no, use=reference`, in upper or lower case.
+
+    None if the text has no such pair.
+    """
     pairs = [part.partition("=") for part in value.decode("latin-1").lower().split(",")]
     stated = [_signal(key.strip(), word.strip()) for key, _, word in pairs]
     return stricter(stated) if any(stated) else None
 
 
 def _signal(key: str, word: str) -> dict[str, bool]:
-    """A pair's preferences by spelling; empty if it has none."""
+    """Return the preferences in one pair, by spelling; empty if it states none."""
     if key == "use" and word in USE_LEVELS:
         return {f"use={level}": at <= USE_LEVELS.index(word) for at, level in enumerate(USE_LEVELS)}
     return {key: word == "yes"} if word in {"yes", "no"} else {}
@@ -108,17 +118,17 @@ def _signal(key: str, word: str) -> dict[str, bool]:
 
 
 class StatementLine(NamedTuple):
-    """A statement, where it stands, and what URLs are compared with."""
+    """A statement in a robots.txt, its segment, and the pattern that URLs are compared with."""
 
     statement: Statement
     segment: int
-    """BEFORE_ALL, or the place of its segment."""
+    """The number of the line's segment, or BEFORE_ALL."""
     pattern: str
-    """Its path, normalised; empty if it is about all paths."""
+    """The normalised path; empty if the statement is about all paths."""
 
 
 def read_statements(octets: bytes) -> list[StatementLine]:
-    """The statements for all crawlers, in their order. Raises ImportError as `preferences_of` does."""
+    """Return the statements for all crawlers, in the order of the file. Raises ImportError as `preferences_of` does."""
     text = searchable(octets)
     if not _STATEMENT.search(text):  # as in most files
         return []
@@ -137,10 +147,10 @@ def read_statements(octets: bytes) -> list[StatementLine]:
 
 
 def statements_for(product_token: str | None, lines: Sequence[StatementLine], octets: bytes) -> list[StatementLine]:
-    """The file's statements for that product token; None stands for a crawler that no group applies to.
+    """Return the statements in the file for a product token; None stands for a crawler that no group applies to.
 
-    A statement is for the user-agent lines above it, up to the statement or rule before them; one before the first
-    user-agent line is for everybody.
+    A statement is for the user-agent lines before it, back to the last statement or rule. A statement before the first
+    user-agent line is for all crawlers.
     """
     own = set(Segments(octets).of(product_token, _RULE_OR_STATEMENT)) if lines else set()
     found = []
@@ -153,7 +163,7 @@ def statements_for(product_token: str | None, lines: Sequence[StatementLine], oc
 
 
 def ignored_statements(octets: bytes) -> list[Ignored]:
-    """The lines with statements that say nothing, and why, for whichever crawler."""
+    """Return the lines with statements that are ignored, for any crawler, each with the reason."""
     text = searchable(octets)
     starts = starts_of_segments(text)
     read = {line for line, *_ in _values(text)}
@@ -169,7 +179,7 @@ def ignored_statements(octets: bytes) -> list[Ignored]:
 
 
 def _fault(directive: str, value: bytes, *, is_before_all: bool) -> str:
-    """Why a line with this value says nothing; empty if it is read."""
+    """Return why a line with this value is ignored; empty if it is read."""
     if is_before_all and directive == CONTENT_USAGE:
         return f"{directive} before the first user-agent line"
     try:
@@ -183,16 +193,21 @@ def _fault(directive: str, value: bytes, *, is_before_all: bool) -> str:
 
 
 def _before_all(directive: str, preferences: Mapping[str, bool]) -> dict[str, bool]:
-    """What counts of the preferences in a line before the first user-agent line. Sites write Content-Signal there and
-    mean their whole origin; that restricts, and grants nothing. Content-Usage belongs to a group (attach, 3)."""
+    """Return the preferences that count in a line before the first user-agent line.
+
+    Sites write Content-Signal there and mean their whole origin. Only its `no` counts. Content-Usage does not count
+    there, because it must be in a group (attach, 3).
+    """
     if directive != CONTENT_SIGNAL:
         return {}
     return {category: allowed for category, allowed in preferences.items() if not allowed}
 
 
 def _values(text: str, most: int = MAX_READ) -> Iterator[tuple[int, str, bytes, int]]:
-    """The number, directive, value and place in the text of each line with a statement, for whichever crawler. No line
-    beyond `most` octets of such lines."""
+    """Yield the line number, directive, value and offset of each line with a statement, for any crawler.
+
+    It ends when these lines have more than `most` octets.
+    """
     line, counted_to, left = 0, 0, most
     for record in _STATEMENT.finditer(text):
         left -= len(record[0])
@@ -205,7 +220,9 @@ def _values(text: str, most: int = MAX_READ) -> Iterator[tuple[int, str, bytes, 
 
 
 def _path_and_rest(value: bytes) -> tuple[bytes, bytes]:
-    """A statement's path, which begins with `/`, and its preferences after the first white space. Without a path, all
-    of it is preferences."""
+    """Return a statement's path, which begins with `/` and ends at white space, and the preferences after it.
+
+    Without a path, the whole value is preferences.
+    """
     path = value.replace(b"\t", b" ").partition(b" ")[0] if value.startswith(b"/") else b""
     return path, value[len(path) :].strip(b" \t")

@@ -1,4 +1,4 @@
-"""The categories of use, and how a site spells them."""
+"""The categories of use and their spellings in robots.txt and headers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from scrapy_rep.protocol.robotstxt.syntax import Directive
 
 CONTENT_USAGE, CONTENT_SIGNAL = Directive.CONTENT_USAGE.key, Directive.CONTENT_SIGNAL.key
-USAGE_DIRECTIVES = (CONTENT_USAGE, CONTENT_SIGNAL)  # of robots.txt, and names of headers
+USAGE_DIRECTIVES = (CONTENT_USAGE, CONTENT_SIGNAL)  # keys in robots.txt, and names of headers
 
 VOCAB_DRAFT = "draft-ietf-aipref-vocab-08 of 2026-09-14"
 SIGNALS = "contentsignals.org"
@@ -21,10 +21,11 @@ class Category(NamedTuple):
 
     name: str
     spellings: Mapping[str, str]
-    """By directive; `use=full` is a value of `use`."""
+    """Directive -> the category's spelling. `use=full` stands for the key `use` with this value."""
     source: str
     policy_token: str | None = None
-    """The product token whose groups state, by ordinary rules, which pages may be used so; None if there is none."""
+    """A product token that stands for this use. The rules of its groups say which pages may be used so. None if there
+    is no such token."""
 
 
 VOCABULARY = (
@@ -43,8 +44,8 @@ VOCABULARY = (
 
 POLICY_TOKENS = {category.name: category.policy_token for category in VOCABULARY if category.policy_token is not None}
 
-# The draft's words for a preference (vocab, Statements of Preference).
+# The words of the draft for a preference (vocab, Statements of Preference).
 PREFERENCE_WORDS: Mapping[bool | None, str] = {True: "allowed", False: "disallowed", None: "unknown"}
 
-# How much a crawler may keep and show again, by the vendor's `use`: each level allows those before it.
+# The values of `use` in a Content-Signal: how much a crawler may keep and show. Each level includes those before it.
 USE_LEVELS = ("immediate", "reference", "full")

@@ -1,4 +1,4 @@
-"""Copies of the requests that wait for a robots.txt, so that these are not lost if the process is killed."""
+"""Copies of the requests that wait for a robots.txt, so that a killed process does not lose the requests."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ KILLED_LOSES = "If this crawler is killed, requests that wait for a robots.txt a
 
 
 class Keeper:
-    """Keeps nothing. Those derived from it keep a copy of each request that has left its queue and waits; if they fail,
-    only this safety is lost."""
+    """Keeps nothing. Its subclasses keep a copy of each request that has left its queue and waits. If a subclass fails,
+    it logs a warning, and the crawl goes on without the copies."""
 
     _has_warned = False
 
@@ -26,24 +26,24 @@ class Keeper:
         self._spider = crawler.spider
 
     def keep(self, request: Request) -> None:
-        """The request waits from now on."""
+        """Keep a copy of the request, which begins to wait."""
 
     def forget(self, request: Request) -> None:
-        """The request has gone on, or is back in its queue for good. It need not be one that is kept."""
+        """Delete the copy of the request, if there is one: the request has gone on, or is safe in its queue."""
 
     def left_over(self) -> list[Request]:
-        """The requests that a killed crawl of this job has left, in their order. They stay kept until `forget`. None
-        where other crawlers take such requests over while they run (scrapy-redis)."""
+        """The requests that waited when this job was killed, in their order. Their copies stay until `forget`. With
+        scrapy-redis the list is empty, because other crawlers take such requests over while they run."""
         return []
 
     def close(self) -> None:
-        """The crawl ends. What is still kept has to be found later."""
+        """The crawl ends. The copies that are left are for a later crawl or for other crawlers."""
 
     @contextmanager
     def _failing_softly(self) -> Iterator[None]:
         try:
             yield
-        except Exception as exc:  # noqa: BLE001 - of a database, or of what writes a request
+        except Exception as exc:  # noqa: BLE001 - the database may raise it, or the code that serialises a request
             self._warn(exc)
 
     def _warn(self, exc: Exception) -> None:

@@ -1,8 +1,8 @@
-"""With a JOBDIR, requests that wait for a robots.txt are kept in an SQLite file there: `requests.waiting`.
+"""With a JOBDIR, copies of the requests that wait for a robots.txt are in an SQLite file there: `requests.waiting`.
 
-Scrapy removes a request from its queue on disk when it hands it out. If the process is killed, the crawl that resumes
-the job takes the requests that waited from this file. A request stays in it until it goes on, or until it is in a queue
-on disk that has been closed.
+Scrapy removes a request from its queue on disk when it hands the request out. If the process is killed, the crawl that
+resumes the job reads the requests that waited from this file. A copy stays in the file until its request goes on, or
+until the request is back in the queue on disk and that queue is closed.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from scrapy.utils.job import job_dir
 from scrapy_rep.waiting.kept_copies import Keeper
 
 FILE = "requests.waiting"
-OPENING, BUSY = 1.0, 0.1  # seconds that a call waits for another process's lock, and the event loop with it
-RETRY = 1.0  # seconds until the next call after one that has failed
-MAX_FAILURES = 5  # calls in a row; after that nothing is kept
+# Seconds that a call waits for another process's lock, at the opening and later. The event loop waits, too.
+OPENING, BUSY = 1.0, 0.1
+RETRY = 1.0  # seconds from a failed call to the next
+MAX_FAILURES = 5  # failed calls in a row, after which no copies are kept
 
 
 class KeptInJobdir(Keeper):
@@ -35,7 +36,7 @@ class KeptInJobdir(Keeper):
         self._failures = 0
         self._retry: CallLaterResult | None = None
         self._file = sqlite3.connect(self._path, isolation_level=None, timeout=OPENING)
-        # A process that is killed loses nothing by these; a machine that loses its power may.
+        # With these, a killed process loses nothing. A machine that loses its power may lose copies.
         self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute("PRAGMA synchronous = OFF")
         self._file.execute("CREATE TABLE IF NOT EXISTS waiting (number INTEGER PRIMARY KEY, request BLOB)")
@@ -45,7 +46,7 @@ class KeptInJobdir(Keeper):
         if request in self._rows or request in self._to_insert or self._failures >= MAX_FAILURES:
             return
         with self._failing_softly():
-            # As Scrapy's own queue on disk does.
+            # The format is that of Scrapy's own queue on disk.
             self._to_insert[request] = pickle.dumps(request.to_dict(spider=self._spider), protocol=4)
             self._write()
 
@@ -60,7 +61,7 @@ class KeptInJobdir(Keeper):
         with self._failing_softly():
             for row, copy in self._file.execute("SELECT number, request FROM waiting ORDER BY number").fetchall():
                 request = self._request_of(copy, pickle.loads, "when its crawl was killed")
-                if request is None:  # and never will be
+                if request is None:  # it cannot be read, now or later
                     self._to_delete.append(row)
                 else:
                     self._rows[request] = row
@@ -77,7 +78,7 @@ class KeptInJobdir(Keeper):
             if not number:
                 self._path.unlink()
 
-    # The file may be locked: by a backup, or by a program that shows it.
+    # Another process may have locked the file: a backup, or a program that shows its content.
 
     def _write(self) -> None:
         if self._retry is not None or self._failures >= MAX_FAILURES:

@@ -1,8 +1,10 @@
-"""With scrapy-redis, requests that wait for a robots.txt are kept in Redis: if a crawler is killed, others get them.
+"""With scrapy-redis, copies of the requests that wait for a robots.txt are in Redis: if a crawler is killed, other
+crawlers get its requests.
 
-scrapy-redis removes a request from Redis when it hands it out. While such a request waits here, a copy of it is in a
-hash of this crawler, `QUEUE:waiting:CRAWLER`. The sorted set `QUEUE:waiting` has the crawlers that keep some, each with
-the time until which it counts as alive. The others put a dead one's requests back into the queue.
+scrapy-redis removes a request from Redis when it hands the request out. While such a request waits here, a copy of the
+request is in a hash of this crawler, `QUEUE:waiting:CRAWLER`. The sorted set `QUEUE:waiting` lists the crawlers that
+keep copies, each with the time until which it counts as alive. After that time, another crawler puts the requests back
+into the queue.
 """
 
 from __future__ import annotations
@@ -21,14 +23,14 @@ from scrapy.utils.asyncio import create_looping_call
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.waiting.kept_copies import Keeper
 
-ALIVE = 10  # seconds from a sign of life, after which a crawler is late
+ALIVE = 10  # seconds after its last sign of life, a crawler is late
 PULSE = 2.0  # seconds between two signs of life
-LONGEST = 1.0  # seconds of a beat, about, in which another crawler's requests are put back
+LONGEST = 1.0  # seconds, about, that one beat spends on putting back requests of other crawlers
 
 
 class KeptInRedis(Keeper):
     def __init__(self, crawler: Crawler, scheduler: Any) -> None:
-        """`scheduler`: open, and scrapy-redis's. Raises AttributeError if its queue is of another kind."""
+        """`scheduler`: that of scrapy-redis, open. Raises AttributeError if its queue is not one of scrapy-redis."""
         super().__init__(crawler)
         self._crawler = crawler
         self._queue = scheduler.queue
@@ -39,11 +41,11 @@ class KeptInRedis(Keeper):
         self._fields: dict[Request, str] = {}
         self._next_field = count()
         self._forgotten: set[str] = set()
-        """Fields that Redis may still have."""
+        """Fields of copies that are no longer needed, but may still be in Redis."""
         self._others_keep_some = False
         self._late_since: dict[bytes, float] = {}
         self._taken_over = 0
-        """Requests of crawlers of which some are still to be put back."""
+        """The number of requests that were put back and are not logged yet."""
         if scheduler.flush_on_start:
             with self._failing_softly():
                 self._delete(self._crawlers())
@@ -67,30 +69,31 @@ class KeptInRedis(Keeper):
                 self._forget_now()
 
     def close(self) -> None:
-        """No sign of life follows: some ten seconds later, other crawlers put back what this one has not forgotten."""
+        """Stop the signs of life. About ten seconds later, other crawlers put back the requests that are left."""
         self._pulse.stop()
 
     # Signs of life.
 
     def _beat(self) -> None:
-        seen_late, self._late_since = self._late_since, {}  # a beat in which Redis fails counts as no look
+        seen_late, self._late_since = self._late_since, {}  # a beat in which Redis fails does not count as a look
         with self._failing_softly():
             self._forget_now()
             if self._fields:
                 self._show_life()
             late, now = self._late(), monotonic()
-            # One crawler at a time, or a request would come back twice. This fails if Redis refuses writes: then nobody
-            # can show life.
+            # Only one crawler at a time, or a request would come back twice. `set` raises if Redis refuses writes: then
+            # no crawler can show life, so a late one may be alive.
             if late and self._redis.set(self._lock, self._name, nx=True, ex=ALIVE):
                 self._late_since = {name: seen_late.get(name, since) for name, since in late.items()}
-                # One look is not enough: after Redis has hung, all look late.
+                # A crawler has to be late in two looks: after Redis has hung, all crawlers look late once.
                 self._take_over([name for name, since in self._late_since.items() if now - since > PULSE / 2])
                 self._redis.delete(self._lock)
                 look_for_requests(self._crawler)
             self._others_keep_some = bool(set(self._crawlers()) - {self._name})
 
     def _forget_now(self) -> None:
-        """If Redis fails, the next beat tries again: else other crawlers would take over what has gone on here."""
+        """Delete the copies in `_forgotten`. If Redis fails, the next beat tries again: else other crawlers would put
+        back requests that have gone on here."""
         if self._forgotten:
             self._redis.hdel(self._hash(self._name), *self._forgotten)
             self._forgotten.clear()
@@ -98,8 +101,8 @@ class KeptInRedis(Keeper):
                 self._redis.zrem(self._keepers, self._name)
 
     def _late(self) -> dict[bytes, float]:
-        """Other crawlers without a sign of life, and since when, by `monotonic`. If the clock of Redis was set back,
-        their times lie too far ahead; that counts as late after ALIVE seconds more."""
+        """The other crawlers that are late, and since when, by `monotonic`. If the clock of Redis was set back, a
+        crawler's time is too far in the future. Such a crawler is late after ALIVE more seconds."""
         by_redis = self._now()
         late, ahead = self._crawlers(until=by_redis), self._crawlers(since=by_redis + ALIVE + PULSE)
         now = monotonic()  # Redis may have hung before it answered
@@ -108,7 +111,8 @@ class KeptInRedis(Keeper):
         return since
 
     def _take_over(self, dead: list[bytes]) -> None:
-        """Put back their requests. What takes longer than LONGEST is left for the next beat, which shows life first."""
+        """Put the requests of dead crawlers back into the queue. What is left after LONGEST seconds waits for the next
+        beat, so that this crawler shows life in between."""
         began = monotonic()
         for name in dead:
             copies = self._redis.hgetall(self._hash(name)) if self._is_hash(name) else {}
@@ -118,7 +122,7 @@ class KeptInRedis(Keeper):
                 request = self._request_of(copy, self._queue.serializer.loads, "in another crawler")
                 if request is not None:
                     self._queue.push(request)
-                # Only now: if this crawler is killed meanwhile, the request comes back twice instead of never.
+                # Not earlier: if this crawler is killed here, the request comes back twice instead of never.
                 self._redis.hdel(self._hash(name), field)
                 self._taken_over += 1
             self._delete([name])
@@ -130,7 +134,7 @@ class KeptInRedis(Keeper):
             self._taken_over = 0
 
     def _idle(self) -> None:
-        """Requests that wait in other crawlers will come back to the queue, so this crawler stays."""
+        """Keep the spider open while requests wait in other crawlers: if those are killed, the requests come back."""
         if self._others_keep_some:
             raise DontCloseSpider
 
@@ -143,7 +147,7 @@ class KeptInRedis(Keeper):
         return self._redis.type(self._hash(name)) in {b"hash", "hash"}
 
     def _now(self) -> int:
-        """By the clock of Redis, which all crawlers share."""
+        """Seconds since the epoch, by the clock of Redis, which all crawlers share."""
         return int(self._redis.time()[0])
 
     def _show_life(self) -> None:

@@ -1,15 +1,15 @@
-"""Where the requests wait that do not come from the scheduler: in the downloader, as in any middleware of Scrapy's. All
-other requests wait at the scheduler's door (`scheduler_door`).
+"""Requests that wait in the downloader, as in any middleware of Scrapy's: mainly those that do not come from the
+scheduler. Nearly all other requests wait at the scheduler's door (`scheduler_door`).
 
-A request comes here
+Three kinds of requests wait here:
 
-- if it does not come from the scheduler (`engine.download_async`, a media pipeline): the engine has not asked whether
-  there was room for it, so it does not count against CONCURRENT_REQUESTS while it waits. Where the scheduler cannot be
-  wrapped, nobody can tell these requests from the others, and they count;
-- if it comes from the scheduler, and no request may wait at the door (REP_WAITING_MAX = 0, a scheduler that cannot be
-  wrapped): then it counts;
-- if its robots.txt is no longer known since the door let it pass (forgotten for want of memory, or its time is over):
-  it counts, too.
+- Requests that do not come from the scheduler (`engine.download_async`, a media pipeline). The engine has not checked
+  CONCURRENT_REQUESTS for them, so they do not count against it while they wait. If the scheduler cannot be wrapped,
+  such requests cannot be recognised, and they count.
+- Requests from the scheduler, if no request may wait at the door (REP_WAITING_MAX = 0, or a scheduler that cannot be
+  wrapped). They count.
+- Requests that the door let pass, but whose robots.txt is no longer known: its policy was forgotten to save memory, or
+  has expired. They count, too.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class InDownloader:
     waits: Waits
 
     async def decide(self, request: Request, origin: Origin) -> None:
-        """Let the request go on, or raise ForbiddenByRobots, once its origin's robots.txt is known.
+        """Wait until the origin's robots.txt is known. Then let the request go on, or raise ForbiddenByRobots.
 
-        Raises IgnoreRequest if the crawl closes before; a request that came from the queue is put back then.
+        Raises IgnoreRequest if the crawl closes first. A request that came from the queue is then put back.
         """
         fault = self.door.fault_of(request)
         policy = await self._wait(request, origin) if fault is None else fault
@@ -53,12 +53,12 @@ class InDownloader:
             self.gate.decide(request, policy)
 
     async def _wait(self, request: Request, origin: Origin) -> RobotsPolicy | BaseException:
-        """The origin's policy, or the error of ours that has ended the fetch."""
+        """Wait for the origin's policy. Returns it, or the internal error that has ended the fetch."""
         wait = self.waits.begin(request, origin)
         result: RobotsPolicy | BaseException
         try:
             with self.downloads.uncounted(request) if self.door.never_saw(request) else nullcontext():
-                # As a value, because what is raised here may also be a cancellation of this request.
+                # The fetch's error becomes a value: an exception here may also be a cancellation of this request.
                 resolved: Deferred[Any] = self.resolver.resolve(origin, request)
                 resolved.addErrback(lambda failure: failure.value)
                 result = await maybe_deferred_to_future(resolved)

@@ -1,30 +1,34 @@
-"""Where requests wait for a robots.txt: at the scheduler's door, where the engine asks for the next request.
+"""Where requests wait for a robots.txt: at the scheduler's door, between the scheduler's queue and the engine.
 
-A request that waits here has left its queue, has passed no downloader middleware, and does not count against
+A request that waits here has left its queue and has passed no downloader middleware. It does not count against
 CONCURRENT_REQUESTS.
 
-1. The engine asks for a request, and the door takes the next one out of the queue. If no robots.txt applies to the
-   request, or if its origin is known, the engine gets it.
-2. Else the request waits (`waiting_requests`), and the origin's robots.txt is fetched (`cache.resolver`) unless
-   that is under way. Then the door takes the next request, as long as one more fetch would begin soon: while fewer than
-   twice REP_FETCH_CONCURRENCY fetches are under way or wait for their turn, not counting those that are slow or
-   repeated (`fetching.turns`). When none would, the door takes from Scrapy's default queue
-   (`DownloaderAwarePriorityQueue`) as long as that has requests to sites that have been asked before and that no
-   request here goes to: these come out first. Of another queue nobody knows what comes next, so the door takes nothing.
-3. REP_WAITING_MAX limits how many requests are here, not counting one request to each origin. Scrapy's queue in memory
-   has no such limit: its requests take no more memory here than there. At the limit the door takes from Scrapy's
-   default queue on disk as long as that has requests to sites that no request here goes to. From another queue it
-   takes nothing.
-4. The fetch has ended, whatever it has brought: the requests to its origin are ready. The engine gets them by turns, a
-   request to each site that has room in the downloader (a site is a host, usually, and may have many origins), and in
-   between requests from the queue. `RepMiddleware` decides about them like about any other request, by the policy in
-   memory. If the policy is no longer there (forgotten for want of memory, or its time is over), the requests wait
-   again, for another fetch, as soon as no other ready request can go on.
-5. If no request can go on, and there are as many here as twice REP_FETCH_CONCURRENCY, or the door would take no request
-   to a new site, `engine.needs_backout()` is true: a lazy `start` of the spider waits, as while the downloader is full.
-6. If the crawl closes first, the requests that are here go back to their queue. If the process is killed, copies of
-   those from disk or from scrapy-redis survive (`kept_copies`): the crawl that resumes the JOBDIR has them here when it
-   opens; with scrapy-redis another crawler puts them back into the queue, some ten seconds later.
+1. The engine asks for a request, and the door takes the next request out of the queue. If no robots.txt applies to that
+   request, or if its robots.txt is known, the engine gets the request.
+2. Else the request waits (`waiting_requests`), and a fetch of its origin's robots.txt begins, unless one is under way
+   (`cache.resolver`). Then the door takes the next request.
+   - The door takes any request while one more fetch would begin soon. That is so while fewer than twice
+     REP_FETCH_CONCURRENCY fetches are under way or wait for their turn. Slow and repeated fetches do not count
+     (`fetching.turns`).
+   - At this number of fetches, the door takes only requests that probably need no fetch: requests to sites that the
+     downloader has asked in the last minute or so, and to which no request here goes. Scrapy's default queue
+     (`DownloaderAwarePriorityQueue`) hands these out first. The order of any other queue is not known, so the door
+     takes nothing from it.
+3. REP_WAITING_MAX limits the number of requests that are here. The first request to each origin does not count. Nor
+   does the limit hold for Scrapy's queue in memory, because its requests take as much memory there as here. At the
+   limit, the door takes from Scrapy's default queue on disk only requests to sites to which no request here goes. From
+   any other queue, it takes nothing.
+4. When the fetch ends, with an answer or without, the requests to its origin are ready. The engine gets them in turns:
+   one request to each site that has room in the downloader, and requests from the queue in between. (A site is usually
+   a host, which may have many origins.) `RepMiddleware` decides about a ready request as about any other, by the policy
+   in memory. The policy may be gone: forgotten to save memory, or expired. Then the requests wait again, for another
+   fetch, but only when no other ready request can go on.
+5. A lazy `start` of the spider waits while `engine.needs_backout()` is true, as when the downloader is full. The door
+   makes it true if no request can go on and one of these holds: twice REP_FETCH_CONCURRENCY requests are here, or one
+   of the limits of 2 and 3 is reached.
+6. If the crawl closes, the requests that are here go back to their queue. If the process is killed, copies of the
+   requests from disk or from scrapy-redis survive (`kept_copies`). The crawl that resumes the JOBDIR has such requests
+   here when it opens. With scrapy-redis, another crawler puts them back into the queue about ten seconds later.
 """
 
 from __future__ import annotations
@@ -49,13 +53,13 @@ from scrapy_rep.waiting.waiting_log import Waits
 from scrapy_rep.waiting.waiting_requests import Wait, WaitingRequests
 from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
 
-MAX_SECONDS = 0.005  # for one call of the engine's, while all requests that the queue hands out have to wait
-MAX_READY = 100  # sites with ready requests; from this number on, these requests always go before the queue's
-ENOUGH = 2  # times REP_FETCH_CONCURRENCY: the number of requests here from which on a lazy `start` waits
+MAX_SECONDS = 0.005  # for one call of the engine, if every request that comes out of the queue has to wait
+MANY_READY = 100  # sites with ready requests: from this number on, no request from the queue goes in between
+ENOUGH = 2  # times REP_FETCH_CONCURRENCY: from this number of requests here on, a lazy `start` waits
 
 
 class SchedulerDoor:
-    """Gives the engine the next request that need not wait, in place of the crawl's scheduler."""
+    """Takes the place of the crawl's scheduler: gives the engine the next request that need not wait."""
 
     _scheduler: WrappedScheduler
     _queues: SchedulerQueues
@@ -63,22 +67,23 @@ class SchedulerDoor:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate, resolver: Resolver, waits: Waits) -> None:
         self._crawler = crawler
         self._max_waiting = settings.waiting_max
-        """With 0, requests wait in the downloader."""
+        """REP_WAITING_MAX; with 0, requests wait in the downloader."""
         self._enough = ENOUGH * settings.fetch_concurrency
         self._gate = gate
         self._resolver = resolver
         self._waits = waits
         self._here = WaitingRequests()
         self._next: Request | None = None
-        """The request that the engine gets next, if it has been chosen already."""
+        """The request that the engine gets next; None if it is not chosen yet."""
         self._is_turn_of_queue = False
         self._handed_out: WeakKeyDictionary[Request, BaseException | None] = WeakKeyDictionary()
-        """With the error of ours that has ended the fetch for which the request waited, if one has."""
+        """The requests that the engine got from here, each with the internal error that ended its fetch, or None."""
         self._is_open = False
         self._keeper = Keeper(crawler)
 
     def open(self, downloads: UncountedDownloads) -> None:
-        """From now on requests wait here, unless none may or the scheduler cannot be wrapped."""
+        """Wrap the scheduler, so that requests wait here from now on. If that fails, or if REP_WAITING_MAX is 0,
+        they wait in the downloader."""
         scheduler, log = scheduler_of(self._crawler), logger_of(self._crawler)
         if is_of(scheduler, "apify.scrapy.scheduler", "ApifyScheduler"):
             log.warning(
@@ -103,32 +108,33 @@ class SchedulerDoor:
         downloads.back_out_when(self._has_enough)
 
     def _take_in(self, left_over: list[Request]) -> None:
-        """Requests that waited when this job was killed. They do not go through the queue, from which another kill
-        could remove them."""
+        """Let the requests that waited when this job was killed wait here again. They do not go through the queue, in
+        which another kill could lose them."""
         if left_over:
             number = len(left_over)
             logger_of(self._crawler).info("Requests that waited for a robots.txt when this job was killed: %d", number)
         for request in left_over:
             origin = Origin.of(request.url)
-            if origin is None:  # such a request never waits, so somebody else has written it
+            if origin is None:  # a request without an origin never waits, so another program has written it
                 for taken in self._scheduler.put_back([request]):
                     self._keeper.forget(taken)
             else:
-                # It begins to wait when the engine asks for a request, if it still has to.
+                # When the engine asks for a request, this one waits again if its robots.txt is not known.
                 wait = self._waits.begin(request, origin, self._queues.site_of(request))
                 self._waits.end(wait)
                 self._here.be_ready(wait)
 
     def never_saw(self, request: Request) -> bool:
-        """Whether the request came to the downloader by another way, past the engine's check of CONCURRENT_REQUESTS."""
+        """Whether the request went to the downloader another way, so that CONCURRENT_REQUESTS was not checked."""
         return self._is_open and request not in self._handed_out
 
     def fault_of(self, request: Request) -> BaseException | None:
-        """The error of ours that has ended the fetch for which the request waited here; None if none has."""
+        """The internal error that ended the fetch for which the request waited here; None if there was none."""
         return self._handed_out.get(request)
 
     def take_back(self, request: Request) -> bool:
-        """The crawl closes: whether a request that was handed out is in the queue again."""
+        """Put a request that the engine got from here back into the queue, because the crawl closes. False if it did
+        not come from here, or if the queue has not taken it."""
         return self._is_open and request in self._handed_out and bool(self._scheduler.put_back([request]))
 
     # In place of the scheduler's methods.
@@ -146,11 +152,11 @@ class SchedulerDoor:
         return bool(self._here) or self._next is not None
 
     def close(self, reason: str) -> Any:
-        """What is here goes back first: what the scheduler keeps beyond the crawl, it keeps of these, too."""
+        """Put the requests that are here back into the queue, then close the scheduler, which may keep its queue."""
         here = [*self._here, *([self._next] if self._next is not None else [])]
         taken_back = self._scheduler.put_back(here)
         closed = self._scheduler.close(reason)
-        # Only now: Scrapy's queue on disk loses them if the process is killed before the queue is closed.
+        # Not earlier: Scrapy's queue on disk loses requests if the process is killed before the queue is closed.
         for request in taken_back:
             self._keeper.forget(request)
         self._keeper.close()
@@ -159,7 +165,7 @@ class SchedulerDoor:
     # What the engine gets.
 
     def _has_enough(self) -> bool:
-        """Whether all requests have to wait, and so many are here that the spider's `start` can wait as well."""
+        """Whether the spider's `start` has to wait: no request can go on, and enough requests are here."""
         if not self._max_waiting or (
             len(self._here) < self._enough and not self._is_full and self._resolver.has_room()
         ):
@@ -170,8 +176,9 @@ class SchedulerDoor:
         return self._next is None
 
     def _choose(self, *, keep: bool = False) -> Request | None:
-        """The next request that need not wait. `keep`: it may not go on at once, and must survive a kill."""
-        is_turn_of_queue = self._is_turn_of_queue and self._here.ready_sites < MAX_READY
+        """The next request that need not wait, or None. `keep`: the request may stay here for a while, so it needs a
+        copy."""
+        is_turn_of_queue = self._is_turn_of_queue and self._here.ready_sites < MANY_READY
         self._is_turn_of_queue = not is_turn_of_queue
         if is_turn_of_queue:
             return self._from_queue(keep=keep) or self._from_here()
@@ -182,7 +189,7 @@ class SchedulerDoor:
         return not self._queues.is_next_from_memory() and self._here.beyond_the_first >= self._max_waiting
 
     def _from_queue(self, *, keep: bool) -> Request | None:
-        """The queue's next request that need not wait. Those before it begin to."""
+        """The queue's next request that need not wait. The requests before it in the queue begin to wait."""
         if not self._max_waiting:
             return self._scheduler.next_request()
         until = self._waits.monotonic() + MAX_SECONDS
@@ -203,7 +210,7 @@ class SchedulerDoor:
         return None
 
     def _from_here(self) -> Request | None:
-        """The next request that is ready and has room in the downloader: one to each site by turns."""
+        """The next ready request to a site that has room in the downloader. Sites take turns."""
         undecided = []
         for wait in self._here.ready_by_turns(self._has_room):
             if wait.fault is None and self._gate.origin_to_await(wait.request) is not None:
@@ -213,7 +220,8 @@ class SchedulerDoor:
             self._handed_out[wait.request] = wait.fault
             self._waits.went_on(wait)
             return wait.request
-        # Only if no other ready request can go on: else origins would push each other out of memory without an end.
+        # Their origins are fetched again only when no other ready request can go on. Otherwise origins could push each
+        # other out of memory endlessly.
         for first in undecided:
             for wait in self._here.no_longer_ready(first):
                 self._waits.begin_again(wait)
@@ -230,8 +238,8 @@ class SchedulerDoor:
             self._resolver.resolve(wait.origin, wait.request).addBoth(self._release, wait.origin)
 
     def _release(self, result: object, origin: Origin) -> None:
-        """The fetch has ended, with an answer or without: memory has the policy. Or it has failed by a fault of ours,
-        or because the crawl closes."""
+        """The fetch has ended: its requests are ready. `result`: a policy, which memory has, or the failure of a fetch
+        that ended with an internal error or because the crawl closes."""
         fault = result.value if isinstance(result, Failure) else None
         if isinstance(fault, CrawlClosingError):
             return  # `close` puts the requests back
@@ -251,7 +259,7 @@ def _keeper(crawler: Crawler, scheduler: Any, queues: SchedulerQueues) -> Keeper
             from scrapy_rep.waiting.kept_in_jobdir import KeptInJobdir  # noqa: PLC0415 - it imports sqlite3
 
             return KeptInJobdir(crawler)
-    except Exception as exc:  # noqa: BLE001 - a queue class of the user's own, or a file that cannot be made
+    except Exception as exc:  # noqa: BLE001 - a user's own queue class, or a file that cannot be created
         logger_of(crawler).warning(KILLED_LOSES, exc)
-    # Requests are lost with the process in any case, or nothing is known of the queue.
+    # The queue is in memory, so its requests are lost with the process anyway; or it is a queue of an unknown kind.
     return Keeper(crawler)

@@ -16,12 +16,12 @@ from scrapy_rep.signals import request_waited
 from scrapy_rep.text import counted
 from scrapy_rep.waiting.waiting_requests import Wait
 
-EVERY = 15.0  # seconds from line to line
+EVERY = 15.0  # seconds from one log line to the next
 
 
 class Waits:
-    """A request is counted (the stat rep/waited) and told of (the signal `request_waited`) once, however often it has
-    to wait."""
+    """Counts requests that wait (stat rep/waited), and sends the signal `request_waited`: once for each request, even
+    if it waits several times."""
 
     def __init__(self, crawler: Crawler, monotonic: Callable[[], float]) -> None:
         self._crawler = crawler
@@ -30,11 +30,11 @@ class Waits:
         self._under_way: set[Wait] = set()
         self._went_on: WeakSet[Request] = WeakSet()
         self.number = 0
-        """Requests that have waited and have gone on."""
+        """The number of requests that have waited and have gone on."""
         crawler.signals.connect(self._opened, signal=signals.spider_opened)
 
     def begin(self, request: Request, origin: Origin, site: str = "") -> Wait:
-        """The request waits from now on."""
+        """The wait of a request begins."""
         if request not in self._went_on:
             self._crawler.stats.inc_value("rep/waited")
         wait = Wait(request, origin, self.monotonic(), site=site)
@@ -42,12 +42,12 @@ class Waits:
         return wait
 
     def begin_again(self, wait: Wait) -> None:
-        """The request could not go on, because its robots.txt is no longer known."""
+        """The request waits again, because its robots.txt is no longer known."""
         wait.since = self.monotonic()
         self._under_way.add(wait)
 
     def end(self, wait: Wait) -> None:
-        """The fetch has ended, or the crawl closes."""
+        """The wait ends: the fetch has ended, or the crawl closes."""
         wait.seconds = self.monotonic() - wait.since
         self._under_way.discard(wait)
 
@@ -59,11 +59,11 @@ class Waits:
         self.number += 1
         try:
             self._crawler.signals.send_catch_log(request_waited, request=wait.request, seconds=wait.seconds)
-        except asyncio.CancelledError:  # which is no Exception; the request would be lost
+        except asyncio.CancelledError:  # no Exception, so Scrapy lets it through; the request would be lost
             self._log.exception("A handler of the signal request_waited has failed")
 
     def log(self) -> None:
-        """How many wait at this moment, for which robots.txt, and for how long; nothing if none does."""
+        """Log how many requests wait now, for how long, and for which robots.txt. If none waits, log nothing."""
         if not self._under_way:
             return
         first = min(self._under_way, key=lambda wait: wait.since)

@@ -1,4 +1,4 @@
-"""Which requests wait for a robots.txt at the scheduler's door, which are ready to go on, and in which order."""
+"""The requests at the scheduler's door: those that wait for a robots.txt, those that are ready, and their order."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Wait:
     since: float
     """Seconds of the monotonic clock."""
     seconds: float = 0.0
-    """How long the wait took, once it has ended."""
+    """How many seconds the wait took, once it has ended."""
     site: str = ""
     """The site that the request goes to: usually a host, which may have many origins."""
     fault: BaseException | None = None
-    """The error of ours that has ended the fetch, if one has."""
+    """The internal error that ended the fetch; None if there was none."""
 
 
 class WaitingRequests:
-    """Each request here waits for its origin's robots.txt, or is ready: the fetch has ended."""
+    """The requests at the door. Each waits for its origin's robots.txt, or is ready because the fetch has ended."""
 
     def __init__(self) -> None:
         self._all: dict[Wait, None] = {}
@@ -47,12 +47,12 @@ class WaitingRequests:
         return len(self._all)
 
     def __iter__(self) -> Iterator[Request]:
-        """All requests, in the order in which they came."""
+        """All requests, in the order of their arrival."""
         return (wait.request for wait in self._all)
 
     @property
     def beyond_the_first(self) -> int:
-        """How many requests are here, without the first one to each origin."""
+        """The number of requests here, not counting one request to each origin."""
         return len(self._all) - len(self._origins)
 
     @property
@@ -61,34 +61,34 @@ class WaitingRequests:
         return len(self._ready)
 
     def wait(self, wait: Wait) -> bool:
-        """Let the request wait. Returns whether no other request waits for the same origin."""
+        """Let the request wait. Returns whether it is the first one that waits for its origin."""
         self._come(wait)
         of_origin = self._waiting.setdefault(wait.origin, [])
         of_origin.append(wait)
         return len(of_origin) == 1
 
     def be_ready(self, wait: Wait) -> None:
-        """Let the request go on as soon as there is room for it."""
+        """Let the request go on as soon as the downloader has room."""
         self._come(wait)
         self._ready.setdefault(wait.site, OrderedDict()).setdefault(wait.origin, deque()).append(wait)
 
     def release(self, origin: Origin) -> list[Wait]:
-        """The origin's fetch has ended. The requests that waited for it, the highest priority first; they are ready."""
+        """Make the requests that waited for the origin ready, and return them, the highest priority first."""
         released = sorted(self._waiting.pop(origin), key=lambda wait: -wait.request.priority)
         for wait in released:
             self.be_ready(wait)
         return released
 
     def ready_by_turns(self, has_room: Callable[[str], bool]) -> Iterator[Wait]:
-        """The first ready request to each origin of the sites that have room. Sites and origins take turns: the first
-        one of this call is the last one of the next call."""
+        """For each site that has room, the first ready request to each of its origins. Sites and origins take turns: a
+        site that comes first now comes last in the next call."""
         for site, of_site in _by_turns(self._ready):
             if has_room(site):
                 for _, of_origin in _by_turns(of_site):
                     yield of_origin[0]
 
     def leave(self, wait: Wait) -> None:
-        """The request, the first ready one to its origin, goes on."""
+        """Remove the request, which goes on. It has to be the first ready one to its origin."""
         self._ready[wait.site][wait.origin].popleft()
         if not self._ready[wait.site][wait.origin]:
             self.no_longer_ready(wait)
@@ -97,7 +97,7 @@ class WaitingRequests:
         _count_down(self.sites, wait.site)
 
     def no_longer_ready(self, wait: Wait) -> deque[Wait]:
-        """The ready requests to the same origin at the same site. They have to wait again."""
+        """Remove the ready requests to the same origin and site, and return them. They have to wait again."""
         waits = self._ready[wait.site].pop(wait.origin)
         if not self._ready[wait.site]:
             del self._ready[wait.site]
@@ -111,7 +111,7 @@ class WaitingRequests:
 
 
 def _by_turns(items: OrderedDict[H, V]) -> Iterator[tuple[H, V]]:
-    """Each item once. It goes to the end as it comes, so that next time the items after it come first."""
+    """Each item once. An item moves to the end when it is yielded, so that the items after it come first next time."""
     for _ in range(len(items)):
         key = next(iter(items))
         items.move_to_end(key)

@@ -1,4 +1,4 @@
-"""The crawl's scheduler, of whatever class, behind the door: its methods, and those that replace them."""
+"""The crawl's scheduler behind the door, of any class: the door's methods replace the scheduler's."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from scrapy.crawler import Crawler
 from scrapy_rep.log import logger_of
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 
-# Meta key of a request that goes back to a scheduler that is not Scrapy's own: `dont_filter` was False.
+# Meta key of a request that went back to a scheduler of another package: its `dont_filter` was False before.
 PUT_BACK = "rep_put_back"
-# Seconds that a queue may take to fail. After that it is not asked to take back other requests: each may take as long.
+# Seconds that a queue may spend on failures. After that, no more requests are put back: each could take as long.
 MAX_FAILING = 5.0
 
 
 class InItsPlace(Protocol):
-    """What the engine calls instead of the scheduler's methods."""
+    """The methods that the engine calls instead of the scheduler's."""
 
     def next_request(self) -> Request | None: ...
 
@@ -55,11 +55,11 @@ class WrappedScheduler:
         return request
 
     def _is_any_pending(self, door: InItsPlace) -> bool:
-        # A scheduler that asks itself, as scrapy-frontera's does, means its own queue.
+        # scrapy-frontera's scheduler calls this itself while it works, and means its own queue only.
         return (not self._is_working and door.has_pending_requests()) or bool(self._has_pending_requests())
 
     def put_back(self, requests: list[Request]) -> list[Request]:
-        """Put requests that have left the queue into it again. Returns the requests that the queue has taken."""
+        """Put requests back into the queue that they have left. Returns the requests that the queue has taken."""
         seconds_failing, error = 0.0, None
         taken: list[Request] = []
         for request in _in_order(requests):
@@ -68,7 +68,7 @@ class WrappedScheduler:
                 if seconds_failing <= MAX_FAILING and self._takes(request):
                     taken.append(request)
                     continue
-            except Exception as exc:  # noqa: BLE001 - of any scheduler
+            except Exception as exc:  # noqa: BLE001 - any scheduler may raise anything
                 error = error or exc
             seconds_failing += monotonic() - began
         if len(taken) < len(requests):
@@ -85,19 +85,19 @@ class WrappedScheduler:
             self.queues.put_back(request)
             return True
         if not request.dont_filter:
-            request.dont_filter = request.meta[PUT_BACK] = True  # the duplicate filter has seen it
-        # Some schedulers return None.
+            request.dont_filter = request.meta[PUT_BACK] = True  # else the duplicate filter drops it as seen
+        # Some schedulers return None for success.
         return self._enqueue_request(request) is not False
 
 
 def _in_order(requests: list[Request]) -> list[Request]:
-    """The order in which to put them back, so that they come out as they did before: Scrapy's queue for start requests
-    is first in, first out, its queue for all others last in, first out."""
+    """The requests in the order in which to put them back, so that they come out as before. Scrapy's queue for start
+    requests is first in, first out; its queue for all others is last in, first out."""
     starts = [request for request in requests if request.meta.get("is_start_request")]
     return starts + [request for request in reversed(requests) if not request.meta.get("is_start_request")]
 
 
 def is_of(scheduler: Any, module: str, name: str) -> bool:
-    """Whether the scheduler is of this class. The module is not imported: a crawl that uses it has done so."""
+    """Whether the scheduler is of this class. The module is not imported here: a crawl that uses it has imported it."""
     # Not `isinstance`, by which Scrapy takes any class with a scheduler's methods for one of its own.
     return getattr(sys.modules.get(module), name, None) in type(scheduler).__mro__

@@ -1,4 +1,4 @@
-"""Robots.txt bodies of a size: well-behaved ones, and every shape that makes some parser slow."""
+"""Robots.txt bodies of a given size: ordinary ones, and every shape that makes some parser slow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONG_URL_OF_A = "https://www.example.com/" + "a" * 8190
 
 
 def filled(line: Callable[[int], str], octets: int) -> bytes:
-    """Whole lines up to so many octets."""
+    """Return whole lines, as many as fit into `octets`."""
     lines: list[bytes] = []
     size = 0
     for n in count():
@@ -50,7 +50,7 @@ RANDOM_PATH = "".join(Random(1).choices(ascii_letters + digits, k=2_000))
 
 
 def in_wrong_order(octets: int) -> bytes:
-    """Patterns made for one URL: both of their texts stand in it, the second before the first."""
+    """Return patterns with two texts that both occur in one URL, the second before the first."""
     random, half = Random(2), len(RANDOM_PATH) // 2
 
     def line(_: int) -> str:
@@ -122,7 +122,7 @@ HOSTILE: dict[str, Shape] = {
 
 
 def rules_of_a_site(number: int) -> bytes:
-    """A group of so many rules; a fifth of them say more than a prefix, as on the web."""
+    """Return a group of `number` rules. A fifth of the rules have special characters, as on the web."""
     names = ("shop", "blog", "user", "admin", "search", "tag", "category")
     kinds = ("/{}/",) * 7 + ("/{}/*", "/*?{}=", "/{}/*/print", "/{}-", "/*.{}$", "/{}/", "/{}.php", "/{}/")
     lines = []

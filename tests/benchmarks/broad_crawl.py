@@ -1,20 +1,23 @@
-"""Broad crawls of local origins beside Scrapy's own middleware: CPU, the start, memory, growth.
+"""Broad crawls of local origins, compared with Scrapy's own middleware: CPU time, start, memory, growth.
 
     python tests/benchmarks/broad_crawl.py pairs [CORPUS] [--pairs N] [--sites N] [--store STORE] [--latency S]
     python tests/benchmarks/broad_crawl.py growth
     python tests/benchmarks/broad_crawl.py where [--sites N]
     python tests/benchmarks/broad_crawl.py stall
 
-`pairs`: one page of each origin, which are start requests or named by a page, and three; each crawl in a process of
-its own that imports what a user's would, at Scrapy's default settings but for the log. `start` is the process's CPU
-time until the spider is opened, `CPU` what comes after. `growth`: up to 50,000 origins. `where`: whose code the CPU of
-an origin goes to, at 1,000 origins and at N, with our middleware, Scrapy's own and without robots.txt. `stall`:
-robots.txt files as large as can be. CORPUS is a folder of robots.txt files; without it, files of 2 to 70 rules are
-made up.
+- `pairs`: crawls of one page per origin, with the pages as start requests or as links of a first page, and crawls of
+  three pages per origin. `start` is the CPU time of the process until the spider is opened, `CPU` the CPU time after.
+- `growth`: up to 50,000 origins.
+- `where`: which code uses the CPU time of an origin, with 1,000 origins and with N. It compares our middleware,
+  Scrapy's own and a crawl without robots.txt.
+- `stall`: the largest robots.txt files that are read.
 
-With a server that answers at once, it matters where the origins come from. While the downloader has room, Scrapy takes
-one start request for each turn of the event loop, so that a crawl does many small things by turns, which costs CPU.
-With Scrapy's own middleware, requests that wait for a robots.txt fill the downloader, so it takes many at a time.
+CORPUS is a folder of robots.txt files; without it, files of 2 to 70 rules are generated. Each crawl runs in a process
+of its own, which imports what a user's script would import, with Scrapy's default settings except for the log.
+
+If the server answers at once, the result depends on the source of the requests. While the downloader has room, Scrapy
+takes one start request per turn of the event loop, and the many small steps cost CPU time. With Scrapy's own
+middleware, requests that wait for a robots.txt fill the downloader, so Scrapy takes many start requests at a time.
 """
 
 from __future__ import annotations

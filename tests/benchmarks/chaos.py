@@ -61,7 +61,7 @@ MAX_SECONDS = 120  # for one run of a job
 
 
 class Chaos(crawl_process.TellsAll):
-    """Follows and downloads what its requests say, and notes what must not happen where it is seen from inside."""
+    """Makes the requests that are drawn for the crawl, and records broken promises that only the crawl can see."""
 
     def __init__(self, task: dict[str, Any], **attributes: Any) -> None:
         super().__init__(task, **attributes)
@@ -122,7 +122,7 @@ async def download(crawler: Crawler, url: str) -> None:
 
 
 class Meddles:
-    """A downloader middleware that drops, delays, answers and fails, as a request's meta or its site says."""
+    """A downloader middleware that drops, delays or answers a request, or fails, as the request's meta or site says."""
 
     WAYS = ("drop", "drop later", "answer", "delay", "fail", "download before", "download after")
 
@@ -162,7 +162,7 @@ class Meddles:
 
 
 class Fifo(BaseScheduler):
-    """A scheduler of a user's own, with the methods that Scrapy asks for and no others."""
+    """A scheduler of a user, with only the methods that Scrapy requires."""
 
     def __init__(self) -> None:
         self.queue: deque[Request] = deque()
@@ -179,14 +179,14 @@ class Fifo(BaseScheduler):
 
 
 class ReturnsNone(Fifo):
-    """Takes each request, and does not say so."""
+    """Accepts each request, but `enqueue_request` does not return True."""
 
     def enqueue_request(self, request: Request) -> bool:
         return super().enqueue_request(request) and None  # type: ignore[return-value]
 
 
 class ReturnsFalse(Fifo):
-    """Has a duplicate filter, and says whether it took a request."""
+    """Has a duplicate filter, and returns whether it accepted a request."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -199,7 +199,7 @@ class ReturnsFalse(Fifo):
 
 
 class ForgetsIdle(Fifo):
-    """Takes what it handed out for done when the downloader does not have it: REP_WAITING_MAX has to be 0."""
+    """Counts a request as done if it has left the queue and is not in the downloader. Needs REP_WAITING_MAX = 0."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__()
@@ -310,10 +310,10 @@ class Page:
     site: Site
     path: str
     is_forbidden: bool | None
-    """None: until its site's robots.txt is there at last."""
+    """Whether the page is forbidden; None if it is forbidden only until its site's robots.txt becomes reachable."""
     is_meddled_with: bool
     follows: list[str]
-    """The marks of those that its callback asks for."""
+    """The marks of the requests that its callback makes."""
 
 
 class Draw(random.Random):
@@ -415,7 +415,7 @@ class Draw(random.Random):
 
 
 class Crawl:
-    """One crawl, in as many processes as its job takes."""
+    """One crawl, in one process for each run of its job."""
 
     def __init__(self, seed: int, web: Web, folder: str) -> None:
         self.draw = Draw(seed, web, folder)
@@ -512,8 +512,8 @@ class Crawl:
                 yield f"request {self.told(mark)} was refused: {end['why']}"
 
     def was_busy(self) -> bool:
-        """Whether the machine was: by the servers' clock, a robots.txt that should come at once took half the time in
-        which it has to come."""
+        """Whether the machine was too busy: a robots.txt that should come at once took half of its time limit, by the
+        servers' clock."""
         healthy = [site for kind, site in self.draw.sites.values() if KINDS[kind][1] != "none"]
         robots = [request for site in healthy for request in site.robots_requests if request["ended"] is not None]
         return any(
@@ -533,14 +533,14 @@ class Crawl:
 
 
 def pages_of(site: Site) -> list[dict[str, Any]]:
-    """The pages that it answered. Of those that it left hanging it does not know when the client gave up."""
+    """Return the pages that the server answered. It does not know when a client gave up on a page that hangs."""
     return [
         request for request in site.requests if not request["target"].startswith("/robots.txt") and "status" in request
     ]
 
 
 def crawls(seeds: Iterator[int], until: float, log: bool) -> Iterator[tuple[int, Crawl]]:
-    """One after another, until the seeds or the time are used up."""
+    """Yield one crawl after another, until the seeds or the time are used up."""
     web = Web()
     try:
         for seed in seeds:

@@ -1,4 +1,4 @@
-"""How many URLs a second `scrapy robots --input FILE` answers: by one robots.txt, and by those stored of many origins.
+"""How many URLs a second `scrapy robots --input FILE` answers, by one robots.txt or by stored files of many origins.
 
 `python tests/benchmarks/command.py [--urls 1000000] [--origins 10000]`. CPU time of the whole command, its start
 included.

@@ -32,7 +32,7 @@ from scrapy.http import Response
 from warcs import checked
 from web import Web
 
-from scrapy_rep.commands.findings import Crawl, Finding
+from scrapy_rep.commands.findings import CrawlerProfile, Finding
 from scrapy_rep.commands.rechecking import ArchiveJudge, items_of
 from scrapy_rep.extensions.evidence.archive_reader import ArchiveReader
 from scrapy_rep.extensions.evidence.warc_file import WarcFile
@@ -46,7 +46,7 @@ SOURCE = random.Random(9309)
 
 
 class Kept(CrawlSpider):
-    """Writes what each request's meta says, of those refused as well."""
+    """Collects the evidence in the meta of each request, including refused requests."""
 
     def parse(self, response: Response, **_: Any) -> Any:
         self.crawl.ends.append(response.meta["robots"])
@@ -56,7 +56,7 @@ class Kept(CrawlSpider):
 
 
 def path_for(body: bytes) -> str:
-    """A path that one of its rules may match."""
+    """Return a path that one of the file's rules may match."""
     rules = RULE.findall(body)
     if not rules or SOURCE.random() < 0.1:
         return f"/{SOURCE.randrange(1_000)}"
@@ -101,7 +101,7 @@ def crawled_and_judged(bodies: list[bytes], number: int) -> None:
     (folder / "items.jsonl").write_text("".join(json.dumps({"robots": end}) + "\n" for end in ends))
     print("`warcio check` says:", checked(folder) or "nothing")
     began = time.monotonic()
-    judge = ArchiveJudge(ArchiveReader([str(folder / "*.warc.gz")]), Crawl())
+    judge = ArchiveJudge(ArchiveReader([str(folder / "*.warc.gz")]), CrawlerProfile())
     pairs = [(item.evidence, judge.checked(item)) for item in items_of(str(folder / "items.jsonl"))]
     wrong = [(evidence, found.why) for evidence, found in pairs if not is_the_same(evidence, found)]
     refused = sum(not evidence["allowed"] for evidence in ends)
@@ -145,12 +145,12 @@ def checked_at_size(bodies: list[bytes], items: int, files: int) -> None:
     urls = [f"{SOURCE.choice(origins)}/{SOURCE.randrange(10**6)}" for _ in range(items)]
     (folder / "items.jsonl").write_text("".join(json.dumps({"url": url, "time": now + 60}) + "\n" for url in urls))
     began, cpu = time.monotonic(), time.process_time()
-    judge = ArchiveJudge(ArchiveReader([str(folder / "*.warc.gz")]), Crawl())
+    judge = ArchiveJudge(ArchiveReader([str(folder / "*.warc.gz")]), CrawlerProfile())
     indexed = time.monotonic() - began
     unknown = sum(judge.checked(item).verdict is None for item in items_of(str(folder / "items.jsonl")))
     print(f"checked {items:,} items against {files:,} files in {time.monotonic() - began:.1f} s", end="")
     print(f" ({indexed:.1f} s of them for reading the archive), {time.process_time() - cpu:.1f} s of CPU time", end="")
-    print(f"; could not tell of {unknown:,}")
+    print(f"; no verdict for {unknown:,}")
 
 
 if __name__ == "__main__":

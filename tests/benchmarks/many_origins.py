@@ -1,9 +1,10 @@
 """Up to a million origins: `python tests/benchmarks/many_origins.py sqlite|redis|memory [CORPUS] [--most N]`.
 
-CORPUS is a folder of robots.txt files as sites serve them; without it, files of 2 to 70 rules are made up. Each origin
-has one of them, in turn. `sqlite` and `redis`: the size of the store, and how long it takes to store an entry and to
-look one up, when it has that many. `memory`: what a crawler has in memory after that many origins, at its default
-bounds.
+- `sqlite`, `redis`: the size of the store with up to a million entries, and the time to store and to look up an entry.
+- `memory`: how much memory a crawler uses after up to a million origins, with its default bounds.
+
+CORPUS is a folder of robots.txt files as sites serve them; without it, files of 2 to 70 rules are generated. Each
+origin has one of them, in turn.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The matchers that are compared, each as its users call it."""
+"""The matchers that the benchmarks compare, called as their users call them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MATCHERS = {name: _asked_by_token(parser) for name, parser in installed().items(
 
 
 def first_verdict(name: str, body: bytes, url: str) -> Callable[[], bool]:
-    """Parsing and answering once."""
+    """Parse the file and answer one question."""
     parse, allows = MATCHERS[name]
     return lambda: allows(parse(body), url)
 

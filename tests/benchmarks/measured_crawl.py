@@ -1,6 +1,6 @@
-"""One crawl of numbered origins, as a user's script runs it: a task in JSON on standard input, figures in JSON out.
+"""Run and measure one crawl of numbered origins: the task is JSON on standard input, the figures are JSON on output.
 
-Imports what such a script does and no more, because the start is measured too.
+This imports only what a user's script would import, because the start is measured, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Measured(Spider):
     name = "measured"
     urls: list[tuple[str, int, int]]
     on_a_page = False
-    """The first page names all others; else they are start requests."""
+    """Whether the first page links to all others; else all pages are start requests."""
     ticked = 0.0
     stall = 0.0
 

@@ -1,4 +1,4 @@
-"""How the benchmarks measure: CPU time in interleaved rounds, medians, and ratios to one of those compared."""
+"""Measure and print: CPU time in interleaved rounds, medians, and ratios to our own median."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def head(*cells: object) -> None:
 
 
 def seconds(work: Callable[[], object], times: int = 1) -> float:
-    """CPU seconds of one call; of the process, so that what else a machine does counts for less."""
+    """Return the CPU seconds of one call. CPU time of the process depends less on what else the machine does."""
     began = time.process_time()
     for _ in range(times):
         work()
@@ -27,7 +27,7 @@ def seconds(work: Callable[[], object], times: int = 1) -> float:
 
 
 def compared(works: Mapping[str, Callable[[], object]], rounds: int = ROUNDS, least: float = 0.005) -> dict[str, float]:
-    """Median CPU seconds of one call of each, all of them in turn in every round, each for no less than `least`."""
+    """Return the median CPU seconds of one call of each. Each round measures all of them, each for at least `least`."""
     times = {name: max(1, round(least / max(seconds(work), 1e-7))) for name, work in works.items()}
     samples: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds):
@@ -37,7 +37,7 @@ def compared(works: Mapping[str, Callable[[], object]], rounds: int = ROUNDS, le
 
 
 def text_of(seconds: float) -> str:
-    """Of a duration, in three digits."""
+    """Return a duration as text, with three digits."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -45,7 +45,7 @@ def text_of(seconds: float) -> str:
 
 
 def beside(result: Mapping[str, float], ours: str) -> list[str]:
-    """Each duration, and how many times ours it is."""
+    """Return each duration as text, with its ratio to ours: `(4.0x)`."""
     cells = [text_of(result[ours])]
     for name, duration in result.items():
         if name != ours:

@@ -1,4 +1,4 @@
-"""Origins of any number on loopback, served by one process: `http://127.a.b.c:PORT`, each address an origin."""
+"""Any number of origins on loopback, served by one process. Each address is an origin: `http://127.a.b.c:PORT`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class NumberedOrigins:
 
     @staticmethod
     def url(pattern: str, number: int) -> str:
-        """Of the origin with that number, below 2**22."""
+        """Return the address of the origin with that number, which is below 2**22."""
         return pattern.format(f"127.{1 + (number >> 16)}.{number >> 8 & 255}.{number & 255}")
 
 

@@ -1,15 +1,15 @@
-"""What the queue costs while requests wait for a robots.txt, ours beside the built-in.
+"""The cost of the scheduler's queue while requests wait for a robots.txt, with our middleware and the built-in one.
 
     python tests/benchmarks/queues.py [PART ...] [--kills N]
 
-- `flood`: 20,000 sites, one page each, all asked for by one callback: until the 1,000th page is there.
+- `flood`: one callback requests one page of each of 20,000 sites. The time until 1,000 pages have been fetched.
 - `jobdir`: 3,000 sites, five pages each, with a JOBDIR.
-- `kills`: 2,000 requests of one callback with a JOBDIR, 20 sites whose robots.txt takes two seconds and 5 fast ones.
-  The crawl is stopped, resumed, and killed twice while requests wait: how many requests are neither done nor kept.
-- `lazy`: 300 sites, one page each, whose servers answer after 1 or 2 seconds, asked for by a `start` that waits while
-  `engine.needs_backout()` is true (Scrapy's documentation): how many requests it is ahead of the pages.
+- `kills`: one callback makes 2,000 requests, with a JOBDIR, to 20 sites whose robots.txt takes two seconds and to 5
+  fast sites. The crawl is stopped, resumed, and killed twice while requests wait. The number of requests that are lost.
+- `lazy`: a `start` that waits while `engine.needs_backout()` is true (Scrapy's documentation) requests one page of each
+  of 300 sites. The servers answer after 1 or 2 seconds. The number of requests that `start` is ahead of the pages.
 
-Each crawl is a process of its own, at default settings but for the log.
+Each crawl runs in a process of its own, with default settings except for the log.
 """
 
 from __future__ import annotations

@@ -52,8 +52,10 @@ def corpus_of(folder: Path | None) -> Corpus:
 
 
 def corpus(files: Corpus) -> None:
-    """A round is all files by one matcher, then all by the next. By the wall clock: the one of the process takes as
-    long to read as a twentieth of a small file."""
+    """Compare the matchers on all files. A round is all files with one matcher, then all files with the next.
+
+    This measures wall clock time, because to read the CPU clock takes a twentieth of the time for a small file.
+    """
     print(f"\n## {len(files)} real files: parsing and the first verdict\n")
     taken: dict[str, list[list[float]]] = {name: [[] for _ in files] for name in MATCHERS}
     failed: dict[str, set[str]] = {name: set() for name in MATCHERS}
@@ -95,7 +97,7 @@ def agree(files: Corpus) -> None:
 def all_questions(files: Corpus) -> Iterator[tuple[bytes, list[Question]]]:
     random = Random(1)
     for body in files.values():
-        # What UTF-16 and the limit do is tested elsewhere; the plain one knows nothing of them.
+        # The plain matcher supports neither UTF-16 nor the limit. Other tests cover these.
         if len(body) <= LIMIT and not body.startswith((b"\xff\xfe", b"\xfe\xff")):
             yield body, questions_about(body, random)
     yield from bodies_and_questions(seed=1, files=GENERATED_FILES, questions=10)
@@ -150,7 +152,7 @@ def hostile(_files: Corpus) -> None:
         works["later"] = later_verdict(OURS, shape(LIMIT), url)
         rows.append((name, compared(works, rounds=3)))
         theirs += [seconds(protego) for _ in range(3)]
-    # Its own time is now one, now twice as long, as memory is at hand or not.
+    # Protego's own time varies by a factor of two, depending on whether memory is available at once.
     print(
         f"n is {quarter:,}. Protego took {text_of(median(theirs))} ({text_of(min(theirs))} to {text_of(max(theirs))})"
     )
@@ -201,7 +203,7 @@ def memory(files: Corpus) -> None:
 
 
 def fit(files: Corpus) -> None:
-    """How many origins fit into the default REP_MEMORY_OCTETS, each with one of the files."""
+    """Print how many origins, each with one of the files, fit into the default REP_MEMORY_OCTETS."""
     crawler = get_crawler(Spider, {**ADDON})
     memory = Memory(RepSettings.read(crawler.settings))
     memory._max_origins = 10**9

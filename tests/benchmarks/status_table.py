@@ -1,8 +1,10 @@
-"""What each answer of robots.txt does to a crawl, ours beside the built-in: `python tests/benchmarks/status_table.py`.
+"""What a crawl does after each answer of robots.txt, with our middleware and with the built-in one.
 
-For each row one crawl of two pages of a live origin, `/` and `/private`, under either middleware at its default
-settings but for a timeout of one second: which pages were fetched, how often robots.txt was asked for, and the log
-lines at WARNING and above.
+    python tests/benchmarks/status_table.py
+
+Each row is one crawl per middleware of two pages of a live origin, `/` and `/private`. The settings are the defaults,
+except for a timeout of one second. The table shows which pages were fetched, how often robots.txt was requested, and
+the log lines at WARNING and above.
 """
 
 from __future__ import annotations

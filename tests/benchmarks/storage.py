@@ -1,4 +1,4 @@
-"""What is shown of storage, at full size: `python tests/benchmarks/storage.py [runs|fleet|files|outage|memory ...]`."""
+"""Storage benchmarks at full size: `python tests/benchmarks/storage.py [runs|fleet|files|outage|memory ...]`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""What strangers' robots.txt cost a crawl, ours beside the built-in: `python tests/benchmarks/waiting.py [PART ...]`.
+"""How much bad robots.txt files delay a crawl, with our middleware and with the built-in one.
 
-Parts: `dead`, `handlers`, `outage`, `bodies`, `pages`; all of them where none is named. Each crawl is a process of its
-own, at Scrapy's and our default settings but for timeouts of 10 s (5 s for bodies); every origin has a download slot of
-its own, as different hosts have.
+    python tests/benchmarks/waiting.py [PART ...]
+
+Parts: `dead`, `handlers`, `outage`, `bodies`, `pages`; without an argument, all of them. Each crawl runs in a process
+of its own, with default settings except for timeouts of 10 s (5 s for `bodies`). Each origin has a download slot of its
+own, as different hosts have.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def test_exit_status_3_where_it_could_not_be_told(web: Web, tmp_path: Path, wron
         ),
         (
             ["--agent", "http://example.com/bot"],
-            "--agent 'http://example.com/bot' is a URL and not a crawler's name; give the crawler's name alone, as in",
+            "--agent 'http://example.com/bot' is a URL, not the name of a crawler; give the crawler's name alone",
         ),
         (
             ["--agent", "Mozilla/5.0 (compatible; NewsBot/1.0)"],
@@ -118,17 +118,17 @@ def test_what_else_keeps_a_crawl_from_starting_is_no_wrong_usage(project: Path) 
         ("", "give a URL, or '-' to read URLs from standard input"),
         ("--forget", "give a URL, or '-' to read URLs from standard input"),
         ("--no-such-option https://example.com/", "unknown options: --no-such-option"),
-        ("--cached --forget /", "--cached and --forget exclude each other"),
+        ("--cached --forget /", "give --cached or --forget, not both"),
         ("- https://example.com/", "give URLs or '-', not both"),
         ("--input urls https://example.com/", "give URLs or --input, not both"),
         ("--input missing", "--input missing: No such file or directory"),
         ("--file missing /a", "--file missing: No such file or directory"),
         ("--file missing --input missing", "--input missing: No such file or directory"),
-        ("--file - -", "standard input can be either the URLs or the robots.txt file"),
-        ("--show -", "--show and --input exclude each other"),
+        ("--file - -", "read either the URLs or robots.txt from standard input, not both"),
+        ("--show -", "give --show or --input, not both"),
         ("--show=some /a", "argument --show: ignored explicit argument 'some'"),
         ("--json=yes /a", "argument --json: ignored explicit argument 'yes'"),
-        ("--forget --all https://example.com/", "--all needs no URLs"),
+        ("--forget --all https://example.com/", "give URLs or --all, not both"),
         ("--all --cached", "--all needs --forget"),
     ],
 )
@@ -146,7 +146,7 @@ def test_a_missing_scheme_is_told_with_its_cure(tmp_path: Path) -> None:
 
 def test_a_path_alone_is_told_with_its_cure(tmp_path: Path) -> None:
     told = Ended("/private/diary", cwd=tmp_path).row("can't tell")
-    assert told.endswith("; give a whole URL; with --file a path is enough")
+    assert told.endswith("; give a whole URL, or use --file, with which a path is enough")
     assert "did you mean" not in told
 
 
@@ -161,7 +161,7 @@ def test_by_which_token_rule_and_line(web: Web, tmp_path: Path) -> None:
     assert done.row("crawler") == "ExampleBot"
     assert done.row("robots.txt") == site.robots_url
     assert done.row("answer") == "HTTP 200: success, its rules are obeyed (RFC 9309 2.3.1.1)"
-    assert re.fullmatch(r"24 h; \d s old", done.row("good for"))
+    assert re.fullmatch(r"24 h, fetched (just now|\d s ago)", done.row("valid for"))
     assert done.row("crawl-delay") == "2.5 s, not obeyed (REP_CRAWL_DELAY_MAX = 0)"
     assert done.row("sitemaps") == "https://example.com/sitemap.xml"
     assert done.row("ignored") == "line 6, unknown key: Noindex: /drafts/"
@@ -288,12 +288,12 @@ def test_its_settings_on_the_command_line_are_kept(web: Web, project: Path) -> N
 @pytest.mark.parametrize("options", [[], ["--file", "robots.txt"], ["--cached"]])
 def test_exit_status_2_for_a_spider_that_is_not_there(project: Path, options: list[str]) -> None:
     done = Ended("--spider", "nosuch", *options, "https://example.com/", cwd=project)
-    assert_wrong_usage(done, "there is no spider 'nosuch' here; spiders: named, unheeding")
+    assert_wrong_usage(done, "--spider 'nosuch': there is no such spider; spiders: named, unheeding")
 
 
 def test_outside_of_a_project_there_is_no_spider(tmp_path: Path) -> None:
     done = Ended("--spider", "named", "https://example.com/", cwd=tmp_path)
-    assert_wrong_usage(done, "there is no spider 'named' here; spiders: none")
+    assert_wrong_usage(done, "--spider 'named': there is no such spider; spiders: none")
 
 
 # While it waits.
@@ -682,7 +682,7 @@ def test_what_is_stored(web: Web, tmp_path: Path) -> None:
     assert (judged.status, judged.row("refused")) == (1, "by line 3, Disallow: /private/ (group of '*')")
     unknown = Ended(*store, "--cached", "https://example.com/", "example.com", "data:,x", cwd=tmp_path)
     assert unknown.status == 3
-    assert unknown.row("can't tell").startswith("nothing is stored of https://example.com")
+    assert unknown.row("can't tell").startswith("REP_STORAGE has no entry of https://example.com")
     assert [len(s.requests) for s in (site, gone, down, last)] == asked, "nobody is asked"
 
 
@@ -699,10 +699,10 @@ def test_what_is_stored_and_past_its_time_decides_nothing(web: Web, tmp_path: Pa
         database.execute("UPDATE entries_1 SET octets = ?", (entry_to_bytes(old),))
     judged = Ended(*store, "--cached", site.url("/private/a"), cwd=tmp_path)
     assert judged.status == 3
-    assert "is past its time" in judged.row("can't tell")
+    assert "has expired" in judged.row("can't tell")
     (listed,) = Ended(*store, "--cached", "--json", cwd=tmp_path).objects
     assert (listed["allowed"], listed["answer"]) == (None, "HTTP 200")
-    assert "is past its time" in listed["error"]
+    assert "has expired" in listed["error"]
 
 
 def test_a_store_without_anything_is_named_without_its_password(project: Path) -> None:
@@ -739,7 +739,7 @@ def test_to_forget(web: Web, tmp_path: Path) -> None:
 def test_where_nothing_is_kept_between_crawls_that_is_said(tmp_path: Path, options: list[str]) -> None:
     done = Ended(*options, cwd=tmp_path)
     assert done.status == 3
-    assert "REP_STORAGE (memory:) can't be looked into" in done.stdout
+    assert "REP_STORAGE (memory:) cannot be read" in done.stdout
 
 
 def test_a_stored_entry_that_can_not_be_read(web: Web, tmp_path: Path) -> None:
@@ -749,7 +749,7 @@ def test_a_stored_entry_that_can_not_be_read(web: Web, tmp_path: Path) -> None:
         database.execute("UPDATE entries_1 SET octets = x'ff00'")
     done = Ended(*store, "--cached", cwd=tmp_path)
     assert done.status == 0
-    assert done.row("can't tell") == "another version of scrapy-rep has stored it, or it is damaged"
+    assert done.row("can't tell") == "the entry is damaged, or was stored by another version of scrapy-rep"
     (found,) = Ended(*store, "--cached", "--json", cwd=tmp_path).objects
     assert (found["allowed"], found["error"]) == (None, done.row("can't tell"))
 
@@ -786,7 +786,7 @@ def test_it_is_listed_inside_and_outside_of_a_project(project: Path, tmp_path_fa
         done = subprocess.run(
             [sys.executable, "-m", "scrapy"], cwd=cwd, capture_output=True, text=True, timeout=60, check=True
         )
-        assert "robots        Tell what robots.txt allows your crawler, and why" in done.stdout
+        assert "robots        Show what robots.txt allows your crawler, and why" in done.stdout
 
 
 def test_a_reader_that_has_had_enough_is_no_error(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from scrapy.settings import Settings
 from web import Web, answer, redirect
 
 from scrapy_rep.commands.compare import compared
-from scrapy_rep.commands.findings import Crawl, judged, policy_of_file
+from scrapy_rep.commands.findings import CrawlerProfile, judged, policy_of_file
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinAnswer, BuiltinParser
 
 RULES = "User-agent: *\nDisallow: /private/\n\nUser-agent: NewsBot\nDisallow: /drafts/\n"
@@ -25,9 +25,9 @@ OURS = "Scrapy's own"
     [
         (answer(RULES), [], "the same"),
         (answer(status=404), [], "the same"),
-        (answer(status=503), [], "allowed: it reads the page of HTTP 503 as rules"),
-        (answer(RULES, status=404), [], "refused: it reads the page of HTTP 404 as rules"),
-        (answer(kind="reset"), [], "allowed: it allows everything if robots.txt does not answer"),
+        (answer(status=503), [], "allowed: it reads the body of HTTP 503 as rules"),
+        (answer(RULES, status=404), [], "refused: it reads the body of HTTP 404 as rules"),
+        (answer(kind="reset"), [], "allowed: it allows everything if there is no answer"),
         (answer(RULES), ["-s", "REP_EXEMPT=127.0.0.1"], "refused: it does not know REP_EXEMPT"),
         (answer(status=403), ["-s", "REP_STATUS_POLICY=cautious"], "allowed: it does not know REP_STATUS_POLICY"),
         (
@@ -63,7 +63,7 @@ def test_a_redirect_to_another_site_than_the_spiders(web: Web, tmp_path: Path) -
             RULES,
             "Foo/1.0 (like NewsBot)",
             "/drafts/a",
-            "it looks for the names in robots.txt in all of 'Foo/1.0 (like NewsBot)'",
+            "it searches the whole text 'Foo/1.0 (like NewsBot)' for the names in robots.txt",
         ),
         (
             "User-agent: NewsBot\nCrawl-delay: 1\nUser-agent: Foo\nDisallow: /\n",
@@ -90,7 +90,7 @@ def test_a_redirect_to_another_site_than_the_spiders(web: Web, tmp_path: Path) -
 def test_by_a_file(robots: str, agent: str, url: str, said: str | None) -> None:
     settings = Settings({"USER_AGENT": agent})
     tokens = (agent.partition("/")[0],)
-    finding = judged(url, Crawl(tokens), policy_of_file(robots.encode()))
+    finding = judged(url, CrawlerProfile(tokens), policy_of_file(robots.encode()))
     found = compared(finding, BuiltinParser(settings, robots.encode()).answer(url)).compared
     assert found is not None
     assert found.why == (said or "")
@@ -99,24 +99,24 @@ def test_by_a_file(robots: str, agent: str, url: str, said: str | None) -> None:
 
 def test_http_and_https_of_one_host() -> None:
     settings, url = Settings({"USER_AGENT": "NewsBot/1.0"}), "https://example.com/drafts/a"
-    finding = judged(url, Crawl(("NewsBot",)), policy_of_file(b""))
+    finding = judged(url, CrawlerProfile(("NewsBot",)), policy_of_file(b""))
     parser = ProtegoRobotParser(RULES.encode(), None)
     theirs = BuiltinAnswer(False, settings["USER_AGENT"], parser, 200, "http")
     found = compared(finding, theirs).compared
     assert found is not None
-    assert found.why == "it uses the rules of http: for the whole host"
+    assert found.why == "it uses the robots.txt of http: for the whole host"
 
 
 def test_a_list_and_json(tmp_path: Path) -> None:
     (tmp_path / "robots.txt").write_text(RULES)
     file = ["--file", "robots.txt", "--compare", "-s", "USER_AGENT=Foo/1.0 (like NewsBot)"]
     done = Ended(*file, "-", cwd=tmp_path, stdin=b"/drafts/a\n/b\n")
-    why = "it looks for the names in robots.txt in all of 'Foo/1.0 (like NewsBot)'"
+    why = "it searches the whole text 'Foo/1.0 (like NewsBot)' for the names in robots.txt"
     assert done.stdout.splitlines() == [
         f"allowed\t/drafts/a\tno rule matches it (group of '*')\tScrapy's own: refused: {why}",
         "allowed\t/b\tno rule matches it (group of '*')\tScrapy's own: the same",
     ]
-    assert "2 URLs: 2 allowed; 1 not as Scrapy's own; " in done.stderr
+    assert "2 URLs: 2 allowed; 1 answered differently by Scrapy's own; " in done.stderr
     objects = Ended(*file, "--json", "/drafts/a", "/b", cwd=tmp_path).objects
     assert [found["scrapy"] for found in objects] == [{"allowed": False, "why": why}, {"allowed": True, "why": ""}]
 
@@ -131,7 +131,7 @@ def test_several_tokens_which_scrapys_own_does_not_know(web: Web, tmp_path: Path
 @pytest.mark.parametrize("other", ["--cached", "--forget"])
 def test_what_is_stored_is_not_compared(tmp_path: Path, other: str) -> None:
     done = Ended("--compare", other, "https://example.com/", cwd=tmp_path)
-    assert_wrong_usage(done, f"--compare and {other} exclude each other")
+    assert_wrong_usage(done, f"give --compare or {other}, not both")
 
 
 def test_a_data_url_has_no_robots_txt_for_either(tmp_path: Path) -> None:

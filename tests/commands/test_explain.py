@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from suite import CONTESTED, cases
 
-from scrapy_rep.commands.findings import Crawl, Finding, as_json, as_text, in_words, judged, policy_of_file
+from scrapy_rep.commands.findings import CrawlerProfile, Finding, as_json, as_text, in_words, judged, policy_of_file
 from scrapy_rep.commands.listing import listing, obeyed_lines
 from scrapy_rep.commands.output import Output
 from scrapy_rep.protocol.access_result import AccessResult
@@ -100,7 +100,7 @@ def test_exit_statuses(findings: list[Finding], status: int) -> None:
 
 
 def by_file(url: str, robots: RobotsTxt, token: str = "bot") -> Finding:
-    return judged(url, Crawl((token,), file_name="f"), policy_of_file(robots.octets))
+    return judged(url, CrawlerProfile((token,), file_name="f"), policy_of_file(robots.octets))
 
 
 def test_colour_is_added_and_nothing_else() -> None:
@@ -117,7 +117,7 @@ def test_colour_is_added_and_nothing_else() -> None:
 def test_many_lines_are_cut_in_the_text_and_whole_in_the_json() -> None:
     robots = RobotsTxt.parse(b"nonsense\n" * 50)
     finding = by_file("/a", robots)
-    assert "and 40 more; --json has all" in as_text(finding)
+    assert "and 40 more; --json prints all" in as_text(finding)
     assert len(as_json(finding)["ignored"]) == 50
 
 

@@ -24,7 +24,7 @@ from scrapy import Request
 from scrapy.http import Response
 from web import RULES, Site, Web, answer, redirect
 
-from scrapy_rep.commands.findings import Crawl as Asked
+from scrapy_rep.commands.findings import CrawlerProfile
 from scrapy_rep.commands.rechecking import ArchiveJudge, items_of
 from scrapy_rep.extensions.evidence import archive_reader
 from scrapy_rep.extensions.evidence.archive_reader import ArchiveReader
@@ -69,7 +69,7 @@ def rechecked(folder: Path, items: list[dict[str, Any]] | None = None) -> list[s
     """What is not as the archive says, in words: `refused URL why`."""
     if items is not None:
         (folder / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
-    judge = ArchiveJudge(ArchiveReader([str(folder / "*.warc.gz")]), Asked())
+    judge = ArchiveJudge(ArchiveReader([str(folder / "*.warc.gz")]), CrawlerProfile())
     found = [judge.checked(item) for item in items_of(str(folder / "items.jsonl"))]
     return [f"{finding.word} {finding.url} {finding.why}" for finding in found if not finding.allowed]
 
@@ -234,7 +234,7 @@ async def test_the_log_of_refusals_can_be_judged_again(web: Web, tmp_path: Path,
     site, down = web.robots(RULES), web.robots(answer(status=503))
     urls = [site.url("/private"), down.url("/")]
     await kept(tmp_path, *urls, REP_REFUSALS=tmp_path / name)
-    judge = ArchiveJudge(ArchiveReader([str(tmp_path / "*.warc.gz")]), Asked())
+    judge = ArchiveJudge(ArchiveReader([str(tmp_path / "*.warc.gz")]), CrawlerProfile())
     found = [judge.checked(item) for item in items_of(str(tmp_path / name))]
     assert sorted((finding.url, finding.allowed) for finding in found) == sorted((url, False) for url in urls)
 
@@ -250,10 +250,10 @@ async def test_the_log_of_refusals_can_be_judged_again(web: Web, tmp_path: Path,
         ({"received_at": "2026-01-01T00:00:00Z"}, "the item says received_at"),
         ({"decided_at": "2000-01-01T00:00:00Z"}, "the archive has nothing of ORIGIN before"),
         ({"decided_at": "2100-01-01T00:00:00Z"}, "what the archive has was past its time at 2100-01-01T00"),
-        ({"decided_at": "soon"}, "it is no JSON object with a URL and a time"),
-        ({"decided_at": float("inf")}, "it is no JSON object with a URL and a time"),
+        ({"decided_at": "soon"}, "the line is not a JSON object with a URL and a time"),
+        ({"decided_at": float("inf")}, "the line is not a JSON object with a URL and a time"),
         ({"url": "http://elsewhere.example/"}, "the archive has nothing of http://elsewhere.example"),
-        ({"url": 5}, "it has neither 'robots' nor 'url'"),
+        ({"url": 5}, "the item has no URL"),
         ({"url": "nonsense"}, "the URL has no origin"),
         ({"product_tokens": ["a b"]}, "'a b' is not a product token"),
         ({"product_tokens": 7}, "'int' object is not iterable"),
@@ -335,18 +335,18 @@ async def test_what_the_command_prints(web: Web, tmp_path: Path) -> None:
     [
         (
             "--archive x.warc.gz --at now http://example.com",
-            "--at 'now' is no time; give one such as 2026-05-17T09:30:00Z",
+            "--at 'now' is not a time; write it as 2026-05-17T09:30:00Z",
         ),
         ("--at 2026-01-01 http://example.com", "--at needs --archive"),
         ("--archive x.warc.gz", "give a URL"),
-        ("--archive x.warc.gz --cached http://example.com", "--cached and --archive exclude each other"),
-        ("--archive x.warc.gz --recheck items.jsonl --file notes.txt", "--file and --archive exclude each other"),
-        ("--archive x.warc.gz --recheck items.jsonl --compare", "--compare and --archive exclude each other"),
+        ("--archive x.warc.gz --cached http://example.com", "give --cached or --archive, not both"),
+        ("--archive x.warc.gz --recheck items.jsonl --file notes.txt", "give --file or --archive, not both"),
+        ("--archive x.warc.gz --recheck items.jsonl --compare", "give --compare or --archive, not both"),
         ("--archive x.warc.gz http://example.com", "there is no file x.warc.gz"),
         ("--archive notes.warc.gz http://example.com", "notes.warc.gz cannot be read"),
         ("--recheck items.jsonl", "--recheck needs --archive"),
         ("--archive x.warc.gz --recheck items.jsonl http://example.com", "give URLs or --recheck, not both"),
-        ("--archive x.warc.gz --recheck i --at 2026-01-01", "--at and --recheck exclude each other"),
+        ("--archive x.warc.gz --recheck i --at 2026-01-01", "give --at or --recheck, not both"),
     ],
 )
 def test_wrong_usage(tmp_path: Path, arguments: str, said: str) -> None:
@@ -424,7 +424,7 @@ async def test_what_is_read_of_an_archive_takes_bounded_memory(
     urls = [web.robots(f"user-agent: *\ndisallow: /private\n#{n}" + "#" * 400_000).url("/") for n in range(30)]
     await kept(tmp_path, *urls)
     monkeypatch.setattr(archive_reader, "MAX_PARSED", 2_000_000)
-    judge = ArchiveJudge(ArchiveReader([str(archive_in(tmp_path))]), Asked())
+    judge = ArchiveJudge(ArchiveReader([str(archive_in(tmp_path))]), CrawlerProfile())
     tracemalloc.start()
     try:
         allowed = [judge.checked(item).verdict for item in items_of(str(tmp_path / "items.jsonl"))]

@@ -1,8 +1,8 @@
 """Ask a parser all questions of this suite: `python tests/conformance/run.py PARSER`.
 
-PARSER is `scrapy-rep`, `Protego`, `urllib.robotparser`, `robotspy` or `reppy`, or `--` and any program that reads a
-question a line and answers a word a line (README.md). `--record` asks all parsers that are installed, and writes
-their answers to `answers.json` and docs/conformance.md.
+PARSER is `scrapy-rep`, `Protego`, `urllib.robotparser`, `robotspy` or `reppy`; or `--` and the command of a program
+that reads one question and prints one word per line (README.md). `--record` asks all parsers that are installed, and
+writes their answers to `answers.json` and docs/conformance.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_SHOWN = 60  # characters of a URL
 RIGHT, WRONG, UNDECIDED = "right", "wrong", "undecided"
 
 Answers = Mapping[str, str]
-"""By the name of a case, a letter for each question."""
+"""Name of a case -> one letter for each of its questions (WORDS)."""
 
 
 def answers_of(asked: Asked) -> dict[str, str]:
@@ -35,14 +35,14 @@ def answers_of(asked: Asked) -> dict[str, str]:
 
 
 def judged(case: Case, letters: str) -> Iterator[str]:
-    """For each question RIGHT, WRONG, or UNDECIDED if there was no answer."""
+    """Yield RIGHT, WRONG or UNDECIDED for each question. UNDECIDED means that the parser gave no answer."""
     for question, letter in zip(case.questions, letters, strict=True):
         is_right = letter == WORDS[question.expected]
         yield RIGHT if is_right else UNDECIDED if letter == WORDS["none"] else WRONG
 
 
 def main(arguments: list[str]) -> int:
-    """The exit status: 1 if an answer that the standard decides is wrong or missing."""
+    """Run the command, and return its exit status: 1 if an answer outside `contested` is wrong or missing."""
     if arguments == ["--record"]:
         record()
         return 0
@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> int:
 
 
 def record() -> None:
-    """Write the answers of all parsers that are installed, beside those of others that were recorded before."""
+    """Write the answers of all installed parsers. Recorded answers of other parsers are kept."""
     recorded = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() else {}
     today = datetime.now(timezone.utc).date().isoformat()
     for name, parser in installed().items():
@@ -78,7 +78,7 @@ def record() -> None:
 
 
 def page() -> str:
-    """docs/conformance.md, from what is recorded."""
+    """Return the text of docs/conformance.md for the recorded answers."""
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
     everything = list(cases())
     parts = [INTRODUCTION, *_matrix(recorded, everything), *_wrong(recorded, everything)]
@@ -134,7 +134,7 @@ def _wrong(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]
 
 
 def _contested(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]:
-    """A row for each question on which the standard is silent."""
+    """Yield the lines of the section about contested questions, with a row for each question."""
     yield "## Contested questions\n"
     yield "Here the standard says nothing, or its readers disagree, so that no answer is wrong. The column `chosen` has"
     yield "what scrapy-rep answers; the `.questions` file beside each robots.txt says why. A dash is no answer.\n"

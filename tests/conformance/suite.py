@@ -1,4 +1,4 @@
-"""The cases of this folder as values: bodies, questions, and the words of an answer. README.md has the file format."""
+"""The cases of this folder: bodies, questions and expected answers. README.md explains the format of the files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ESCAPE = re.compile(rb"\\x([0-9A-F]{2})|\\(\\)|\\\n|(.)\\\{([0-9]+)\}", re.DOTA
 
 @dataclass(frozen=True)
 class Question:
-    """A question to a robots.txt."""
+    """A question about a robots.txt: may this agent fetch this URL?"""
 
     expected: str
     """ALLOW or DISALLOW; NONE if the agent is no product token, so that no answer is expected."""
@@ -35,15 +35,15 @@ class Question:
     sources: tuple[str, ...]
     """Where the question comes from: ids of other suites, or `decided/...` for a point on which parsers differ."""
     why: str
-    """The sentence that decides."""
+    """The sentence of the standard that decides, or the reason for scrapy-rep's choice."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A robots.txt and the questions to it."""
+    """A robots.txt and the questions about it."""
 
     name: str
-    """`2.2.1-groups/combined`."""
+    """The folder and the name of the file, such as `2.2.1-groups/combined`."""
     body: bytes
     questions: tuple[Question, ...]
 
@@ -53,7 +53,7 @@ class Case:
 
 
 def unescaped(text: bytes) -> bytes:
-    """The octets that a text in these files stands for."""
+    """Return the octets that a text with escapes stands for."""
 
     def octets(found: re.Match[bytes]) -> bytes:
         octet, backslash, repeated, times = found.groups()

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from doc_pages import PAGES, ROOT
 
-pytest.importorskip("sphinx")
+pytestmark = pytest.mark.site
 
 # What a newcomer asks, what they type, and the page that answers it.
 QUESTIONS = {

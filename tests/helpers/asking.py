@@ -1,4 +1,4 @@
-"""Questions put to a robots.txt, in few words."""
+"""Short functions that parse lines of a robots.txt and ask for verdicts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ORIGIN = "https://www.example.com"
 
 
 def parse(text: str | bytes) -> RobotsTxt:
-    """A robots.txt of these lines; a text is encoded as UTF-8."""
+    """Return the robots.txt with these lines. Text is encoded as UTF-8."""
     return RobotsTxt.parse(text.encode() if isinstance(text, str) else text)
 
 
@@ -20,7 +20,8 @@ def allows(text: str | bytes, path: str, token: str = TOKEN) -> bool:
 
 
 def answer(robots: RobotsTxt, url: str, token: str) -> bool:
-    """Whether it allows the URL: the first answer, those after others, and verdicts come about in different ways."""
+    """Whether robots.txt allows the URL. Asks in several ways, because the first answer, later answers and verdicts use
+    different code."""
     answers = [robots.allows(url, token), robots.verdict(url, token).allowed]
     robots.allows(f"{ORIGIN}/other", token)
     answers += [robots.allows(url, token), robots.verdict(url, token).allowed]
@@ -35,7 +36,7 @@ def matches(rule: str | bytes, path: str) -> bool:
 
 
 def line_token(value: bytes) -> str | None:
-    """The token of a user-agent line with this value; None where it names nobody."""
+    """Return the token of a user-agent line with this value; None if the value names no crawler."""
     return next(iter(parse(b"user-agent:" + value).groups[0].product_tokens), None)
 
 

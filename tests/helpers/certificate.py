@@ -1,4 +1,4 @@
-"""A certificate for 127.0.0.1, made anew for each test run."""
+"""A certificate for 127.0.0.1, created for each test run."""
 
 from __future__ import annotations
 

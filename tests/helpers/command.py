@@ -12,7 +12,7 @@ NO_PROXY = {"http_proxy": "", "HTTP_PROXY": ""}
 
 
 class Ended:
-    """A command that has."""
+    """A command that has ended: its exit status and its output."""
 
     def __init__(self, *arguments: str, cwd: Path, stdin: bytes | None = None) -> None:
         command = ["-m", "scrapy", "robots", *arguments]
@@ -30,7 +30,7 @@ class Ended:
 
 
 def assert_wrong_usage(done: Ended, told: str) -> None:
-    """In one line, below the usage."""
+    """Assert that the command prints this error, in one line, below the usage."""
     assert done.status == 2
     assert done.stdout == ""
     usage, _, error = done.stderr.partition("error: ")

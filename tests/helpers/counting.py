@@ -1,4 +1,4 @@
-"""Work that is counted instead of timed: the same on every machine."""
+"""Count work instead of timing it, so the result is the same on every machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def lines_run(work: Callable[[], object]) -> int:
-    """How many lines of Python run, a line in a loop each time. The work of C functions is not counted."""
+    """Return how many lines of Python run; a line in a loop counts each time. C functions are not counted."""
     lines = 0
 
     def count(_frame: FrameType, event: str, _value: Any) -> Any:

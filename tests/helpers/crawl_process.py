@@ -1,8 +1,15 @@
-"""A crawl in a process of its own: its task as JSON on standard input, what came of it as the last line of output.
+"""A crawl in a process of its own. The task is JSON on standard input; the result is the last line of the output.
 
-The task: `settings`; `urls`, or requests as dicts; `ready_after`: seconds from the last of them until it says that it
-is ready; `waited`: how many have then waited for a robots.txt, at least; `stop`: how it then stops itself;
-`clock_ahead`: seconds by which our middleware's clock is ahead. The log goes to standard error.
+The keys of the task:
+
+- `settings`
+- `urls`: URLs, or requests as dicts
+- `ready_after`: seconds between the last request and the line that says the crawl is ready
+- `waited`: how many requests must have waited for a robots.txt before that line
+- `stop`: how the crawl then stops itself
+- `clock_ahead`: seconds by which our middleware's clock is ahead
+
+The log goes to standard error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Real crawls through Scrapy's engine, and what came of each request."""
+"""Real crawls through Scrapy's engine, and the result of each request."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class FollowsByItself(HTTP11DownloadHandler):
 
 @dataclass
 class Crawl:
-    """What came of a crawl."""
+    """The results of a crawl: how each request ended, the log and the stats."""
 
     stats: dict[str, Any] = field(default_factory=dict)
     pages: dict[str, Response] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Crawl:
 
 
 class CrawlSpider(Spider):
-    """Asks for what it is given, and writes down what came."""
+    """Requests what it is given, and records how each request ends."""
 
     name = "crawl"
     custom_settings: dict[str, Any] | None = None
@@ -133,7 +133,7 @@ def close_spider(spider: Spider, reason: str) -> None:
 
 
 class Releases(CrawlSpider):
-    """Lets the dead origins answer once all healthy pages are there."""
+    """Lets the dead origins answer when all healthy pages have been fetched."""
 
     dead: Iterable[Site] = ()
     healthy = 0
@@ -155,7 +155,7 @@ async def crawl(
     robots: dict[str, Any] | None = None,
     **attributes: Any,
 ) -> Crawl:
-    """Crawl these in-process. `robots` is what obeys robots.txt, our add-on unless said otherwise."""
+    """Crawl the requests in this process. `robots`: settings that make it obey robots.txt; default: our add-on."""
     result = Crawl()
     handler = _Records(result.log)
     logging.getLogger().addHandler(handler)

@@ -1,4 +1,4 @@
-"""A storage as a user may write one: entries in a dict, until the crawl ends."""
+"""A storage that a user could have written: it keeps entries in a dict until the crawl ends."""
 
 from __future__ import annotations
 

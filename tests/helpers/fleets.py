@@ -1,4 +1,4 @@
-"""Crawlers in processes of their own that share a store, some of them killed; and what came of it."""
+"""Run a fleet: crawlers in processes of their own that share a store. Some of them are killed."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ WRITER = str(Path(__file__).with_name("sqlite_writer.py"))
 
 @dataclass
 class Account:
-    """What came of a fleet's crawl."""
+    """The results of a fleet's crawl."""
 
     seconds: float
     kills: int
     asked: list[int]
     """How often each origin was asked for its robots.txt."""
     crawls: list[Ended]
-    """Of the crawlers that lived."""
+    """The results of the crawlers that were not killed."""
 
     @property
     def asked_more(self) -> int:
@@ -53,9 +53,9 @@ def fleet(
     meanwhile: Callable[[], None] | None = None,
     seed: int = 1,
 ) -> Account:
-    """Crawl with so many at once; at random moments one is killed (SIGKILL), and another one begins in its place.
+    """Crawl with this many crawlers at once. At random moments, one is killed (SIGKILL) and a new one replaces it.
 
-    Each asks for an allowed and a disallowed page of every site, in an order of its own.
+    Each crawler requests an allowed and a disallowed page of every site, in an order of its own.
     """
     chance, begun = random.Random(seed), time.monotonic()
     urls = [site.url(path) for site in sites for path in ("/", "/private")]

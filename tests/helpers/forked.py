@@ -1,4 +1,4 @@
-"""Python processes that have Scrapy imported when they begin, which otherwise takes most of a second.
+"""Python processes that begin with Scrapy already imported; the import would take most of a second.
 
 They are forked from a process that runs this file as a script. It reads commands as JSON lines and answers each with
 one: `{"start": arguments, "cwd": ..., "environment": ..., "files": [stdin, stdout, stderr]}` -> the new process's id;
@@ -62,7 +62,7 @@ class PythonProcess:
 
     @property
     def stdout(self) -> bytes:
-        """What it has written so far."""
+        """What the process has written so far."""
         return self._stdout.read_bytes() if self._stdout.exists() else b""
 
     @property
@@ -70,7 +70,7 @@ class PythonProcess:
         return self._stderr.read_bytes() if self._stderr.exists() else b""
 
     def poll(self) -> int | None:
-        """As that of subprocess.Popen."""
+        """Return the exit status, or None while the process runs, like `subprocess.Popen.poll`."""
         if self._status is None:
             self._status = _forks().command(poll=self.pid)
         return self._status

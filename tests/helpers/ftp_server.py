@@ -1,7 +1,7 @@
 """A real FTP server on loopback, in a process of its own: a folder for anyone, and one in it for alice.
 
-Prints its port, and ends when its standard input does. With `hang` it accepts connections and says nothing, with
-`talk` its greeting has no end.
+It prints its port, and exits when its standard input is closed. With `hang`, it accepts connections and sends nothing.
+With `talk`, it sends a greeting without end.
 """
 
 from __future__ import annotations

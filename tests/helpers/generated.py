@@ -51,7 +51,7 @@ Question = tuple[str, tuple[str, ...]]
 
 
 def bodies_and_questions(seed: int, files: int, questions: int) -> Iterator[tuple[bytes, list[Question]]]:
-    """So many files, each with so many URLs and tokens to ask about."""
+    """Yield `files` robots.txt files, each with `questions` URLs and tokens to ask about."""
     random = Random(seed)
     for _ in range(files):
         # Few rules and many take different ways through the matcher.

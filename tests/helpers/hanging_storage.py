@@ -1,4 +1,4 @@
-"""A store some of whose calls never return, as on a network file system whose server is gone."""
+"""A store with calls that never return, as on a network file system whose server is down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that await what only asyncio knows, as Scrapy's own coroutines may under its default reactor."""
+"""Run tests that await asyncio's own objects, as Scrapy's coroutines may under its default reactor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the installed Scrapy has, for tests of what only some releases can do. No other test looks at its version."""
+"""What the installed Scrapy supports, for tests of features that only some releases have. Only this file looks at the
+version of Scrapy."""
 
 from __future__ import annotations
 

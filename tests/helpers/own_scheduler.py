@@ -59,7 +59,7 @@ class OwnScheduler(BaseScheduler):
 
 
 class ReturnsNone(OwnScheduler):
-    """As scrapy-cluster's, which says nothing of whether it took a request."""
+    """Like scrapy-cluster's scheduler: `enqueue_request` does not return whether it accepted the request."""
 
     def enqueue_request(self, request: Request) -> bool:
         return super().enqueue_request(request) and None  # type: ignore[return-value]

@@ -1,6 +1,7 @@
-"""A crawl as `crawl_process.py` makes it, with scrapy-poet.
+"""The crawl of `crawl_process.py`, with scrapy-poet.
 
-The task's `callback`: "page" takes a page object, which asks for further pages; "nothing" takes no response.
+The task has one more key, `callback`. The callback "page" takes a page object, which requests further pages. The
+callback "nothing" takes no response.
 """
 
 from __future__ import annotations

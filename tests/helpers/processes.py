@@ -34,14 +34,14 @@ def until(is_so: Callable[[], object], process: CrawlProcess | None = None) -> N
 
 @dataclass
 class Ended:
-    """What came of a crawl in a process of its own."""
+    """The results of a crawl in a process of its own."""
 
     log: str
     ends: list[dict[str, Any]] = field(default_factory=list)
     """Each request that came to an end: `url`, `end` ("HTTP 200" or an exception's type), `why`, and as it was."""
     stats: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    """What a spider of the test's own has noted."""
+    """What the test's own spider has recorded."""
 
     @property
     def by_url(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A real Redis server, in a process of its own, on a free port of loopback; nothing of it outlives the test."""
+"""A real Redis server in a process of its own, on a free port of loopback. It and its files end with the test."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class RedisServer:
             self._process = None
 
     def freeze(self, frozen: bool = True) -> None:
-        """It keeps its connections and answers nothing."""
+        """Stop the process (SIGSTOP), so it keeps its connections and answers nothing; or let it go on (SIGCONT)."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
 

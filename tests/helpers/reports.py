@@ -34,7 +34,7 @@ parsed = lru_cache(RobotsTxt.parse)
 
 
 class Gate:
-    """What the report asks of the gate."""
+    """A stand-in for the gate, with only what the report reads from it."""
 
     def __init__(self, user_agent: UserAgent, time: Time) -> None:
         self.user_agent = user_agent
@@ -47,7 +47,7 @@ class Gate:
 
 
 class SimulatedCrawl:
-    """Sends what a crawl's middleware and engine would."""
+    """Sends the signals that a crawl's middleware and engine would send."""
 
     def __init__(self, path: Path | str, **settings: Any) -> None:
         self.time = Time()

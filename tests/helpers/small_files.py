@@ -1,4 +1,4 @@
-"""A Scrapy extension for a test: no file of the process may grow beyond the setting FILE_SIZE, as on a full disk."""
+"""A Scrapy extension that simulates a full disk: no file of the process may exceed the setting FILE_SIZE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes and reads entries in one SQLite file until it is killed; prints a line for each that is torn."""
+"""Writes and reads entries in one SQLite file until it is killed. Prints a line for each entry that is damaged."""
 
 from __future__ import annotations
 

@@ -25,12 +25,12 @@ class Record:
 
     @property
     def values(self) -> dict[str, Any]:
-        """Of a metadata record."""
+        """The fields of a metadata record."""
         return dict(json.loads(self.body))
 
 
 def records(folder: Path) -> list[Record]:
-    """Of all archives in the folder. Raises an exception for a digest that is wrong."""
+    """Return the records of all archives in the folder. Raises an exception if a digest is wrong."""
     found: list[Record] = []
     for path in sorted(folder.glob("*.warc.gz")):
         with path.open("rb") as file:
@@ -41,7 +41,7 @@ def records(folder: Path) -> list[Record]:
 
 
 def checked(folder: Path) -> str:
-    """What `warcio check` says of the folder's archives; nothing, if they are valid."""
+    """Return the output of `warcio check` for the folder's archives; empty if they are valid."""
     said = io.StringIO()
     with redirect_stdout(said), redirect_stderr(said):
         try:

@@ -1,4 +1,4 @@
-"""The test web from a test's side: origins to crawl, and what was asked of them."""
+"""The test web: tests open origins in it, and read which requests these origins received."""
 
 from __future__ import annotations
 
@@ -21,10 +21,15 @@ RULES = "user-agent: *\ndisallow: /private\n"
 def answer(
     body: str | bytes = "", status: int = 200, headers: Mapping[str, str] | Iterable[tuple[str, str]] = (), **more: Any
 ) -> Route:
-    """One answer. `kind`: "answer", "hang", "hold" (until `Web.release`), "reset", "garbage", "cut" (100 octets short),
-    "half-closed" (no octet of the body), "drip" (ten octets a second), "endless" (the body again and again, 64 MiB),
-    "headers" (64 MiB of them); `delay`: seconds before the body; `times`: how often in a row the body is in it;
-    `before`: seconds from the origin's first request, and the status until then."""
+    """Return one answer. The further arguments are:
+
+    - `kind`: "answer", "hang", "hold" (until `Web.release`), "reset", "garbage", "cut" (100 octets short),
+      "half-closed" (no octet of the body), "drip" (ten octets a second), "endless" (the body again and again, 64 MiB),
+      or "headers" (64 MiB of header fields)
+    - `delay`: seconds before the body
+    - `times`: how often the body is repeated
+    - `before`: a number of seconds from the origin's first request, and the status until then
+    """
     octets = body.encode() if isinstance(body, str) else body
     fields = list(headers.items() if isinstance(headers, Mapping) else headers)
     return {"status": status, "body": base64.b64encode(octets).decode(), "headers": fields, **more}
@@ -55,13 +60,16 @@ class Site:
         return self.origin + path
 
     def change(self, path: str, route: Route) -> None:
-        """From now on."""
+        """Change the origin's answers from now on."""
         self.web.command({"change": self.port, "routes": {path: [route]}})
 
     @property
     def requests(self) -> list[dict[str, Any]]:
-        """What was asked of it, in its order: `target`, `headers`, `status`, `began`, `ended` (seconds; None while
-        under way), and `octets` of the body that were sent."""
+        """The requests that the origin received, in their order.
+
+        The keys are `target`, `headers`, `status`, `began` and `ended` (seconds; None while under way), and
+        `octets`, the number of octets of the body that were sent.
+        """
         return list(self.web.command({"requests": self.port}))
 
     @property
@@ -74,9 +82,9 @@ class Site:
 
 
 def most_at_once(requests: Iterable[Mapping[str, Any]]) -> int:
-    """How many of these requests were under way at the same time."""
+    """Return the largest number of these requests that were under way at the same time."""
     never = float("inf")
-    # Of one that ends when another begins, the end comes first.
+    # If one request ends at the moment when another begins, the end counts first.
     edges = sorted(
         edge for r in requests for edge in ((r["began"], 1), (never if r["ended"] is None else r["ended"], -1))
     )
@@ -95,19 +103,19 @@ class Web:
         )
 
     def site(self, routes: Mapping[str, Route | list[Route]] | None = None, *, tls: bool = False) -> Site:
-        """An origin: path and query -> an answer, or several in a row of which the last one stays; `*` for all others.
+        """Open an origin. `routes`: path and query -> an answer, or a list of answers; the last one is repeated.
 
-        Without a route a page is "page", and robots.txt is a 404.
+        `*` is the route of all other paths. Without a route, a page is "page", and robots.txt is a 404.
         """
         sequences = {path: [route] if isinstance(route, dict) else route for path, route in (routes or {}).items()}
         return Site(self, self.command({"open": sequences, "tls": tls}), "https" if tls else "http")
 
     def robots(self, text: str | bytes | Route | list[Route], *, tls: bool = False) -> Site:
-        """An origin by its robots.txt: its text, its answer, or its answers in a row."""
+        """Open an origin with this robots.txt: its text, its answer, or a list of answers."""
         return self.site({"/robots.txt": answer(text) if isinstance(text, (str, bytes)) else text}, tls=tls)
 
     def release(self, *sites: Site) -> None:
-        """What these origins hold goes on."""
+        """Send the answers that these origins hold back."""
         self.command({"release": [site.port for site in sites]})
 
     def command(self, command: Mapping[str, Any]) -> Any:

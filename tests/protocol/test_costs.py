@@ -18,7 +18,7 @@ from generated import bodies_and_questions
 
 from scrapy_rep.protocol.robotstxt import comparison_cost
 from scrapy_rep.protocol.robotstxt.comparison_cost import MAX_TARGET
-from scrapy_rep.protocol.robotstxt.parser import MAX_READY_COPIES, RobotsTxt
+from scrapy_rep.protocol.robotstxt.parser import MAX_PARSED_COPIES, RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import VerdictReason
 from scrapy_rep.usage.preferences import Usage
 from scrapy_rep.usage.statements import MAX_READ
@@ -246,6 +246,6 @@ def test_crawlers_that_obey_different_lines_take_bounded_memory() -> None:
     for token in tokens:
         for asked in tokens:
             assert robots.allows(f"/{asked}/", token) is (asked == token)
-        ready = {crawler.rules for crawler in robots._ready.values()}
-        assert sum(rules.size for rules in ready) <= MAX_READY_COPIES * len(robots.octets)
-    assert robots.memory < MAX_READY_COPIES * 25 * len(robots.octets)
+        ready = {crawler.rules for crawler in robots._parsed.values()}
+        assert sum(rules.size for rules in ready) <= MAX_PARSED_COPIES * len(robots.octets)
+    assert robots.memory < MAX_PARSED_COPIES * 25 * len(robots.octets)

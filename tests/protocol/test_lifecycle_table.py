@@ -11,12 +11,12 @@ from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.entry import (
     Entry,
     StoredResponse,
-    asked_at,
     entry_from_bytes,
     entry_to_bytes,
     is_judged_by,
-    of_use_until,
+    last_fetched_at,
     storable,
+    useful_until,
 )
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import (
@@ -260,13 +260,13 @@ def test_rfc9111_5_2_2_5_what_must_not_be_stored_is_not_but_the_outage_is() -> N
     ],
 )
 def test_until_when_an_entry_is_of_use(entry: Entry, until: float) -> None:
-    assert of_use_until(entry, LONG) == until
+    assert useful_until(entry, LONG) == until
 
 
 def test_of_two_entries_the_later_asked_says_more() -> None:
-    assert asked_at(Entry(ROBOTS_URL, copy())) == NOW
-    assert asked_at(Entry(ROBOTS_URL, OLD, JUST_NOW)) == NOW
-    assert asked_at(Entry(ROBOTS_URL)) == 0.0
+    assert last_fetched_at(Entry(ROBOTS_URL, copy())) == NOW
+    assert last_fetched_at(Entry(ROBOTS_URL, OLD, JUST_NOW)) == NOW
+    assert last_fetched_at(Entry(ROBOTS_URL)) == 0.0
 
 
 def test_another_policys_judgement_is_not_taken_over() -> None:

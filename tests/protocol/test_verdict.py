@@ -12,7 +12,7 @@ from asking import ORIGIN, TOKEN, parse
 from scrapy_rep.exceptions import EXPLANATIONS
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.robotstxt import parser, rules
-from scrapy_rep.protocol.robotstxt.parser import MAX_READY, RobotsTxt
+from scrapy_rep.protocol.robotstxt.parser import MAX_PARSED, RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS, Rule, Verdict, VerdictReason
 
 ROBOTS = parse(
@@ -83,9 +83,9 @@ def test_no_rule_forbids_robots_txt() -> None:
 
 def test_crawlers_by_many_names_take_bounded_memory() -> None:
     robots = parse("User-agent: a7\nDisallow: /\n")
-    for number in range(3 * MAX_READY):
+    for number in range(3 * MAX_PARSED):
         assert robots.allows(f"{ORIGIN}/", f"a{number}") is (number != 7)
-    assert len(robots._ready) <= MAX_READY
+    assert len(robots._parsed) <= MAX_PARSED
 
 
 def test_a_body_parsed_without_an_address_has_none() -> None:

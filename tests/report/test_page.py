@@ -340,5 +340,5 @@ def test_outages_stand_in_their_order(tmp_path: Path) -> None:
         for page_number in range(number * 50):
             crawl.refused_in_outage(f"https://{number}.example/{page_number}", "HTTP 503")
     words = Reader(page(crawl.lines())).words()
-    outages = words[words.index("When each robots.txt") : words.index("Each links to")]
+    outages = words[words.index("When each robots.txt") : words.index("Each origin links to")]
     assert re.findall("HTTP 50(.)", outages) == ["3", "1", "2", "0"]

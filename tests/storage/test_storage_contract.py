@@ -428,7 +428,7 @@ async def test_a_file_that_becomes_somebody_elses_is_left_alone(tmp_path: Path, 
         # After an error the file is opened again.
         (tmp_path / "notes").rename(file)
         for _ in range(2):
-            with pytest.raises(ValueError, match=r"robots\.db is no store of scrapy-rep"):
+            with pytest.raises(ValueError, match=r"robots\.db is not a store of scrapy-rep"):
                 await storage.put(A, b"x", FOR_LONG)
     assert file.read_bytes() == octets
 

@@ -391,7 +391,7 @@ async def test_a_file_overwritten_after_the_start_is_somebody_elses(web: Web, tm
     await crawl(web.robots(RULES).url("/"), settings={"REP_STORAGE": f"sqlite://{file}"})
     storage = opened(f"sqlite://{file}")
     octets = garble(file, 0)
-    with pytest.raises(ValueError, match="is no store of scrapy-rep"):
+    with pytest.raises(ValueError, match="is not a store of scrapy-rep"):
         await task(storage.put("https://a.example", b"x", DAY))
     await task(storage.close())
     assert everything_below(tmp_path) == {file: octets}
@@ -468,7 +468,7 @@ async def test_a_name_is_a_file_in_the_projects_data_directory_or_the_working_di
     assert said == (
         []
         if where == "project"
-        else [f"REP_STORAGE: without a scrapy.cfg, 'sqlite:robots.db' is {file}, in the working directory"]
+        else [f"REP_STORAGE: 'sqlite:robots.db' is {file}, in the working directory, because there is no scrapy.cfg"]
     )
 
 

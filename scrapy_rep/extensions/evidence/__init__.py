@@ -1,1 +1,1 @@
-"""What is kept of a crawl for others to check: REP_ARCHIVE, REP_REFUSALS, REP_EVIDENCE; and what reads an archive."""
+"""Evidence that others can check after a crawl (REP_ARCHIVE, REP_REFUSALS, REP_EVIDENCE), and a reader of archives."""

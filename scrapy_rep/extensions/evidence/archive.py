@@ -1,4 +1,4 @@
-"""Every answer to a request for a robots.txt, kept in a file for others to read (REP_ARCHIVE)."""
+"""The archive (REP_ARCHIVE): a WARC file with every answer to a request for a robots.txt."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STATUS_POLICY = "REP_STATUS_POLICY"
 
 
 class ArchiveWriter:
-    """Writes what the signals tell. The crawl waits for the disk."""
+    """Writes each answer to the archive when its signal is received. The crawl waits for the disk."""
 
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         """Raises ValueError if `warcio` is missing or no file can be created."""
@@ -79,10 +79,10 @@ class ArchiveWriter:
         self._write(self._file.write_end, self._gate.now(), reason, self._lost)
 
     def _write(self, write: Callable[P, None], *args: P.args, **named: P.kwargs) -> bool:
-        """Whether the file has it. What cannot be written is lost; the first time is an ERROR."""
+        """Write a record, and return whether that succeeded. A failure is counted, and the first is logged."""
         try:
             write(*args, **named)
-        except Exception as exc:  # noqa: BLE001 - of the disk, or of what a stranger's headers do to `warcio`
+        except Exception as exc:  # noqa: BLE001 - the disk may fail, and `warcio` may fail at a server's headers
             if not self._lost:
                 self._log.error(
                     "The archive of robots.txt files (REP_ARCHIVE, %s) is not complete: %s. The crawl goes on; the stat"

@@ -1,4 +1,4 @@
-"""What a crawl knew of robots.txt files at a time, from its archive (REP_ARCHIVE); `docs/evidence.md`."""
+"""Read from an archive (REP_ARCHIVE) what a crawl knew about robots.txt files at a moment. See `docs/evidence.md`."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from scrapy_rep.usage.preferences import Purposes
 
 logger = logging.getLogger("scrapy_rep")
 
-MAX_PARSED = 64 * 2**20  # bytes of memory for robots.txt files, about
-EACH_PARSED = 4_000  # bytes of a robots.txt beside its text, with the rules of a small file
-MAX_BODY = 64 * 2**20  # bytes of a robots.txt, even if the archive asks for more
-MAX_VALUES = 2**20  # bytes of a metadata record; ours are smaller
-# What reading a file can raise that is no archive, or no longer one.
+MAX_PARSED = 64 * 2**20  # approximate bytes of memory for parsed robots.txt files
+EACH_PARSED = 4_000  # bytes of memory for a parsed robots.txt besides its text, with the rules of a small file
+MAX_BODY = 64 * 2**20  # bytes of a robots.txt, even if the archive has a larger `body-limit`
+MAX_VALUES = 2**20  # bytes of a metadata record; those of this package are smaller
+# The exceptions that reading a damaged file, or a file of another kind, can raise.
 DAMAGES = (OSError, EOFError, ValueError, StopIteration, zlib.error, ArchiveLoadFailed)
 
 
 @dataclass(slots=True)
 class _File:
-    """One archive file, and how the crawl that wrote it was set up."""
+    """One archive file, and the settings of the crawl that wrote it."""
 
     name: str
     tokens: tuple[str, ...] = ()
@@ -48,28 +48,28 @@ class _File:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What the crawl knew of one origin from a moment on."""
+    """What the crawl knew about one origin from the time `at`."""
 
     at: float
     """Seconds since the epoch."""
     file: _File
     entry: Entry
-    """Its rules are empty: their text is in another record."""
+    """The entry with empty rules. The text of the rules is in another record."""
     body: int | None
-    """Where that record begins; None if the file does not have it."""
+    """The offset of that record in the file; None if the file does not contain it."""
 
     @property
     def received(self) -> tuple[str | None, str | None]:
-        """When the answer came, and its SHA-256, as evidence has them."""
+        """When the answer was received, and its SHA-256, in the form of evidence."""
         stored = self.entry.stored
         return (iso_time(stored.received_at), stored.sha256 or None) if stored is not None else (None, None)
 
 
 class ArchiveReader:
-    """All files together: each is read once, and rules are read again when they are needed."""
+    """Reads several archive files as one. Each file is read once; the texts of rules are read when they are needed."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        """`patterns`: paths, in which `*` may stand for any text. Raises ValueError for files that are no archive."""
+        """`patterns` are paths, in which `*` stands for any text. Raises ValueError if a file is no archive."""
         names = sorted({name for pattern in patterns for name in glob.glob(pattern)})
         if not names:
             raise ValueError(f"--archive: there is no file {' or '.join(patterns)}")
@@ -82,10 +82,10 @@ class ArchiveReader:
             known.sort(key=lambda one: one.at)
 
     def known(self, url: str, at: float | None, evidence: Mapping[str, object]) -> Known:
-        """What was known of the URL's origin at that moment; None for the end of the archive.
+        """Return what the crawl knew about the URL's origin at the time `at`; None stands for the archive's end.
 
-        `evidence`: of an item, or empty. If several crawls wrote the archive, it tells by which robots.txt the item was
-        judged. Raises ValueError if the archive does not tell.
+        `evidence` is the evidence of an item, or empty. If several crawls wrote the archive, the evidence identifies
+        the robots.txt by which the item was judged. Raises ValueError if the archive has nothing about the origin.
         """
         origin = Origin.of(url)
         known = self._known.get(str(origin), [])
@@ -99,8 +99,10 @@ class ArchiveReader:
         return next(named, before[-1])
 
     def read_policy(self, known: Known, at: float) -> RobotsPolicy:
-        """What that meant at the moment, by the crawl's own functions. Raises ValueError if the archive does not
-        tell."""
+        """Return what this meant for requests at a moment, computed as in a crawl.
+
+        Raises ValueError if the rules are missing, or if a crawl would have fetched robots.txt again.
+        """
         entry, stored = known.entry, known.entry.stored
         if stored is not None and stored.robots is not None:
             entry = replace(entry, stored=replace(stored, robots=self._robots(known, stored.robots.truncated)))
@@ -112,7 +114,7 @@ class ArchiveReader:
         return policy
 
     def _robots(self, known: Known, truncated: bool) -> RobotsTxt:
-        """What was received, with its rules. Texts of up to MAX_PARSED bytes stay in memory. Raises ValueError."""
+        """Return the robots.txt. Up to MAX_PARSED bytes of them stay in memory. Raises ValueError."""
         if known not in self._parsed:
             robots = _read_robots(known, truncated)
             size = EACH_PARSED + 2 * len(robots.octets)
@@ -143,11 +145,11 @@ class ArchiveReader:
                 if entry is not None:
                     self._known[origin].append(Known(seconds_of_time(values["at"]), file, entry, body))
         except (ValueError, TypeError, KeyError, RecursionError):
-            return  # another program's record, or one that was cut off when the crawl was killed
+            return  # a record of another program, or a record that was cut because the crawl was killed
 
 
 def _read_robots(known: Known, truncated: bool) -> RobotsTxt:
-    """Raises ValueError unless its body is there, and is what was received."""
+    """Return the robots.txt. Raises ValueError if the body is missing or is not the one that was received."""
     if known.body is None:
         raise ValueError(f"{known.file.name} does not have the body of this robots.txt")
     limit = known.file.body_limit
@@ -181,18 +183,21 @@ def _set_up(file: _File, record: ArcWarcRecord) -> None:
 
 
 def _record(name: str, offset: int, limit: int) -> tuple[ArcWarcRecord, bytes]:
-    """The record that begins there, and its content. Raises ValueError."""
+    """Return the record at this offset in a file, and its content. Raises ValueError if the file is damaged."""
     try:
         with open(name, "rb") as stream:
             stream.seek(offset)
             record = next(ArchiveIterator(stream))
-            return record, record.raw_stream.read(2 * limit)  # UTF-16 may have grown by half as UTF-8
+            return record, record.raw_stream.read(2 * limit)  # a UTF-16 body is stored as UTF-8, maybe longer by half
     except DAMAGES as exc:
         raise ValueError(f"{name} is damaged: {printable(str(exc))}") from None
 
 
 def _records_and_offsets(name: str) -> Iterator[tuple[ArcWarcRecord, int]]:
-    """Up to the first that cannot be read, which is logged. Raises ValueError for a file that is no WARC file."""
+    """Yield the records of a file and their offsets, up to the first record that cannot be read, which is logged.
+
+    Raises ValueError if the file is no WARC file.
+    """
     end = 0
     try:
         with open(name, "rb") as stream:

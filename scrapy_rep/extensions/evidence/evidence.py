@@ -1,4 +1,4 @@
-"""Why a request was allowed, in its response's meta (REP_EVIDENCE)."""
+"""Evidence (REP_EVIDENCE): why a request was allowed or refused, in `response.meta["robots"]`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ META_KEY = "robots"
 
 
 class Evidence:
-    """Each request gets its own evidence, in place of what redirects, retries and spiders copied."""
+    """Stores the evidence in each request's meta. It replaces evidence that redirects, retries or spiders copied."""
 
     def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
         self._gate = gate
@@ -31,7 +31,10 @@ class Evidence:
 
 
 def evidence_of(url: str, verdict: Verdict, product_tokens: ProductTokens, now: float) -> dict[str, Any]:
-    """What decided, in plain values; `docs/evidence.md` explains the keys. `now`: seconds since the epoch."""
+    """Return the evidence for a verdict as values for JSON. `docs/evidence.md` explains the keys.
+
+    `now` is the time of the decision, in seconds since the epoch.
+    """
     received, rule = verdict.received, verdict.decided_by
     return {
         "url": url,

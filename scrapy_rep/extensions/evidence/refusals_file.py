@@ -1,4 +1,4 @@
-"""One JSON line for each refused request (REP_REFUSALS)."""
+"""The file of refusals (REP_REFUSALS): one JSON line for each refused request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scrapy_rep.signals import request_forbidden
 
 
 class RefusalsFile:
-    """Each line is one write at the file's end, so that several crawls may share the file."""
+    """Appends a line for each refused request. Each line is appended by one write, so crawls may share the file."""
 
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         """Raises ValueError if no file can be created."""
@@ -33,7 +33,7 @@ class RefusalsFile:
         crawler.signals.connect(self._forbidden, signal=request_forbidden)
 
     def _opened(self) -> None:
-        self._append(b"")  # so that the file is there, even if nothing is refused
+        self._append(b"")  # the file exists even if nothing is refused
 
     def _forbidden(self, request: Request, verdict: Verdict) -> None:
         tokens, now = self._gate.product_tokens(request), self._gate.now()
@@ -48,7 +48,7 @@ class RefusalsFile:
             self._count("rep/refusals/lost")
 
     def _append(self, octets: bytes) -> bool:
-        """Whether the file has them. After a failure, nothing more is written."""
+        """Append octets to the file, and return whether that succeeded. After a failure, nothing more is written."""
         if not self._has_failed:
             try:
                 append(self._path, octets)

@@ -1,7 +1,7 @@
-"""One file of an archive (REP_ARCHIVE): WARC 1.1 records about robots.txt, written by `warcio`.
+"""A file of an archive (REP_ARCHIVE): WARC 1.1 records about robots.txt, written by `warcio`.
 
-Each record is compressed by itself and written by one call, so that a file whose crawl was killed is complete but for
-its last record. ISO 28500:2017, https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/
+Each record is compressed separately and written by one call. So if a crawl is killed, only the last record is lost. The
+format is ISO 28500:2017, https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/
 """
 
 from __future__ import annotations
@@ -37,38 +37,41 @@ Fields = dict[str, str]
 VERSION = "WARC/1.1"
 METADATA, RESOURCE = "application/json", "application/octet-stream"
 HTTP_REQUEST, HTTP_RESPONSE = "application/http; msgtype=request", "application/http; msgtype=response"
-LEVEL = 6  # warcio has 9, which takes thirty times as long for text that deflates slowly, and saves five per cent
+LEVEL = 6  # of gzip; warcio's level 9 saves 5 % more, but takes up to thirty times as long
 PROFILE = "http://netpreserve.org/warc/1.1/revisit"
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 5.6.2
 _LINE_ENDS = re.compile(rb"[\r\n\0]+")
-# Readers of the archive could use these credentials.
+# Credentials that readers of the archive could misuse.
 _SECRET = {b"authorization", b"proxy-authorization"}
-# Scrapy has joined the chunks, and readers would try to do so again.
+# Scrapy has joined the chunks of the body. With the original header, readers would try to join them again.
 _RENAMED = {b"transfer-encoding": b"X-Crawler-Transfer-Encoding"}
 
 
 class WarcFile:
-    """Once the disk is full, each method that writes raises OSError."""
+    """Writes one WARC file. After a failure, for example on a full disk, each method that writes raises OSError."""
 
     def __init__(self, path: Path, information: Mapping[str, str], body_limit: int, max_known: int) -> None:
-        """`path` must end in `.warc.gz`; the file's name gets a part of its own. `information`: of its first record.
-        `max_known`: bodies that are remembered, so that they are not written again."""
+        """`path` must end in `.warc.gz`. A unique part is added to the file's name.
+
+        `information` has the fields of the first record. `max_known` is how many bodies are remembered, so that they
+        are not written twice.
+        """
         name = f"{path.name.removesuffix('.warc.gz')}-{uuid4().hex[:8]}.warc.gz"
         self._path = path.with_name(name)
         self._limit = body_limit
         self._buffer = b""
         self._failure: OSError | None = None
-        # The record that has a body, by its SHA-256.
+        # SHA-256 of a body -> the id of the record that contains it.
         self._bodies: LocalCache[str, str] = LocalCache(limit=max_known)
-        # How a revisit refers to the last response with its address.
+        # URL -> the fields by which a revisit record refers to the last response from this URL.
         self._latest: LocalCache[str, Fields] = LocalCache(limit=max_known)
         self._compress(RecordBuilder(warc_version=VERSION).create_warcinfo_record(name, information))
 
     def write_answer(self, answer: Answer, response: Response | None, at: float, needed_by: Origin | None) -> None:
-        """The request, the response and what it meant; without a response, why there was none.
+        """Write the request, the response and its meaning; or, without a response, why there was none.
 
-        `at`: seconds since the epoch, when it ended. `needed_by`: the origin, maybe another one that has redirected.
-        `response`: as it came; its request is the one for the robots.txt.
+        `at` is when the request ended, in seconds since the epoch. `needed_by` is the origin that robots.txt is for. It
+        may have redirected to another origin. `response` is unchanged, and its request is the one for robots.txt.
         """
         url, date = answer.url, iso_time(at)
         fields: Fields = {}
@@ -93,26 +96,29 @@ class WarcFile:
         self._metadata(url, date, values, **fields)
 
     def write_entry(self, origin: Origin, at: float, entry: Entry) -> None:
-        """What the crawl knows of the origin from now on; with the rules, if they are not in this file already."""
+        """Write what the crawl knows about the origin from now on, and the rules if the file does not have them yet."""
         date, stored = iso_time(at), entry.stored
         body = None
         if stored is not None and stored.robots is not None:
             digest = stored.sha256 or sha256(stored.robots.octets).hexdigest()
             body = self._bodies.get(digest)
-            if body is None:  # It came from REP_STORAGE, which has it as it was read, not as it was received.
+            if body is None:  # the rules are from REP_STORAGE, which has the octets that were read, not those received
                 body = self._add("conversion", stored.url or entry.robots_url, date, stored.robots.octets, RESOURCE)
                 self._bodies[digest] = body
         values = {"type": "robots.txt", "origin": str(origin), "at": date, "body": body, "entry": plain_values(entry)}
         self._metadata(entry.robots_url, date, values)
 
     def write_end(self, at: float, reason: str, lost: int) -> None:
-        """`lost`: how many records are missing, because the disk was full or too slow."""
+        """Write the last record. `lost` is how many records could not be written."""
         self._metadata("urn:scrapy-rep:end", iso_time(at), {"type": "end", "reason": reason, "lost": lost})
 
     def _response(self, url: str, date: str, response: Response, request: Request) -> tuple[str, str]:
-        """The id of its record, and of the one that has its body: the same, or an earlier one with that body."""
+        """Write the response. Return the id of its record and the id of the record that contains its body.
+
+        If an earlier response had the same body, the second id is that of the earlier record.
+        """
         codings = response.headers.get("Content-Encoding")
-        # A body that is not compressed is cut where it is read no further.
+        # An uncompressed body is cut one octet after the limit, because the rest is not read.
         limit = self._limit + 1 if codings is None else 2 * self._limit
         body = response.body[:limit]
         digest = _digest(body)
@@ -142,14 +148,14 @@ class WarcFile:
         return record, record
 
     def _metadata(self, url: str, date: str, values: Mapping[str, Any], **fields: str) -> None:
-        """The last record about an event: write all."""
+        """Add the last record about an event, and write all of the event's records."""
         self._add("metadata", url, date, json.dumps(values).encode(), METADATA, **fields)
         self._flush()
 
     def _add(self, kind: str, url: str, date: str, block: bytes, content_type: str, **fields: str) -> str:
-        """The new record's id. The block is written as it is: `warcio` would encode what is not ASCII in a header."""
+        """Add a record, and return its id. The block is not parsed, because `warcio` would re-encode its headers."""
         record = f"<urn:uuid:{uuid4()}>"
-        # So that `warcio` writes the block of a revisit, too.
+        # `warcio` would not write the block of a revisit.
         written_as = "response" if kind == "revisit" else kind
         named = {"WARC-Type": kind, "WARC-Record-ID": record, "WARC-Target-URI": url, "WARC-Date": date, **fields}
         headers = StatusAndHeaders("", list(named.items()), protocol=VERSION)
@@ -162,7 +168,7 @@ class WarcFile:
         self._buffer += gzip.compress(octets.getvalue(), LEVEL)
 
     def _flush(self) -> None:
-        """Write all records since the last time, or none of them."""
+        """Write all records that were added since the last call, or none of them."""
         octets, self._buffer = self._buffer, b""
         if self._failure is not None:
             raise self._failure
@@ -189,13 +195,13 @@ def _request_head(request: Request) -> bytes:
 
 
 def _response_head(response: Response) -> bytes:
-    """Scrapy does not keep the words after the status, so these are the usual ones."""
+    """Return the status line and the headers. Scrapy drops the reason phrase, so the standard phrase is written."""
     phrase = responses.get(response.status, "")
     return f"HTTP/1.1 {response.status} {phrase}\r\n".encode() + b"".join(_header_lines(response.headers)) + b"\r\n"
 
 
 def _header_lines(headers: Headers) -> Iterator[bytes]:
-    """One for each field; without credentials, and without a line end or a name that would forge another field."""
+    """Yield a line for each header. Credentials, malformed names, and line ends in values are left out."""
     for name, values in headers.items():
         if name.lower() not in _SECRET and _TOKEN.fullmatch(name):
             shown = _RENAMED.get(name.lower(), name)

@@ -1,4 +1,4 @@
-"""The report on a crawl's robots.txt (REP_REPORT): gathered in bounded memory, written at the crawl's end."""
+"""The report (REP_REPORT). Its data are collected in bounded memory, and it is written at the end of the crawl."""
 
 from __future__ import annotations
 
@@ -35,28 +35,31 @@ from scrapy_rep.top_k import TopK
 from scrapy_rep.usage.preferences import usage_in
 from scrapy_rep.usage.vocabulary import PREFERENCE_WORDS
 
-# What the report lists. Up to twice as many origins and rules are in memory.
+# How much the report lists. Up to twice as many origins and rules are kept in memory.
 MAX_ORIGINS = 5_000
 MAX_RULES = 500
-MAX_RULE_ORIGINS = 100  # are counted for one rule
-MAX_EXAMPLES = 3  # of one rule
-MAX_OUTAGES = 5  # of one origin
-WAITS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0)  # seconds: the upper ends of the distribution's classes
+MAX_RULE_ORIGINS = 100  # origins that are counted for one rule
+MAX_EXAMPLES = 3  # refused URLs for one rule
+MAX_OUTAGES = 5  # outages of one origin
+WAITS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0)  # seconds: the upper bounds of the classes of waiting times
 
 
 class WaitingTimes(Counter[float]):
-    """How many requests waited how long, in bounded memory: by seconds, rounded to two significant digits and to a
-    hundredth of a second, so that quantiles are within 5 % or 5 ms."""
+    """A counter of requests by the seconds that they waited.
+
+    Seconds are rounded to two significant digits and to a hundredth of a second, so that memory is bounded. So the
+    error of a quantile is at most 5 % or 5 ms.
+    """
 
     longest = 0.0
-    """Seconds, not rounded."""
+    """The longest wait in seconds, not rounded."""
 
     def add(self, seconds: float) -> None:
         self.longest = max(self.longest, seconds)
         self[float(f"{round(seconds, 2):.2g}")] += 1
 
     def quantile(self, share: float) -> float:
-        """The seconds that this share of the requests waited at most; 0 if none waited."""
+        """Return the seconds that this share of the requests waited at most; 0 if no request waited."""
         rest = share * self.total()
         for seconds, requests in sorted(self.items()):
             rest -= requests
@@ -65,7 +68,7 @@ class WaitingTimes(Counter[float]):
         return 0.0
 
     def classes(self) -> list[dict[str, Any]]:
-        """Requests by the classes of WAITS and, with `at_most` None, those that waited longer."""
+        """Return the number of requests in each class of WAITS. The last class, with `at_most` None, has no bound."""
         counts: Counter[int] = Counter()
         for seconds, requests in self.items():
             counts[bisect_left(WAITS, seconds)] += requests
@@ -74,53 +77,53 @@ class WaitingTimes(Counter[float]):
 
 @dataclass(slots=True)
 class OutageSeen:
-    """A time in which an origin's robots.txt was unreachable. Times are seconds since the epoch."""
+    """An outage of one origin's robots.txt. Times are in seconds since the epoch."""
 
     began: float
     reason: str
     ended: float | None = None
-    """None while it lasts."""
+    """The time of the first answer after the outage; None while the outage lasts."""
     ended_in: str | None = None
-    """What the first answer after it came to: an OriginKind's value."""
+    """The result of the first answer after the outage: the value of an OriginKind."""
 
 
 @dataclass(slots=True)
 class OriginSeen:
-    """What happened at one origin."""
+    """The counts and outages of one origin."""
 
     kind: str = ""
-    """An OriginKind's value."""
+    """The value of an OriginKind."""
     cause: str = ""
     access: str = ""
     answer: str = ""
     fetched: int = 0
-    """Pages."""
+    """The number of pages that were fetched."""
     refused: int = 0
     waits: WaitingTimes = field(default_factory=WaitingTimes)
     crawl_delay: float = 0.0
     preferences: set[tuple[str, str]] = field(default_factory=set)
-    """Purpose and preference, of its pages."""
+    """The purpose and preference of each of its pages, without duplicates."""
     outages: list[OutageSeen] = field(default_factory=list)
-    """Of more than MAX_OUTAGES, the first ones and the last."""
+    """The first MAX_OUTAGES - 1 outages, and the last."""
 
     @property
     def size(self) -> float:
-        """How much there is to tell of it."""
+        """How significant the origin is. The report lists the most significant origins first."""
         return self.refused + 10 * len(self.outages) + self.waits.longest + self.crawl_delay + self.fetched / 10
 
 
 @dataclass(slots=True)
 class RefusedPages:
-    """The pages of all origins that were refused by the same rule, or for the same answer."""
+    """The pages of all origins that were refused by the same rule, or because of the same answer for robots.txt."""
 
     pages: int = 0
     origins: set[int] = field(default_factory=set)
-    """Their hashes."""
+    """The hashes of the origins."""
     examples: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Report:
-    """Counts what the signals tell of, and keeps the details of the origins and rules with the most to tell."""
+    """Counts events by listening to signals. Keeps details of the most significant origins and rules only."""
 
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         """Raises ValueError if the report cannot be written."""
@@ -132,9 +135,9 @@ class Report:
         self._path = output_path("REP_REPORT", str(settings.report), crawler, self._began)
         gate.refusals.advice = "The report (REP_REPORT) lists all"
         self._fetched = self._outages = self._open_outages = 0
-        # By kind and cause.
+        # The number of origins by kind and cause.
         self._known: Counter[tuple[str, str]] = Counter()
-        # By purpose and preference.
+        # The numbers of pages and of origins by purpose and preference.
         self._pages_stated: Counter[tuple[str, str]] = Counter()
         self._origins_stated: Counter[tuple[str, str]] = Counter()
         self._waits = WaitingTimes()
@@ -177,7 +180,7 @@ class Report:
             seen.refused += 1
         if verdict.reason is VerdictReason.USAGE and not self._settings.dry_run:
             self._count_preferences(usage_in(verdict), seen)
-        # What follows a colon in an answer may name the host, and answers are to be grouped across origins.
+        # Answers are grouped across origins, so the text after a colon is cut: it may name the host.
         answer = f"{verdict.words}: {verdict.answer.partition(':')[0]}"
         refused = self._rules[reason, shortened(answer) if rule is None else shortened(str(rule), MAX_RULE)]
         refused.pages += 1
@@ -206,7 +209,10 @@ class Report:
                 self._origins_stated[stated] += 1
 
     def _seen(self, request: Request) -> OriginSeen | None:
-        """None if no robots.txt applies to the request, or its origin was dropped."""
+        """Return what is known about the request's origin.
+
+        None if no robots.txt applies to the request, or if the origin was dropped to save memory.
+        """
         origin = Origin.of(request.url)
         return None if origin is None else self._origins.get(origin)
 
@@ -224,12 +230,15 @@ class Report:
             self._log.info("REP_REPORT: written to %s", self._path)
 
     def lines(self, spider: Spider, reason: str) -> Iterator[dict[str, Any]]:
-        """The objects of the JSON lines (docs/report.md): `crawl`, then each `origin` and `refused`, largest first."""
+        """Yield the objects of the JSON lines: one `crawl`, then each `origin` and each `refused`, largest first.
+
+        docs/report.md explains their keys.
+        """
         now, origins, rules = self._gate.now(), self._origins.largest(), self._rules.largest()
         known = +self._known
         refused_by = {reason.value: number for reason, number in self._gate.refusals.counts.items()}
         refused = sum(refused_by.values())
-        # In a dry run the pages that would have been refused are among those fetched.
+        # In a dry run, the pages that would have been refused are also counted as fetched.
         requests = max(self._fetched, refused) if self._settings.dry_run else self._fetched + refused
         yield {
             "type": "crawl",
@@ -320,5 +329,5 @@ class Report:
 
 
 def _shown(value: Any) -> str:
-    """A setting's value as text, without the password that an address may have before its `@` or in its query."""
+    """Return a setting's value as text. The password and the query of an address are removed."""
     return without_password(value).partition("?")[0] if isinstance(value, str) else shortened(repr(value))

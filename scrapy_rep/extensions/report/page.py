@@ -1,4 +1,4 @@
-"""The report as one HTML page: `page.html`, filled in."""
+"""The report as an HTML page, written by filling in the template `page.html`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from typing import Any
 
 from scrapy_rep.text import counted, printable
 
-Line = Mapping[str, Any]
+JsonLine = Mapping[str, Any]
 
 MAX_OUTAGE_LINES = 200
 _TAG = re.compile(r"\{\{([#^])(\w+)\}\}(.*?)\{\{/\2\}\}|\{\{(\w+)(?:\|(\w+))?\}\}", re.DOTALL)
 
 
-def fill(template: str, values: Line) -> str:
-    """Mustache's variables, sections and inverted sections; `{{name|form}}` writes a value in one of FORMS.
+def fill(template: str, values: JsonLine) -> str:
+    """Return the template with the values filled in.
 
-    A section may not contain one of its own name. (Twisted's templates are as safe, and take 15 times as long.)
+    The template has Mustache's variables, sections and inverted sections. `{{name|form}}` writes a value in one of
+    FORMS. A section must not contain a section of the same name. (Twisted's templates are as safe, but 15 times as
+    slow.)
     """
 
     def filled(tag: re.Match[str]) -> str:
@@ -37,8 +39,8 @@ def fill(template: str, values: Line) -> str:
     return _TAG.sub(filled, template)
 
 
-def page(lines: Iterable[Line]) -> str:
-    """The page for the objects that the JSON lines hold."""
+def page(lines: Iterable[JsonLine]) -> str:
+    """Return the page for the objects of the JSON lines."""
     lines = list(lines)
     crawl, *others = lines
     origins = [line for line in others if line["type"] == "origin"]
@@ -70,9 +72,9 @@ def page(lines: Iterable[Line]) -> str:
     )
 
 
-def _outages(crawl: Line, origins: Sequence[Line]) -> list[Line]:
-    """The rows of the time line, the earliest first. Times are in seconds, `start` since the crawl began."""
-    rows: list[Line] = []
+def _outages(crawl: JsonLine, origins: Sequence[JsonLine]) -> list[JsonLine]:
+    """Return the rows of the time line, the earliest first. `start` is in seconds since the start of the crawl."""
+    rows: list[JsonLine] = []
     for line in origins:
         for outage in line["outages"]:
             start = outage["began"] - crawl["began"]
@@ -83,8 +85,8 @@ def _outages(crawl: Line, origins: Sequence[Line]) -> list[Line]:
     return sorted(rows, key=lambda row: row["began"])[:MAX_OUTAGE_LINES]
 
 
-def _usage_lines(crawl: Line) -> list[Line]:
-    """A row for each purpose: preference -> pages and origins in words."""
+def _usage_lines(crawl: JsonLine) -> list[JsonLine]:
+    """Return a row for each purpose: preference -> its pages and origins in words."""
     rows: dict[str, dict[str, str]] = {}
     for stated in crawl["usage"]:
         words = f"{counted(stated['pages'], 'page')}, {counted(stated['origins'], 'origin')}" if stated["pages"] else ""
@@ -97,7 +99,7 @@ def _text(value: object) -> str:
 
 
 def _seconds(number: float) -> str:
-    """`0.2 s`, `3 min 5 s`, `2 h`. No line ends between a number and its unit."""
+    """Return a duration such as `0.2 s`, `3 min 5 s` or `2 h`. No line breaks between a number and its unit."""
     if round(number) < 60:
         return f"{number:.2g}&nbsp;s" if number >= 0.01 or not number else "&lt; 0.01&nbsp;s"
     minutes, rest = divmod(round(number), 60)
@@ -107,13 +109,13 @@ def _seconds(number: float) -> str:
 
 
 def _href(url: str) -> str:
-    """An href attribute. There is none for an address that was cut, nor for one such as `javascript:...`."""
+    """Return an href attribute. It is empty for a URL that was cut, and for one such as `javascript:...`."""
     is_good = url.startswith(("http://", "https://", "ftp://")) and not url.endswith("…")
     return f'href="{_text(url)}"' if is_good else ""
 
 
 def _json(value: object) -> str:
-    """JSON for a script element. It has no `<`, which could end the element or begin a comment."""
+    """Return JSON for a script element. It contains no `<`, which could end the element or begin a comment."""
     return json.dumps(value).replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
 
 
@@ -127,4 +129,4 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "href": _href,
     "json": _json,
 }
-"""Each returns text that is safe in HTML."""
+"""Name -> a function that returns the value as text that is safe in HTML."""

@@ -1,6 +1,6 @@
-"""What a robots.txt says, line by line: its records, its groups, and what is ignored (RFC 9309 2.1, 2.2 and 2.2.4).
+"""The records, groups and ignored lines of a robots.txt (RFC 9309 2.1, 2.2 and 2.2.4).
 
-For people, and for who reads other directives; a verdict needs none of this.
+This file is for reports to people and for programs that read other directives. A verdict does not use it.
 """
 
 from __future__ import annotations
@@ -23,50 +23,51 @@ from scrapy_rep.protocol.robotstxt.syntax import (
     seconds_of,
 )
 
-# Each directive has one group in it, in their order.
+# The expression has one regular-expression group for each directive, in the order of `_DIRECTIVES`.
 _RECORD = re.compile("|".join(expression.pattern for expression in RECORDS.values()), re.ASCII)
 _DIRECTIVES = tuple(RECORDS)
 _RULE_KEYS = {Directive.ALLOW.key, Directive.DISALLOW.key}
-# By `usage.statements`.
+# `usage.statements` reads these.
 _READ_ELSEWHERE = {Directive.CONTENT_USAGE.key, Directive.CONTENT_SIGNAL.key}
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A line with a key and a value, whether this package reads the key or not (2.2.4)."""
+    """A line with a key and a value. The key may be unknown to this package (2.2.4)."""
 
     line: int
-    """Counted from 1."""
+    """The line number, counted from 1."""
     group: int | None
-    """The index of its group in `RobotsTxt.groups`; None before the first user-agent line, and for a sitemap, which
-    belongs to no group."""
+    """The index of the record's group in `RobotsTxt.groups`. None for a record before the first user-agent line, and
+    for a sitemap, which belongs to no group."""
     key: str
-    """In lower case. Known misspellings are corrected: `disalow` is `disallow`."""
+    """The key in lower case. Known misspellings are corrected: `disalow` becomes `disallow`."""
     octets: bytes
-    """The value as it stands in the file, without white space and comment."""
+    """The value as it is in the file, without a comment and without white space around it."""
 
     @property
     def value(self) -> str:
-        """The value as text: UTF-8, or Latin-1 where the octets are no UTF-8."""
+        """The value as text, decoded as UTF-8, or as Latin-1 if the octets are not UTF-8."""
         return text_of(self.octets)
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The rules that follow one run of user-agent lines (2.1).
+    """One or more user-agent lines and the rules that follow them (2.1).
 
-    A crawler obeys all groups that name it as if they were one (2.2.1), so one group alone decides nothing.
+    A crawler combines all groups that name it into one group (2.2.1). So look at all of them before you conclude
+    anything about a crawler.
     """
 
     product_tokens: tuple[str, ...]
-    """The crawlers that it names, in lower case, each once, in their order; `*` is everyone without a group. Empty if
-    no user-agent line names a product token."""
+    """The product tokens that the group names, in lower case, in the order of the file, without duplicates. `*` stands
+    for all crawlers that no group names. Empty if no user-agent line names a product token."""
     rules: tuple[Rule, ...]
-    """In their order; without empty rules and those that can match nothing."""
+    """The rules in the order of the file, without rules that cannot match any URL, such as an empty `Disallow:`."""
 
 
 def read_lines(octets: bytes) -> Iterator[Record | int]:
-    """Each line with a key and a value as a record, of each other one that is not empty its number; in their order."""
+    """Yield each line with a key and a value as a record, and the line number of every other line that is not empty."""
     group_of_each_segment = chain.from_iterable(
         repeat(number, last - first + 1) for number, (first, last) in enumerate(Segments(octets).runs())
     )
@@ -76,7 +77,7 @@ def read_lines(octets: bytes) -> Iterator[Record | int]:
         if not line:
             continue
         if found := _RECORD.match(f"\n{line}"):
-            place = found.lastindex or 0  # a directive has one: never 0
+            place = found.lastindex or 0  # never 0, because each directive has a regular-expression group
             key, value = _DIRECTIVES[place - 1].key, line[found.start(place) - 1 :]
         elif ":" in line:
             key, _, value = line.partition(":")
@@ -90,12 +91,12 @@ def read_lines(octets: bytes) -> Iterator[Record | int]:
 
 
 def read_records(octets: bytes) -> Iterator[Record]:
-    """All lines with a key and a value, in their order."""
+    """Return all lines with a key and a value, in the order of the file."""
     return (line for line in read_lines(octets) if isinstance(line, Record))
 
 
 def read_groups(records: Iterable[Record]) -> tuple[Group, ...]:
-    """The groups that these records make, in their order."""
+    """Return the groups that these records form, in the order of the file."""
     groups: list[tuple[dict[str, None], list[Rule]]] = []
     for record in records:
         if record.group is None:
@@ -111,7 +112,7 @@ def read_groups(records: Iterable[Record]) -> tuple[Group, ...]:
 
 
 def read_ignored(octets: bytes) -> Iterator[tuple[int, str]]:
-    """The number of each line that is ignored, and why, in their order."""
+    """Yield the number of each ignored line and the reason, in the order of the file."""
     for line in read_lines(octets):
         if isinstance(line, int):
             yield line, "no colon"
@@ -126,7 +127,7 @@ def read_ignored(octets: bytes) -> Iterator[tuple[int, str]]:
 
 
 def token_of(octets: bytes) -> str:
-    """The product token of a user-agent line with that value, in lower case; empty if it names nobody."""
+    """Return the product token, in lower case, of a user-agent line with this value; empty if the line has none."""
     return TOKEN.match(octets.decode("latin-1"))[0].lower()  # type: ignore[index]  # it matches anything
 
 
@@ -134,7 +135,7 @@ def _pattern_fault(octets: bytes) -> str:
     return "begins with neither / nor *" if octets and not octets.startswith(PATTERN_STARTS) else ""
 
 
-# What is wrong with a value, by directive; empty if it can be read.
+# For each directive, a function that returns what is wrong with a value; an empty text if it can be read.
 VALUE_FAULTS: Mapping[str, Callable[[bytes], str]] = {
     Directive.USER_AGENT.key: lambda octets: "" if token_of(octets) else "names no product token",
     Directive.ALLOW.key: _pattern_fault,

@@ -1,7 +1,7 @@
-"""The rules that a crawler obeys, and which of them decides about a URL: the longest match (RFC 9309 section 2.2.2).
+"""The rules that a crawler obeys, and the rule that decides about a URL: the longest match (RFC 9309 section 2.2.2).
 
-Many origins are asked about one URL and never again, so the first question is answered by trying each pattern, which
-needs no preparation. The second question makes an index of the patterns, which answers that one and all later ones.
+Many robots.txt files are used for a single URL. So the first URL is compared with each pattern, which needs no
+preparation. For the second URL an index of the patterns is built, and it is used for all later URLs.
 """
 
 from __future__ import annotations
@@ -17,42 +17,46 @@ from scrapy_rep.protocol.robotstxt.rules import Rule
 from scrapy_rep.protocol.robotstxt.segments import Segments, find_records
 from scrapy_rep.protocol.robotstxt.syntax import RULE_ALLOWS, RULE_VALUE, WHITE_SPACE, without_comments
 
-# Bytes (measured: tests/protocol/test_costs.py).
+# Bytes of memory, measured by tests/protocol/test_costs.py.
 _FIXED_MEMORY = 600
 _MEMORY_OF_RULE = 60
 
 _WHITE_SPACE = WHITE_SPACE.encode()
 
-BEGINNING = 4  # octets of a text that are looked for first
+BEGINNING = 4  # octets at the beginning of a text that are searched for first
 
 
 class EffectiveRules:
-    """The rules of all groups that name a crawler (2.2.1: MUST be combined), known by their places: 0 is the first."""
+    """The rules of all groups that name a crawler, combined (2.2.1).
+
+    Inside this class, a rule is known by its place: the first rule of these groups has the place 0.
+    """
 
     __slots__ = ("_allow", "_first", "_in_file", "_index", "_lines", "_order", "_patterns", "own", "size")
 
     def __init__(self, segments: Segments, own: tuple[int, ...]) -> None:
         self.own = own
-        """The segments that hold the rules."""
+        """The numbers of the segments that contain the rules."""
         lines = segments.joined(own)
         self.size = len(lines)
-        """Octets of these segments."""
+        """The octets of these segments."""
         values: list[str] = RULE_VALUE.findall(lines)
         as_written = "\n".join(values)
         normalised = patterns(without_comments(as_written)) if values else ""
         self._patterns = values if normalised == as_written else normalised.split("\n")
         self._lines = lines
         self._allow = b""
-        # Where the rules stand in the file: the line ends before each, and where its value starts.
+        # For each rule, the number of line ends before it in the file, and the offset of its value in the file.
         self._in_file: tuple[Sequence[int], Sequence[int]] | None = None
-        # The first question and its answer; what answers all other questions.
+        # The spellings of the first URL, and the place of the rule that decides about it.
         self._first: tuple[Sequence[str], int | None] | None = None
+        # For all later URLs, the index of the patterns, and the places of the rules in the index's order.
         self._index: MatchIndex | None = None
         self._order: Sequence[int] = ()
 
     @property
     def memory(self) -> int:
-        """Bytes that it takes, about."""
+        """The approximate bytes of memory that the rules take."""
         index = self._index.memory if self._index is not None else 0
         return _FIXED_MEMORY + self.size + len(self._lines) + _MEMORY_OF_RULE * len(self._patterns) + index
 
@@ -62,15 +66,15 @@ class EffectiveRules:
         return place is None or self._which_allow()[place] > 0
 
     def rule(self, url: str, octets: bytes) -> Rule | None:
-        """The rule that decides about the URL, as it stands in the file's octets; None if none does.
+        """Return the rule that decides about the URL; None if no rule matches it.
 
-        Raises as `allows` does.
+        `octets` is the whole file, from which the rule is read. Raises the exceptions of `allows`.
         """
         place = self._deciding(url)
         if place is None:
             return None
         if self._in_file is None:
-            # The text that is searched has one LF before the octets.
+            # The text that `find_records` searches has one more character than `octets`: an LF at its start.
             starts = [record.start(1) - 1 for record in find_records(octets, self.own, RULE_VALUE)]
             line_ends = map(octets.count, repeat(b"\n"), [0, *starts], starts)
             self._in_file = array("I", accumulate(line_ends)), array("I", starts)
@@ -81,7 +85,10 @@ class EffectiveRules:
         return Rule(numbers[place] + 1, self._which_allow()[place] > 0, value)
 
     def _deciding(self, url: str) -> int | None:
-        """The place of the rule that decides about the URL; None if none does. Raises as `allows` does."""
+        """Return the place of the rule that decides about the URL; None if no rule matches it.
+
+        Raises the exceptions of `allows`.
+        """
         compared = spellings(url)
         if compared[0] == ROBOTS_PATH:  # 2.2.2: "The /robots.txt URI is implicitly allowed."
             return None
@@ -89,7 +96,7 @@ class EffectiveRules:
             if self._first is None:
                 found = matching_places(self._patterns, compared)
                 self._first = compared, self._by_precedence(found)[0] if found else None
-            if self._first[0] == compared:  # asked again, for the rule behind a refusal
+            if self._first[0] == compared:  # after a refusal, the same URL comes again, to find its rule
                 return self._first[1]
             self._order = array("I", self._by_precedence(range(len(self._patterns))))
             self._index = MatchIndex([self._patterns[place] for place in self._order])
@@ -101,8 +108,11 @@ class EffectiveRules:
         return self._order[at] if at is not None else None
 
     def _by_precedence(self, found: Iterable[int]) -> list[int]:
-        """These rules, the one that decides first: the pattern with the most octets, `*` and `$` counted; of equally
-        long ones the first rule that allows, else the first (2.2.2)."""
+        """Return the places in the order in which their rules decide (2.2.2).
+
+        The longest pattern comes first, in octets with `*` and `$` counted. Of patterns with the same length, those of
+        allow lines come before those of disallow lines, in the order of the file.
+        """
         patterns = self._patterns
         ordered = sorted(found)
         ordered.sort(key=self._which_allow().__getitem__, reverse=True)
@@ -110,7 +120,10 @@ class EffectiveRules:
         return ordered
 
     def _which_allow(self) -> bytes:
-        """For each rule whether it is an allow line, 1 or 0. Worked out once a rule matches, which is seldom."""
+        """Return for each rule 1 if it is an allow line, else 0.
+
+        This is computed when the first rule matches. Few URLs match a rule.
+        """
         if self._lines:
             self._allow = bytes(map(bool, RULE_ALLOWS.findall(self._lines)))
             self._lines = ""
@@ -118,11 +131,12 @@ class EffectiveRules:
 
 
 class MatchIndex:
-    """Patterns in an order of precedence: of those that match a URL, the first decides.
+    """An index of patterns that are ordered by precedence: the first pattern that matches a URL decides.
 
-    Most patterns are prefixes of URLs, also those with `*` at their end alone; no URL holds a `$`, so `/a$` is a prefix
-    of `/a` and a `$` behind it. Prefixes are sorted, each with a link to the longest other prefix that it begins with:
-    `/a/b` to `/a`. Patterns with a `*` before their end each have a text that stands in all URLs which they match.
+    Most patterns are plain prefixes. `/a*` is the prefix `/a`. `/a$` is a prefix, too, when URLs are compared with a
+    `$` added at their end. (A normalised URL contains no `$`.) The prefixes are sorted. Each prefix links to the
+    longest other prefix that it begins with: `/a/b` links to `/a`. A pattern with a `*` before its end is compared only
+    with URLs that contain one of its texts.
     """
 
     __slots__ = ("_by_beginning", "_first", "_longest", "_prefixes", "_shorter", "_starred", "memory")
@@ -138,8 +152,8 @@ class MatchIndex:
                 prefixes.setdefault(prefix, at)
         self._prefixes = sorted(prefixes)
         self._shorter: list[int] = []
-        # For each prefix, the first of its own pattern and those of all prefixes that it begins with. A shorter prefix
-        # may have the longer pattern: `/a*****` of `/a`, beside `/a/b`.
+        # For each prefix, the first place among its own pattern and the patterns of all prefixes that it begins with.
+        # A shorter prefix may have the longer pattern: `/a*****` has the prefix `/a` and is longer than `/a/b`.
         self._first: list[int] = []
         for number, prefix in enumerate(self._prefixes):
             shorter = number - 1
@@ -148,23 +162,24 @@ class MatchIndex:
             self._shorter.append(shorter)
             self._first.append(min(prefixes[prefix], self._first[shorter]) if shorter >= 0 else prefixes[prefix])
         self._longest = longest_affordable(self._starred)
-        # Each pattern with its text, by the beginning of that: `/*?size=1` is under `?siz`.
+        # Each pattern and a text of it, by the beginning of the text: `/*?size=1` is under `?siz`.
         by_beginning: dict[str, list[tuple[str, str]]] = {}
         for pattern in self._starred:
-            text = _telling_text(pattern)
+            text = _distinctive_text(pattern)
             by_beginning.setdefault(text[:BEGINNING], []).append((text, pattern))
         self._by_beginning = list(by_beginning.items())
         self.memory = 45 * len(prefixes) + 310 * len(self._starred)
-        """Bytes that it takes beside the patterns, about (measured: tests/protocol/test_costs.py)."""
+        """The approximate bytes of memory of the index without the patterns, measured by
+        tests/protocol/test_costs.py."""
 
     def first_match(self, spelling: str) -> int | None:
-        """Where the first pattern stands that matches one of a URL's `spellings`; None if none does.
+        """Return the place of the first pattern that matches this spelling of a URL; None if no pattern matches.
 
         Raises TooCostlyError.
         """
         with_end = f"{spelling}$"
-        # The last prefix that is not sorted after the spelling begins with all prefixes of the spelling, or is the
-        # longest of them. So its links lead to the longest.
+        # Take the last prefix that is not sorted after the spelling. It is the longest prefix of the spelling, or
+        # begins with all prefixes of the spelling. So following its links finds the longest one.
         number = bisect_right(self._prefixes, with_end) - 1
         while number >= 0 and not with_end.startswith(self._prefixes[number]):
             number = self._shorter[number]
@@ -187,7 +202,11 @@ class MatchIndex:
         return at
 
 
-def _telling_text(pattern: str) -> str:
-    """The text behind the last `*`, which tells patterns of one kind apart, unless it is short: `/*?a=`, `/*?b=`."""
+def _distinctive_text(pattern: str) -> str:
+    """Return a text that every URL contains which matches the pattern.
+
+    It is the text after the last `*`, because files often have many patterns that differ only there: `/*?color=` and
+    `/*?size=`. If that text is short, it is the longest text of the pattern.
+    """
     last = pattern.rstrip("*").rpartition("*")[2]
     return last if len(last) >= BEGINNING else max(pattern.split("*"), key=len)

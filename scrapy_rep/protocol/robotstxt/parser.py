@@ -1,8 +1,8 @@
-"""A robots.txt: which URLs it allows to whom, and what else it says (RFC 9309 section 2).
+"""A robots.txt: which URLs a crawler may fetch, and all other records (RFC 9309 section 2).
 
-The way to a verdict: `syntax` says what a record is, `segments` for which crawlers, `patterns` makes rules and URLs
-comparable, and `longest_match` says which rule decides. Nothing is read before somebody asks, and then no more than the
-answer needs: most lines of most files are about other crawlers.
+A verdict takes four steps. `syntax` defines what a record is. `segments` finds the records of the crawler. `patterns`
+normalises rules and URLs so that they can be compared. `longest_match` finds the rule that decides. Lines are parsed
+only when a method needs them, because most lines of most files are about other crawlers.
 """
 
 from __future__ import annotations
@@ -33,34 +33,35 @@ from scrapy_rep.protocol.robotstxt.syntax import (
 
 PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"
 
-# What is kept for crawlers that have asked: a crawl has one product token, or a few that its requests name.
-MAX_READY = 64  # crawlers
-MAX_READY_COPIES = 4  # octets of the lines that they obey, in multiples of the file's: 1 if no two obey the same line
+# Parsed rules are kept for each crawler. When a limit is reached, the rules of all crawlers are deleted. (They are
+# parsed again when they are needed.) A crawl has one product token, or a few that its requests name.
+MAX_PARSED = 64  # crawlers
+MAX_PARSED_COPIES = 4  # octets of the lines of all these crawlers, as a multiple of the octets of the file
 
-# Bytes of memory besides the octets and the rules (measured: tests/protocol/test_costs.py).
+# Bytes of memory besides the octets and the rules, measured by tests/protocol/test_costs.py.
 _FIXED_MEMORY = 420
 _MEMORY_OF_CRAWLER = 150
 
-_NOT_READ = -1.0  # seconds; no delay is negative
+_NOT_READ = -1.0  # stands for a Crawl-delay that has not been read yet; a delay is never negative
 
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """A line that was not read, and why."""
+    """A line that is ignored, and the reason."""
 
     line: int
-    """Counted from 1."""
+    """The line number, counted from 1."""
     text: str
-    """As written, for people, without white space around it; cut to MAX_TEXT characters."""
+    """The line for people, without white space around it, cut to MAX_TEXT characters."""
     reason: str
 
 
 @dataclass(slots=True)
 class _Crawler:
-    """What is kept for a crawler that has asked."""
+    """The parsed rules of one crawler."""
 
     token: str | None
-    """The token that is obeyed, as given or `*`; None if no group applies."""
+    """The product token whose groups apply: one that the caller gave, or `*`. None if no group applies."""
     rules: EffectiveRules
     delay: float | None = _NOT_READ
 
@@ -77,28 +78,29 @@ class RobotsTxt:
     >>> robots.crawl_delay("ExampleBot")
     2.5
 
-    `url` is a URL with a host, or a path; `product_token` is the crawler's name without version, or several names in
-    order of preference, the first of which that any group names is obeyed. If no group names the crawler, it obeys the
-    groups of `*`; an empty sequence obeys those alone.
+    The methods have two arguments. `url` is a URL with a host, or a path. `product_token` is the crawler's name without
+    a version, or a sequence of such names: the first name that a group has is obeyed. If no group has any of the names,
+    the groups of `*` are obeyed. An empty sequence stands for a crawler without a name, which obeys the groups of `*`.
 
-    All methods raise ValueError for anything else.
+    All methods raise ValueError for other arguments.
     """
 
     octets: bytes
-    """What was read of the body, within the limit: without a byte order mark, UTF-16 as UTF-8, each line end LF."""
+    """The body that was read, up to the limit: as UTF-8 if it was UTF-16, without a byte order mark, and with LF as
+    line end."""
     truncated: bool = False
-    """The body went on beyond the limit."""
-    _ready: dict[str | tuple[str, ...], _Crawler] = field(init=False, compare=False, default_factory=dict)
+    """Whether the body is longer than the limit."""
+    _parsed: dict[str | tuple[str, ...], _Crawler] = field(init=False, compare=False, default_factory=dict)
     kept: dict[object, tuple[Any, int]] = field(init=False, compare=False, repr=False, default_factory=dict)
-    """What other readers of the file keep with it, by keys of their own: a value, and the bytes of memory of it. All of
-    it is forgotten when many crawlers have asked."""
+    """A cache for other modules that read the file (`usage.preferences`): key -> value and its bytes of memory. It is
+    cleared when the parsed rules of all crawlers are deleted (MAX_PARSED)."""
 
     @classmethod
     def parse(cls, body: bytes, limit: int = PARSING_LIMIT) -> RobotsTxt:
-        """The robots.txt with this body. Never raises on any bytes.
+        """Return the robots.txt with this body. All bytes are accepted.
 
-        `limit`: bytes that are read. What follows is not, nor is a line that the limit cuts (2.5).
-        Raises TypeError for anything but bytes: rules are bytes (2.2.2), and nothing says which ones a str stood for.
+        `limit` is how many bytes are read (2.5). A line that the limit cuts is not read. Raises TypeError if the body
+        is not bytes. (Rules are compared as bytes, 2.2.2, and the encoding of a str is unknown.)
         """
         if not isinstance(body, (bytes, bytearray, memoryview)):
             kind = type(body).__name__
@@ -106,14 +108,18 @@ class RobotsTxt:
         return cls(readable(body, limit), len(body) > limit)
 
     def allows(self, url: str, product_token: str | Sequence[str]) -> bool:
-        """Whether the crawler may fetch the URL; faster than `verdict`, which says why. Raises ValueError."""
+        """Whether the crawler may fetch the URL. This is faster than `verdict`. Raises ValueError."""
         try:
             return self._crawler(product_token).rules.allows(url)
         except TooCostlyError:
             return False
 
     def verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
-        """Whether the crawler may fetch the URL, and why; without `robots_url` and `answer`. Raises ValueError."""
+        """Return whether the crawler may fetch the URL, and why.
+
+        The verdict has no `robots_url`, `answer` and `received`, because the file was parsed without a URL. Raises
+        ValueError.
+        """
         crawler = self._crawler(product_token)
         try:
             rule = crawler.rules.rule(url, self.octets)
@@ -125,10 +131,11 @@ class RobotsTxt:
         return Verdict(True, VerdictReason.NOT_SUBJECT if is_robots_txt(url) else reason, None, crawler.token)
 
     def crawl_delay(self, product_token: str | Sequence[str]) -> float | None:
-        """Seconds between requests: the largest that the crawler's groups ask for; None if they ask for none.
+        """Return the seconds between requests that the crawler's groups ask for; None if they ask for none.
 
-        A delay is for the user-agent lines above it, up to the rule or delay before them, so that no crawler gets the
-        delay of another one. Protego, crawler-commons and robots-parser read it so. Raises ValueError.
+        If the groups have several delays, the longest counts. A delay is for the user-agent lines before it, back to
+        the last rule or delay, so that no crawler gets another crawler's delay. (Protego, crawler-commons and
+        robots-parser read it in this way.) Raises ValueError.
         """
         crawler = self._crawler(product_token)
         if crawler.delay == _NOT_READ:
@@ -140,35 +147,38 @@ class RobotsTxt:
 
     @property
     def has_groups(self) -> bool:
-        """Whether any line is a user-agent line; without one it has no rules."""
+        """Whether the file has a user-agent line. A file without one has no rules that apply."""
         return RECORDS[Directive.USER_AGENT].search(searchable(self.octets)) is not None
 
     @property
     def is_markup_without_records(self) -> bool:
-        """Whether this is a page of HTML or XML instead of a robots.txt: it begins with `<`, and no line of it is a
-        user-agent line, a sitemap or a rule."""
+        """Whether this is a page of HTML or XML and no robots.txt.
+
+        It is if it begins with `<` and has no user-agent line, no sitemap and no rule.
+        """
         return self.octets.lstrip(b" \t\n").startswith(b"<") and not has_record(searchable(self.octets))
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """All groups, in their order. Read again at each call, as are the records, sitemaps and ignored lines."""
+        """All groups in the order of the file. This property parses the file at each call, as do `records`, `sitemaps`
+        and `ignored`."""
         return read_groups(read_records(self.octets))
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """Each line with a key and a value, in their order, also of keys that this package does not know."""
+        """All lines with a key and a value, in the order of the file. Lines with an unknown key are included."""
         return tuple(read_records(self.octets))
 
     @property
     def sitemaps(self) -> tuple[str, ...]:
-        """The sitemaps' addresses as written, each once, in their order; they belong to no group (2.2.4)."""
+        """The URLs of the sitemaps as written, in the order of the file, without duplicates (2.2.4)."""
         values = RECORDS[Directive.SITEMAP].findall(searchable(self.octets))
         addresses = dict.fromkeys(without_comments("\n".join(values)).split("\n"))
         return tuple(text_of(address.encode("latin-1")) for address in addresses if address)
 
     @property
     def ignored(self) -> tuple[Ignored, ...]:
-        """Every line that was not read, with the reason."""
+        """All lines that are ignored, each with the reason."""
         lines = self.octets.split(b"\n")
         ignored = [
             Ignored(line, shortened(text_of(lines[line - 1].strip(WHITE_SPACE.encode()))), reason)
@@ -180,10 +190,10 @@ class RobotsTxt:
 
     @property
     def memory(self) -> int:
-        """Bytes of memory that it takes, estimated; grows as more crawlers ask, within MAX_READY_COPIES."""
-        rules = {crawler.rules for crawler in self._ready.values()}
+        """The estimated bytes of memory. They grow with the number of crawlers that ask, up to MAX_PARSED_COPIES."""
+        rules = {crawler.rules for crawler in self._parsed.values()}
         kept = sum(size for _value, size in self.kept.values())
-        rest = _FIXED_MEMORY + _MEMORY_OF_CRAWLER * len(self._ready) + kept
+        rest = _FIXED_MEMORY + _MEMORY_OF_CRAWLER * len(self._parsed) + kept
         return len(self.octets) + sum(one.memory for one in rules) + rest
 
     def __repr__(self) -> str:
@@ -196,7 +206,7 @@ class RobotsTxt:
 
     def _crawler(self, product_token: str | Sequence[str]) -> _Crawler:
         key = product_token if isinstance(product_token, str) else tuple(product_token)
-        return self._ready.get(key) or self._prepare(key)
+        return self._parsed.get(key) or self._prepare(key)
 
     def _prepare(self, key: str | tuple[str, ...]) -> _Crawler:
         tokens = (key,) if isinstance(key, str) else key
@@ -208,15 +218,15 @@ class RobotsTxt:
         segments = Segments(self.octets)
         obeyed = segments.obeyed_token(tokens)
         own = segments.of(obeyed)
-        if not self._ready:
+        if not self._parsed:
             rules = EffectiveRules(segments, own)
         else:
-            # Crawlers that obey the same lines share them.
-            ready = {crawler.rules.own: crawler.rules for crawler in self._ready.values()}
-            rules = ready.setdefault(own, ready.get(own) or EffectiveRules(segments, own))
-            size = sum(rules.size for rules in ready.values())
-            if len(self._ready) >= MAX_READY or size > MAX_READY_COPIES * len(self.octets):
-                self._ready.clear()
+            # Crawlers that obey the same lines share their parsed rules.
+            parsed = {crawler.rules.own: crawler.rules for crawler in self._parsed.values()}
+            rules = parsed.setdefault(own, parsed.get(own) or EffectiveRules(segments, own))
+            size = sum(rules.size for rules in parsed.values())
+            if len(self._parsed) >= MAX_PARSED or size > MAX_PARSED_COPIES * len(self.octets):
+                self._parsed.clear()
                 self.kept.clear()
-        self._ready[key] = crawler = _Crawler(obeyed, rules)
+        self._parsed[key] = crawler = _Crawler(obeyed, rules)
         return crawler

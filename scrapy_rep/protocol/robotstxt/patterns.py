@@ -1,6 +1,6 @@
 """Normalisation of URLs and rules, and matching with `*` and `$` (RFC 9309 sections 2.2.2 and 2.2.3).
 
-A pattern is a rule's value, normalised. `*`, and `$` at its end, are special in it; everything else is literal.
+A pattern is the normalised value of a rule. A `*` anywhere and a `$` at the end are special; all else is literal.
 """
 
 from __future__ import annotations
@@ -13,38 +13,41 @@ from scrapy_rep.protocol.robotstxt.comparison_cost import affordable
 
 ROBOTS_PATH = "/robots.txt"  # RFC 9309 2.3: all lower case, in the top-level path
 _UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"  # RFC 3986 2.3
-# RFC 3986 2.2, less `[` and `]`: browsers and Scrapy send those two encoded, site owners write them raw.
+# RFC 3986 2.2 without `[` and `]`: browsers and Scrapy send these two encoded, and site owners write them raw.
 _RESERVED = ":/?#@!$&'()*+,;="
-# In a URL `*` and `$` are octets like others (2.2.3, Figure 6), and `#` ends it.
+# In a URL, `*` and `$` are ordinary octets (2.2.3, Figure 6), and a `#` ends the URL.
 _PLAIN = "".join(sorted({*_UNRESERVED, *_RESERVED} - set("#*$")))
 _MAY_STAND_IN_URL = f"%{_PLAIN}".encode()
 _MAY_STAND_IN_LINES = f"%{_UNRESERVED}{_RESERVED}\n".encode()
 
 _DIGITS = "0123456789ABCDEFabcdef"
-# What each escape becomes: the same in capitals, or the unreserved character that it stands for.
+# Escape -> its normalised form: the unreserved character that it stands for, or the escape in capitals.
 _ESCAPES = {
     f"%{high}{low}": octet if (octet := chr(int(high + low, 16))) in _UNRESERVED else f"%{high}{low}".upper()
     for high in _DIGITS
     for low in _DIGITS
 }
-# The digits of escapes that stay as they are: in capitals, of octets that are not unreserved.
+# The digits of normalised escapes: in capitals, and the octet is not an unreserved character.
 _SETTLED = "[0189A-F][0-9A-F]|2[0-9A-CF]|3[A-F]|[46]0|5[B-E]|7[B-DF]"
 _NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _TO_SETTLE = re.compile(f"%(?!{_SETTLED})..")
 _TO_NORMALISE = re.compile(rf"[^{re.escape(_PLAIN)}](?:(?<!%)|(?!{_SETTLED}))")
 _STARS = re.compile(r"\*\*+")
 _QUERY = re.compile(r"(\?.*)")
-# RFC 9309 Figure 4, row 2: these four mean the same in a query, raw or encoded.
+# These four characters mean the same in a query, raw or encoded (RFC 9309 Figure 4, row 2).
 _QUERY_ESCAPES = {"%3A": ":", "%2F": "/", "%3F": "?", "%40": "@"}
-# What precedes a path: a scheme, which may be missing, and an authority.
+# The text before a path: an optional scheme, and an authority.
 _BEFORE_PATH = r"(?:[^:/?#]*:)?//[^/?#]*"
 _TARGET = re.compile(rf"({_BEFORE_PATH})?([^#]*)")
 _PLAIN_TARGET = re.compile(rf"{_BEFORE_PATH}(/[{re.escape(_PLAIN)}]*)")
 
 
 def _normalised(text: str, may_stand: bytes) -> str:
-    """The text, a character for each octet: hex digits in upper case, escapes of unreserved characters decoded, all
-    octets encoded but those that `may_stand` (2.2.2)."""
+    """Return the text with normalised escapes (2.2.2). It has one character for each octet.
+
+    The hex digits of escapes are in upper case. Escapes of unreserved characters are decoded. All octets that are not
+    in `may_stand` are encoded.
+    """
     if "%" in text:
         text = _TO_SETTLE.sub(lambda escape: _ESCAPES[escape[0]], _NO_ESCAPE.sub("%25", text))
     for octet in set(text.encode("latin-1").translate(None, may_stand)):
@@ -53,7 +56,7 @@ def _normalised(text: str, may_stand: bytes) -> str:
 
 
 def _queries_decoded(text: str) -> str:
-    """The lines with `%3A %2F %3F %40` decoded after the first `?` of each (Figure 4, row 2)."""
+    """Return the lines with `%3A %2F %3F %40` decoded after the first `?` of each line (Figure 4, row 2)."""
     parts = _QUERY.split(text)
     queries = "\n".join(parts[1::2])
     for escape, octet in _QUERY_ESCAPES.items():
@@ -63,15 +66,16 @@ def _queries_decoded(text: str) -> str:
 
 
 def spellings(url: str) -> tuple[str, ...]:
-    """What rules are compared with: the URL's path and query, normalised, without the fragment.
+    """Return the spellings of a URL that rules are compared with: the normalised path and query, without a fragment.
 
-    Two spellings if the query can be decoded (2.2.2, Figure 4, row 2), else one. ASCII: hex digits in upper case,
-    escapes of unreserved characters decoded, octets that no URI may have encoded (2.2.2). An empty path is `/` (RFC
-    9110 4.2.3).
+    Most URLs have one spelling. A URL has a second spelling if its query has `%3A %2F %3F %40`, which are decoded there
+    (2.2.2, Figure 4, row 2): `/?u=a%2Fb` is also `/?u=a/b`. A spelling is ASCII. The hex digits of its escapes are in
+    upper case, escapes of unreserved characters are decoded, and octets that a URI must not contain are encoded
+    (2.2.2). An empty path becomes `/` (RFC 9110 4.2.3).
     Raises ValueError for a text that is neither a URL with an authority nor a path.
     """
     plain = _PLAIN_TARGET.fullmatch(url)
-    if plain:  # most URLs are
+    if plain:  # most URLs match
         return (plain[1],)
     before, target = _TARGET.match(url).groups()  # type: ignore[union-attr]  # it matches anything
     if not target.startswith("/"):
@@ -88,13 +92,14 @@ def spellings(url: str) -> tuple[str, ...]:
 
 
 def patterns(values: str) -> str:
-    """The patterns of rules' values; both one on each line, a character for each octet. Normalised as URLs are.
+    """Return the patterns for the values of rules, normalised as URLs are.
 
-    All values at once, because a call for each costs more than its work. They begin with `/` or `*`.
+    Values and patterns are one on each line, with one character for each octet. Each value begins with `/` or `*`. One
+    call takes all values, because a call for each value would cost more than the work in it.
     """
     text = _normalised(values, _MAY_STAND_IN_LINES)
     if "$" in text:
-        # A `$` before the end is an ordinary character (2.2.3). NUL is encoded by now.
+        # A `$` before the end is an ordinary character (2.2.3). The text has no NUL, because it is encoded.
         text = f"{text}\n".replace("$\n", "\0\n").replace("$", "%24").replace("\0", "$").removesuffix("\n")
     if "?" in text and "%" in text and any(escape in text for escape in _QUERY_ESCAPES):
         return _queries_decoded(text)
@@ -104,18 +109,18 @@ def patterns(values: str) -> str:
 def matches(pattern: str, spelling: str) -> bool:
     """Whether the pattern matches one of a URL's `spellings`, from the first octet of the path (2.2.2).
 
-    Nothing backtracks: each text is searched for once, from the end of the text before it.
+    There is no backtracking: each text between two `*` is searched for once, after the text before it.
     """
-    if len(pattern) - pattern.count("*") > len(spelling) + 1:  # too few octets; `$` is none
+    if len(pattern) - pattern.count("*") > len(spelling) + 1:  # the URL is too short; 1 for a `$`
         return False
-    if "**" in pattern:  # only for speed: an empty text is found anywhere
+    if "**" in pattern:  # only for speed: the empty text between the two is found anywhere
         pattern = _STARS.sub("*", pattern)
     first, *others = pattern.removesuffix("$").split("*")
     ends = pattern.endswith("$")
     if not others:
         return spelling == first if ends else spelling.startswith(first)
     *middle, last = others
-    # The last text first: if it is missing, no other text needs a search.
+    # Look for the last text first: if it is missing, the other texts need no search.
     if not spelling.startswith(first) or not (spelling.endswith(last) if ends else last in spelling):
         return False
     position = len(first)
@@ -128,17 +133,20 @@ def matches(pattern: str, spelling: str) -> bool:
 
 
 def matching_places(patterns: Sequence[str], spellings: Sequence[str]) -> list[int]:
-    """The places of the patterns that match one of a URL's `spellings`, found by trying each. Raises TooCostlyError."""
+    """Compare each pattern with a URL's `spellings`, and return the places of those that match.
+
+    Raises TooCostlyError.
+    """
     beginnings = tuple(patterns)
     starred: Collection[str] = {pattern for pattern in patterns if "*" in pattern}
     found: list[int] = []
     for spelling in spellings:
-        # No spelling holds a `*` or `$`: a pattern without `*` matches if this begins with it, `$` being its end.
+        # A spelling contains no `*` and no `$`. So a pattern without `*` matches if it is a prefix of `with_end`.
         with_end = f"{spelling}$"
         if with_end.startswith(beginnings):
             found += [place for place, pattern in enumerate(patterns) if with_end.startswith(pattern)]
         if starred:
-            # The text behind the last `*` tells rules of one kind apart.
+            # In many files, patterns differ only in the text after the last `*`, so this text is searched for first.
             candidates = affordable(spelling, starred)
             likely = [pattern for pattern in candidates if pattern.rstrip("*").rpartition("*")[2] in with_end]
             if matching := {pattern for pattern in likely if matches(pattern, spelling)}:
@@ -147,8 +155,8 @@ def matching_places(patterns: Sequence[str], spellings: Sequence[str]) -> list[i
 
 
 def is_robots_txt(url: str) -> bool:
-    """Whether the URL is a robots.txt itself, exactly, which is always allowed (2.2.2). Never raises."""
-    if ROBOTS_PATH not in url and "%" not in url:  # this is faster for nearly all URLs
+    """Whether the URL is exactly that of a robots.txt, which is always allowed (2.2.2). Never raises."""
+    if ROBOTS_PATH not in url and "%" not in url:  # a fast check that is enough for nearly all URLs
         return False
     try:
         return spellings(url)[0] == ROBOTS_PATH

@@ -1,4 +1,4 @@
-"""What a product token is made of, and which of a User-Agent header it is (RFC 9309 section 2.2.1)."""
+"""Product tokens: their characters, and how to find one in a User-Agent header (RFC 9309 section 2.2.1)."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import re
 
 EVERYONE = "*"
 
-# The standard's grammar has no digits and dots; crawlers have (MJ12bot, 360Spider, archive.org_bot).
+# The standard's grammar allows no digits and no dots, but crawlers have them (MJ12bot, 360Spider, archive.org_bot).
 IDENTIFIER = r"[A-Za-z0-9_.-]+"
 _PRODUCT_TOKEN = re.compile(IDENTIFIER)
 _AFTER_COMPATIBLE = re.compile(rf"\bcompatible;\s*({IDENTIFIER})", re.IGNORECASE)
 _COMMENT = re.compile(r"\([^()]*\)")
-# `Mozilla/5.0 (...) ... Safari/605.1.15 (Applebot/0.1; +http://...)`: browsers have no versions there.
+# `Mozilla/5.0 (...) ... Safari/605.1.15 (Applebot/0.1; +http://...)`: browsers name no versions in a comment.
 _AT_START_OF_COMMENT = re.compile(rf"\(\s*({IDENTIFIER})/[0-9]")
-# A product begins a word and has a letter: `+http` begins with a sign, `5.0` is a version.
+# A product is at the start of a word and has a letter. So `+http` is no product (its word begins with `+`), nor `5.0`.
 _PRODUCT = re.compile(rf"(?<![^\s,;()])(?=[0-9_.-]*[A-Za-z])({IDENTIFIER})")
 
-# Products that browsers name, and crawlers that resemble them: none of these says who the crawler is.
+# The products of browsers. Crawlers that resemble browsers send them, too, so none of them identifies a crawler.
 BROWSERS = frozenset(
     """
     mozilla applewebkit khtml gecko like version mobile chrome chromium headlesschrome crios crmo safari firefox fxios
@@ -27,13 +27,16 @@ BROWSERS = frozenset(
 
 
 def is_product_token(text: str) -> bool:
-    """Whether this is one product token, or `*`, and nothing else."""
+    """Whether the text is exactly one product token, or `*`."""
     return text == EVERYONE or _PRODUCT_TOKEN.fullmatch(text) is not None
 
 
 def product_token(user_agent: str) -> str | None:
-    """The product that a crawler calls itself in its User-Agent header: the one after `compatible;` (Figure 1), else
-    the first that is no browser's, else one that begins a comment. None where it names no crawler."""
+    """Return the product token in a crawler's User-Agent header; None if the header names no crawler.
+
+    It is the product after `compatible;` (Figure 1). If there is none, it is the first product outside comments, and
+    then a product at the start of a comment. The products of browsers are skipped.
+    """
     without_comments = user_agent
     while (shorter := _COMMENT.sub(" ", without_comments)) != without_comments:
         without_comments = shorter

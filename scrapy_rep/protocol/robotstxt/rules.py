@@ -1,4 +1,4 @@
-"""Rules and verdicts, and each verdict's reason in words (RFC 9309 section 2.2.2)."""
+"""Rules, verdicts, and the reasons of verdicts in words (RFC 9309 section 2.2.2)."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from scrapy_rep.protocol.word_enum import WordEnum
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One allow or disallow line; as text `Disallow: /private/`, cut to MAX_RULE characters."""
+    """One allow or disallow line. Its `str` is `Disallow: /private/`, cut to MAX_RULE characters."""
 
     line: int
-    """Counted from 1."""
+    """The line number, counted from 1."""
     allow: bool
     octets: bytes
-    """Its value, as it stands in the file."""
+    """The value as it is in the file."""
 
     @property
     def pattern(self) -> str:
-        """Its value as written: UTF-8, or Latin-1 if the octets are no UTF-8."""
+        """The value as text, decoded as UTF-8, or as Latin-1 if the octets are not UTF-8."""
         return text_of(self.octets)
 
     def __str__(self) -> str:
         return shortened(f"{'Allow' if self.allow else 'Disallow'}: {self.pattern}", MAX_RULE)
 
 
-class Line(Protocol):
-    """What a verdict can name as its reason; its text is the line as written."""
+class DecidingLine(Protocol):
+    """The line that decided about a URL: a rule, or a statement about usage. Its `str` is the line as written."""
 
     @property
     def line(self) -> int | None:
-        """Counted from 1; None if it is no line of robots.txt."""
+        """The line number, counted from 1; None for a header of a response."""
 
 
 class VerdictReason(WordEnum):
-    """Why a URL may or may not be fetched; REASON_WORDS has the words for people."""
+    """Why a URL may or may not be fetched. REASON_WORDS has the words for people."""
 
     RULE = "rule"
     NO_RULE = "no rule"
@@ -54,12 +54,12 @@ class VerdictReason(WordEnum):
 
 
 class ReasonWords(NamedTuple):
-    """A reason in words: half a sentence that follows "allowed: " or "refused: ", and where it is specified."""
+    """A reason in words that follow "allowed: " or "refused: ", and where the reason is specified."""
 
     allowed: str
-    """Empty if the reason never allows."""
+    """The words if the URL is allowed; empty if this reason never allows."""
     refused: str
-    """Empty if the reason never refuses."""
+    """The words if the URL is refused; empty if this reason never refuses."""
     source: str
 
 
@@ -82,14 +82,14 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
 
 
 class Received(NamedTuple):
-    """The answer that a verdict is based on: where it came from, when, and what it was."""
+    """The answer for robots.txt that a verdict is based on: its URL, time and hash."""
 
     url: str
-    """Where redirects led."""
+    """The URL of the answer, after all redirects."""
     at: float
-    """Seconds since the epoch when it came, or was last confirmed."""
+    """Seconds since the epoch, when the answer was received or last confirmed by a 304."""
     sha256: str
-    """In hexadecimal, of the bytes of robots.txt as they were received; empty for an answer without rules."""
+    """The SHA-256, in hexadecimal, of the bytes of robots.txt as received; empty for an answer without rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,18 +108,18 @@ class Verdict:
     rule: Rule | None = None
     """The rule that decided; None unless the reason is RULE."""
     product_token: str | None = None
-    """The token whose groups were obeyed, as given, or `*`; None if no group applied, or there are no rules."""
+    """The product token whose groups applied: one that the caller gave, or `*`. None if no group applied, or if there
+    are no rules."""
     access: AccessResult = AccessResult.SUCCESS
-    """How robots.txt counts: SUCCESS if there are rules."""
+    """The access result for robots.txt; SUCCESS if there are rules."""
     robots_url: str | None = None
-    """The origin's robots.txt, wherever redirects led; None for a body that was parsed without a URL."""
+    """The URL of the origin's robots.txt, before any redirect; None if a body was parsed without a URL."""
     answer: str = ""
-    """What robots.txt answered, in words: `HTTP 200`, or why there was no answer; empty if nobody fetched it."""
+    """The answer for robots.txt in words, such as `HTTP 200`, or why there was none; empty if it was not fetched."""
     received: Received | None = None
-    """The answer that decided; None if none did: robots.txt is unreachable, or nobody fetched it."""
+    """The answer that decided; None if robots.txt is unreachable or was not fetched."""
     read_as: str | None = None
-    """The URL without its dot segments, if the crawler may fetch the URL as it is written, but not that one; else
-    None."""
+    """The URL without its dot segments, if only this form of the URL is forbidden; else None."""
 
     @property
     def words(self) -> str:
@@ -133,6 +133,6 @@ class Verdict:
         return REASON_WORDS[self.reason].source
 
     @property
-    def decided_by(self) -> Line | None:
-        """The line that decided; None if none did."""
+    def decided_by(self) -> DecidingLine | None:
+        """The line that decided; None if no line did."""
         return self.rule

@@ -1,8 +1,8 @@
-"""Which records belong to which crawlers: decided here alone (RFC 9309 sections 2.1, 2.2.1 and 2.2.4).
+"""Segments of a robots.txt decide which records are for which crawlers (RFC 9309 sections 2.1, 2.2.1 and 2.2.4).
 
-A file is cut at its user-agent lines: a segment is what follows one of them, up to the next. The records of a segment
-are for the user-agent line above it, and for those right before that one, back to the last segment that has such
-records:
+A segment is the text from one user-agent line to the next. The records of a segment are for its own user-agent line,
+and also for the user-agent lines directly before it. The last segment before it that has records of the same kind
+ends this. Rules, delays and statements about usage are different kinds:
 
     User-agent: a       segment 0 has a delay and no rule
     Crawl-delay: 5
@@ -11,7 +11,7 @@ records:
     Crawl-delay: 7
     User-agent: c       segment 2
 
-So rules, delays and statements each come with an expression of the lines after which a user-agent line starts afresh.
+So each kind of record has a regular expression, `ends`, for the lines that end a run of user-agent lines.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scrapy_rep.protocol.robotstxt.syntax import RECORDS, RULE_LINE, Directive, 
 
 _USER_AGENT = RECORDS[Directive.USER_AGENT]
 
-# Stands between segments, so that the rest of a user-agent line is a comment.
+# This text joins segments. It turns the rest of a user-agent line into a comment.
 _COMMENT_LINE = "\n#"
 
 
@@ -36,20 +36,23 @@ class Segments:
     def __init__(self, octets: bytes) -> None:
         parts = _USER_AGENT.split(searchable(octets))
         self.tokens = [token.lower() for token in parts[1::2]]
-        """Of each segment's user-agent line, in lower case; empty if it names nobody."""
+        """The product token of each segment's user-agent line, in lower case; empty if the line has none."""
         self.texts = parts[2::2]
-        """The rest of that line, and the lines of the segment."""
+        """For each segment, the rest of its user-agent line and all lines after it."""
 
     def obeyed_token(self, product_tokens: Sequence[str]) -> str | None:
-        """The first of the tokens, as given, that any group names; else `*`; None if there is no group for it."""
+        """Return the first of these tokens that a group names; else `*`; None if there is no group of `*` either."""
         for token in (*product_tokens, EVERYONE):
             if token.lower() in self.tokens:
                 return token
         return None
 
     def runs(self, product_token: str | None = None, ends: re.Pattern[str] = RULE_LINE) -> Iterator[tuple[int, int]]:
-        """The first and last segment of each run: from one whose user-agent line names the token (None: names anybody,
-        or nobody) up to the first with a line that `ends` the run. Only a run at the end of the file may have none."""
+        """Yield the first and the last segment of each run of user-agent lines.
+
+        A run begins at a segment whose user-agent line names the token (None: at any segment). It ends at the first
+        segment with a line that matches `ends`, or at the end of the file.
+        """
         key = product_token and product_token.lower()
         last, end = len(self.tokens) - 1, -1
         for start in [at for at, token in enumerate(self.tokens) if key is None or token == key]:
@@ -61,21 +64,21 @@ class Segments:
             yield start, end
 
     def of(self, product_token: str | None, ends: re.Pattern[str] = RULE_LINE) -> tuple[int, ...]:
-        """The segments that have the token's records; none for None."""
+        """Return the segments that contain the token's records. There are none if the token is None."""
         return () if product_token is None else tuple([last for _first, last in self.runs(product_token, ends)])
 
     def joined(self, own: Sequence[int]) -> str:
-        """The lines of these segments."""
+        """Return the lines of these segments as one text."""
         return _COMMENT_LINE.join([self.texts[at] for at in own])
 
 
 def starts_of_segments(text: str) -> list[int]:
-    """Where in the text, as `searchable` has it, the user-agent lines begin."""
+    """Return the offsets of all user-agent lines in a text that `searchable` returned."""
     return [record.start() for record in _USER_AGENT.finditer(text)]
 
 
 def find_records(octets: bytes, own: Sequence[int], records: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """The records in these segments of the file, in their order, as they stand in its `searchable` text."""
+    """Yield the records in these segments of the file, in their order. Offsets are in the file's `searchable` text."""
     text = searchable(octets)
     ends = [*starts_of_segments(text), len(text)]
     for at in own:
