@@ -1,4 +1,4 @@
-"""Runs the crawls of one case in virtual time, and writes down all that happens: the `History`.
+"""Run the crawls of one case in virtual time, and record what happens in a `History`.
 
 The spider does what the case says. Spies see where a request is: in Scrapy's queue ("queued"), taken out of it
 ("taken"), handed to the engine ("handed"), in the downloader ("entered"), past RepMiddleware ("allowed", "refused").
@@ -41,7 +41,7 @@ SETTINGS = {
     "REDIRECT_ENABLED": False,
     "TELNETCONSOLE_ENABLED": False,
     "REMOTE_CONTROL_ENABLED": False,
-    "WARN_ON_GENERATOR_RETURN_VALUE": False,  # reads the spider's source anew for each response
+    "WARN_ON_GENERATOR_RETURN_VALUE": False,  # reads the spider's source code for each response
     "EXTENSIONS": {f"scrapy.extensions.{name}": None for name in ("logstats.LogStats", "memusage.MemoryUsage")},
 }
 
@@ -55,7 +55,7 @@ class History:
         """Seconds, the run, what, the request's number if it is about one, details."""
         self.exchanges: list[Exchange] = []
         self.faults: list[str] = []
-        """What is wrong at first sight: errors in the log, an end that never comes."""
+        """Errors in the log, and why the simulation could not end."""
         self.has_broken_queue = False
         """A kill has broken a file of Scrapy's own queue on disk: the crawl that resumes the job may never end."""
         self.ended_at = 0.0

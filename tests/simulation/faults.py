@@ -1,7 +1,7 @@
 """Faults that are put into the package on purpose: `simulate.py --seeds 0-499 --fault NAME`.
 
-A promise that never fired proves nothing. Each function here patches the package in the simulation's process; the
-docstring says what it breaks. `simulate.py faults` prints which seed and which promises find each fault.
+A promise that never fails proves nothing. Each function here patches the package in the simulation's process; the
+docstring describes the fault. `simulate.py faults` prints the seed and the promises by which each fault is found.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def request_handed_out_twice() -> None:
 
 @fault
 def fetch_that_never_ends() -> None:
-    """One request for a robots.txt in fifty gets no answer, not even a time-out."""
+    """One request for a robots.txt in fifty never ends."""
     right, draw = Fetcher.fetch, random.Random(1)
 
     async def fetch(self: Any, question: Any) -> Any:

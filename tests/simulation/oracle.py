@@ -156,8 +156,10 @@ def said(exchange: Exchange) -> str:
 
 
 def lifetime(hop: Exchange, settings: dict[str, Any]) -> tuple[bool, float]:
-    """Whether the answer must not be used past its time; and until when it is used, by its headers (RFC 9111), but at
-    least for REP_LIFETIME_MIN, and at most for a day (RFC 9309 2.4)."""
+    """Whether the answer must be revalidated when it has expired; and when it expires, by its headers (RFC 9111).
+
+    It lasts for REP_LIFETIME_MIN at least, and for a day at most (RFC 9309 2.4).
+    """
     control = hop.headers.get("Cache-Control", "")
     found = re.search(r"max-age=(\d+)", control)
     seconds = 0.0 if "no-cache" in control or "no-store" in control else float(found[1]) if found else DAY

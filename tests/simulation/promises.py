@@ -29,7 +29,7 @@ Key = tuple[str, str]  # a run and an origin
 
 @dataclass
 class Life:
-    """One request in one run: when it came to which place. None if it never did."""
+    """One request in one run, and when it reached each place. None if it never did."""
 
     run: str
     number: int
@@ -61,7 +61,7 @@ class Life:
 
 
 class Trial:
-    """A history, and what the oracle makes of it."""
+    """A history, and the outcomes that the oracle finds in it."""
 
     def __init__(self, history: History) -> None:
         self.history = history
@@ -121,7 +121,7 @@ class Trial:
         return not self.store or (not (self.store["faults"] or self.has_kills) and self.has_right_clocks)
 
     def is_eager(self, run: str) -> bool:
-        """Whether nothing holds this run up: no pause, no queue of another order."""
+        """Whether the run has neither pauses nor a JOBDIR."""
         return not self.crawlers[run[0]].get("pauses") and not self.crawlers[run[0]].get("jobdir")
 
     def known(self, life: Life) -> Iterator[list[Outcome]]:
@@ -240,8 +240,8 @@ def not_idle_too_early(trial: Trial) -> Iterator[str]:
 
 
 def first_fetches_do_not_wait_for_later_ones(trial: Trial) -> Iterator[str]:
-    """From when the first request to an origin has left the queue, its fetch begins within a time that does not grow
-    with the number of other origins: at most 2 x REP_FETCH_CONCURRENCY fetches are before it."""
+    """When the first request to an origin has left the queue, its fetch begins soon: at most 2 x REP_FETCH_CONCURRENCY
+    fetches are before it, however many other origins there are."""
     if trial.store or trial.settings["REP_WAITING_MAX"] == 0:
         return
     began: dict[Key, float] = {}
@@ -337,15 +337,16 @@ def always_hangs(server: dict[str, Any] | None) -> bool:
 
 def rounds_go_on_while_requests_wait(trial: Trial) -> Iterator[str]:
     """The first fetch of an origin goes on in rounds, after 5, 10, ... seconds, and a last round begins at
-    REP_UNREACHABLE_WAIT. A host that is healthy by then is not refused."""
-    stops, seen = Room(trial).over, set()
+    REP_UNREACHABLE_WAIT. Requests to a host that has recovered by this time are not refused."""
+    seen = set()
+    stops = {run: at for at, run, *_ in trial.history.of("closing", "killed")}
     for rounds in sorted(trial.fetches, key=lambda rounds: rounds[0].at):
         last, chain = rounds[-1], rounds[0].chain
         if trial.store or chain.key in seen:
             continue
         seen.add(chain.key)
         is_final = last.access is not Access.NOTHING or "Timeout" in last.why or last.retry_after
-        if is_final or last.at >= stops.get(chain.run, 0.0) - BACKOFF_MAX:
+        if is_final or last.at + BACKOFF_MAX >= stops.get(chain.run, NEVER):
             continue
         if last.at < chain.began + trial.settings["REP_UNREACHABLE_WAIT"] - SLACK:
             took = last.at - chain.began
@@ -382,8 +383,8 @@ def pause_after(failures: int, last: Outcome) -> float:
 
 
 def healthy_origins_are_not_refused(trial: Trial) -> Iterator[str]:
-    """Judged by what the servers do, not by what the crawl saw of them: whatever else hangs, a request to a server that
-    answers in time is not refused for want of an answer."""
+    """A request to a server that answers in time is not refused as unreachable, whatever other servers do. The case
+    says which servers answer in time; what the crawl saw of them does not count."""
     for life in trial.lives.values():
         if life.how == "RobotsUnreachable" and not trial.store and is_healthy(trial, life.origin):
             yield f"at {life.ended:.3f} {life} was refused as unreachable, and its server answers in time"

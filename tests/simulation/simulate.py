@@ -6,8 +6,8 @@
     simulate.py cases                     run the cases that are kept
     simulate.py faults                    put each fault of `faults.py` into the package, and see which promise finds it
 
-Each case runs in a process of its own, forked from one that has imported everything: so a case costs no import, and
-leaves nothing behind. `--jobs 2` runs two at a time, and `--fault NAME` puts a fault of `faults.py` into each first.
+Each case runs in a process of its own, forked from one that has imported everything. So a case costs no import.
+`--jobs 2` runs two at a time, and `--fault NAME` puts a fault of `faults.py` into each first.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Child:
             with os.fdopen(writes, "wb") as answer:
                 pickle.dump(outcome(case), answer)
             code = 0
-        except BaseException:  # noqa: BLE001 - the parent tells of it
+        except BaseException:  # noqa: BLE001 - the parent reports it
             import traceback  # noqa: PLC0415
 
             traceback.print_exc()
@@ -257,14 +257,14 @@ def report(results: Iterable[tuple[str, Case, Result]]) -> Counter[str]:
 
 
 def tested(text: str) -> Iterator[tuple[str, Case]]:
-    """What the tests run: the kept cases, the seeds, and the first seed once more."""
+    """The cases of the tests: the kept ones, the seeds, and the first seed once more."""
     yield from kept_cases()
     yield from seeds(text)
     yield "again", case_of(int(text.partition("-")[0]))
 
 
 def find_faults(text: str, jobs: int) -> None:
-    """Print within how many seeds each fault is found, and by which promises: those that the case keeps without it."""
+    """Print the first seed that finds each fault, and the promises that the case breaks only with the fault."""
     for fault in FAULTS:
         for number, (name, case, result) in enumerate(run_all(seeds(text), jobs, fault), 1):
             ((_, _, without),) = run_all([(name, case)], 1) if result["broken"] else ((name, case, result),)
@@ -284,7 +284,7 @@ def main() -> None:
     parser.add_argument("what", nargs="*", help="replay CASE, shrink CASE, or cases")
     parser.add_argument("--seeds", metavar="A-B")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--json", action="store_true", help="print what came of each case as JSON")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument("--fault", metavar="NAME")
     parser.add_argument("--promise", help="shrink by this one")
     options = parser.parse_args()

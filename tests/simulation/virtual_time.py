@@ -49,7 +49,7 @@ class NeverEndsError(Exception):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Never waits for real time to pass, and knows no sockets and no threads."""
+    """An event loop in virtual time: it never waits. Sockets and threads do not work in it."""
 
     def __init__(self, max_seconds: float) -> None:
         super().__init__()
