@@ -22,6 +22,7 @@ import scrapy_rep.protocol.outage as outage_rules
 from scrapy_rep.cache.resolver import Resolver
 from scrapy_rep.fetching.fetcher import Fetcher
 from scrapy_rep.fetching.turns import FetchTurns
+from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.outage import Outage
 from scrapy_rep.scrapy_internals import engine_state
 from scrapy_rep.waiting.scheduler_door import SchedulerDoor
@@ -192,3 +193,9 @@ def backoff_that_does_not_grow() -> None:
     """Each pause after a failure is five seconds."""
     rules: Any = outage_rules
     rules.backoff = lambda _failures, *_args: 5.0
+
+
+@fault
+def one_round_only() -> None:
+    """No fetch has a second round, although requests wait."""
+    RobotsPolicy.pause_at = lambda *_args, **_more: None  # type: ignore[method-assign]
