@@ -469,13 +469,15 @@ def retries_are_few(trial: Trial) -> Iterator[str]:
 
 
 def fetches_at_a_time(trial: Trial) -> Iterator[str]:
-    """REP_FETCH_CONCURRENCY, not counting fetches that take half a second."""
-    limit = trial.settings["REP_FETCH_CONCURRENCY"]
-    if trial.settings["CONCURRENT_REQUESTS_PER_DOMAIN"] == 1:  # then half a second may pass in the slot's queue
-        return
+    """REP_FETCH_CONCURRENCY, not counting fetches that take half a second, in a full slot's queue or on the way."""
+    limit, of_slot = trial.settings["REP_FETCH_CONCURRENCY"], trial.settings["CONCURRENT_REQUESTS_PER_DOMAIN"]
+    of_host: dict[Key, list[Exchange]] = defaultdict(list)
     changes: list[tuple[float, int, str]] = []
     for each in trial.history.exchanges:
-        if each.is_robots:
+        before = of_host[each.run, origin_of(each.url)]
+        is_slot_full = sum((other.ended or NEVER) + MOMENT > each.began for other in before) >= of_slot
+        before.append(each)
+        if each.is_robots and not is_slot_full:
             until = min(each.ended or NEVER, each.began + SLOW - MOMENT)  # the turn began before
             changes += [(each.began, 1, each.run), (until, -1, each.run)]
     under_way: Counter[str] = Counter()
