@@ -88,12 +88,10 @@ def chains(exchanges: Iterable[Exchange], settings: dict[str, Any]) -> list[Chai
             if last.status in REDIRECTS and location and exchange.url == urljoin(last.url, location):
                 found[-1].hops.append(exchange)
                 continue
-            # A request for the same URL is a repetition, or the last round, which may come sooner than five seconds.
-            deadline = found[0].began + settings["REP_UNREACHABLE_WAIT"]
-            is_last_round = found[-1].began + 1.0 < deadline < exchange.began + 2.5
-            is_due = is_worth_a_repetition(last) and found[0].repeated < settings["REP_FETCH_RETRIES"]
-            is_repeated = exchange.url == last.url and exchange.began - last.ended < RETRY_GAP
-            if is_repeated and (is_due or not is_last_round):
+            # Only the first round has repetitions; any other request for the same URL is a round.
+            is_due = len(found) == 1 and found[0].repeated < settings["REP_FETCH_RETRIES"] * len(found[0].hops)
+            is_same = exchange.url == last.url and exchange.began - last.ended < RETRY_GAP
+            if is_same and is_due and is_worth_a_repetition(last):
                 found[-1].hops[-1] = exchange
                 found[-1].repeated += 1
                 continue

@@ -456,18 +456,6 @@ def backoffs_are_kept(trial: Trial) -> Iterator[str]:
                 yield f"{key[0]} fetched {key[1]} {gap:.1f} s after failure {failures}, not {least:.1f} s"
 
 
-def retries_are_few(trial: Trial) -> Iterator[str]:
-    """REP_FETCH_RETRIES repeats in the first round of a fetch alone, and never after a time-out."""
-    if not trial.has_right_clocks:  # an outage in the future is not believed: each crawler has rounds of its own
-        return
-    for rounds in trial.fetches:
-        for number, outcome in enumerate(rounds):
-            chain = outcome.chain
-            allowed = trial.settings["REP_FETCH_RETRIES"] * len(chain.hops) if number == 0 else 0
-            if chain.repeated > allowed:
-                yield f"round {number + 1} of {chain.run}'s fetch of {chain.origin} repeated {chain.repeated} requests"
-
-
 def fetches_at_a_time(trial: Trial) -> Iterator[str]:
     """REP_FETCH_CONCURRENCY, not counting fetches that take half a second, in a full slot's queue or on the way."""
     limit, of_slot = trial.settings["REP_FETCH_CONCURRENCY"], trial.settings["CONCURRENT_REQUESTS_PER_DOMAIN"]
@@ -548,7 +536,6 @@ PROMISES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     one_fetch_an_origin_at_a_time,
     no_fetch_while_fresh,
     backoffs_are_kept,
-    retries_are_few,
     one_fetch_a_lifetime_for_a_fleet,
     fetches_at_a_time,
     requests_wait_outside_the_queue,
