@@ -25,7 +25,7 @@ class Addon:
     """`ADDONS = {"scrapy_rep.Addon": 500}`"""
 
     def __init__(self, *, is_one_shot: bool = False) -> None:
-        """`is_one_shot`: a person waits for one page, so requests do not wait for the end of an outage."""
+        """`is_one_shot` is whether a person waits for one page. Then requests do not wait for an outage to end."""
         self._is_one_shot = is_one_shot
 
     @classmethod
@@ -33,7 +33,7 @@ class Addon:
         return cls(is_one_shot=is_one_shot(crawler))
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Switch Scrapy's own middleware off. What else the project and the spider set stays."""
+        """Replace Scrapy's own middleware with ours. Values that the project or the spider has set are kept."""
         switch_off(settings, RobotsTxtMiddleware)
         for middleware, order in ORDERS.items():
             settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", middleware, order)

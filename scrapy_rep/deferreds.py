@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 
 T = TypeVar("T")
 
-LOOKS = 10  # how often `within` looks, until the time is up, whether time counts
+LOOKS = 10  # how often `within` checks whether time counts, before the time limit
 
 
 def settle(waiter: Deferred[T], result: T | Failure | BaseException) -> None:
@@ -29,8 +29,10 @@ def settle(waiter: Deferred[T], result: T | Failure | BaseException) -> None:
 async def within(
     seconds: float, call: Coroutine[Any, Any, T], late: Exception, counts: Callable[[], bool] = lambda: True
 ) -> T:
-    """Wait for the call and return its result. After so many seconds, cancel the call and raise `late`, without waiting
-    for the call's end. `counts`: whether time counts now; for example, time in a queue does not."""
+    """Wait for the call and return its result. After so many seconds, cancel the call and raise `late` at once.
+
+    `counts` returns whether the present moment counts as waiting. For example, time in a queue may not count.
+    """
     result: Deferred[T] = Deferred()
     timer: CallLaterResult
 

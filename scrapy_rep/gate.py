@@ -12,8 +12,8 @@
    - The fetch failed, and the old rules may still be obeyed: they decide.
    - The fetch failed, there are no such rules, and the outage has lasted for REP_UNREACHABLE_DAYS: everything is
      allowed.
-   - Any other failure: robots.txt is fetched again while requests wait (REP_UNREACHABLE_WAIT). If these fetches fail,
-     too, nothing is allowed.
+   - Any other failure: nothing is allowed. But after most failures, the requests wait while robots.txt is fetched again
+     (REP_UNREACHABLE_WAIT, `protocol.outage`), and the answer to that fetch decides.
 4. If a page comes from another URL than the request's (a browser followed a redirect), `look_at_page` finds the policy
    of that URL, and the listeners in `after_download` judge the page by it.
 """
@@ -66,21 +66,22 @@ class Gate:
         self.user_agent = UserAgent(crawler.settings, crawler.spider)
         """The crawl's product tokens, and where they come from. Always read it here: `open` replaces this object."""
         self.also_judge: Callable[[Verdict, RobotsTxt | None, str, ProductTokens], Verdict] | None = None
-        """Takes each verdict that rules have given on a URL, and returns the verdict that counts (`usage.preferences`).
-        None if only rules may refuse a request."""
+        """Takes each verdict of a policy on a URL, also of a policy without rules, and returns the verdict that counts
+        (`usage.preferences`). None if the policy's own verdict counts."""
         self.before_download: list[Callable[[Request, Verdict], None]] = []
-        """Functions that are called, in order, with each request that goes on and the verdict on it. Requests for a
-        robots.txt are left out. In a dry run, the verdict may be a refusal. A function may raise ForbiddenByRobots to
-        drop the request. While the list is empty, no verdict is made for allowed requests, which is faster."""
+        """Functions that are called, in order, with each request that goes on and the verdict on it. Our own requests
+        for a robots.txt are left out. In a dry run, the verdict may be a refusal. A function may raise
+        ForbiddenByRobots to drop the request. While the list is empty, no verdict is made for allowed requests, which
+        is faster."""
         self.after_download: list[Callable[[Request, Response, Landing | None], None]] = []
-        """Functions that are called, in order, with each such request and its response, before the spider gets the
-        response. A function may raise ForbiddenByRobots to drop the response."""
+        """Functions that are called, in order, with a request and its response, before the spider gets the response.
+        Our own requests for a robots.txt are left out. A function may raise ForbiddenByRobots to drop the response."""
         self.robots_known = resolver.robots_known
         """Functions that are called, in order, after each round of a fetch (`cache.rounds`), with the origin, what is
         known of it now, and the request that needed its robots.txt."""
         self.refusals = Refusals(crawler, is_dry_run=settings.dry_run)
         self.decided = 0
-        """The number of requests that a known robots.txt has decided about, or an internal error in fetching it."""
+        """The number of requests that were decided about: by a policy, or because its fetch had an internal error."""
         self.now = now
         self._crawler = crawler
         self._log = logger_of(crawler)

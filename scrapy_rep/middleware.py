@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class RepMiddleware:
-    """Drops the requests that robots.txt forbids (RFC 9309). Its order is 100, as RobotsTxtMiddleware's."""
+    """Drops the requests that robots.txt forbids (RFC 9309). Its order is 100, like that of RobotsTxtMiddleware."""
 
     clock = staticmethod(time.time)
     monotonic = staticmethod(time.monotonic)
@@ -76,7 +76,7 @@ class RepMiddleware:
             raise
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
-        """None if the request may go on; an awaitable if it has to wait for robots.txt in the downloader.
+        """Return None if the request may go on, or an awaitable if it has to wait for robots.txt in the downloader.
 
         Raises ForbiddenByRobots, at once or when awaited, and IgnoreRequest if the crawl closes first.
         """
@@ -84,8 +84,11 @@ class RepMiddleware:
         return None if origin is None else self._in_downloader.decide(request, origin)
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
-        """The response; or an awaitable of it, if it comes from another URL, whose robots.txt may not be known yet.
-        Both ways may raise ForbiddenByRobots."""
+        """Return the response, or an awaitable that results in it.
+
+        The awaitable is for a response from another URL than the request's, because the robots.txt of that URL may not
+        be known yet. Raises ForbiddenByRobots, at once or when awaited.
+        """
         return response if ROBOTS_TXT_REQUEST in request.meta else self.gate.look_at_page(request, response)
 
     # For spiders.

@@ -40,7 +40,7 @@ def iso_time(seconds: float) -> str:
 
 
 def seconds_of_time(text: str) -> float:
-    """Seconds since the epoch, from such a text, any other of ISO 8601 that Python reads, or a number of seconds.
+    """Return seconds since the epoch, from the result of `iso_time`, another ISO 8601 text, or a number as text.
 
     A time without a zone is in UTC. Raises ValueError.
     """

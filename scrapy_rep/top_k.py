@@ -11,9 +11,10 @@ V = TypeVar("V")
 
 
 class TopK(dict[K, V]):
-    """The largest of many values, in bounded memory: it creates missing values, and holds at most twice `most`.
+    """A dict of the largest of many values, in bounded memory. It creates missing values.
 
-    It is exact up to that number. Then it drops the smaller half; a key that was dropped and comes again starts anew.
+    It holds at most twice `most` values, and is exact up to that number of keys. When more come, it drops the smaller
+    half. If a dropped key is used again, its value begins again with `new()`.
     """
 
     def __init__(self, most: int, new: Callable[[], V], size: Callable[[V], float]) -> None:
@@ -31,5 +32,5 @@ class TopK(dict[K, V]):
         return value
 
     def largest(self) -> list[tuple[K, V]]:
-        """The `most` largest, in that order; of equals, those that came first."""
+        """Return the `most` largest items, the largest first. Equal items are in the order in which they were added."""
         return nlargest(self._most, self.items(), key=lambda item: self._size(item[1]))

@@ -47,9 +47,10 @@ class UserAgent:
         self._own: set[bytes | None] = set()
 
     def tokens(self, request: Request, *, decides: bool = True) -> ProductTokens:
-        """The tokens that apply to this request. Raises ValueError for a wrong value in its meta.
+        """Return the tokens that apply to this request. Raises ValueError for a wrong value in its meta.
 
-        `decides`: the request is judged by these tokens now, and `unsent_tokens` may ask about it later.
+        `decides` is whether the request is judged by these tokens now. Then `unsent_tokens` takes its User-Agent into
+        account.
         """
         meta = request.meta.get(META_KEY)
         if meta is not None:
@@ -62,8 +63,11 @@ class UserAgent:
         return self.product_tokens
 
     def unsent_tokens(self, request: Request) -> ProductTokens:
-        """The tokens by which the request was judged, if the User-Agent that it was sent with has none of them. Empty
-        if it has one."""
+        """Return the tokens by which the request was judged, if the User-Agent that was sent has none of them.
+
+        Empty if it has one of them, or if it is the crawl's own User-Agent, about which `announce` warns. Also empty if
+        the tokens come from the request's meta, or if `*` is one of them.
+        """
         sent = request.headers.get(b"User-Agent")
         if sent == self._sent or META_KEY in request.meta or EVERYONE in self.product_tokens:
             return ()

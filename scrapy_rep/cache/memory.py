@@ -30,8 +30,8 @@ class _InUse:
 
 
 class Memory:
-    """The entries of origins. An entry in use is parsed. Beyond the bounds, the least recently used entries are
-    compressed first, and then forgotten."""
+    """The entries of origins. An entry in use is parsed. Of the others, the least recently used
+    are compressed, and later forgotten (REP_MEMORY_OCTETS)."""
 
     def __init__(self, settings: RepSettings) -> None:
         self._settings = settings

@@ -91,8 +91,8 @@ class Resolver:
             self._begin(origin, trigger, _Fetch())
 
     def resolve(self, origin: Origin, trigger: Request) -> Deferred[RobotsPolicy]:
-        """A Deferred of the origin's policy. Fails with CrawlClosingError if the crawl closes first, or with the
-        internal error that has ended the fetch; with nothing else."""
+        """A Deferred of the origin's policy. Fails with CrawlClosingError if the crawl closes first, or with an
+        internal error outside of a round; with nothing else. (An error in a round is an outage: `cache.rounds`.)"""
         if self.is_closing:
             return fail(CrawlClosingError())
         waiter: Deferred[RobotsPolicy] = Deferred()
@@ -125,7 +125,7 @@ class Resolver:
         fetch.task.addErrback(lambda _failure: None)  # a cancellation while it ends
 
     async def _run(self, origin: Origin, trigger: Request, fetch: _Fetch) -> None:
-        self._turns.without_turn -= 1  # `_begin` counted this fetch; from here its turn or its call of the store counts
+        self._turns.without_turn -= 1  # it was counted by `_begin`; from here on, by its turn or its call of the store
         result: RobotsPolicy | BaseException
         try:
             result = await self._rounds.policy(origin, trigger, lambda: bool(fetch.waiters))

@@ -3,22 +3,24 @@
 One round has four steps:
 
     1. Find. The crawl may know an entry already: from memory in the first round, from the round before in later ones.
-       The round ends with it if no fetch is due. Else the round asks the shared store, if there is one, and ends with
-       the store's entry if no fetch is due for that. Else this crawler takes the origin's lease. If another crawler has
-       the lease and fetches, this crawler waits for the other one's answer (`cache.shared_store`).
+       If no fetch is due by this entry, the round ends with it. Else the round asks the shared store, if there is one.
+       If no fetch is due by the store's entry, the round ends with that one. Else this crawler takes the origin's
+       lease. If another crawler has the lease and fetches, this crawler waits for its answer (`cache.shared_store`).
     2. Fetch, along redirects. Each HTTP request first waits for its turn (REP_FETCH_CONCURRENCY, `fetching.turns`).
        - Retries (REP_FETCH_RETRIES): in the first round, an HTTP request is repeated after a second if the connection
          failed, or if a 5xx came without a Retry-After. It is not repeated after a time-out, after a challenge, or if
          another component of the crawl dropped it.
        - The answer and the old entry make the new entry (`protocol.lifecycle`). In the background, the new entry goes
          into the shared store and the lease is given back.
-       - If HttpCacheMiddleware has replayed an answer that is too old, the fetch is repeated without that cache.
+       - If HttpCacheMiddleware has replayed an answer that is too old, or a failure, the fetch is repeated without that
+         cache.
     3. Tell. The extensions and the signal `robots_known` report the result of the round.
     4. Pause. If nothing is allowed because robots.txt is unreachable, and requests wait, another round begins after the
-       backoff. A round may begin until REP_UNREACHABLE_WAIT seconds after the first round began, by the monotonic
-       clock. If the backoff ends later, one last round begins at the end of that time. Two cases have no such last
-       round: the server asked for more time than is left (Retry-After), or the first round made no request because it
-       found the outage in the store.
+       backoff. No round follows a time-out. A round may begin until REP_UNREACHABLE_WAIT seconds after the first round
+       began, by the monotonic clock. If the backoff ends later, one last round begins at the end of that time. Two
+       cases have no such last round: the server asked for more time than is left (Retry-After), or the first round made
+       no request because it found the outage in the store. A fetch that another component of the crawl dropped counts
+       as one with a Retry-After of an hour.
 
 The result of the last round decides about all requests that have waited. If it has rules, the signal `robots_parsed` is
 sent before the requests go on.
@@ -101,8 +103,8 @@ class Rounds:
         self._parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
         """The origins for which Scrapy's signal `robots_parsed` was sent."""
         self.robots_known: list[Callable[[Origin, OriginInfo, Request], None]] = []
-        """Called after each round, before the signal of that name: the way of this package's own extensions, at a
-        hundredth of a signal's cost."""
+        """Called after each round, before the signal of that name. This package's own extensions use this list, because
+        a call costs a hundredth of a signal."""
         self.is_closing = False
 
     async def policy(self, origin: Origin, trigger: Request, is_awaited: Callable[[], bool]) -> RobotsPolicy:
@@ -167,7 +169,8 @@ class Rounds:
         """Fetch robots.txt along redirects. `known`: the latest entry that any crawler has. Waits for the answers."""
         policy, is_replayed = await self._follow_redirects(this, known, is_repeated=known is not None)
         if is_replayed and (policy.refetch is Refetch.FIRST or policy.entry.outage is not None):
-            # The replayed answer is too old to decide. But its server can confirm it, and it is obeyed in an outage.
+            # The replayed answer is too old to decide. It is still the known one: the server may confirm it, and if
+            # this fetch fails, its rules may be obeyed.
             known = policy.entry if policy.entry.stored is not None else known
             policy, _ = await self._follow_redirects(this, known, is_repeated=True)
         self._count(f"rep/access/{policy.entry.access.value}")
@@ -207,7 +210,7 @@ class Rounds:
         for tell in self.robots_known:
             try:
                 tell(this.origin, info, this.trigger)
-            except Exception:  # noqa: BLE001, PERF203 - like a signal's handler, it decides nothing if it fails
+            except Exception:  # noqa: BLE001, PERF203 - as with a signal's handler, an error changes nothing
                 self._log.exception("Internal error while telling of %s", this.origin.robots_url)
         self._signals.send_catch_log(
             robots_known, origin=this.origin, info=info, request=this.trigger, fetched=is_fetched

@@ -121,8 +121,9 @@ class SharedStore:
         self._renew_later(lease, times - 1)
 
     def give_back(self, lease: Lease, entry: Entry | None = None) -> None:
-        """Store the entry and release the lease, in the background; `close` waits for the end. `entry`: None if the
-        fetch had no answer. The entry is stored first, so that the next crawler with the lease finds it."""
+        """Store the entry and release the lease, in the background; `close` waits for the end. `entry`: None if nothing
+        was fetched, or if the fetch was cancelled or had an internal error (a failure of the network is an entry, too).
+        The entry is stored first, so that the next crawler with the lease finds it."""
         giving_back = deferred_from_coro(self._give_back(lease, entry, self._clock.now()))
         self._under_way.add(giving_back)
         giving_back.addBoth(lambda _: self._under_way.discard(giving_back))

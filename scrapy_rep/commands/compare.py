@@ -49,7 +49,7 @@ def gets_no_answer(finding: Finding) -> bool:
 
 
 def compared(finding: Finding, builtin: BuiltinAnswer | None) -> Finding:
-    """Return the finding with the answer of Scrapy's own middleware; `builtin` is None if that gets no robots.txt."""
+    """Return the finding with the answer of Scrapy's own middleware; `builtin` is None if it gets no robots.txt."""
     verdict = finding.verdict
     if verdict is None:
         return finding

@@ -177,7 +177,7 @@ def _said(robots: RobotsTxt) -> dict[str, Any]:
 
 
 def _ignored(robots: RobotsTxt) -> list[Ignored]:
-    """Return the lines that were not read, as rules or as usage preferences, by line number."""
+    """Return all lines that are ignored, including those about usage preferences, sorted by line number."""
     return sorted((*robots.ignored, *ignored_statements(robots.octets)), key=lambda ignored: ignored.line)
 
 

@@ -30,7 +30,7 @@ from scrapy_rep.user_agent import SPIDER_ATTRIBUTE
 COPIED_ATTRIBUTES = ("name", "allowed_domains", "custom_settings", "update_settings", "user_agent", SPIDER_ATTRIBUTE)
 
 MAX_UNWRITTEN = 10_000  # URLs that have been read and not yet answered; beyond that, reading pauses
-LOOK_EVERY = 0.01  # seconds between two looks whether reading can go on
+LOOK_EVERY = 0.01  # seconds between two checks whether reading can go on
 SHOW_EVERY = 1.0  # seconds between two progress lines on a terminal, while a robots.txt is awaited
 
 

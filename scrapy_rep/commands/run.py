@@ -191,7 +191,7 @@ def _crawl(process: Any, spider: type[CommandSpider], lookup: Lookup) -> None:
 def _failure(crawling: Any) -> BaseException | None:
     """Return the exception of a crawl, and keep it out of the log; None if there was none.
 
-    `crawling` is a Deferred or an asyncio.Task, which depends on the crawler process.
+    `crawling` is a Deferred or an asyncio.Task, depending on the class of the crawler process.
     """
     if not isinstance(crawling, Deferred):
         return crawling.exception() if crawling.done() and not crawling.cancelled() else None

@@ -73,7 +73,7 @@ def check_host(url: str) -> None:
 
 
 def cure_of(url: str) -> str:
-    """Return what to write instead of a text that is not a URL, to follow the error. Empty if there is no guess."""
+    """Return the end of the error about a text that is not a URL: what to write instead. Empty if that is unclear."""
     if url.startswith("/"):
         return "; give a whole URL, or use --file, with which a path is enough"
     return "" if not _LIKE_A_HOST.match(url) else f"; did you mean https://{url}?"

@@ -58,7 +58,7 @@ class CrawlDelay:
         return settings.getfloat("DOWNLOAD_DELAY") * (1 - min(jitter, 1.0))
 
     def _reached(self, request: Request) -> None:
-        """Set the delay before a request is queued. Scrapy deletes the delays of hosts without requests."""
+        """Set the delay for each request before it is queued, because Scrapy forgets the delays of idle hosts."""
         policy = self._gate.peek(request)
         asked = 0.0 if policy is None else _asked_for(policy.robots, self._gate.product_tokens(request))
         self._delays.require(request, min(asked, self._max_delay))

@@ -82,7 +82,7 @@ class OutageLog:
         )
 
     def _meanwhile(self, info: OriginInfo) -> str:
-        """Return what happens to requests while robots.txt is unreachable, in words that follow "requests"."""
+        """Return what happens while robots.txt is unreachable, in words that follow "Requests to this site"."""
         if info.basis is not Basis.NOTHING_ALLOWED:
             return DECIDED_BY[info.basis]
         refused = were_refused(0, is_dry_run=True) if self._is_dry_run else "are refused"

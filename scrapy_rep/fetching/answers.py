@@ -1,4 +1,4 @@
-"""The answer of one URL to a fetch of a robots.txt, with retries. Each request waits for its turn first."""
+"""Get the answer of one URL on the way to a robots.txt, with retries. Each request waits for its turn first."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Answers:
         self._turns = turns
 
     async def get(self, question: Question, retries: int) -> Answer:
-        """The URL's answer, judged. A request that may succeed a moment later is repeated, up to `retries` times."""
+        """Return the URL's answer with its meaning. Repeat a request that may soon succeed, up to `retries` times."""
         while True:
             answer = await self._request(question)
             if not retries or not answer.is_worth_a_retry:
@@ -65,7 +65,7 @@ class Answers:
         return answer
 
     def _judged(self, answer: Answer, question: Question) -> Answer:
-        """The answer with its meaning. Only a success keeps its body."""
+        """Return the answer with its meaning. Only a success keeps its body."""
         judged = judge(answer, self.settings.status_policy)
         if answer.status == 304 and question.validators is not None:
             return replace(judged, access=AccessResult.SUCCESS, caching=freshened(question.validators, answer.caching))

@@ -1,7 +1,7 @@
 """Stops the download of a robots.txt that is longer than REP_BODY_LIMIT: 500 KiB or more (RFC 9309 section 2.5).
 
-The last chunk may go beyond the limit. `RobotsTxt.parse` then cuts the body at the exact octet; its file has the number
-(`protocol.robotstxt.parser.PARSING_LIMIT`).
+The last chunk may go beyond the limit. `RobotsTxt.parse` then cuts the body at the exact octet. The default limit is
+`protocol.robotstxt.parser.PARSING_LIMIT`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from scrapy_rep.text import printable
 
 
 class BodyLimit:
-    """Stops a download of a robots.txt at the limit, and keeps what has come.
+    """Stops a download of a robots.txt at the limit, and keeps what was received.
 
-    Listens to `bytes_received` only during such a download, because Scrapy sends it for each chunk of all downloads.
+    It listens to `bytes_received` only during such a download, because Scrapy sends it for each chunk of all downloads.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -40,8 +40,10 @@ class BodyLimit:
             self._signals.disconnect(self._received, signal=signals.bytes_received)
 
     def warn_if_too_late(self, request: Request, response: Response) -> None:
-        """Log a WARNING, once, if another package's download handler sends no `bytes_received`, so that the whole body
-        has come."""
+        """Log a WARNING, once, if the limit could not stop the download.
+
+        The cause is a download handler of another package that sends no `bytes_received`. The whole body was received.
+        """
         was_unreported = (
             response.body and not request.meta[ROBOTS_TXT_REQUEST].octets and "cached" not in response.flags
         )
@@ -53,10 +55,10 @@ class BodyLimit:
             )
 
     def abandon(self, request: Request) -> None:
-        """Close the request's connection as soon as anything comes, because nothing waits for the answer any longer."""
+        """Close the request's connection when the server sends the next data, because nothing waits for the answer."""
         request.meta[ROBOTS_TXT_REQUEST].limit = -1
-        # Whichever comes next ends the download: header fields or body. Both signals stay connected, because the crawl
-        # is closing.
+        # The next signal ends the download, whether it is for headers or for a part of the body. Both signals stay
+        # connected, because the crawl is closing.
         self._under_way += 1
         self._signals.connect(self._received, signal=signals.headers_received)
 

@@ -20,7 +20,7 @@ from scrapy_rep.text import printable
 
 
 def _first_of(*modules: str) -> Any:
-    """The first of the modules that is installed, else None."""
+    """Return the first of the modules that is installed; None if none is."""
     for name in modules:
         try:
             return import_module(name)
@@ -29,12 +29,13 @@ def _first_of(*modules: str) -> Any:
     return None
 
 
-# Scrapy requires these libraries since 2.18. Before, a robots.txt is unreachable if it needs a library that is missing.
+# Scrapy 2.18 and later require these libraries. With an older Scrapy, a library may be missing; then a robots.txt that
+# needs it is unreachable.
 zstd = _first_of("compression.zstd", "backports.zstd")
 brotli = _first_of("brotli", "brotlicffi")
 
 CHUNK = 65_536  # octets
-MAX_CODINGS = 3  # on top of each other; each takes a pass over the body, and no server needs more
+MAX_CODINGS = 3  # codings of one body; decoding each takes a pass over the body, and no server needs more
 CUT = "the body ends before its compressed data do"
 GZIP_MAGIC = b"\x1f\x8b\x08"  # RFC 1952 2.3.1, with deflate, the only compression method
 # IANA's registry of content codings (RFC 9110 16.6.1), without the codings that are always decoded here. Any other name
@@ -80,11 +81,12 @@ class RepDecodingMiddleware:
 
 
 def decoded(body: bytes, content_encoding: bytes, limit: int, *, is_cut: bool = False) -> bytes:
-    """The decoded body, at most `limit` + 1 octets.
+    """Return the decoded body, at most `limit` + 1 octets.
 
-    `content_encoding`: the value of the header (RFC 9110 8.4). A name that is no content coding is skipped if the body
-    looks like text. gzip is decoded even if the header does not name it. `is_cut`: REP_BODY_LIMIT has cut the body, so
-    its decodable part is enough. Otherwise, a body that ends before its compressed data do raises UndecodableBodyError.
+    `content_encoding` is the value of the header (RFC 9110 8.4). A name that is no content coding is skipped if the
+    body looks like text. gzip is decoded even if the header does not name it. `is_cut` is whether REP_BODY_LIMIT has
+    cut the body. Then the part that can be decoded is enough. Otherwise, incomplete compressed data raises
+    UndecodableBodyError.
     """
     codings = [coding for text in content_encoding.lower().split(b",") if (coding := text.strip(b" \t")) != b""]
     if len(codings) > MAX_CODINGS:

@@ -55,14 +55,16 @@ class Fetcher:
         self._body_limit = BodyLimit(crawler)
 
     async def fetch(self, question: Question) -> tuple[Answer, Response | None]:
-        """Request the URL once. Returns the answer, not judged yet, and the response as it came, or None if there was
-        none. Raises CancelledError when the crawl closes."""
+        """Request the URL once. Return the answer (not judged yet) and the response as received (None if none).
+
+        Raises CancelledError when the crawl closes.
+        """
         stats, download = self._crawler.stats, RobotsTxtDownload(self._settings.body_limit)
         try:
             crawl = self._crawler.settings
             request = robots_request(question, download, crawl, self._settings, offline=self._offline)
             if self._has_decoding_middleware:
-                # At REP_BODY_LIMIT, download_maxsize could drop the body, and download_warnsize log a WARNING.
+                # REP_BODY_LIMIT cuts a body. download_maxsize could drop it, and download_warnsize could log a WARNING.
                 request.meta.update(download_maxsize=0, download_warnsize=0)
             with self._downloads.uncounted(request), self._body_limit:
                 stats.inc_value("robotstxt/request_count")
@@ -139,25 +141,25 @@ class Fetcher:
 
 
 def _bucket(status: int) -> str:
-    """The name of the status in a stat. A server can send any number, and must not create many stats."""
+    """Return the name of the status in a stat. All impossible statuses share one name, so servers cannot add stats."""
     return str(status) if 100 <= status < 600 else "other"
 
 
 def _in_words(exc: Exception) -> str:
-    """The exception's type and message. Twisted may have a list of failures; then those of the first failure."""
+    """Return the exception's type and message; those of the first failure if Twisted's exception has several."""
     failures = getattr(exc.__cause__, "reasons", None) or getattr(exc, "reasons", None)
     error = failures[0].value if failures else exc
     return printable(f"{type(error).__name__}: {error}".rstrip(".: "))
 
 
 def _location(response: Response) -> str | None:
-    """The absolute URL in the Location field, read as by RedirectMiddleware; None if it is missing or malformed."""
+    """Return the absolute URL in the Location header, as RedirectMiddleware reads it; None if missing or malformed."""
     value = response.headers.get("Location")
     return url_of(response.url, value) if value else None
 
 
 def url_of(base: str, reference: str | bytes) -> str | None:
-    """The absolute URL of a reference that a stranger wrote, as Request writes it; None if it is malformed."""
+    """Return a site's reference as an absolute URL, in the spelling of Request; None if the reference is malformed."""
     if not reference.strip() or len(reference) > MAX_OCTETS:
         return None
     try:

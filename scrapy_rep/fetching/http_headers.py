@@ -78,7 +78,7 @@ def _expires(text: str | None) -> float | None:
 
 
 def field_text(headers: Headers, name: str, *, first: bool = False) -> str | None:
-    """A field's value, with several lines joined (RFC 9110 5.3), or its first line only; None if it is missing."""
+    """Return the value of a header; None if it is missing. Several lines are joined (RFC 9110 5.3), unless `first`."""
     lines = headers.getlist(name)
     if not lines:
         return None

@@ -56,8 +56,10 @@ class Redirects:
         self._hops: list[Answer] = []
 
     async def follow(self) -> StoredResponse | Answer:
-        """The response to store, or an answer that is UNREACHABLE. Waits for each answer. Never raises, whatever a
-        server does."""
+        """Follow the redirects. Return the response to store, or an answer that is UNREACHABLE.
+
+        Never raises, whatever a server does.
+        """
         url = self._origin.robots_url
         while True:
             answer, stored = await self._ask(url)
@@ -138,7 +140,7 @@ class Redirects:
         return any(hop.replayed and not hop.offline for hop in self._hops)
 
     def _terms(self) -> dict[str, Any]:
-        """Fields of StoredResponse: for how long it may be used and kept, by the strictest answer on the way."""
+        """Return the fields of StoredResponse about its use and storage, by the strictest answer on the way."""
         least = self._settings.lifetime_min
         received_at = min(hop.dated for hop in self._hops)
         until = min(fresh_until(hop.caching, hop.dated, least, hop.response_delay) for hop in self._hops)

@@ -1,8 +1,8 @@
 """Builds a request for a robots.txt: its mark, its header fields and cookies, and its meta for Scrapy and plugins.
 
-The request takes the proxy and the User-Agent of the request that needs the robots.txt. Its meta tell plugins that
-fetch in other ways than Scrapy to fetch plain text, once, and with a time limit. No plugin is imported here; meta of a
-plugin that is not installed have no effect.
+The request takes the proxy and the User-Agent of the request that needs the robots.txt. Some plugins replace Scrapy's
+downloads, for example by a browser. The request's meta tells them to fetch plain text, only once, and with a time
+limit. No plugin is imported here. Meta keys of a plugin that is not installed have no effect.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _UNTOUCHED = {
 }
 # The download handlers of these schemes obey `download_timeout`, and send `bytes_received`.
 HAVE_TIMEOUTS = {"http", "https"}
-# Copied from the request that needs the robots.txt, so that both take the same way.
+# Copied from the request that needs the robots.txt, so that both go through the same proxy and show the same crawler.
 _COPIED_HEADERS = (b"User-Agent", b"Proxy-Authorization")
 _COPIED_FOR_FTP = ("ftp_user", "ftp_password", "ftp_passive")
 MAX_TIMES_BODY_LIMIT = 8
-"""Times REP_BODY_LIMIT: the longest file for a plugin that cannot cut a body, but can only refuse it."""
+"""The longest body, in multiples of REP_BODY_LIMIT, for a plugin that cannot cut a body but can refuse it."""
 # The parameters of scrapy-zyte-api that say from where to fetch, not what to fetch.
 _ZYTE_API_ROUTES = ("device", "geolocation", "ipType", "tags")
 
@@ -52,7 +52,8 @@ class Question:
     trigger: Request
     """The request that needs the robots.txt; its proxy and User-Agent are used."""
     jar: CookieJar
-    """The cookies of this chain of redirects for the URL's origin. The cookies of the answer are added to it."""
+    """The cookies of this chain of redirects for the URL's origin (`fetching.redirects`). `fetching.fetcher` adds those
+    of the answer."""
     validators: Caching | None = None
     """The validators of a stored answer, to ask whether that answer is still valid (RFC 9111 4.3.1)."""
     is_repeated: bool = False
@@ -67,10 +68,10 @@ class RobotsTxtDownload:
     """The download of one robots.txt: how many octets have come, and the response once it is there."""
 
     limit: int
-    """How many octets of the body may come (REP_BODY_LIMIT). -1 if nothing waits for the response any longer: then the
-    connection is closed as soon as anything comes."""
+    """The most octets of the body to receive (REP_BODY_LIMIT). -1 if nothing waits for the response any longer. Then
+    the connection is closed when the server sends the next data."""
     octets: int = 0
-    """How many octets of the body have come."""
+    """The octets of the body that were received so far."""
     sent: ref[Request] | None = None
     """The request that the octets came for. A middleware may send a copy of the request, which shares this object."""
     response: Response | None = None
@@ -142,9 +143,12 @@ def _for_other_plugins(crawl: BaseSettings, settings: RepSettings, trigger: Requ
 
 
 def _for_impersonate(settings: RepSettings, trigger: Request) -> dict[str, Any]:
-    """Request meta for scrapy-impersonate: the same browser as of `trigger`, else a server could take us for another
-    client. The time limit and the size limit are set here, because the plugin ignores DOWNLOAD_TIMEOUT and receives
-    whole bodies."""
+    """Return request meta for scrapy-impersonate.
+
+    The request impersonates the same browser as `trigger`, because a server could otherwise take us for another client.
+    The time limit and the size limit are set here, because the plugin ignores DOWNLOAD_TIMEOUT and receives whole
+    bodies.
+    """
     args, options = (trigger.meta.get(f"impersonate_{name}") or {} for name in ("args", "curl_options"))
     meta: dict[str, Any] = {
         "impersonate_args": {"timeout": settings.fetch_timeout},  # seconds
@@ -161,7 +165,7 @@ def _for_impersonate(settings: RepSettings, trigger: Request) -> dict[str, Any]:
 
 
 def _for_zyte_api(crawl: BaseSettings, trigger: Request) -> dict[str, Any]:
-    """Request meta for scrapy-zyte-api: through the API if `trigger` goes through it. The API follows no redirects."""
+    """Return request meta for scrapy-zyte-api: use the API if `trigger` does, and let it follow no redirects."""
     is_transparent = crawl.getbool("ZYTE_API_TRANSPARENT_MODE")
     ways = trigger.meta.get("zyte_api", False), trigger.meta.get("zyte_api_automap", is_transparent)
     if all(way is False for way in ways):

@@ -13,13 +13,13 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-SLOW_AFTER = 0.5  # seconds on the way, after which a request is slow
+SLOW_AFTER = 0.5  # seconds after which a request that has begun is slow
 LOOK_AFTER = 0.02  # seconds between two looks for slow requests, at least
 REPEATED_EVERY = 8  # every eighth turn goes to a repeated request, if one waits
-ROOM = 2  # times REP_FETCH_CONCURRENCY: from this number of first requests on, one more would not begin soon
+ROOM = 2  # a multiple of REP_FETCH_CONCURRENCY; with so many first requests, one more would not begin soon
 MAX_SLOW = 1_000  # slow requests under way; each takes a socket
 SELECT_MAX = 512 if sys.platform == "win32" else 1024  # FD_SETSIZE in CPython, and in C libraries elsewhere
-SHARE_OF_FILES = 0.5  # of the files that may be open, for all fetches together; downloads of pages need the rest
+SHARE_OF_FILES = 0.5  # the share of `max_open_files()` that fetches may use; downloads of pages need the rest
 
 
 @dataclass(eq=False, slots=True)
@@ -27,19 +27,20 @@ class Turn:
     """The right to make one request for a robots.txt."""
 
     is_repeated: bool
-    """The robots.txt was requested before."""
+    """Whether the robots.txt was requested before."""
     given: Deferred[None] = field(default_factory=Deferred)
     began: float | None = None
     """When the turn was given, in seconds of the monotonic clock; None before."""
 
 
 class FetchTurns:
-    """Turns for requests for a robots.txt: at most `limit` at a time. A slow request does not count, because its host
-    probably never answers.
+    """Gives turns to requests for a robots.txt, at most `limit` at a time.
 
-    The highest priority of the request that needs the robots.txt goes first; among equal ones, the first that came.
-    But every eighth turn (REPEATED_EVERY) goes to a repeated request. So known origins are fetched again, whatever the
-    priorities.
+    A slow request does not count, because its host will probably never answer.
+
+    The priority of the request that needs the robots.txt decides which turn is next: the highest first, and the oldest
+    first if priorities are equal. But every eighth turn (REPEATED_EVERY) goes to a repeated request. So known origins
+    are fetched again, whatever the priorities.
     """
 
     def __init__(self, limit: int, monotonic: Callable[[], float], on_room: Callable[[], None]) -> None:
@@ -54,7 +55,7 @@ class FetchTurns:
         self._repeated: list[tuple[int, int, Turn]] = []
         self._arrivals = count()
         self._given = 1
-        self._turns: dict[Turn, None] = {}  # of requests that are not slow, in the order in which they began
+        self._turns: dict[Turn, None] = {}  # turns of requests that are not slow, the earliest first
         self._firsts = 0  # how many of these turns are of first requests
         self._slow = 0
         self._max_slow = min(MAX_SLOW, max(int(SHARE_OF_FILES * max_open_files()) - limit, 0))
@@ -142,8 +143,7 @@ def _slow_at(turn: Turn) -> float:
 
 
 def max_open_files() -> int:
-    """How many files and sockets this process may have open: its own limit, or the limit of `select` if the reactor
-    uses `select` and its limit is lower."""
+    """Return how many files and sockets this process may have open. With a `select` reactor, its limit counts, too."""
     if sys.platform == "win32":
         return SELECT_MAX
     import resource  # Windows has none  # noqa: PLC0415

@@ -19,8 +19,8 @@ class AccessResult(WordEnum):
     UNAVAILABLE = "unavailable"
     """The site has no robots.txt (a 404, for example), so everything is allowed (2.3.1.3)."""
     RESTRICTED = "restricted"
-    """The site restricts access to robots.txt, so nothing is allowed. It is cached as rules are. Only a status policy
-    has this result; RFC 9309 does not."""
+    """The site restricts access to robots.txt, so nothing is allowed. This result is cached in the same way as rules.
+    It exists only if REP_STATUS_POLICY asks for it; RFC 9309 does not define it."""
     UNREACHABLE = "unreachable"
     """The fetch failed (a 503 or a time-out), so nothing is allowed. It is retried after a backoff (2.3.1.4)."""
 
@@ -56,19 +56,20 @@ class Answer:
     timed_out: bool = False
     """Whether the request took longer than REP_FETCH_TIMEOUT, so that there is no status."""
     dropped: bool = False
-    """Whether another component of the crawl dropped the request. It would soon drop the request again."""
+    """Whether another component of the crawl dropped the request. It would probably drop an early retry, too."""
     retry_after: float = 0.0
     """Seconds from now that the server asks the crawler to wait (RFC 9110 10.2.3)."""
     caching: Caching = SILENT
     """The caching headers of the answer. Those of a 304 are combined with those of the stored answer."""
     dated: float = 0.0
-    """Seconds since the epoch, when the server sent the answer; 0 for a replay without a date."""
+    """Seconds since the epoch, from which the age of the answer counts: the time when it was received. For a replay
+    that is not `offline`, this is the Date header, or 0 without one."""
     response_delay: float = 0.0
     """Seconds from the request to the response (RFC 9111 4.2.3)."""
     replayed: bool = False
     """Whether the answer comes from the crawl's HTTP cache, which may replay an answer that has expired."""
     offline: bool = False
-    """Whether the user has also forbidden requests for a newer answer."""
+    """Whether the answer is replayed and HTTPCACHE_IGNORE_MISSING forbids requests for a newer one."""
     address: str | None = None
     """The server's IP address; None if it is unknown or a proxy was used."""
 
@@ -76,8 +77,9 @@ class Answer:
     def is_worth_a_retry(self) -> bool:
         """Whether the same request may succeed a moment later.
 
-        It may if the connection failed, or after a server error (2.3.1.4) that is no challenge and has no Retry-After.
-        A time-out is not retried at once, because the retry would take as long again."""
+        It may if the connection failed, or after a server error (2.3.1.4) without a Retry-After. A challenge, or a
+        request that another component dropped, is not retried at once. Neither is a time-out, because the retry would
+        take as long again."""
         if self.access is not AccessResult.UNREACHABLE or self.dropped or self.retry_after or self.sign:
             return False
         return not self.timed_out if self.status is None else self.status in range(500, 600)

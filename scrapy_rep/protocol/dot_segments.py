@@ -11,7 +11,7 @@ _DOTS = {".", ".."}
 
 
 def other_readings(url: str) -> tuple[str, ...]:
-    """Return the URL without its dot segments; empty if it has none, as nearly all URLs.
+    """Return the URL's other forms, without dot segments. Nearly all URLs have no other form.
 
     `/a/../b` is read as `/b`. A path that ends in a dot segment has two readings: `/a/b/..` is read as `/a/` by most
     programs, and as `/a` by httpx.

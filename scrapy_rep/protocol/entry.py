@@ -20,7 +20,7 @@ from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.protocol.status_policy import SIGNS, StatusRow, result_of
 
 VERSION = b"\x03"  # the first byte of an entry's bytes; an entry with another version counts as missing
-MAX_HEADER = 65_536  # bytes of JSON before the rules; each value in it was cut when it was read from a response
+MAX_HEADER = 65_536  # the most bytes of JSON before the rules; each value was cut when the response was read
 MAX_NUMBER = 1e12  # the largest number in an entry's bytes; the year 9999 is 2.5e11 seconds after the epoch
 
 
@@ -167,7 +167,7 @@ def _inflated(octets: bytes, limit: int) -> bytes:
 def _stored_response(values: dict[str, Any], body: bytes, truncated: bool | None) -> StoredResponse:
     robots = None
     if truncated is not None:
-        # `parse` removes byte order marks at the start (2.2.2), and at least this one.
+        # The mark tells `parse` that the octets are UTF-8, so it never tries UTF-16. `parse` removes the mark.
         marked = codecs.BOM_UTF8 + body
         robots = replace(RobotsTxt.parse(marked, len(marked)), truncated=bool(truncated))
     access, caching = AccessResult(values.pop("access")), Caching(**_checked(Caching, values.pop("caching")))
@@ -203,7 +203,7 @@ def _checked(kind: type[StoredResponse | Outage | Caching], values: dict[str, An
 
 
 def last_fetched_at(entry: Entry) -> float:
-    """Return the time of the last fetch, in seconds since the epoch. Of two entries for an origin, the later counts."""
+    """Return the time of the last fetch, in seconds since the epoch. If an origin has two entries, the later counts."""
     if entry.outage is not None:
         return entry.outage.asked_at
     return entry.stored.received_at if entry.stored is not None else 0.0
@@ -221,8 +221,8 @@ def useful_until(entry: Entry, unreachable_for: float) -> float:
     stored, outage = entry.stored, entry.outage
     moments = [0.0]
     if stored is not None:
-        # Expired rules are obeyed during an outage. An outage counts for `unreachable_for` seconds, and it may begin
-        # as long after the last crawl.
+        # Expired rules are obeyed during an outage. The outage may begin up to `unreachable_for` seconds after the last
+        # crawl, and it may last as long again.
         moments.append(stored.fresh_until + (2 * unreachable_for if stored.robots is not None else 0.0))
     if outage is not None:
         moments.append(outage.asked_at + MAX_UNSEEN)
@@ -230,7 +230,7 @@ def useful_until(entry: Entry, unreachable_for: float) -> float:
 
 
 def is_judged_by(entry: Entry, rows: Iterable[StatusRow]) -> bool:
-    """Whether a status policy judges the entry's answers as they were judged when they were stored.
+    """Whether the status policy with these rows gives the stored answers the same results as when they were stored.
 
     Crawls with different status policies may share a store.
     """

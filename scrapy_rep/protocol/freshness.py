@@ -15,7 +15,8 @@ LAST_TENTH = 0.1  # the last part of an answer's lifetime, in which it is renewe
 class Caching:
     """The caching headers of an answer.
 
-    `s-maxage` and `private` are ignored, because a crawler (or a fleet of one crawler) is a private cache.
+    `s-maxage` and `private` are ignored, because they concern shared caches. A crawler is a private cache, and so is a
+    fleet that shares a store.
     """
 
     max_age: float | None = None
@@ -45,7 +46,7 @@ SILENT = Caching()
 
 
 def freshness_lifetime(caching: Caching, received_at: float) -> float:
-    """Return how many seconds after its creation the answer expires (4.2.1); one day if it does not say."""
+    """Return how many seconds after its creation the answer expires (4.2.1); one day if its headers do not say."""
     # 4.2.1: "If directives conflict ... the most restrictive directive should be honored."
     if caching.no_cache or caching.no_store:
         return 0.0

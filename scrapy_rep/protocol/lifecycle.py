@@ -10,10 +10,11 @@ failures after it (`outage`). What an entry means follows from these two and the
     3. After a fetch, `after_fetch` returns the new entry. An answer replaces the entry. A failure begins an outage or
        continues it, and keeps the stored answer, because expired rules are obeyed during an outage (2.4).
 
-The table has a row for every state, and every row has its source. `RobotsPolicy` is what an entry means from the time
-`at` to the time `until`, when another row may apply. Between these times, a request needs only two comparisons.
+The table has a row for every state, and every row has its source. A `RobotsPolicy` is the meaning of an entry from the
+time `at` to the time `until`; then another row may apply. A request only compares the time with `at` and `until`.
 
-A known weakness: if a clock was ahead, the stored answer has a time in the future. It then counts as STALE.
+A known weakness: if a clock was ahead, the stored answer may have a time in the future. If that time is more than
+CLOCK_SKEW ahead, the answer counts as STALE.
 """
 
 from __future__ import annotations
@@ -88,8 +89,8 @@ class RobotsPolicy:
     state: State
     basis: Basis
     refetch: Refetch
-    """When robots.txt is fetched again, by the state. During a backoff, FIRST if requests wait for its end; else
-    NOT."""
+    """When robots.txt is fetched again, from the state's row. During a backoff this is NOT, except that FIRST stays
+    FIRST if requests wait for the end of the backoff."""
     at: float
     """Seconds since the epoch. If the clock is set back to an earlier time, the policy is not valid."""
     until: float
@@ -186,7 +187,8 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
         # 2.3.1.4: after a long time, "continue to use a cached copy". This applies even to rules that must not be used
         # after they expire, because otherwise everything would be allowed.
         unreachable = State.UNREACHABLE if stored.forbids_stale and not too_long else State.UNREACHABLE_STALE
-    # If the last fetch failed before the stored response expired, no request has waited for a fetch yet.
+    # If the last fetch failed before the stored response expired, no request has waited for a fetch yet. STALE makes
+    # the next request wait for one.
     is_new = stored is not None and outage.asked_at < stored.fresh_until
     return State.STALE if is_new and unreachable is State.UNREACHABLE else unreachable
 

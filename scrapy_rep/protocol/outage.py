@@ -46,8 +46,8 @@ class Outage:
     asked_at: float
     """The time of the last failure, in seconds since the epoch."""
     retry_after: float = 0.0
-    """Seconds after the last failure that the server asked the crawler to wait. Only BACKOFF_MAX of them are waited.
-    BACKOFF_MAX if another component of the crawl dropped the request."""
+    """Seconds that the server asked the crawler to wait after the last failure. The crawler waits at most BACKOFF_MAX
+    seconds. If another component of the crawl dropped the request, this is BACKOFF_MAX."""
     status: int | None = None
     """The HTTP status of the last failure; None if there was no answer, or a redirect that cannot be followed."""
     sign: str = ""
@@ -79,9 +79,9 @@ class Outage:
     def pause_at(self, now: float, left: float, *, may_be_last: bool) -> float | None:
         """Return the seconds until the next fetch that requests wait for; None if they do not wait.
 
-        Requests wait for a fetch that begins within `left` seconds, unless the last fetch timed out. With
-        `may_be_last`, a fetch that the backoff would delay beyond that time begins at the end of that time. A
-        Retry-After beyond it is respected: then requests do not wait.
+        Requests wait for a fetch that begins within `left` seconds, unless the last fetch timed out. If the backoff is
+        longer than `left` and `may_be_last` is True, the fetch begins after `left` seconds. A Retry-After is never cut
+        short: if it is longer than `left`, requests do not wait.
         """
         # The clock may have been set back since the failure.
         since_failure = max(now - self.asked_at, 0.0)

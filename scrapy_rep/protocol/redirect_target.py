@@ -68,7 +68,7 @@ def _is_clear(authority: str, host: str) -> bool:
 def is_private(host: str) -> bool:
     """Whether a host is outside the public internet, judged by its name or address alone.
 
-    It is if it has a name for private use, such as `localhost`, or an address that is loopback, private, link-local,
+    A private host has a name for private use, such as `localhost`, or an address that is loopback, private, link-local,
     multicast or otherwise not global. Any other name may still resolve to a private address; `fetching.answers` checks
     that.
     """

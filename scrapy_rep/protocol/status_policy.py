@@ -15,7 +15,7 @@ from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 
 REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
-# These two keys in a row stand for answers whose status does not decide.
+# A row of a policy has HTTP statuses as keys, or one of these two keys for answers whose status does not decide.
 CHALLENGE = "challenge"
 """A page that asks a browser to prove itself, sent instead of robots.txt, with any status."""
 MARKUP = "markup"
@@ -118,7 +118,7 @@ def _row(status: int | None, sign: str, rows: Iterable[StatusRow]) -> tuple[Acce
 
 
 def vendor_of_challenge(lines_of: Callable[[str], Sequence[bytes]], page: bytes) -> str:
-    """Return the vendor of the challenge that the answer is; empty if it is no challenge.
+    """Return the vendor of the challenge, if the answer is a challenge; else an empty text.
 
     `lines_of` returns the lines of a header field. `page` is the answer's body.
     """

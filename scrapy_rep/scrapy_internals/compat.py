@@ -36,7 +36,7 @@ DownloadTimeoutError: type[Exception] = getattr(
 """The exception of a download handler after a time-out: Scrapy's since 2.15, Twisted's before."""
 
 slot_clock: Callable[[], float] = time.monotonic if hasattr(scrapy.core.downloader, "monotonic") else time.time
-"""The clock of a download slot's `lastseen`: monotonic seconds since Scrapy 2.16, before that seconds of the epoch."""
+"""The clock of a download slot's `lastseen`: monotonic seconds from Scrapy 2.16 on; before, seconds since the epoch."""
 
 
 def switch_off(settings: BaseSettings, middleware: type) -> None:

@@ -1,5 +1,6 @@
-"""Access to Scrapy's engine beyond its signals: its scheduler, the beginning of the close, and a prompt to look for
-requests.
+"""Access to Scrapy's engine beyond its signals.
+
+These functions return its scheduler, report when the crawl begins to close, and make it look for requests at once.
 """
 
 from __future__ import annotations

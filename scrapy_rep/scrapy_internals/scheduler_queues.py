@@ -59,9 +59,10 @@ class SchedulerQueues:
     def is_next_of_use(self, *, has_room: bool, is_full: bool) -> bool:
         """Whether the scheduler's next request could be sent, or could wait at the door.
 
-        `has_room`: one more robots.txt may be fetched. `is_full`: a request may wait only if no other request to its
-        site waits. A `DownloaderAwarePriorityQueue` returns a request to a site without waiting requests first; without
-        room, it returns a request to a site with a slot first. The next request of another queue cannot be foreseen.
+        `has_room` is whether one more robots.txt may be fetched. With `is_full`, a request may wait only if no other
+        request to its site waits. A `DownloaderAwarePriorityQueue` returns requests to sites without waiting requests
+        first. Without room, it also puts sites that have a slot before sites that have none. The next request of any
+        other queue cannot be foreseen.
         """
         self._are_new_last = not has_room
         if has_room and not is_full:
@@ -76,7 +77,7 @@ class SchedulerQueues:
         return self.in_memory is not None and (self.on_disk is None or len(self.in_memory) > 0)
 
     def has_room(self, site: str, pages: Container[Request]) -> bool:
-        """Whether the site's slot has fewer `pages` than it downloads at a time. True if this is not known."""
+        """Whether the site's slot could download one more of `pages` at the same time. True if this is not known."""
         slot = getattr(self._downloader, "slots", {}).get(site)
         active, concurrency = getattr(slot, "active", ()), getattr(slot, "concurrency", 1)
         return len(active) < concurrency or sum(other in pages for other in active) < concurrency

@@ -10,7 +10,7 @@ class Storage(ABC):
     """Keeps entries from one crawl to the next, and shares them between crawlers.
 
     An entry is bytes. Its key is an origin, written as `https://example.com` or `http://example.com:8080`. A store does
-    not look into an entry, and does not decide whether the entry is fresh.
+    not read the bytes, and does not decide whether the entry is fresh.
 
     Each crawl builds its own store: with `from_crawler(crawler, address)` if the class has that method, else with
     `Storage(address)`. The address is the value of REP_STORAGE, including the scheme. If the constructor raises an

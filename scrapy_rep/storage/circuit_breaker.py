@@ -66,7 +66,7 @@ class CircuitBreaker:
     async def close(self, close: Callable[[], Coroutine[Any, Any, None]], after: Deferred[Any]) -> None:
         """Wait for `after`, which fires when the last calls are done, and then close the store, even if it is down.
 
-        Give up DEADLINE seconds after the call.
+        Give up after DEADLINE seconds.
         """
         try:
             await within(DEADLINE, self._finish(close, after), TimeoutError())

@@ -27,8 +27,8 @@ T = TypeVar("T")
 BUSY = 0.1  # seconds to wait for another process that is writing
 CREATING = 2.0  # seconds to wait for other crawlers that are creating the file
 
-# These bytes are in the first 100 of the file (sqlite.org/fileformat.html). By them we recognize our own file, which we
-# may rename if it is damaged, and leave the file of another program alone.
+# These bytes are among the first 100 of the file (sqlite.org/fileformat.html). They identify a file as our own. Only
+# such a file is renamed if it is damaged; the file of another program is left alone.
 MAGIC = b"SQLite format 3\0"
 WAL_MODE = b"\2"
 APPLICATION_ID = int.from_bytes(b"REP1", "big")
@@ -217,7 +217,8 @@ def _set_up(db: sqlite3.Connection, patience: float) -> None:
                 db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             db.executescript(SCHEMA)
         except sqlite3.OperationalError as exc:  # noqa: PERF203 - a loop of attempts
-            # If several processes create the file together, SQLite fails all but one at once, without waiting.
+            # If several processes create the file together, SQLite raises this error in all but one of them at once. It
+            # does not wait for the lock.
             if "locked" not in str(exc) or time.monotonic() >= give_up_at:
                 raise
             time.sleep(0.02)

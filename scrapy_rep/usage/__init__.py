@@ -4,6 +4,6 @@ All code about the drafts on usage is in this folder. `vocabulary` has the categ
 `statements` reads lines of robots.txt and headers of responses. `preferences` combines the statements for a page, and
 decides whether the page is refused for a purpose of the crawl. `extensions.page_usage` connects all this to a crawl.
 
-To delete the feature, delete this folder, that file, their rows in tables (a search for `usage` and `PURPOSES` finds
-all of them), and what `scrapy robots` and the report show.
+To delete the feature, delete this folder, that file, their rows in tables, and the parts of `scrapy robots` and of the
+report that show usage preferences. A search for `usage` and `PURPOSES` finds all rows.
 """

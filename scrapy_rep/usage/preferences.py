@@ -124,7 +124,7 @@ def deciding_statements(url: str, lines: Sequence[StatementLine]) -> list[Statem
 
 
 def _by_policy_tokens(robots: RobotsTxt, url: str) -> Iterator[Statement]:
-    """Yield the statements about the URL by groups that name a policy token. Groups of `*` do not count for it."""
+    """Yield, as statements, the rules about the URL in groups that name a policy token. Groups of `*` do not count."""
     if "tokens" not in robots.kept:
         text = robots.octets.lower()
         robots.kept["tokens"] = [one for one in POLICY_TOKENS.items() if one[1].encode() in text], 0
@@ -183,7 +183,7 @@ class Purposes:
     ) -> UsageVerdict:
         """Return the verdict with the usage preferences in robots.txt for the URL.
 
-        A URL with dot segments is also refused if its other readings are refused (`dot_segments`). Raises the
+        A URL with dot segments is also refused if one of its other readings is refused (`dot_segments`). Raises the
         exceptions of `Usage.of`.
         """
         if robots is None or not verdict.allowed:

@@ -108,7 +108,7 @@ def _signals(value: bytes) -> dict[str, bool] | None:
 
 
 def _signal(key: str, word: str) -> dict[str, bool]:
-    """Return the preferences in one pair, by spelling; empty if it states none."""
+    """Return the preferences in one pair: spelling of the category -> allowed. Empty if the pair states none."""
     if key == "use" and word in USE_LEVELS:
         return {f"use={level}": at <= USE_LEVELS.index(word) for at, level in enumerate(USE_LEVELS)}
     return {key: word == "yes"} if word in {"yes", "no"} else {}
@@ -149,8 +149,8 @@ def read_statements(octets: bytes) -> list[StatementLine]:
 def statements_for(product_token: str | None, lines: Sequence[StatementLine], octets: bytes) -> list[StatementLine]:
     """Return the statements in the file for a product token; None stands for a crawler that no group applies to.
 
-    A statement is for the user-agent lines before it, back to the last statement or rule. A statement before the first
-    user-agent line is for all crawlers.
+    A statement is for the user-agent lines before it that follow the last statement or rule. A statement before the
+    first user-agent line is for all crawlers.
     """
     own = set(Segments(octets).of(product_token, _RULE_OR_STATEMENT)) if lines else set()
     found = []

@@ -24,8 +24,8 @@ class Category(NamedTuple):
     """Directive -> the category's spelling. `use=full` stands for the key `use` with this value."""
     source: str
     policy_token: str | None = None
-    """A product token that stands for this use. The rules of its groups say which pages may be used so. None if there
-    is no such token."""
+    """A product token that stands for this use. The rules of its groups say which pages may be used in this way.
+    None if there is no such token."""
 
 
 VOCABULARY = (

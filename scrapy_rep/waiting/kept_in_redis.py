@@ -23,7 +23,7 @@ from scrapy.utils.asyncio import create_looping_call
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.waiting.kept_copies import Keeper
 
-ALIVE = 10  # seconds after its last sign of life, a crawler is late
+ALIVE = 10  # seconds from a crawler's last sign of life until the crawler is late
 PULSE = 2.0  # seconds between two signs of life
 LONGEST = 1.0  # seconds, about, that one beat spends on putting back requests of other crawlers
 
@@ -75,17 +75,17 @@ class KeptInRedis(Keeper):
     # Signs of life.
 
     def _beat(self) -> None:
-        seen_late, self._late_since = self._late_since, {}  # a beat in which Redis fails does not count as a look
+        seen_late, self._late_since = self._late_since, {}  # if Redis fails in this beat, nobody was seen late
         with self._failing_softly():
             self._forget_now()
             if self._fields:
                 self._show_life()
             late, now = self._late(), monotonic()
-            # Only one crawler at a time, or a request would come back twice. `set` raises if Redis refuses writes: then
-            # no crawler can show life, so a late one may be alive.
+            # Only one crawler at a time, or a request would come back twice. If Redis refuses writes, no crawler can
+            # show life, and a late one may be alive. `set` then raises, so nothing is put back.
             if late and self._redis.set(self._lock, self._name, nx=True, ex=ALIVE):
                 self._late_since = {name: seen_late.get(name, since) for name, since in late.items()}
-                # A crawler has to be late in two looks: after Redis has hung, all crawlers look late once.
+                # A crawler has to be late in two beats in a row: after Redis has hung, all crawlers are late for one.
                 self._take_over([name for name, since in self._late_since.items() if now - since > PULSE / 2])
                 self._redis.delete(self._lock)
                 look_for_requests(self._crawler)
@@ -101,8 +101,8 @@ class KeptInRedis(Keeper):
                 self._redis.zrem(self._keepers, self._name)
 
     def _late(self) -> dict[bytes, float]:
-        """The other crawlers that are late, and since when, by `monotonic`. If the clock of Redis was set back, a
-        crawler's time is too far in the future. Such a crawler is late after ALIVE more seconds."""
+        """The other crawlers that are late, and since when, by `monotonic`. If the clock of Redis was set back, the
+        times of crawlers are too far in the future: each of these crawlers is late ALIVE seconds from now."""
         by_redis = self._now()
         late, ahead = self._crawlers(until=by_redis), self._crawlers(since=by_redis + ALIVE + PULSE)
         now = monotonic()  # Redis may have hung before it answered

@@ -58,7 +58,7 @@ class InDownloader:
         result: RobotsPolicy | BaseException
         try:
             with self.downloads.uncounted(request) if self.door.never_saw(request) else nullcontext():
-                # The fetch's error becomes a value: an exception here may also be a cancellation of this request.
+                # The fetch's error becomes a value, so that it is not mistaken for a cancellation of this request.
                 resolved: Deferred[Any] = self.resolver.resolve(origin, request)
                 resolved.addErrback(lambda failure: failure.value)
                 result = await maybe_deferred_to_future(resolved)

@@ -7,22 +7,21 @@ CONCURRENT_REQUESTS.
    request, or if its robots.txt is known, the engine gets the request.
 2. Else the request waits (`waiting_requests`), and a fetch of its origin's robots.txt begins, unless one is under way
    (`cache.resolver`). Then the door takes the next request.
-   - The door takes any request while one more fetch would begin soon. That is so while fewer than twice
-     REP_FETCH_CONCURRENCY fetches are under way or wait for their turn. Slow and repeated fetches do not count
-     (`fetching.turns`).
-   - At this number of fetches, the door takes only requests that probably need no fetch: requests to sites that the
-     downloader has asked in the last minute or so, and to which no request here goes. Scrapy's default queue
-     (`DownloaderAwarePriorityQueue`) hands these out first. The order of any other queue is not known, so the door
-     takes nothing from it.
+   - The door takes any request while fewer than twice REP_FETCH_CONCURRENCY fetches are under way or wait for their
+     turn: one more would begin soon. Slow and repeated fetches do not count (`fetching.turns`).
+   - At this number of fetches, the door takes only requests that probably need no fetch. Each of them goes to a site
+     that the downloader has asked in the last minute or so, and no request here goes to that site. Scrapy's default
+     queue (`DownloaderAwarePriorityQueue`) hands these out first. The order of any other queue is not known, so the
+     door takes nothing from it.
 3. REP_WAITING_MAX limits the number of requests that are here. The first request to each origin does not count. Nor
    does the limit hold for Scrapy's queue in memory, because its requests take as much memory there as here. At the
-   limit, the door takes from Scrapy's default queue on disk only requests to sites to which no request here goes. From
-   any other queue, it takes nothing.
+   limit, the door takes a request from Scrapy's default queue on disk only if no request here goes to the same site.
+   From any other queue, it takes nothing.
 4. When the fetch ends, with an answer or without, the requests to its origin are ready. The engine gets them in turns:
    one request to each site that has room in the downloader, and requests from the queue in between. (A site is usually
    a host, which may have many origins.) `RepMiddleware` decides about a ready request as about any other, by the policy
-   in memory. The policy may be gone: forgotten to save memory, or expired. Then the requests wait again, for another
-   fetch, but only when no other ready request can go on.
+   in memory. The policy may be gone: forgotten to save memory, or expired. Such requests stay ready until no other
+   ready request can go on. Only then do they wait again, for another fetch.
 5. A lazy `start` of the spider waits while `engine.needs_backout()` is true, as when the downloader is full. The door
    makes it true if no request can go on and one of these holds: twice REP_FETCH_CONCURRENCY requests are here, or one
    of the limits of 2 and 3 is reached.
@@ -152,7 +151,8 @@ class SchedulerDoor:
         return bool(self._here) or self._next is not None
 
     def close(self, reason: str) -> Any:
-        """Put the requests that are here back into the queue, then close the scheduler, which may keep its queue."""
+        """Put the requests that are here back into the queue. Then close the scheduler: some schedulers keep the queue
+        for the next crawl."""
         here = [*self._here, *([self._next] if self._next is not None else [])]
         taken_back = self._scheduler.put_back(here)
         closed = self._scheduler.close(reason)
@@ -171,7 +171,7 @@ class SchedulerDoor:
         ):
             return False
         if self._next is None:
-            # The engine must not ask in vain: if it did, it would tell `start` that the scheduler is empty.
+            # Choose now: if the engine asked and got nothing, it would tell `start` that the scheduler is empty.
             self._next = self._choose(keep=True)
         return self._next is None
 

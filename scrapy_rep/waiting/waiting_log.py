@@ -59,7 +59,7 @@ class Waits:
         self.number += 1
         try:
             self._crawler.signals.send_catch_log(request_waited, request=wait.request, seconds=wait.seconds)
-        except asyncio.CancelledError:  # no Exception, so Scrapy lets it through; the request would be lost
+        except asyncio.CancelledError:  # Scrapy catches only Exception; the request would be lost
             self._log.exception("A handler of the signal request_waited has failed")
 
     def log(self) -> None:

@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 from scrapy_rep.log import logger_of
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 
-# Meta key of a request that went back to a scheduler of another package: its `dont_filter` was False before.
+# Meta key of a request that was put back into another package's scheduler, and whose `dont_filter` was False before.
 PUT_BACK = "rep_put_back"
 # Seconds that a queue may spend on failures. After that, no more requests are put back: each could take as long.
 MAX_FAILING = 5.0
@@ -99,5 +99,5 @@ def _in_order(requests: list[Request]) -> list[Request]:
 
 def is_of(scheduler: Any, module: str, name: str) -> bool:
     """Whether the scheduler is of this class. The module is not imported here: a crawl that uses it has imported it."""
-    # Not `isinstance`, by which Scrapy takes any class with a scheduler's methods for one of its own.
+    # Not `isinstance`: with Scrapy's scheduler classes, it is true of any object with a scheduler's methods.
     return getattr(sys.modules.get(module), name, None) in type(scheduler).__mro__

@@ -348,7 +348,7 @@ def rounds_go_on_while_requests_wait(trial: Trial) -> Iterator[str]:
         is_final = last.access is not Access.NOTHING or "Timeout" in last.why or last.retry_after
         if is_final or last.at + BACKOFF_MAX >= stops.get(chain.run, NEVER):
             continue
-        if last.at < chain.began + trial.settings["REP_UNREACHABLE_WAIT"] - SLACK:
+        if last.at < chain.began + trial.settings["REP_UNREACHABLE_WAIT"] - SLACK - 4 * SLOW:
             took = last.at - chain.began
             yield f"{chain.origin} was given up at {last.at:.3f}, {took:.1f} s after {chain.run} had begun its fetch"
 

@@ -82,7 +82,9 @@ class ArchiveReader:
             known.sort(key=lambda one: one.at)
 
     def known(self, url: str, at: float | None, evidence: Mapping[str, object]) -> Known:
-        """Return what the crawl knew about the URL's origin at the time `at`; None stands for the archive's end.
+        """Return what the crawl knew about the URL's origin at the time `at`, or at the end of the archive.
+
+        `at` is in seconds since the epoch; None means the end.
 
         `evidence` is the evidence of an item, or empty. If several crawls wrote the archive, the evidence identifies
         the robots.txt by which the item was judged. Raises ValueError if the archive has nothing about the origin.
@@ -99,7 +101,7 @@ class ArchiveReader:
         return next(named, before[-1])
 
     def read_policy(self, known: Known, at: float) -> RobotsPolicy:
-        """Return what this meant for requests at a moment, computed as in a crawl.
+        """Return what the known entry meant for requests at the time `at`, computed as in a crawl.
 
         Raises ValueError if the rules are missing, or if a crawl would have fetched robots.txt again.
         """

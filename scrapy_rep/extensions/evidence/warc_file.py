@@ -102,7 +102,7 @@ class WarcFile:
         if stored is not None and stored.robots is not None:
             digest = stored.sha256 or sha256(stored.robots.octets).hexdigest()
             body = self._bodies.get(digest)
-            if body is None:  # the rules are from REP_STORAGE, which has the octets that were read, not those received
+            if body is None:  # rules from REP_STORAGE; it has the octets that were parsed, not those received
                 body = self._add("conversion", stored.url or entry.robots_url, date, stored.robots.octets, RESOURCE)
                 self._bodies[digest] = body
         values = {"type": "robots.txt", "origin": str(origin), "at": date, "body": body, "entry": plain_values(entry)}

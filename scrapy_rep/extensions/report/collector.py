@@ -230,7 +230,7 @@ class Report:
             self._log.info("REP_REPORT: written to %s", self._path)
 
     def lines(self, spider: Spider, reason: str) -> Iterator[dict[str, Any]]:
-        """Yield the objects of the JSON lines: one `crawl`, then each `origin` and each `refused`, largest first.
+        """Yield the objects of the JSON lines: one `crawl`, each `origin`, then each `refused`. The largest come first.
 
         docs/report.md explains their keys.
         """

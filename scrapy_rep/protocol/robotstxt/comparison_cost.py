@@ -1,7 +1,7 @@
 """Limits on the time that comparing a URL with patterns may take (RFC 9309 section 3).
 
-An attacker can write patterns and URLs whose comparison takes a long time. This needs patterns with a `*` before their
-end. All other patterns are compared octet by octet, once.
+An attacker can write patterns and URLs whose comparison takes a long time. Only patterns with a `*` before their end
+make this possible. All other patterns are compared octet by octet, once.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import math
 import re
 from collections.abc import Collection, Iterable
 
-# The octets of a URL times the octets of the patterns with `*` that it is compared with; about 20 ms. Counting the `*`
+# The limit for the octets of a URL times the octets of the patterns with `*`: about 20 ms. Counting the `*` alone
 # is not enough, because the search for one text may read the same octets of the URL many times.
 MAX_COMPARED = 2**26
 # The most octets of a URL that is cut into grams. RFC 9110 4.1 recommends that servers support 8 000.
 MAX_TARGET = 16_384
 
 # A gram is a short piece of a text. A pattern can match a URL only if the URL contains all of the pattern's grams. Few
-# patterns pass this check. So the patterns of real files, 18,000 octets with `*`, can also be compared with URLs of
-# more than 4,000 octets.
+# patterns pass this check. So a URL of more than 4,000 octets can be compared even with a real file whose patterns
+# with `*` have 18,000 octets.
 GRAM = 4  # octets, or fewer at the end of a text: `/shop/*/x$` has `/sho`, `p/` and `/x$`. Shorter grams exclude less
 _GRAMS = re.compile(rf"[^*]{{1,{GRAM}}}")
 

@@ -39,7 +39,7 @@ class EffectiveRules:
         """The numbers of the segments that contain the rules."""
         lines = segments.joined(own)
         self.size = len(lines)
-        """The octets of these segments."""
+        """The number of octets in these segments."""
         values: list[str] = RULE_VALUE.findall(lines)
         as_written = "\n".join(values)
         normalised = patterns(without_comments(as_written)) if values else ""
@@ -152,7 +152,7 @@ class MatchIndex:
                 prefixes.setdefault(prefix, at)
         self._prefixes = sorted(prefixes)
         self._shorter: list[int] = []
-        # For each prefix, the first place among its own pattern and the patterns of all prefixes that it begins with.
+        # For each prefix, the first place among its own pattern and those of all shorter prefixes that it begins with.
         # A shorter prefix may have the longer pattern: `/a*****` has the prefix `/a` and is longer than `/a/b`.
         self._first: list[int] = []
         for number, prefix in enumerate(self._prefixes):
@@ -178,8 +178,8 @@ class MatchIndex:
         Raises TooCostlyError.
         """
         with_end = f"{spelling}$"
-        # Take the last prefix that is not sorted after the spelling. It is the longest prefix of the spelling, or
-        # begins with all prefixes of the spelling. So following its links finds the longest one.
+        # Begin with the last prefix that is not sorted after the spelling. Either the spelling begins with it, or it
+        # begins with every prefix that the spelling begins with. So its links lead to the longest of those.
         number = bisect_right(self._prefixes, with_end) - 1
         while number >= 0 and not with_end.startswith(self._prefixes[number]):
             number = self._shorter[number]
@@ -203,7 +203,7 @@ class MatchIndex:
 
 
 def _distinctive_text(pattern: str) -> str:
-    """Return a text that every URL contains which matches the pattern.
+    """Return a text of the pattern that is in every URL that the pattern matches.
 
     It is the text after the last `*`, because files often have many patterns that differ only there: `/*?color=` and
     `/*?size=`. If that text is short, it is the longest text of the pattern.

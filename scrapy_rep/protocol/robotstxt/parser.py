@@ -133,8 +133,8 @@ class RobotsTxt:
     def crawl_delay(self, product_token: str | Sequence[str]) -> float | None:
         """Return the seconds between requests that the crawler's groups ask for; None if they ask for none.
 
-        If the groups have several delays, the longest counts. A delay is for the user-agent lines before it, back to
-        the last rule or delay, so that no crawler gets another crawler's delay. (Protego, crawler-commons and
+        If the groups have several delays, the longest counts. A delay is for the user-agent lines before it that
+        follow the last rule or delay. So no crawler gets another crawler's delay. (Protego, crawler-commons and
         robots-parser read it in this way.) Raises ValueError.
         """
         crawler = self._crawler(product_token)
@@ -154,7 +154,7 @@ class RobotsTxt:
     def is_markup_without_records(self) -> bool:
         """Whether this is a page of HTML or XML and no robots.txt.
 
-        It is if it begins with `<` and has no user-agent line, no sitemap and no rule.
+        Such a page begins with `<` and has no user-agent line, no sitemap and no rule that can match.
         """
         return self.octets.lstrip(b" \t\n").startswith(b"<") and not has_record(searchable(self.octets))
 

@@ -27,7 +27,7 @@ _ESCAPES = {
     for high in _DIGITS
     for low in _DIGITS
 }
-# The digits of normalised escapes: in capitals, and the octet is not an unreserved character.
+# The two hex digits of a normalised escape. They are in capitals and do not stand for an unreserved character.
 _SETTLED = "[0189A-F][0-9A-F]|2[0-9A-CF]|3[A-F]|[46]0|5[B-E]|7[B-DF]"
 _NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _TO_SETTLE = re.compile(f"%(?!{_SETTLED})..")

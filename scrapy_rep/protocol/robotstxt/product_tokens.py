@@ -34,8 +34,8 @@ def is_product_token(text: str) -> bool:
 def product_token(user_agent: str) -> str | None:
     """Return the product token in a crawler's User-Agent header; None if the header names no crawler.
 
-    It is the product after `compatible;` (Figure 1). If there is none, it is the first product outside comments, and
-    then a product at the start of a comment. The products of browsers are skipped.
+    The first of these that exists counts: a product after `compatible;` (Figure 1), a product outside comments, a
+    product with a version at the start of a comment. The products of browsers are skipped.
     """
     without_comments = user_agent
     while (shorter := _COMMENT.sub(" ", without_comments)) != without_comments:

@@ -1,8 +1,9 @@
 """Segments of a robots.txt decide which records are for which crawlers (RFC 9309 sections 2.1, 2.2.1 and 2.2.4).
 
 A segment is the text from one user-agent line to the next. The records of a segment are for its own user-agent line,
-and also for the user-agent lines directly before it. The last segment before it that has records of the same kind
-ends this. Rules, delays and statements about usage are different kinds:
+and for those of the segments before it, back to the nearest segment that ends the run. That segment is not included.
+A segment with a rule ends the run for all kinds of records. A segment with a delay also ends it for delays, and a
+segment with a statement about usage for statements:
 
     User-agent: a       segment 0 has a delay and no rule
     Crawl-delay: 5
