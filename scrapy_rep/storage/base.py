@@ -63,11 +63,16 @@ class Storage(ABC):
         return await self.get(origin), True
 
     async def put_and_release(self, origin: str, entry: bytes, lifetime: float, token: str) -> None:
-        """Store the entry, then release the lease. Release the lease even if the entry cannot be stored."""
+        """Store the entry, then release the lease. Release the lease even if the entry cannot be stored.
+
+        A call that is cancelled does not release the lease, because the store hangs. The lease expires.
+        """
         try:
             await self.put(origin, entry, lifetime)
-        finally:
+        except Exception:
             await self.release_lease(origin, token)
+            raise
+        await self.release_lease(origin, token)
 
     async def close(self) -> None:  # noqa: B027 - not every store has something to close
         """Free the store's resources at the end of the crawl. No other method is called afterwards."""

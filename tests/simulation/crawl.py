@@ -1,4 +1,4 @@
-"""Runs the crawls of one case in virtual time, and writes down all that happens: the `History`.
+"""Run the crawls of one case in virtual time, and record what happens in a `History`.
 
 The spider does what the case says. Spies see where a request is: in Scrapy's queue ("queued"), taken out of it
 ("taken"), handed to the engine ("handed"), in the downloader ("entered"), past RepMiddleware ("allowed", "refused").
@@ -41,7 +41,7 @@ SETTINGS = {
     "REDIRECT_ENABLED": False,
     "TELNETCONSOLE_ENABLED": False,
     "REMOTE_CONTROL_ENABLED": False,
-    "WARN_ON_GENERATOR_RETURN_VALUE": False,  # reads the spider's source anew for each response
+    "WARN_ON_GENERATOR_RETURN_VALUE": False,  # reads the spider's source code for each response
     "EXTENSIONS": {f"scrapy.extensions.{name}": None for name in ("logstats.LogStats", "memusage.MemoryUsage")},
 }
 
@@ -55,7 +55,9 @@ class History:
         """Seconds, the run, what, the request's number if it is about one, details."""
         self.exchanges: list[Exchange] = []
         self.faults: list[str] = []
-        """What is wrong at first sight: errors in the log, an end that never comes."""
+        """Errors in the log, and why the simulation could not end."""
+        self.has_broken_queue = False
+        """A kill has broken a file of Scrapy's own queue on disk: the crawl that resumes the job may never end."""
         self.ended_at = 0.0
 
     def note(self, run: str, what: str, number: Any = None, details: str = "") -> None:
@@ -239,8 +241,7 @@ spy_on_engine()
 
 
 class ErrorLog(logging.Handler):
-    """Errors in the log are faults. After a kill, files of Scrapy's own queue on disk may be broken: then only errors
-    that come through this package count."""
+    """Errors in the log are faults, except those of Scrapy's own queue on disk, whose files a kill may break."""
 
     def __init__(self, history: History) -> None:
         super().__init__(logging.ERROR)
@@ -249,11 +250,11 @@ class ErrorLog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         frames = traceback.extract_tb(error.__traceback__) if error is not None else []
-        files = [frame.filename for frame in frames]
-        is_ours = any("scrapy_rep" in file for file in files) and not any("queuelib" in file for file in files)
-        if any(self.history.of("killed")) and not is_ours:
-            return
-        self.history.faults.append(f"at {seconds():.3f} the log has: {record.getMessage()[:1000]} {error!r}")
+        has_kills = any(self.history.of("killed"))
+        if has_kills and any("squeues" in frame.filename or "queuelib" in frame.filename for frame in frames):
+            self.history.has_broken_queue = True
+        elif not has_kills or any("scrapy_rep" in frame.filename for frame in frames):
+            self.history.faults.append(f"at {seconds():.3f} the log has: {record.getMessage()[:1000]} {error!r}")
 
 
 def simulate(case: dict[str, Any]) -> History:
@@ -274,7 +275,8 @@ def simulate(case: dict[str, Any]) -> History:
         try:
             loop.run_until_complete(all_of(lives, loop))
         except NeverEndsError as exc:
-            history.faults.append(str(exc))
+            if not history.has_broken_queue:
+                history.faults.append(str(exc))
         history.ended_at = loop.now - START
     logging.getLogger().removeHandler(log)
     return history

@@ -1,7 +1,7 @@
 """Draws cases. A case is JSON, and says all that is needed to repeat it; a seed is only the way to a case.
 
-Each kind of case is a function, because one mix of everything misses faults: a hub of redirects needs many origins
-that lead to one, an outage of 40 days needs few requests.
+Each kind of case is a function, because one mix of everything misses faults. For example, a hub of redirects needs many
+origins that lead to one, and an outage of 40 days needs few requests.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Draw(random.Random):
         return {name: self.choice(values) for name, values in choices.items() if name in others or self.chance(0.5)}
 
     def requests(self, origins: list[str], pages: int, until: float = 0.0, spread: float = 0.0) -> list[dict[str, Any]]:
-        """Requests to the origins, in an order of their own; some follow from another one's callback."""
+        """Requests to the origins, shuffled. Some are made in another request's callback."""
         urls = [f"{origin}{path}{n}" for origin in origins for n in range(pages) for path in [self.choice(PAGES)]]
         self.shuffle(urls)
         found: list[dict[str, Any]] = []
@@ -241,8 +241,8 @@ def lazy(draw: Draw) -> Case:
 
 
 def outage(draw: Draw) -> Case:
-    """Days and weeks: outages of up to 40 days, answers that change, a clock that is set."""
-    length = draw.pick(2 * DAY, 10 * DAY, 40 * DAY)
+    """Hours, days and weeks: outages of up to 40 days, answers that change, a clock that is set."""
+    length = draw.pick(2 * HOUR, 2 * DAY, 10 * DAY, 40 * DAY)
     origins = {}
     for n in range(draw.randint(1, 3)):
         begin = draw.pick(0.0, 2 * HOUR)

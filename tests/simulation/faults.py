@@ -1,7 +1,7 @@
-"""Faults that are put back into the package on purpose: `simulate.py --seeds 0-499 --fault NAME`.
+"""Faults that are put into the package on purpose: `simulate.py --seeds 0-499 --fault NAME`.
 
-A promise that never fired proves nothing. Each function here patches the package in the simulation's process; the
-docstring says what it spoils. `simulate.py faults` says of each within how many seeds which promise finds it.
+A promise that never fails proves nothing. Each function here patches the package in the simulation's process; the
+docstring describes the fault. `simulate.py faults` prints the seed and the promises by which each fault is found.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from store import SimStorage
 from virtual_time import seconds
 
 import scrapy_rep.protocol.outage as outage_rules
+from scrapy_rep.cache.resolver import Resolver
 from scrapy_rep.fetching.fetcher import Fetcher
 from scrapy_rep.fetching.turns import FetchTurns
+from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.outage import Outage
 from scrapy_rep.scrapy_internals import engine_state
 from scrapy_rep.waiting.scheduler_door import SchedulerDoor
@@ -35,7 +37,7 @@ def fault(put_back: Callable[[], None]) -> Callable[[], None]:
 
 @fault
 def turns_as_a_stack() -> None:
-    """Of the fetches that wait for their turn, the newest goes first."""
+    """The newest of the fetches that wait for a turn goes first."""
     right = FetchTurns.__init__
 
     def build(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -138,3 +140,62 @@ def request_handed_out_twice() -> None:
         return request
 
     SchedulerDoor.next_request = next_request  # type: ignore[method-assign]
+
+
+@fault
+def fetch_that_never_ends() -> None:
+    """One request for a robots.txt in fifty never ends."""
+    right, draw = Fetcher.fetch, random.Random(1)
+
+    async def fetch(self: Any, question: Any) -> Any:
+        if draw.random() < 0.02:
+            await asyncio.Future()
+        return await right(self, question)
+
+    Fetcher.fetch = fetch  # type: ignore[method-assign]
+
+
+@fault
+def one_origin_at_a_time() -> None:
+    """The door takes no request from the queue while a robots.txt is fetched."""
+
+    def has_room(self: Any) -> bool:
+        return not self.without_turn + self._firsts + len(self._first)
+
+    FetchTurns.has_room = has_room  # type: ignore[method-assign]
+
+
+@fault
+def fetches_are_not_shared() -> None:
+    """One origin in ten is fetched twice at the same time."""
+    right, draw = Resolver._begin, random.Random(1)
+
+    def _begin(self: Any, origin: Any, trigger: Any, fetch: Any) -> None:
+        right(self, origin, trigger, fetch)
+        if draw.random() < 0.1:
+            self.more = asyncio.ensure_future(self._rounds.policy(origin, trigger, lambda: False))
+
+    Resolver._begin = _begin  # type: ignore[method-assign]
+
+
+@fault
+def store_that_loses_entries() -> None:
+    """The store keeps leases, and no entry."""
+
+    async def put(self: SimStorage, origin: str, entry: bytes, lifetime: float) -> None:
+        await asyncio.sleep(0.001)
+
+    SimStorage.put = put  # type: ignore[method-assign]
+
+
+@fault
+def backoff_that_does_not_grow() -> None:
+    """Each pause after a failure is five seconds."""
+    rules: Any = outage_rules
+    rules.backoff = lambda _failures, *_args: 5.0
+
+
+@fault
+def one_round_only() -> None:
+    """No fetch has a second round, although requests wait."""
+    RobotsPolicy.pause_at = lambda *_args, **_more: None  # type: ignore[method-assign]

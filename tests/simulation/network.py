@@ -33,7 +33,7 @@ Behaviour = dict[str, Any]
 
 @dataclass(eq=False)
 class Exchange:
-    """One request as the network saw it, and what came of it."""
+    """One request as the network saw it, and its result."""
 
     run: str
     """The crawl that sent it."""

@@ -27,7 +27,6 @@ RETRY_GAP = 4.5  # seconds: a repetition comes after one, another round after fi
 DEFAULTS: dict[str, Any] = {
     "CONCURRENT_REQUESTS": 16,
     "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
-    "DOWNLOAD_DELAY": 0.0,
     "REP_FETCH_CONCURRENCY": 64,
     "REP_FETCH_RETRIES": 1,
     "REP_FETCH_TIMEOUT": 30.0,
@@ -63,6 +62,10 @@ class Chain:
     repeated: int = 0
 
     @property
+    def key(self) -> tuple[str, str]:
+        return self.run, self.origin
+
+    @property
     def ended(self) -> float:
         return self.hops[-1].ended or float("inf")
 
@@ -85,12 +88,10 @@ def chains(exchanges: Iterable[Exchange], settings: dict[str, Any]) -> list[Chai
             if last.status in REDIRECTS and location and exchange.url == urljoin(last.url, location):
                 found[-1].hops.append(exchange)
                 continue
-            # A request for the same URL is a repetition, or the last round, which may come sooner than five seconds.
-            deadline = found[0].began + settings["REP_UNREACHABLE_WAIT"]
-            is_last_round = found[-1].began + 2.5 < deadline < exchange.began + 2.5
-            is_due = is_worth_a_repetition(last) and found[0].repeated < settings["REP_FETCH_RETRIES"]
-            is_repeated = exchange.url == last.url and exchange.began - last.ended < RETRY_GAP
-            if is_repeated and (is_due or not is_last_round):
+            # Only the first round has repetitions; any other request for the same URL is a round.
+            is_due = len(found) == 1 and found[0].repeated < settings["REP_FETCH_RETRIES"] * len(found[0].hops)
+            is_same = exchange.url == last.url and exchange.began - last.ended < RETRY_GAP
+            if is_same and is_due and is_worth_a_repetition(last):
                 found[-1].hops[-1] = exchange
                 found[-1].repeated += 1
                 continue
@@ -153,8 +154,10 @@ def said(exchange: Exchange) -> str:
 
 
 def lifetime(hop: Exchange, settings: dict[str, Any]) -> tuple[bool, float]:
-    """Whether the answer must not be used past its time; and until when it is used, by its headers (RFC 9111), but at
-    least for REP_LIFETIME_MIN, and at most for a day (RFC 9309 2.4)."""
+    """Whether the answer must be revalidated when it has expired; and when it expires, by its headers (RFC 9111).
+
+    It lasts for REP_LIFETIME_MIN at least, and for a day at most (RFC 9309 2.4).
+    """
     control = hop.headers.get("Cache-Control", "")
     found = re.search(r"max-age=(\d+)", control)
     seconds = 0.0 if "no-cache" in control or "no-store" in control else float(found[1]) if found else DAY

@@ -1,13 +1,13 @@
-"""What must hold in every crawl, checked on its history: safety, liveness, cost. No promise has an excuse.
+"""What must hold in every crawl: safety, liveness, cost. No promise has an excuse for slow hosts.
 
 Each promise is a function that yields what breaks it. Its name is the name of the promise. Times are true seconds from
-the beginning of the case.
+the beginning of the case. docs/architecture.md lists the cases that a promise leaves out.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -15,21 +15,25 @@ from typing import Any
 
 from crawl import History
 from network import Exchange
-from oracle import DEFAULTS, Access, Chain, Outcome, View, chains, origin_of, outcome_of, views
+from oracle import DEFAULTS, Access, Outcome, View, chains, origin_of, outcome_of, views
 
 REFUSED = {"ForbiddenByRobots", "RobotsUnreachable"}
 MOMENT = 0.1  # seconds between an answer and the decisions that follow from it, at most
 SLOW = 0.5  # seconds after which a fetch does not count against REP_FETCH_CONCURRENCY
 SLACK = 2.5  # seconds: a repetition's pause of one second, and some turns
 BACKOFF_FIRST, BACKOFF_MAX = 5.0, 3_600.0
+NEVER = float("inf")
+
+Key = tuple[str, str]  # a run and an origin
 
 
 @dataclass
 class Life:
-    """One request in one run: when it came to which place. None if it never did."""
+    """One request in one run, and when it reached each place. None if it never did."""
 
     run: str
     number: int
+    plan: dict[str, Any]
     asked: float | None = None
     taken: float | None = None
     entered: float | None = None
@@ -40,25 +44,47 @@ class Life:
     how: str = ""
     ends: int = 0
 
+    def __str__(self) -> str:
+        return f"request {self.number} of {self.run}, {self.plan['url']}"
+
+    @cached_property
+    def origin(self) -> str:
+        return origin_of(self.plan["url"])
+
+    @property
+    def key(self) -> Key:
+        return self.run, self.origin
+
+    @property
+    def priority(self) -> int:
+        return int(self.plan.get("priority", 0))
+
 
 class Trial:
-    """A history, and what the oracle makes of it."""
+    """A history, and the outcomes that the oracle finds in it."""
 
     def __init__(self, history: History) -> None:
         self.history = history
         self.case = history.case
         self.settings: dict[str, Any] = {**DEFAULTS, **self.case["settings"]}
         self.crawlers = {crawler["name"]: crawler for crawler in self.case["crawlers"]}
-        self.robots = [exchange for exchange in history.exchanges if exchange.is_robots]
-        self.pages = [exchange for exchange in history.exchanges if not exchange.is_robots]
-        self.chains = chains(self.robots, self.settings)
+        self.store = self.case["store"]
+        self.has_kills = any(history.of("killed"))
+        self.chains = chains([each for each in history.exchanges if each.is_robots], self.settings)
         self.outcomes: dict[str, list[Outcome]] = defaultdict(list)
+        self.own: dict[Key, list[Outcome]] = defaultdict(list)
+        """The outcomes of each run's own fetches of an origin."""
+        fetches: dict[tuple[Key, str], list[Outcome]] = defaultdict(list)
         for chain in self.chains:
             known = self.outcomes[chain.origin]
             answers = [each for each in known if each.access is not Access.NOTHING]
             outcome = outcome_of(chain, self.settings, answers[-1] if answers else None)
             if outcome is not None:
                 known.append(outcome)
+                self.own[chain.key].append(outcome)
+                fetches[chain.key, chain.fetch].append(outcome)
+        self.fetches = list(fetches.values())
+        """The outcomes of each fetch: its rounds."""
 
     @cached_property
     def lives(self) -> dict[tuple[str, int], Life]:
@@ -66,7 +92,8 @@ class Trial:
         for at, run, what, number, details in self.history.events:
             if number is None:
                 continue
-            life = found.setdefault((run, number), Life(run, number))
+            plan = self.crawlers[run[0]]["requests"][number]
+            life = found.setdefault((run, number), Life(run, number, plan))
             if what in {"asked", "taken", "entered", "sent"}:
                 setattr(life, what, at)
             elif what == "queued":  # for the first time, or again
@@ -76,21 +103,6 @@ class Trial:
             elif what == "ended":
                 life.ended, life.how, life.ends = at, details, life.ends + 1
         return found
-
-    def plan(self, life: Life) -> dict[str, Any]:
-        plan: dict[str, Any] = self.crawlers[life.run[0]]["requests"][life.number]
-        return plan
-
-    def origin(self, life: Life) -> str:
-        return origin_of(self.plan(life)["url"])
-
-    def path(self, life: Life) -> str:
-        url: str = self.plan(life)["url"]
-        return url[len(origin_of(url)) :]
-
-    def token(self, life: Life) -> str:
-        agent: str = self.plan(life).get("agent") or "SimBot/1.0"
-        return agent.partition("/")[0]
 
     @cached_property
     def doubts(self) -> list[float]:
@@ -103,70 +115,77 @@ class Trial:
     def has_right_clocks(self) -> bool:
         return len(self.doubts) == 1
 
-    def known(self, run: str, origin: str) -> Iterator[list[Outcome]]:
-        """The outcomes that a run may go by: its own; with a store also those of the others, as far as it has read
+    @property
+    def is_fleet_in_order(self) -> bool:
+        """Whether nothing disturbs the crawlers that share a store, if there is one."""
+        return not self.store or (not (self.store["faults"] or self.has_kills) and self.has_right_clocks)
+
+    def is_eager(self, run: str) -> bool:
+        """Whether the run has neither pauses nor a JOBDIR."""
+        return not self.crawlers[run[0]].get("pauses") and not self.crawlers[run[0]].get("jobdir")
+
+    def known(self, life: Life) -> Iterator[list[Outcome]]:
+        """The outcomes that the run may go by: its own; with a store also those of the others, as far as it has read
         them."""
-        everything = self.outcomes[origin]
-        own = [outcome for outcome in everything if outcome.chain.run == run]
-        yield own
-        if self.case["store"]:
-            last = max((n for n, outcome in enumerate(everything) if outcome.chain.run == run), default=-1)
+        everything = self.outcomes[life.origin]
+        yield self.own[life.key]
+        if self.store:
+            last = max((n for n, outcome in enumerate(everything) if outcome.chain.run == life.run), default=-1)
             for end in range(max(last, len(everything) - 30, 0), len(everything)):
                 yield everything[: end + 1]
                 yield everything[end : end + 1]
 
-    def views(self, life: Life, at: float) -> list[View]:
-        """What may decide about the request at that moment, or just before."""
-        found: list[View] = []
-        for moment in (at, at - MOMENT):
-            for outcomes in self.known(life.run, self.origin(life)):
+    def verdicts(self, life: Life) -> Iterator[tuple[bool, View]]:
+        """What may decide about the request at that moment or just before, and whether it allows the request."""
+        path, agent = life.plan["url"][len(life.origin) :], life.plan.get("agent") or "SimBot/1.0"
+        days, now = self.settings["REP_UNREACHABLE_DAYS"], life.decided or 0.0
+        for moment in (now, now - MOMENT):
+            for outcomes in self.known(life):
                 before = [outcome for outcome in outcomes if outcome.at <= moment]
-                found += views(before, moment, self.settings["REP_UNREACHABLE_DAYS"], self.doubts)
-                if not self.has_right_clocks:  # a failure in the future is forgotten, too
-                    found += views(before[-1:], moment, self.settings["REP_UNREACHABLE_DAYS"], self.doubts)
+                ways = [before] if self.has_right_clocks else [before, before[-1:]]  # a future failure is forgotten
+                for view in (view for way in ways for view in views(way, moment, days, self.doubts)):
+                    yield view.allows(path, agent.partition("/")[0]), view
+
+    @cached_property
+    def first_taken(self) -> dict[Key, Life]:
+        """The request that left the queue first, of each run and origin."""
+        found: dict[Key, Life] = {}
+        for life in sorted(self.lives.values(), key=lambda life: life.taken or NEVER):
+            if life.taken is not None:
+                found.setdefault(life.key, life)
         return found
 
-    def told(self, life: Life) -> str:
-        return f"request {life.number} of {life.run}, {self.plan(life)['url']}"
+    def longest_turn(self, life: Life) -> float:
+        """Seconds until a new origin's fetch has its turn, at most: REP_FETCH_CONCURRENCY fetches each half second, and
+        before this one twice as many, with those for requests of a higher priority."""
+        runs = [each for key, each in self.first_taken.items() if key[0] == life.run]
+        hops = max(len(chain.hops) for chain in self.chains) if self.chains else 1
+        urgent = sum(each.priority > life.priority for each in runs)
+        turns: float = hops * urgent / self.settings["REP_FETCH_CONCURRENCY"]
+        return (4 + turns) * SLOW + SLACK
 
-    def fetches(self) -> Iterator[list[Outcome]]:
-        """The outcomes of each fetch: its rounds."""
-        found: dict[tuple[str, str, str], list[Outcome]] = defaultdict(list)
-        for outcomes in self.outcomes.values():
-            for outcome in outcomes:
-                found[outcome.chain.run, outcome.chain.fetch, outcome.chain.origin].append(outcome)
-        yield from found.values()
-
-
-Promise = Callable[[Trial], Iterator[str]]
 
 # Safety.
 
 
 def no_forbidden_page_is_sent(trial: Trial) -> Iterator[str]:
     for life in trial.lives.values():
-        if life.sent is None or life.decided is None or not life.is_allowed:
-            continue
-        seen = trial.views(life, life.decided)
-        if not any(view.allows(trial.path(life), trial.token(life)) for view in seen):
-            why = f"robots.txt said: {seen[0].access.value} ({seen[0].why})" if seen else "robots.txt was not known"
-            yield f"at {life.decided:.3f} {trial.told(life)} was allowed, and {why}"
-
-
-def no_page_is_sent_undecided(trial: Trial) -> Iterator[str]:
-    for life in trial.lives.values():
-        if life.sent is not None and life.decided is None:
-            yield f"at {life.sent:.3f} {trial.told(life)} was sent, and nothing had decided about it"
+        if life.sent is not None and life.is_allowed:
+            verdicts = list(trial.verdicts(life))
+            if not any(is_allowed for is_allowed, _ in verdicts):
+                yield f"at {life.decided:.3f} {life} was allowed, and {said(verdicts)}"
 
 
 def no_allowed_page_is_refused(trial: Trial) -> Iterator[str]:
     for life in trial.lives.values():
-        if life.decided is None or life.is_allowed or life.how not in REFUSED:
-            continue
-        seen = trial.views(life, life.decided)
-        if all(view.allows(trial.path(life), trial.token(life)) for view in seen):
-            why = f"robots.txt said: {seen[0].access.value} ({seen[0].why})" if seen else "robots.txt was not known"
-            yield f"at {life.decided:.3f} {trial.told(life)} was refused ({life.how}), and {why}"
+        if life.decided is not None and not life.is_allowed and life.how in REFUSED:
+            verdicts = list(trial.verdicts(life))
+            if all(is_allowed for is_allowed, _ in verdicts):
+                yield f"at {life.decided:.3f} {life} was refused ({life.how}), and {said(verdicts)}"
+
+
+def said(verdicts: list[tuple[bool, View]]) -> str:
+    return f"robots.txt said: {verdicts[0][1].access.value}" if verdicts else "robots.txt was not known"
 
 
 def each_request_ends_once(trial: Trial) -> Iterator[str]:
@@ -174,21 +193,20 @@ def each_request_ends_once(trial: Trial) -> Iterator[str]:
         runs = [f"{name}{n}" for n in range(len(crawler["runs"]))]
         killed = {run for _, run, *_ in trial.history.of("killed")}
         opened = {run for _, run, *_ in trial.history.of("opened")}
-        is_over = crawler["runs"][-1] is None and runs[-1] in opened and not trial.history.faults
-        for number, _plan in enumerate(crawler["requests"]):
+        has_failed = trial.history.faults or trial.history.has_broken_queue
+        is_over = crawler["runs"][-1] is None and runs[-1] in opened and not has_failed
+        for number in range(len(crawler["requests"])):
             lives = [trial.lives[run, number] for run in runs if (run, number) in trial.lives]
             ends = sum(life.ends for life in lives)
             if ends > 1 and not killed:
-                yield f"{trial.told(lives[0])} ended {ends} times"
-            if any(life.ends > 1 for life in lives) and not killed:
-                yield f"{trial.told(lives[0])} ended more than once in one run"
+                yield f"{lives[0]} ended {ends} times"
             if lives and not ends and is_over and (not killed or waited_at_kill(lives, killed, crawler)):
-                yield f"{trial.told(lives[-1])} never ended"
+                yield f"{lives[-1]} never ended"
 
 
 def waited_at_kill(lives: list[Life], killed: set[str], crawler: dict[str, Any]) -> bool:
     """Whether it waited for a robots.txt when it was last seen, and its run was killed: a copy of it is in the JOBDIR.
-    What was in Scrapy's queue, in the downloader or in a callback is Scrapy's to lose."""
+    Scrapy may lose what was in its queue, in the downloader or in a callback."""
     is_kept = False
     for life in lives:
         if life.entered is not None or life.run not in killed:
@@ -199,86 +217,59 @@ def waited_at_kill(lives: list[Life], killed: set[str], crawler: dict[str, Any])
 
 
 def a_request_is_handed_out_once(trial: Trial) -> Iterator[str]:
-    if any(trial.history.of("killed")):  # Scrapy may fetch start requests again
-        return
     handed = Counter((run, number) for _, run, _, number, _ in trial.history.of("handed"))
-    for (run, number), times in handed.items():
-        if times > 1:
-            yield f"{trial.told(trial.lives[run, number])} was handed out {times} times"
+    for key, times in handed.items():
+        if times > 1 and not trial.has_kills:  # Scrapy may fetch start requests again
+            yield f"{trial.lives[key]} was handed out {times} times"
 
 
-def the_log_has_no_error(trial: Trial) -> Iterator[str]:
-    yield from (fault for fault in trial.history.faults if fault.startswith("at "))
+def the_crawl_ends_without_errors(trial: Trial) -> Iterator[str]:
+    yield from trial.history.faults
 
 
 # Liveness.
 
 
-def the_crawl_ends(trial: Trial) -> Iterator[str]:
-    yield from (fault for fault in trial.history.faults if not fault.startswith("at "))
-
-
 def not_idle_too_early(trial: Trial) -> Iterator[str]:
     """`spider_idle` is not sent while requests are pending: a user's second phase would begin too early."""
     pending: Counter[str] = Counter()
-    for at, run, what, _number, _ in trial.history.events:
+    for at, run, what, *_ in trial.history.events:
         pending[run] += (what == "asked") - (what == "ended")
         if what == "idle" and pending[run] and not trial.crawlers[run[0]].get("jobdir"):
             yield f"at {at:.3f} spider_idle was sent in {run} while {pending[run]} requests were pending"
 
 
-def is_eager(trial: Trial, run: str) -> bool:
-    """Whether nothing holds this run up: no pause, no delay, no full door before a queue of another order."""
-    crawler = trial.crawlers[run[0]]
-    return not crawler.get("pauses") and not trial.settings["DOWNLOAD_DELAY"] and not crawler.get("jobdir")
-
-
 def first_fetches_do_not_wait_for_later_ones(trial: Trial) -> Iterator[str]:
-    """From when the first request to an origin has left the queue, its fetch begins within a time that does not grow
-    with the number of other origins: at most 2 x REP_FETCH_CONCURRENCY fetches are before it."""
-    first: dict[tuple[str, str], Life] = {}
-    for life in trial.lives.values():
-        key = life.run, trial.origin(life)
-        if life.taken is not None and (key not in first or life.taken < (first[key].taken or 0.0)):
-            first[key] = life
-    began: dict[tuple[str, str], float] = {}
+    """When the first request to an origin has left the queue, its fetch begins soon: at most 2 x REP_FETCH_CONCURRENCY
+    fetches are before it, however many other origins there are."""
+    if trial.store or trial.settings["REP_WAITING_MAX"] == 0:
+        return
+    began: dict[Key, float] = {}
     for chain in trial.chains:
-        key = chain.run, chain.origin
-        began[key] = min(began.get(key, float("inf")), chain.began)
-    for (run, origin), life in first.items():
-        if not is_eager(trial, run) or trial.case["store"] or trial.plan(life).get("priority", 0) < 0:
-            continue
-        if trial.settings["REP_WAITING_MAX"] == 0 or (run, origin) not in began or life.taken is None:
-            continue
-        waited = began[run, origin] - life.taken
-        if waited > 4 * SLOW + SLACK:
-            yield f"at {life.taken:.3f} {trial.told(life)} left the queue; robots.txt was fetched {waited:.1f} s later"
+        began[chain.key] = min(began.get(chain.key, NEVER), chain.began)
+    room = Room(trial)
+    for key, life in trial.first_taken.items():
+        waited = room.idle(life, life.taken or 0.0, began.get(key, 0.0), of_slot=True)
+        if waited > trial.longest_turn(life) and trial.is_eager(life.run):
+            yield f"at {life.taken:.3f} {life} left the queue; robots.txt was fetched {waited:.1f} s later"
 
 
 def nothing_ready_waits_while_there_is_room(trial: Trial) -> Iterator[str]:
     """A request whose robots.txt is known goes on while the downloader and its slot have room."""
     room = Room(trial)
     for life in trial.lives.values():
-        if life.taken is None or not is_eager(trial, life.run):
+        if life.taken is None or not trial.is_eager(life.run) or life.run not in room.over:
             continue
-        until = life.entered if life.entered is not None else trial.history.ended_at
-        known = trial.outcomes[trial.origin(life)]
-        if trial.case[
-            "store"
-        ]:  # another crawler may have the lease for the next round, and this one looks once a second
-            poll = 0.0 if trial.case["store"]["faults"] or any(trial.history.of("killed")) else 1.5
+        until, poll, known = life.entered or trial.history.ended_at, 0.0, trial.own[life.key]
+        if trial.store:  # another crawler may have the lease for the next round, and this one looks once a second
+            if trial.is_fleet_in_order:
+                poll, known = 1.5, trial.outcomes[life.origin]
             known = [each for each in known if each.access is not Access.NOTHING and each.fresh_until >= until]
-        else:
-            poll = 0.0
-        if not poll:
-            known = [outcome for outcome in known if outcome.chain.run == life.run]
         ended = [outcome.at + poll for outcome in known if outcome.at + poll <= until]
-        if not ended or life.run not in room.over:
-            continue
-        ready = max(life.taken, min(ended[-1], until))
+        ready = max(life.taken, ended[-1]) if ended else NEVER
         idle = room.idle(life, ready, min(until, room.over[life.run]))
         if idle > SLACK:
-            yield f"{trial.told(life)} was ready at {ready:.3f}, and waited although there was room for {idle:.1f} s"
+            yield f"{life} was ready at {ready:.3f}, and waited although there was room for {idle:.1f} s"
 
 
 def the_queue_moves(trial: Trial) -> Iterator[str]:
@@ -290,130 +281,122 @@ def the_queue_moves(trial: Trial) -> Iterator[str]:
     for at, run, what, number, _ in trial.history.of("queued", "taken"):
         if what == "queued":
             queued[run, number] = at
-        elif is_eager(trial, run) and trial.settings["REP_WAITING_MAX"] > 0:
+        elif trial.is_eager(run) and trial.settings["REP_WAITING_MAX"] > 0:
             idle = room.idle(trial.lives[run, number], queued[run, number], at)
             if idle > 1.5 * SLOW * turns + SLACK:
-                yield f"at {at:.3f} {trial.told(trial.lives[run, number])} left the queue, after {idle:.1f} s with room"
+                yield f"at {at:.3f} {trial.lives[run, number]} left the queue, after {idle:.1f} s with room"
 
 
 class Room:
     """When the downloader had room, as far as the network shows it."""
 
     def __init__(self, trial: Trial) -> None:
-        self.trial = trial
+        self.limits = trial.settings["CONCURRENT_REQUESTS"], trial.settings["CONCURRENT_REQUESTS_PER_DOMAIN"]
         self.over: dict[str, float] = {}
         for at, run, *_ in trial.history.of("closed", "closing", "killed"):
             self.over.setdefault(run, at)
         self.of_run: dict[str, list[Exchange]] = defaultdict(list)
-        for page in trial.history.exchanges:
-            self.of_run[page.run].append(page)
+        for exchange in trial.history.exchanges:
+            self.of_run[exchange.run].append(exchange)
 
-    def idle(self, life: Life, begin: float, end: float) -> float:
-        """Seconds between two moments in which there was room for the request."""
+    def idle(self, life: Life, begin: float, end: float, *, of_slot: bool = False) -> float:
+        """Seconds between two moments in which there was room for the request; for its robots.txt, with `of_slot`."""
         if end - begin <= SLACK:
             return 0.0
         changes: list[tuple[float, int, int]] = []
-        for page in self.of_run[life.run]:
-            if page.began < end and (page.ended or end) > begin:
-                mine = int(origin_of(page.url) == self.trial.origin(life))
-                one = int(not page.is_robots)
-                changes += [(max(page.began, begin), one, mine), (min(page.ended or end, end), -one, -mine)]
+        for each in self.of_run[life.run]:
+            if each.began < end and (each.ended or end) > begin:
+                mine, one = int(origin_of(each.url) == life.origin), int(not each.is_robots)
+                changes += [(max(each.began, begin), one, mine), (min(each.ended or end, end), -one, -mine)]
         total, slot, idle, last = 0, 0, 0.0, begin
-        settings = self.trial.settings
         for at, one, mine in sorted(changes):
-            has_room = total < settings["CONCURRENT_REQUESTS"] and slot < settings["CONCURRENT_REQUESTS_PER_DOMAIN"]
-            idle += (at - last) * has_room
+            idle += (at - last) * ((of_slot or total < self.limits[0]) and slot < self.limits[1])
             total, slot, last = total + one, slot + mine, at
         return idle + end - last
 
 
 def requests_wait_no_longer_than_documented(trial: Trial) -> Iterator[str]:
     """REP_UNREACHABLE_WAIT, and then the rest of the last round; a host that hangs has no second round."""
-    settings = trial.settings
-    timeout, wait = settings["REP_FETCH_TIMEOUT"], settings["REP_UNREACHABLE_WAIT"]
-    hops = {outcome.chain.run + outcome.chain.origin: 1 for rounds in trial.fetches() for outcome in rounds}
-    for outcomes in trial.outcomes.values():
-        for outcome in outcomes:
-            key = outcome.chain.run + outcome.chain.origin
-            hops[key] = max(hops[key], len(outcome.chain.hops))
+    timeout, wait = trial.settings["REP_FETCH_TIMEOUT"], trial.settings["REP_UNREACHABLE_WAIT"]
+    hops = {key: max(len(outcome.chain.hops) for outcome in own) for key, own in trial.own.items() if own}
+    room = Room(trial)
     for life in trial.lives.values():
-        if life.taken is None or life.decided is None or not is_eager(trial, life.run) or trial.case["store"]:
+        if life.taken is None or life.decided is None or trial.store or not trial.is_eager(life.run):
             continue
-        if trial.plan(life).get("priority", 0) < 0:  # requests of a higher priority may always come first
-            continue
-        number = hops.get(life.run + trial.origin(life), 1)
-        longest = wait + number * (timeout + settings["REP_FETCH_RETRIES"] * 4.0) + 8 * SLOW + SLACK
-        if always_hangs(trial, trial.origin(life)):
-            longest = timeout + 4 * SLOW + SLACK
-        busy = Room(trial).idle(life, life.taken, life.decided) if life.decided - life.taken > longest else 0.0
-        if busy > longest:
-            yield f"{trial.told(life)} waited {busy:.1f} s; the longest is {longest:.1f} s"
+        longest = wait + hops.get(life.key, 1) * (timeout + trial.settings["REP_FETCH_RETRIES"] * 4.0) + 4 * SLOW
+        if always_hangs(trial.case["origins"].get(life.origin)):
+            longest = timeout
+        idle = room.idle(life, life.taken, life.decided) if life.decided - life.taken > longest else 0.0
+        if idle > longest + trial.longest_turn(life):
+            yield f"{life} waited {idle:.1f} s; the longest is {longest + trial.longest_turn(life):.1f} s"
 
 
-def always_hangs(trial: Trial, origin: str) -> bool:
-    robots = trial.case["origins"].get(origin, {"robots": []})["robots"]
-    return bool(robots) and all(behaviour.get("fail") == "hang" for _, behaviour in robots)
+def always_hangs(server: dict[str, Any] | None) -> bool:
+    return server is not None and all(behaviour.get("fail") == "hang" for _, behaviour in server["robots"])
 
 
 def rounds_go_on_while_requests_wait(trial: Trial) -> Iterator[str]:
     """The first fetch of an origin goes on in rounds, after 5, 10, ... seconds, and a last round begins at
-    REP_UNREACHABLE_WAIT. A host that is healthy by then is not refused."""
-    wait = trial.settings["REP_UNREACHABLE_WAIT"]
-    stops = Room(trial).over
-    first: dict[tuple[str, str], list[Outcome]] = {}
-    for rounds in trial.fetches():
-        key = rounds[0].chain.run, rounds[0].chain.origin
-        if key not in first or rounds[0].at < first[key][0].at:
-            first[key] = rounds
-    for (run, origin), rounds in first.items():
-        last, begin = rounds[-1], rounds[0].chain.began
-        if last.access is not Access.NOTHING or trial.case["store"]:
+    REP_UNREACHABLE_WAIT. Requests to a host that has recovered by this time are not refused."""
+    seen = set()
+    stops = {run: at for at, run, *_ in trial.history.of("closing", "killed")}
+    for rounds in sorted(trial.fetches, key=lambda rounds: rounds[0].at):
+        last, chain = rounds[-1], rounds[0].chain
+        if trial.store or chain.key in seen:
             continue
-        if "Timeout" in last.why or last.retry_after or last.at >= stops.get(run, 0.0) - BACKOFF_MAX:
+        seen.add(chain.key)
+        is_final = last.access is not Access.NOTHING or "Timeout" in last.why or last.retry_after
+        if is_final or last.at + BACKOFF_MAX >= stops.get(chain.run, NEVER):
             continue
-        if last.at < begin + wait - SLACK:
-            yield f"{origin} was given up at {last.at:.3f}, {last.at - begin:.1f} s after {run} had begun its fetch"
+        if last.at < chain.began + trial.settings["REP_UNREACHABLE_WAIT"] - SLACK - 4 * SLOW:
+            took = last.at - chain.began
+            yield f"{chain.origin} was given up at {last.at:.3f}, {took:.1f} s after {chain.run} had begun its fetch"
 
 
 def rounds_come_in_time(trial: Trial) -> Iterator[str]:
     """While requests wait, the next round of a fetch begins when the backoff is over, or at REP_UNREACHABLE_WAIT."""
-    wait = trial.settings["REP_UNREACHABLE_WAIT"]
-    if trial.case["store"] and (trial.case["store"]["faults"] or any(trial.history.of("killed"))):
+    if not trial.is_fleet_in_order:
         return
-    for rounds in trial.fetches():
-        everybodys = trial.outcomes[rounds[0].chain.origin]
+    for rounds in trial.fetches:
         for after in rounds[1:]:
             # With a store, the failure before may be another crawler's.
-            before = [outcome for outcome in everybodys if outcome.at <= after.chain.began]
-            failures = next(
-                (n for n, each in enumerate(reversed(before)) if each.access is not Access.NOTHING), len(before)
+            before = [each for each in trial.outcomes[after.chain.origin] if each.at <= after.chain.began]
+            failures = failures_of(before)
+            latest = max(
+                rounds[0].chain.began + trial.settings["REP_UNREACHABLE_WAIT"], before[-1].at + before[-1].retry_after
             )
-            last = before[-1]
-            latest = max(rounds[0].chain.began + wait, last.at + last.retry_after)
-            due = last.at + max(BACKOFF_FIRST * 2.0 ** max(failures - 1, 0), last.retry_after)
-            late = after.chain.began - min(due, latest)
-            if late > 4 * SLOW + SLACK and is_eager(trial, after.chain.run):
+            late = after.chain.began - min(before[-1].at + pause_after(failures, before[-1]), latest)
+            if late > 4 * SLOW + SLACK and trial.is_eager(after.chain.run):
                 began = f"{after.chain.run}'s round for {after.chain.origin} at {after.chain.began:.3f}"
                 yield f"{began} was {late:.1f} s late"
 
 
+def failures_of(outcomes: list[Outcome]) -> int:
+    """How many of the last outcomes were failures."""
+    answers = (n for n, each in enumerate(reversed(outcomes)) if each.access is not Access.NOTHING)
+    return next(answers, len(outcomes))
+
+
+def pause_after(failures: int, last: Outcome) -> float:
+    """Seconds after that many failures: 5, doubling, at most an hour, or what Retry-After says."""
+    return max(min(BACKOFF_FIRST * 2.0 ** min(max(failures - 1, 0), 20), BACKOFF_MAX), last.retry_after)
+
+
 def healthy_origins_are_not_refused(trial: Trial) -> Iterator[str]:
-    """Judged by what the servers do, not by what the crawl saw of them: whatever else hangs, a request to a server that
-    answers in time is not refused for want of an answer."""
+    """A request to a server that answers in time is not refused as unreachable, whatever other servers do. The case
+    says which servers answer in time; what the crawl saw of them does not count."""
     for life in trial.lives.values():
-        if life.how == "RobotsUnreachable" and is_healthy(trial, trial.origin(life)) and not trial.case["store"]:
-            yield f"at {life.ended:.3f} {trial.told(life)} was refused as unreachable, and its server answers in time"
+        if life.how == "RobotsUnreachable" and not trial.store and is_healthy(trial, life.origin):
+            yield f"at {life.ended:.3f} {life} was refused as unreachable, and its server answers in time"
 
 
 def is_healthy(trial: Trial, origin: str) -> bool:
     """Whether its robots.txt always answers, in a third of the time limit, and with something that decides."""
-    plan = trial.case["origins"].get(origin)
-    if plan is None or trial.settings["DOWNLOAD_DELAY"]:
-        return False
-    for _, behaviour in plan["robots"]:
-        status, headers = behaviour.get("status"), behaviour.get("headers", {})
-        is_slow = 3 * behaviour.get("delay", plan["robots_delay"])[1] > trial.settings["REP_FETCH_TIMEOUT"]
-        if is_slow or "fail" in behaviour or status not in {200, 404, 410} or "cf-mitigated" in headers:
+    server = trial.case["origins"][origin]
+    for _, behaviour in server["robots"]:
+        is_slow = 3 * behaviour.get("delay", server["robots_delay"])[1] > trial.settings["REP_FETCH_TIMEOUT"]
+        is_challenge = "cf-mitigated" in behaviour.get("headers", {})
+        if is_slow or is_challenge or "fail" in behaviour or behaviour.get("status") not in {200, 404, 410}:
             return False
     return True
 
@@ -422,115 +405,74 @@ def is_healthy(trial: Trial, origin: str) -> bool:
 
 
 def one_fetch_an_origin_at_a_time(trial: Trial) -> Iterator[str]:
-    of_origin: dict[tuple[str, str], list[Chain]] = defaultdict(list)
-    for chain in trial.chains:
-        of_origin[chain.run, chain.origin].append(chain)
-    for (run, origin), found in of_origin.items():
-        found.sort(key=lambda chain: chain.began)
-        for before, after in pairwise(found):
-            if after.began < before.ended:
-                yield f"{run} fetched {origin} at {before.began:.3f} and again at {after.began:.3f}, before that ended"
+    last: dict[Key, float] = {}
+    for chain in sorted(trial.chains, key=lambda chain: chain.began):
+        if chain.began < last.get(chain.key, 0.0):
+            yield f"{chain.run} fetched {chain.origin} at {chain.began:.3f}, before its last fetch had ended"
+        last[chain.key] = chain.ended
 
 
 def no_fetch_while_fresh(trial: Trial) -> Iterator[str]:
-    if not trial.has_right_clocks:
-        return
-    for outcomes in trial.outcomes.values():
-        for run in {outcome.chain.run for outcome in outcomes}:
-            own = [outcome for outcome in outcomes if outcome.chain.run == run]
-            for before, after in pairwise(own):
-                last_tenth = before.fresh_until - 0.1 * (before.fresh_until - before.chain.began) - SLACK
-                if before.access is not Access.NOTHING and after.chain.began < last_tenth:
-                    yield (
-                        f"{run} fetched {after.chain.origin} at {after.chain.began:.3f};"
-                        f" the answer of {before.at:.3f} was good until {before.fresh_until:.3f}"
-                    )
+    yield from fetched_while_fresh(trial, trial.own.values())
+
+
+def one_fetch_a_lifetime_for_a_fleet(trial: Trial) -> Iterator[str]:
+    if trial.store and trial.is_fleet_in_order and all(each["runs"] == [None] for each in trial.crawlers.values()):
+        yield from fetched_while_fresh(trial, trial.outcomes.values())
+
+
+def fetched_while_fresh(trial: Trial, each_origins: Iterable[list[Outcome]]) -> Iterator[str]:
+    for outcomes in each_origins if trial.has_right_clocks else ():
+        for before, after in pairwise(outcomes):
+            one, two = before.chain, after.chain
+            is_shared = not any("no-store" in hop.headers.get("Cache-Control", "") for hop in one.hops)
+            last_tenth = before.fresh_until - 0.1 * (before.fresh_until - one.began) - SLACK
+            is_other = one.run != two.run  # then it may have begun before the answer came
+            if before.access is Access.NOTHING or (is_other and (not is_shared or two.began <= one.ended)):
+                continue
+            if two.began < last_tenth:
+                good = f"{one.run} had an answer of {before.at:.3f}, good until {before.fresh_until:.3f}"
+                yield f"{two.run} fetched {two.origin} at {two.began:.3f}; {good}"
 
 
 def backoffs_are_kept(trial: Trial) -> Iterator[str]:
     """5 seconds, doubling, at most an hour, or what Retry-After says; but a last round at REP_UNREACHABLE_WAIT."""
     if not trial.has_right_clocks:
         return
-    wait = trial.settings["REP_UNREACHABLE_WAIT"]
-    begins = {id(outcome): rounds[0].chain.began for rounds in trial.fetches() for outcome in rounds}
-    for outcomes in trial.outcomes.values():
-        for run in {outcome.chain.run for outcome in outcomes}:
-            failures = 0
-            own = [outcome for outcome in outcomes if outcome.chain.run == run]
-            for before, after in pairwise(own):
-                failures = failures + 1 if before.access is Access.NOTHING else 0
-                if not failures:
-                    continue
-                least = max(min(BACKOFF_FIRST * 2.0 ** min(failures - 1, 20), BACKOFF_MAX), before.retry_after)
-                began = after.chain.began
-                may_be_last = began >= before.at + before.retry_after
-                is_last_round = may_be_last and abs(began - begins[id(before)] - wait) < 2 * SLACK
-                if began < before.at + least - MOMENT and not is_last_round:
-                    gap = began - before.at
-                    yield f"{run} fetched {after.chain.origin} {gap:.1f} s after failure {failures}, not {least:.1f} s"
-
-
-def retries_are_few(trial: Trial) -> Iterator[str]:
-    """REP_FETCH_RETRIES repeats in the first round of a fetch alone, and never after a time-out."""
-    if (
-        not trial.has_right_clocks
-    ):  # an outage in the future is not believed, so that each crawler has rounds of its own
-        return
-    for rounds in trial.fetches():
-        for number, outcome in enumerate(rounds):
-            chain = outcome.chain
-            allowed = trial.settings["REP_FETCH_RETRIES"] * len(chain.hops) if number == 0 else 0
-            if chain.repeated > allowed:
-                yield f"round {number + 1} of {chain.run}'s fetch of {chain.origin} repeated {chain.repeated} requests"
-
-
-def one_fetch_a_lifetime_for_a_fleet(trial: Trial) -> Iterator[str]:
-    store = trial.case["store"]
-    if not store or store["faults"] or not trial.has_right_clocks:
-        return
-    if any(crawler["runs"] != [None] for crawler in trial.crawlers.values()):
-        return
-    for outcomes in trial.outcomes.values():
-        for before, after in pairwise(outcomes):
-            headers = [hop.headers.get("Cache-Control", "") for hop in before.chain.hops]
-            is_shared = before.access is not Access.NOTHING and not any("no-store" in each for each in headers)
-            last_tenth = before.fresh_until - 0.1 * (before.fresh_until - before.chain.began) - SLACK
-            if is_shared and before.chain.ended < after.chain.began < last_tenth:
-                yield (
-                    f"{after.chain.run} fetched {after.chain.origin} at {after.chain.began:.3f}; {before.chain.run} had"
-                    f" an answer at {before.at:.3f}, good until {before.fresh_until:.3f}"
-                )
+    begins: dict[Key, set[float]] = defaultdict(set)  # when requests began to wait
+    for life in trial.lives.values():
+        begins[life.key].add(life.taken or NEVER)
+    for rounds in trial.fetches:
+        begins[rounds[0].chain.key].add(rounds[0].chain.began)
+    for key, own in trial.own.items():
+        for n, (before, after) in enumerate(pairwise(own), 1):
+            failures, began = failures_of(own[:n]), after.chain.began
+            last_rounds = (begin + trial.settings["REP_UNREACHABLE_WAIT"] for begin in begins[key])
+            is_last_round = any(abs(began - at) < 2 * SLACK for at in last_rounds)
+            if not failures or (is_last_round and began >= before.at + before.retry_after):
+                continue
+            gap, least = began - before.at, pause_after(failures, before)
+            if gap < least - MOMENT:
+                yield f"{key[0]} fetched {key[1]} {gap:.1f} s after failure {failures}, not {least:.1f} s"
 
 
 def fetches_at_a_time(trial: Trial) -> Iterator[str]:
-    """REP_FETCH_CONCURRENCY, not counting fetches that take half a second."""
-    limit = trial.settings["REP_FETCH_CONCURRENCY"]
-    if trial.settings["CONCURRENT_REQUESTS_PER_DOMAIN"] == 1:  # then half a second may pass in the slot's queue
-        return
-    changes: dict[str, list[tuple[float, int]]] = defaultdict(list)
-    for exchange in trial.robots:
-        until = min(exchange.ended or float("inf"), exchange.began + SLOW - MOMENT)  # the turn began before
-        changes[exchange.run] += [(exchange.began, 1), (until, -1)]
-    for run, each in changes.items():
-        under_way = 0
-        for at, change in sorted(each):
-            under_way += change
-            if under_way > limit:
-                yield f"at {at:.3f} {run} had {under_way} fetches under way that were not slow; the limit is {limit}"
-                break
-
-
-def requests_in_the_downloader(trial: Trial) -> Iterator[str]:
-    limit = trial.settings["CONCURRENT_REQUESTS"]
+    """REP_FETCH_CONCURRENCY, not counting fetches that take half a second, in a full slot's queue or on the way."""
+    limit, of_slot = trial.settings["REP_FETCH_CONCURRENCY"], trial.settings["CONCURRENT_REQUESTS_PER_DOMAIN"]
+    of_host: dict[Key, list[Exchange]] = defaultdict(list)
+    changes: list[tuple[float, int, str]] = []
+    for each in trial.history.exchanges:
+        before = of_host[each.run, origin_of(each.url)]
+        is_slot_full = sum((other.ended or NEVER) + MOMENT > each.began for other in before) >= of_slot
+        before.append(each)
+        if each.is_robots and not is_slot_full:
+            until = min(each.ended or NEVER, each.began + SLOW - MOMENT)  # the turn began before
+            changes += [(each.began, 1, each.run), (until, -1, each.run)]
     under_way: Counter[str] = Counter()
-    changes = []
-    for page in trial.pages:
-        if "inline" not in trial.plan(trial.lives[page.run, int(page.mark)]):  # they come past the scheduler
-            changes += [(page.began, 1, page.run), (page.ended or float("inf"), -1, page.run)]
     for at, change, run in sorted(changes):
         under_way[run] += change
         if under_way[run] > limit:
-            yield f"at {at:.3f} {run} had {under_way[run]} pages under way; CONCURRENT_REQUESTS is {limit}"
+            yield f"at {at:.3f} {run} had {under_way[run]} fetches under way that were not slow; the limit is {limit}"
 
 
 def requests_wait_outside_the_queue(trial: Trial) -> Iterator[str]:
@@ -541,37 +483,28 @@ def requests_wait_outside_the_queue(trial: Trial) -> Iterator[str]:
         if not trial.crawlers[run[0]].get("jobdir") or limit == 0:
             continue
         (here[run].add if what == "taken" else here[run].discard)(number)
-        origins = {origin_of(trial.crawlers[run[0]]["requests"][each]["url"]) for each in here[run]}
+        origins = {trial.lives[run, each].origin for each in here[run]}
         if len(here[run]) > limit + len(origins) + 1:  # one was taken to look at it
             yield f"at {at:.3f} {len(here[run])} requests to {len(origins)} origins waited outside the queue of {run}"
-            return
 
 
 def a_lazy_start_is_lazy(trial: Trial) -> Iterator[str]:
-    limit = trial.settings["CONCURRENT_REQUESTS"] + 2 * trial.settings["REP_FETCH_CONCURRENCY"]
+    limit = trial.settings["CONCURRENT_REQUESTS"] + 2 * trial.settings["REP_FETCH_CONCURRENCY"] + 1
     ahead: Counter[str] = Counter()
-    most: Counter[str] = Counter()
-    for _, run, what, _number, _ in trial.history.of("asked", "ended"):
+    for at, run, what, *_ in trial.history.of("asked", "ended"):
         ahead[run] += 1 if what == "asked" else -1
-        most[run] = max(most[run], ahead[run])
-    for run, number in most.items():
-        if trial.crawlers[run[0]].get("lazy") and number > limit + 1:
-            yield f"{run} read {number} requests ahead of its pages; {limit} are enough"
+        if trial.crawlers[run[0]].get("lazy") and ahead[run] > limit:
+            yield f"at {at:.3f} {run} had read {ahead[run]} requests ahead of its pages; {limit} are enough"
 
 
 def robots_requests_an_hour(trial: Trial) -> Iterator[str]:
     """However often pages are asked for, a host sees few requests for its robots.txt in an hour."""
-    times: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for chain in trial.chains:
-        times[chain.run, chain.origin].append(chain.began)
     limit = 3_600.0 / max(trial.settings["REP_LIFETIME_MIN"] * 0.9, 54.0) + 14
-    for (run, origin), began in times.items():
-        began.sort()
-        for n, at in enumerate(began):
-            number = sum(at <= other < at + 3_600.0 for other in began[n:])
-            if number > limit:
-                yield f"{run} fetched {origin} {number} times in the hour from {at:.0f}"
-                break
+    times: dict[Key, list[float]] = defaultdict(list)
+    for chain in sorted(trial.chains, key=lambda chain: chain.began):
+        before = times[chain.key] = [at for at in times[chain.key] if at > chain.began - 3_600.0] + [chain.began]
+        if len(before) > limit:
+            yield f"{chain.run} fetched {chain.origin} {len(before)} times in the hour until {chain.began:.0f}"
 
 
 def nothing_is_left(trial: Trial) -> Iterator[str]:
@@ -582,18 +515,16 @@ def nothing_is_left(trial: Trial) -> Iterator[str]:
 def leases_are_given_back(trial: Trial) -> Iterator[str]:
     """When a crawl has ended, it has no lease; unless the store failed."""
     for at, run, _, _, origin in trial.history.of("leased"):
-        if not trial.case["store"]["faults"]:
+        if not trial.store["faults"]:
             yield f"at {at:.3f} {run} was over, and had the lease of {origin}"
 
 
-PROMISES: tuple[Promise, ...] = (
+PROMISES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     no_forbidden_page_is_sent,
-    no_page_is_sent_undecided,
     no_allowed_page_is_refused,
     each_request_ends_once,
     a_request_is_handed_out_once,
-    the_log_has_no_error,
-    the_crawl_ends,
+    the_crawl_ends_without_errors,
     not_idle_too_early,
     first_fetches_do_not_wait_for_later_ones,
     nothing_ready_waits_while_there_is_room,
@@ -605,10 +536,8 @@ PROMISES: tuple[Promise, ...] = (
     one_fetch_an_origin_at_a_time,
     no_fetch_while_fresh,
     backoffs_are_kept,
-    retries_are_few,
     one_fetch_a_lifetime_for_a_fleet,
     fetches_at_a_time,
-    requests_in_the_downloader,
     requests_wait_outside_the_queue,
     a_lazy_start_is_lazy,
     robots_requests_an_hour,

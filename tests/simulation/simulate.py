@@ -6,8 +6,8 @@
     simulate.py cases                     run the cases that are kept
     simulate.py faults                    put each fault of `faults.py` into the package, and see which promise finds it
 
-Each case runs in a process of its own, forked from one that has imported everything: so a case costs no import, and
-leaves nothing behind. `--jobs 2` runs two at a time, and `--fault NAME` puts a fault of `faults.py` into each first.
+Each case runs in a process of its own, forked from one that has imported everything. So a case costs no import.
+`--jobs 2` runs two at a time, and `--fault NAME` puts a fault of `faults.py` into each first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import pickle
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +36,7 @@ from virtual_time import real_monotonic  # noqa: I001 - it replaces the clocks b
 from crawl import History, simulate
 from draw import case_of
 from faults import FAULTS
+from oracle import origin_of
 from promises import broken
 
 Case = dict[str, Any]
@@ -75,7 +75,7 @@ class Child:
             with os.fdopen(writes, "wb") as answer:
                 pickle.dump(outcome(case), answer)
             code = 0
-        except BaseException:  # noqa: BLE001 - the parent tells of it
+        except BaseException:  # noqa: BLE001 - the parent reports it
             import traceback  # noqa: PLC0415
 
             traceback.print_exc()
@@ -108,7 +108,7 @@ def prepare(fault: str | None = None) -> None:
 def run_all(
     cases: Iterable[tuple[str, Case]], jobs: int, fault: str | None = None
 ) -> Iterator[tuple[str, Case, Result]]:
-    """Each with what came of it, in their order."""
+    """Run the cases, each in a process of its own: their results, in the order of the cases."""
     under_way: list[Child] = []
     for name, case in cases:
         if len(under_way) >= jobs:
@@ -141,13 +141,14 @@ def seeds(text: str) -> Iterator[tuple[str, Case]]:
 # Replay.
 
 
-def replay(case: Case) -> History:
-    prepare()
+def replay(case: Case, fault: str | None) -> History:
+    prepare(fault)
     history = simulate(case)
-    lines = [
-        (at, f"{run:4} {what:8} {told(case, run, what, number)} {more}")
-        for at, run, what, number, more in history.events
-    ]
+    crawlers = {crawler["name"]: crawler for crawler in case["crawlers"]}
+    lines = []
+    for at, run, what, number, more in history.events:
+        url = "" if number is None else f"{number} {crawlers[run[0]]['requests'][number]['url']}"
+        lines.append((at, f"{run:4} {what:8} {url} {more}"))
     for each in history.exchanges:
         if each.is_robots:
             lines.append((each.began, f"{each.run:4} fetch {each.mark:>3} -> {each.url}"))
@@ -158,107 +159,75 @@ def replay(case: Case) -> History:
     return history
 
 
-def told(case: Case, run: str, what: str, number: Any) -> str:
-    if number is None:
-        return str(number or "")
-    crawler = next(crawler for crawler in case["crawlers"] if crawler["name"] == run[0])
-    return f"{number} {crawler['requests'][number]['url']}"
-
-
 # Shrinking.
 
 
 def smaller(case: Case) -> Iterator[Case]:
-    """The case with something left out: the biggest parts first."""
-    if len(case["crawlers"]) > 1:
-        yield from without_some(case, ["crawlers"])
-    yield from without_some(case, ["origins"])
-    for n in range(len(case["crawlers"])):
-        yield from without_some(case, ["crawlers", n, "requests"])
-    for path in plain_paths(case):
-        yield edited(case, partial(leave_out, path))
-    if case["heartbeat"] != 3_600.0:
-        yield {**case, "heartbeat": 3_600.0}
+    """The case without some items of one of its parts: half of them, a quarter, ..., each one."""
+    for path, keys in parts(case):
+        size = max(len(keys) // 2, 1)
+        while size:
+            for begin in range(0, len(keys), size):
+                yield without(case, path, keys[begin : begin + size])
+            size //= 2
 
 
-def plain_paths(case: Case) -> Iterator[list[Any]]:
-    """Single things that a case can do without: settings, faults of the store, phases, events, what is special about a
-    request."""
-    yield from (["settings", name] for name in case["settings"])
-    yield from (["store", "faults", n] for n in reversed(range(len((case["store"] or {"faults": []})["faults"]))))
-    for origin, plan in case["origins"].items():
-        yield from (["origins", origin, "robots", n] for n in range(len(plan["robots"]) - 1, 0, -1))
-    for n, crawler in enumerate(case["crawlers"]):
-        yield from (["crawlers", n, key] for key in ("pauses", "lazy", "jobdir") if crawler.get(key))
-        yield from (["crawlers", n, "clock", at] for at in reversed(range(len(crawler["clock"]))))
-        yield from (["crawlers", n, "runs", run] for run in range(len(crawler["runs"]) - 1))
-        for number, request in enumerate(crawler["requests"]):
-            special = set(request or ()) & {"priority", "agent", "inline", "after"}
-            yield from (["crawlers", n, "requests", number, key] for key in sorted(special))
+def parts(case: Case) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Where a case has items that it can do without, and their keys: the biggest parts first."""
+    crawlers, origins = case["crawlers"], case["origins"]
+    yield ["crawlers"], list(range(len(crawlers)))
+    yield ["origins"], list(origins)
+    for n, crawler in enumerate(crawlers):
+        yield ["crawlers", n, "requests"], [m for m, each in enumerate(crawler["requests"]) if each is not None]
+    yield ["settings"], list(case["settings"])
+    if case["store"]:
+        yield ["store", "faults"], list(range(len(case["store"]["faults"])))
+    for origin, server in origins.items():
+        yield ["origins", origin, "robots"], list(range(1, len(server["robots"])))
+    for n, crawler in enumerate(crawlers):
+        yield ["crawlers", n], [key for key in ("pauses", "lazy", "jobdir") if key in crawler]
+        yield ["crawlers", n, "clock"], list(range(len(crawler["clock"])))
+        yield ["crawlers", n, "runs"], list(range(len(crawler["runs"]) - 1))
+        for m, each in enumerate(crawler["requests"]):
+            keys = [key for key in ("priority", "agent", "inline", "after") if key in (each or ())]
+            yield ["crawlers", n, "requests", m], keys
 
 
-def leave_out(path: list[Any], case: Case) -> None:
-    of: Any = case
-    for key in path[:-1]:
-        of = of[key]
-    if "requests" in path[-2:-1]:  # requests keep their numbers
-        of[path[-1]] = None
-    else:
-        del of[path[-1]]
-
-
-def edited(case: Case, edit: Any) -> Case:
-    new = json.loads(json.dumps(case))
-    edit(new)
-    return tidy(new)
-
-
-def without_some(case: Case, path: list[Any]) -> Iterator[Case]:
-    """Without half of the items, a quarter, ..., each one."""
-    items: Any = case
+def without(case: Case, path: list[Any], keys: list[Any]) -> Case:
+    """The case without these items, and without requests to origins or from callbacks that are gone."""
+    new: Case = json.loads(json.dumps(case))
+    part: Any = new
     for key in path:
-        items = items[key]
-    keys = list(items) if isinstance(items, dict) else [n for n, item in enumerate(items) if item is not None]
-    size = len(keys) // 2
-    while size:
-        for begin in range(0, len(keys), size):
-            yield edited(case, lambda new, gone=keys[begin : begin + size]: leave_out_all(path, gone, new))
-        size //= 2
-
-
-def leave_out_all(path: list[Any], keys: list[Any], case: Case) -> None:
+        part = part[key]
     for key in reversed(keys):
-        leave_out([*path, key], case)
-
-
-def tidy(case: Case) -> Case:
-    """Requests to origins that are gone go with them, and requests whose callback is gone."""
-    for crawler in case["crawlers"]:
+        if path[-1] == "requests":  # the others keep their numbers
+            part[key] = None
+        else:
+            del part[key]
+    for crawler in new["crawlers"]:
         requests = crawler["requests"]
         for number, each in enumerate(requests):
-            if each is None:
-                continue
-            parent = each.get("after")
-            origin = "/".join(each["url"].split("/")[:3])
-            if origin not in case["origins"] or (parent is not None and requests[parent] is None):
+            parent = each and each.get("after")
+            if each and (
+                origin_of(each["url"]) not in new["origins"] or (parent is not None and requests[parent] is None)
+            ):
                 requests[number] = None
         while requests and requests[-1] is None:
             requests.pop()
-    return case
+    return new
 
 
-def shrink(case: Case, jobs: int, promise: str | None) -> Case:
+def shrink(case: Case, jobs: int, fault: str | None, promise: str | None) -> Case:
     """The smallest case found that still breaks the promise; by default the first one that this case breaks."""
-    ((_, _, first),) = run_all([("", case)], 1)
+    ((_, _, first),) = run_all([("", case)], 1, fault)
     if not first["broken"]:
-        print("nothing is broken", file=sys.stderr)
-        return case
+        sys.exit("the case breaks no promise")
     promise = promise or next(iter(first["broken"]))
     print(f"shrinking by {promise}", file=sys.stderr)
     went_on = True
     while went_on:
         went_on = False
-        for _, candidate, result in run_all((("", each) for each in smaller(case)), jobs):
+        for _, candidate, result in run_all((("", each) for each in smaller(case)), jobs, fault):
             if promise in result["broken"]:
                 case, went_on = candidate, True
                 print(f"{len(json.dumps(case))} characters", file=sys.stderr)
@@ -288,14 +257,14 @@ def report(results: Iterable[tuple[str, Case, Result]]) -> Counter[str]:
 
 
 def tested(text: str) -> Iterator[tuple[str, Case]]:
-    """What the tests run: the kept cases, the seeds, and the first seed once more."""
+    """The cases of the tests: the kept ones, the seeds, and the first seed once more."""
     yield from kept_cases()
     yield from seeds(text)
     yield "again", case_of(int(text.partition("-")[0]))
 
 
 def find_faults(text: str, jobs: int) -> None:
-    """Print within how many seeds each fault is found, and by which promises: those that the case keeps without it."""
+    """Print the first seed that finds each fault, and the promises that the case breaks only with the fault."""
     for fault in FAULTS:
         for number, (name, case, result) in enumerate(run_all(seeds(text), jobs, fault), 1):
             ((_, _, without),) = run_all([(name, case)], 1) if result["broken"] else ((name, case, result),)
@@ -315,17 +284,16 @@ def main() -> None:
     parser.add_argument("what", nargs="*", help="replay CASE, shrink CASE, or cases")
     parser.add_argument("--seeds", metavar="A-B")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--json", action="store_true", help="print what came of each case as JSON")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument("--fault", metavar="NAME")
-    parser.add_argument("--kind", help="only cases of this kind")
     parser.add_argument("--promise", help="shrink by this one")
     options = parser.parse_args()
     what, *arguments = options.what or ["seeds"]
     if what == "replay":
-        for promise, faults in broken(replay(read(*arguments))).items():
+        for promise, faults in broken(replay(read(*arguments), options.fault)).items():
             print(f"BROKEN {promise}", *faults[:20], sep="\n  ")
     elif what == "shrink":
-        print(json.dumps(shrink(read(*arguments), options.jobs, options.promise), indent=1))
+        print(json.dumps(shrink(read(*arguments), options.jobs, options.fault, options.promise), indent=1))
     elif what == "faults":
         find_faults(options.seeds or "0-499", options.jobs)
     else:
@@ -333,8 +301,7 @@ def main() -> None:
         if options.json:
             print(json.dumps({name: result for name, _, result in run_all(cases, options.jobs, options.fault)}))
             return
-        chosen = ((name, case) for name, case in cases if options.kind in {None, case["kind"]})
-        sys.exit(bool(report(run_all(chosen, options.jobs, options.fault))["cases with faults"]))
+        sys.exit(bool(report(run_all(cases, options.jobs, options.fault))["cases with faults"]))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """The simulated store of a fleet (REP_STORAGE `sim:`): coroutines with delays, failures, and leases in true time.
 
-It has no thread, which would not know the virtual time. Its faults are `[from, until, what]`: "error" raises, "hang"
-never answers; `[from, until, what, crawler]` is a fault that only this crawler meets, as of a network partition.
+All its methods run in the event loop, because a thread would see the real time. Its faults are `[from, until, what]`:
+"error" raises, "hang" never answers. `[from, until, what, crawler]` is a fault that only this crawler meets, such as a
+network partition.
 """
 
 from __future__ import annotations

@@ -16,57 +16,56 @@ from typing import Any
 import pytest
 from doc_pages import blocks
 
-HERE = Path(__file__).parent
-CASES = sorted(path.stem for path in (HERE / "cases").glob("*.json"))
+SIMULATE = Path(__file__).with_name("simulate.py")
+CASES = {path.stem: path for path in sorted(SIMULATE.with_name("cases").glob("*.json"))}
 SEEDS = [str(seed) for seed in range(10)]
 
-# Cases of faults that are known and not mended yet: the promise that each of them breaks. Whoever mends the cause takes
-# the line out; the case stays.
-KNOWN: dict[str, str] = {}
-# The same for seeds, whose cases change with each change of `draw.py`.
-SEEDS_WITH_FAULTS: set[str] = set()
+
+def run(*arguments: str) -> str:
+    """What the command prints."""
+    ended = subprocess.run(
+        [sys.executable, str(SIMULATE), *arguments], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert ended.returncode in {0, 1}, ended.stderr
+    return ended.stdout
 
 
 @cache
 def results() -> dict[str, dict[str, Any]]:
-    """What came of each case, all in one process that is started once."""
-    command = [sys.executable, str(HERE / "simulate.py"), "--json", "--jobs", str(os.cpu_count() or 1)]
-    ended = subprocess.run([*command, "test"], capture_output=True, text=True, timeout=300, check=False)
-    assert ended.returncode in {0, 1}, ended.stderr
-    found: dict[str, dict[str, Any]] = json.loads(ended.stdout)
+    """The result of each case, all in one process that is started once."""
+    found: dict[str, dict[str, Any]] = json.loads(run("test", "--json", "--jobs", str(os.cpu_count() or 1)))
     return found
 
 
-NOT_MENDED = pytest.mark.xfail(strict=True, reason="its fault is known, and not mended yet")
-
-
-@pytest.mark.parametrize("name", [name for name in CASES if name not in KNOWN])
-def test_kept_case(name: str) -> None:
+@pytest.mark.parametrize("name", [*CASES, *SEEDS])
+def test_every_promise_is_kept(name: str) -> None:
     assert results()[name]["broken"] == {}
-
-
-@pytest.mark.parametrize("name", [name for name in CASES if name in KNOWN])
-def test_fault_that_is_known(name: str) -> None:
-    assert KNOWN[name] in results()[name]["broken"], "mended? Then take its line out of KNOWN"
-
-
-@pytest.mark.parametrize(
-    "seed", [pytest.param(seed, marks=NOT_MENDED if seed in SEEDS_WITH_FAULTS else ()) for seed in SEEDS]
-)
-def test_seed(seed: str) -> None:
-    assert results()[seed]["broken"] == {}
-
-
-def test_documented_commands() -> None:
-    (block,) = blocks("sh", "simulation-commands")
-    usage = subprocess.run(
-        [sys.executable, str(HERE / "simulate.py"), "--help"], capture_output=True, text=True, check=True
-    )
-    for line in block.text.splitlines():
-        command, word = line.split()[1:3]
-        assert Path(command).name in usage.stdout
-        assert word in usage.stdout
 
 
 def test_same_case_has_same_events() -> None:
     assert results()["again"]["digest"] == results()[SEEDS[0]]["digest"]
+
+
+def test_case_shrinks_to_what_breaks_the_promise(tmp_path: Path) -> None:
+    """Three origins redirect to a hub with a one-time token, and a fault makes them share its answer. One is enough."""
+    case = json.loads(CASES["one_time_token"].read_text())
+    case["settings"] = {"REP_FETCH_RETRIES": 2}
+    case["origins"]["http://other.example.com"] = case["origins"]["http://a.example.com"]
+    case["crawlers"][0]["requests"].append({"url": "http://other.example.com/page", "at": 9.0, "priority": 5})
+    large, small = tmp_path / "large.json", tmp_path / "small.json"
+    large.write_text(json.dumps(case))
+    small.write_text(run("shrink", str(large), "--fault", "shared_answers"))
+    shrunk = json.loads(small.read_text())
+    assert shrunk["settings"] == {}
+    assert len(shrunk["origins"]) == 2
+    assert "BROKEN" in run("replay", str(small), "--fault", "shared_answers")
+    assert "BROKEN" not in run("replay", str(small))
+
+
+def test_documented_commands() -> None:
+    (block,) = blocks("sh", "simulation-commands")
+    usage = run("--help")
+    for line in block.text.splitlines():
+        command, word = line.split()[1:3]
+        assert Path(command).name in usage
+        assert word in usage

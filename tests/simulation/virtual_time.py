@@ -49,7 +49,7 @@ class NeverEndsError(Exception):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Never waits for real time to pass, and knows no sockets and no threads."""
+    """An event loop in virtual time: it never waits. Sockets and threads do not work in it."""
 
     def __init__(self, max_seconds: float) -> None:
         super().__init__()
@@ -88,8 +88,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         mine = [handle for handle in [*ready, *scheduled] if is_of(handle, member)]
         self.killed += mine
         others = [handle for handle in ready if not is_of(handle, member)]
+        nothing = asyncio.Handle(id, (self,), self)
+        padding = [nothing] * (len(ready) - len(others))  # asyncio has counted what it runs in this turn
         ready.clear()
-        ready.extend(others)
+        ready.extend(others + padding)
         scheduled[:] = [handle for handle in scheduled if not is_of(handle, member)]
         asyncio.base_events.heapq.heapify(scheduled)  # type: ignore[attr-defined]
 
