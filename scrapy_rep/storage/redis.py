@@ -60,7 +60,7 @@ class RedisStorage(Storage):
         if address == "redis:":
             address = crawler.settings["REDIS_URL"]
             if not address:
-                raise ValueError("REDIS_URL is not set; set REDIS_URL, or set REP_STORAGE to 'redis://host:port/db'")
+                raise ValueError("it stands for REDIS_URL, which is not set; set it to 'redis://host:port/db'")
         return cls(address)
 
     async def get(self, origin: str) -> bytes | None:
