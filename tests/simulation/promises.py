@@ -288,7 +288,8 @@ def the_queue_moves(trial: Trial) -> Iterator[str]:
 
 
 class Room:
-    """When the downloader had room, as far as the network shows it."""
+    """When the downloader had room. A page takes a place in the downloader from the moment at which it enters, and a
+    place in its slot while it is on the wire."""
 
     def __init__(self, trial: Trial) -> None:
         self.limits = trial.settings["CONCURRENT_REQUESTS"], trial.settings["CONCURRENT_REQUESTS_PER_DOMAIN"]
@@ -298,6 +299,8 @@ class Room:
         self.of_run: dict[str, list[Exchange]] = defaultdict(list)
         for exchange in trial.history.exchanges:
             self.of_run[exchange.run].append(exchange)
+        # In the queue of its slot, where a robots.txt may be before it, a page is in the downloader, too.
+        self.entered = [life for life in trial.lives.values() if life.entered is not None and life.sent is not None]
 
     def idle(self, life: Life, begin: float, end: float, *, of_slot: bool = False) -> float:
         """Seconds between two moments in which there was room for the request; for its robots.txt, with `of_slot`."""
@@ -308,6 +311,10 @@ class Room:
             if each.began < end and (each.ended or end) > begin:
                 mine, one = int(origin_of(each.url) == life.origin), int(not each.is_robots)
                 changes += [(max(each.began, begin), one, mine), (min(each.ended or end, end), -one, -mine)]
+        for queued in self.entered:
+            since, until = max(queued.entered or begin, begin), min(queued.sent or end, end)
+            if queued.run == life.run and queued is not life and since < until:
+                changes += [(since, 1, 0), (until, -1, 0)]
         total, slot, idle, last = 0, 0, 0.0, begin
         for at, one, mine in sorted(changes):
             idle += (at - last) * ((of_slot or total < self.limits[0]) and slot < self.limits[1])
