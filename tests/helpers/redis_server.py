@@ -15,9 +15,7 @@ MISSING = "no redis-server is installed: `apt-get install redis-server`, or `bre
 
 class RedisServer:
     def __init__(self) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -25,8 +23,14 @@ class RedisServer:
         return f"redis://127.0.0.1:{self.port}/0"
 
     def __enter__(self) -> RedisServer:
-        self.start()
-        return self
+        for _ in range(3):
+            try:
+                self.start()
+            except OSError:  # another process has taken the port meanwhile
+                self.port = _free_port()
+            else:
+                return self
+        raise OSError("redis-server does not start")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -37,9 +41,11 @@ class RedisServer:
         assert BINARY is not None, MISSING
         options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
         self._process = subprocess.Popen([BINARY, *options], stdout=subprocess.DEVNULL)
-        give_up_at = time.monotonic() + 10
+        give_up_at = time.monotonic() + 30
         while not self._answers():
-            assert time.monotonic() < give_up_at
+            if self._process.poll() is not None or time.monotonic() > give_up_at:
+                self.stop()
+                raise OSError("redis-server has ended, or does not answer")
             time.sleep(0.02)
 
     def stop(self) -> None:
@@ -61,3 +67,10 @@ class RedisServer:
                 return connection.recv(100).startswith(b"+PONG")
         except OSError:
             return False
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
