@@ -116,8 +116,9 @@ class SharedStore:
             lease.timer = call_later(RENEW_EVERY, self._renew, lease, times)
 
     def _renew(self, lease: Lease, times: int) -> None:
-        lease.renewing = deferred_from_coro(self._acquire(lease))
-        lease.renewing.addErrback(lambda _failure: None)  # only a cancellation comes here
+        if lease.renewing is None or lease.renewing.called:  # else the store hangs
+            lease.renewing = deferred_from_coro(self._acquire(lease))
+            lease.renewing.addErrback(lambda _failure: None)  # only a cancellation comes here
         self._renew_later(lease, times - 1)
 
     def give_back(self, lease: Lease, entry: Entry | None = None) -> None:
