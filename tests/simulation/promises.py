@@ -373,9 +373,10 @@ def rounds_come_in_time(trial: Trial) -> Iterator[str]:
                 rounds[0].chain.began + trial.settings["REP_UNREACHABLE_WAIT"], before[-1].at + before[-1].retry_after
             )
             late = after.chain.began - min(before[-1].at + pause_after(failures, before[-1]), latest)
-            # The line for a turn is four seconds long if every origin fails: each has a first request and three rounds,
-            # and the door lets in twice as many first requests as there are turns.
-            if late > 12 * SLOW + SLACK and trial.is_eager(after.chain.run):
+            # If every origin fails, each has a first request, its repetitions and three rounds, and the door lets in
+            # twice as many first requests as there are turns. So the line is a second long for each of these requests.
+            line = 2 * SLOW * (4 + trial.settings["REP_FETCH_RETRIES"])
+            if late > 2 * line + SLACK and trial.is_eager(after.chain.run):
                 began = f"{after.chain.run}'s round for {after.chain.origin} at {after.chain.began:.3f}"
                 yield f"{began} was {late:.1f} s late"
 
