@@ -47,7 +47,7 @@ class ArchiveWriter:
         crawler.signals.connect(self._closed, spider_closed)
 
     def _opened(self, spider: Spider) -> None:
-        from scrapy_rep.extensions.evidence.warc_file import WarcFile  # noqa: PLC0415 - not all have warcio
+        from scrapy_rep.extensions.evidence.warc_file import WarcFile  # noqa: PLC0415 - warcio is optional
 
         settings = self._settings
         information = {
@@ -78,11 +78,11 @@ class ArchiveWriter:
         """Write a record, and return whether that succeeded. A failure is counted, and the first is logged."""
         try:
             write(*args)
-        except Exception as exc:  # noqa: BLE001 - the disk may fail, and `warcio` may fail at a server's headers
+        except Exception as exc:  # noqa: BLE001 - the disk may fail, and `warcio` may reject a server's headers
             if not self._lost:
                 self._log.error(
-                    "The archive of robots.txt files (REP_ARCHIVE, %s) is not complete: %s. The crawl goes on; the stat"
-                    " rep/archive/lost counts what is missing",
+                    "The archive of robots.txt files (REP_ARCHIVE, %s) is not complete: %s. The crawl goes on. The stat"
+                    " rep/archive/lost counts the missing records",
                     self._path,
                     printable(f"{type(exc).__name__}: {exc}"),
                 )
