@@ -223,7 +223,7 @@ async def test_the_queue_on_disk_stays_correct_while_no_more_may_wait(web: Web, 
         def parse(self, response: Response, **_: Any) -> Any:
             if response.url == healthy.url("/"):
                 yield from map(self.prepared, [*of_dead[:6], healthy.url("/late")])
-            if response.url == healthy.url("/late"):  # these are added after others were taken out
+            if response.url == healthy.url("/late"):  # the queue gets more requests after the first were taken out
                 yield from map(self.prepared, of_dead[6:])
                 web.release(dead)
 

@@ -33,8 +33,6 @@ class Reader(HTMLParser):
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
         self.scripts: list[str] = []
-        self.rows: list[tuple[str, int]] = []
-        """For each row of a table: `th` if it has only heads, else `td`; and the number of its cells."""
         self.feed(html)
         assert self.open == []
 

@@ -25,10 +25,10 @@ FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
 )
-SCHEMES = {"dark": 0, "light": 1}  # the numbers of the keys in Chromium
+SCHEMES = {"dark": 0, "light": 1}  # Chromium's numbers for these schemes
 PHONE, TABLET, SMALL, DESKTOP = 390, 970, 1100, 1280
 
-# Words that are broken into two lines. Long words may break, and every word at these characters.
+# Words that are broken into two lines. Text of more than 24 characters may break, and any text at `-`, `/` or `?`.
 BROKEN_WORDS = r"""
 const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), broken = [];
 while (walker.nextNode()) {
