@@ -406,7 +406,7 @@ def test_the_text_of_an_enum_is_its_value() -> None:
         (["shell", "-c", "print(response)"], False),
         (["fetch", "-s", "REP_UNREACHABLE_WAIT=1"], True),
     ],
-    ids=["fetch", "parse", "shell", "it-is-set"],
+    ids=["fetch", "parse", "shell", "REP_UNREACHABLE_WAIT-is-set"],
 )
 def test_commands_that_fetch_a_single_page_do_not_wait_for_an_outage_to_end(
     web: Web, tmp_path: Path, command: list[str], waits: bool

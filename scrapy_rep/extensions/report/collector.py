@@ -98,9 +98,8 @@ class OriginSeen:
     def is_in_outage(self) -> bool:
         return bool(self.outages) and self.outages[-1]["ended"] is None
 
-    @property
     def size(self) -> float:
-        """How significant the origin is. The report lists the most significant origins first."""
+        """Return how significant the origin is. The report lists the most significant origins first."""
         return self.refused + 10 * len(self.outages) + self.waits.longest + self.crawl_delay + self.fetched / 10
 
 
@@ -131,7 +130,7 @@ class Report:
         self._pages_stated: Counter[tuple[str, str]] = Counter()  # pages by purpose and preference
         self._origins_stated: Counter[tuple[str, str]] = Counter()  # origins by purpose and preference
         self._waits = WaitingTimes()
-        self._origins: TopK[Origin, OriginSeen] = TopK(MAX_ORIGINS, OriginSeen, lambda seen: seen.size)
+        self._origins: TopK[Origin, OriginSeen] = TopK(MAX_ORIGINS, OriginSeen, OriginSeen.size)
         self._rules: TopK[tuple[str, str], RefusedPages] = TopK(MAX_RULES, RefusedPages, lambda refused: refused.pages)
         connect = crawler.signals.connect
         gate.robots_known.append(self._robots_known)
