@@ -50,11 +50,8 @@ class Answers:
 
     async def _request(self, question: Question) -> Answer:
         """Wait for a turn, and make one request."""
-        turn = await self._turns.wait_for_turn(question.trigger.priority, is_repeated=question.is_repeated)
-        try:
+        async with self._turns.turn(question.trigger.priority, is_repeated=question.is_repeated):
             answer, response = await self._fetcher.fetch(question)
-        finally:
-            self._turns.end(turn)
         if question.is_from_public and answer.address is not None and is_private(answer.address):
             # A public host redirected to a name that leads to a private address. (`protocol.redirect_target` judges
             # only the name.) The response is dropped: no archive or signal may show what a private server answered.
