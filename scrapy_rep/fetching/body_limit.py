@@ -52,15 +52,15 @@ class BodyLimit:
             )
 
     def abandon(self, request: Request) -> None:
-        """Close the connection as soon as the server sends something: the crawl is closing, so nothing waits for it."""
+        """Close the connection when the next part of the body comes: the crawl is closing, and nothing waits for it."""
         request.meta[ROBOTS_TXT_REQUEST].limit = -1
-        # From now on, both signals stay connected.
-        self._under_way += 1
-        self._signals.connect(self._received, signal=signals.headers_received)
+        self._under_way += 1  # so the signal stays connected
 
-    def _received(self, request: Request, data: bytes = b"") -> None:
+    def _received(self, request: Request, data: bytes) -> None:
         download = request.meta.get(ROBOTS_TXT_REQUEST)
         if isinstance(download, RobotsTxtDownload):
-            download.count(request, data)
+            if download.response is not None:  # a middleware has requested the robots.txt again
+                download.response, download.octets = None, 0
+            download.octets += len(data)
             if download.octets > download.limit:
                 raise StopDownload(fail=False)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from weakref import ref
 
 from scrapy import Request
 from scrapy.http import Response
@@ -75,20 +74,12 @@ class RobotsTxtDownload:
     """The most octets of the body to receive (REP_BODY_LIMIT); -1 to close the connection (`BodyLimit.abandon`)."""
     octets: int = 0
     """The octets of the body that were received so far."""
-    sent: ref[Request] | None = None
-    """The request whose octets are counted. A middleware may send a copy of the request, which shares this object."""
     response: Response | None = None
     """The response as received, not decoded. Its `request` is set. None before."""
 
-    def count(self, request: Request, data: bytes) -> None:
-        """Count the octets received for the request. For a copy of the request, start at 0 again."""
-        if self.sent is None or self.sent() is not request:
-            self.sent, self.octets = ref(request), 0
-        self.octets += len(data)
-
     def is_cut(self, response: Response) -> bool:
-        """Whether the body is longer than the limit, on the wire or in a replayed response."""
-        return max(self.octets, len(response.body)) > self.limit
+        """Whether the limit cuts the body. `response`: as received, not decoded."""
+        return len(response.body) > self.limit
 
     def is_stopped(self, response: Response) -> bool:
         """Whether another component has stopped the download too early. `response`: as received, not decoded."""
