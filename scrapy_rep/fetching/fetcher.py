@@ -60,8 +60,7 @@ class Fetcher:
         """
         stats, download = self._crawler.stats, RobotsTxtDownload(self._settings.body_limit)
         try:
-            crawl = self._crawler.settings
-            request = robots_request(question, download, crawl, self._settings, offline=self._offline)
+            request = robots_request(question, download, self._crawler.settings, self._settings, offline=self._offline)
             if self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None:
                 # REP_BODY_LIMIT cuts a body. download_maxsize could drop it, and download_warnsize could log a WARNING.
                 request.meta.update(download_maxsize=0, download_warnsize=0)

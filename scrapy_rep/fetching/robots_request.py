@@ -22,7 +22,7 @@ from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.settings import RepSettings
 
 ROBOTS_TXT_REQUEST = "rep_robots_txt"
-"""The request meta key that marks our requests for a robots.txt, with a `RobotsTxtDownload`."""
+"""The meta key that marks scrapy-rep's own requests for a robots.txt. Its value is a `RobotsTxtDownload`."""
 
 # Keep Scrapy's middlewares and extensions from acting on the answer: scrapy-rep decides what an answer means.
 _META = {
@@ -113,15 +113,12 @@ def robots_request(
     if url.startswith("ftp:"):
         meta.update({key: trigger.meta[key] for key in _COPIED_FOR_FTP if key in trigger.meta})
     # An uncompressed body can be cut anywhere and still be read.
-    request = Request(url, NO_CALLBACK, headers={"Accept-Encoding": "identity"}, meta=meta)
-    for name in _COPIED_HEADERS:
-        if name in trigger.headers:
-            request.headers[name] = trigger.headers[name]
+    headers: dict[Any, Any] = {"Accept-Encoding": "identity"}
+    headers.update({name: trigger.headers[name] for name in _COPIED_HEADERS if name in trigger.headers})
     if validators is not None and not offline:
-        conditions = {"If-None-Match": validators.etag, "If-Modified-Since": validators.last_modified}
-        for field, value in conditions.items():
-            if value is not None:
-                request.headers[field] = value.encode("latin-1")
+        conditions = ("If-None-Match", validators.etag), ("If-Modified-Since", validators.last_modified)
+        headers.update({name: value.encode("latin-1") for name, value in conditions if value is not None})
+    request = Request(url, NO_CALLBACK, headers=headers, meta=meta)
     if len(question.jar):
         question.jar.add_cookie_header(request)
     return request
@@ -132,10 +129,11 @@ def _for_impersonate(settings: RepSettings, trigger: Request) -> dict[str, Any]:
 
     The plugin ignores DOWNLOAD_TIMEOUT and receives whole bodies. So the time limit and the size limit are set here.
     """
-    args, options = (trigger.meta.get(f"impersonate_{name}") or {} for name in ("args", "curl_options"))
+    args = trigger.meta.get("impersonate_args") or {}
+    options = trigger.meta.get("impersonate_curl_options") or {}
     meta: dict[str, Any] = {
         "impersonate_args": {"timeout": settings.fetch_timeout},  # seconds
-        # bytes on the wire
+        # The limit is in bytes on the wire.
         "impersonate_curl_options": {**options, "MAXFILESIZE_LARGE": MAX_TIMES_BODY_LIMIT * settings.body_limit},
     }
     if "impersonate" in trigger.meta:
