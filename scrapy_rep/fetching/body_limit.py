@@ -52,7 +52,7 @@ class BodyLimit:
             )
 
     def abandon(self, request: Request) -> None:
-        """Close the connection when the next part of the body comes: the crawl is closing, and nothing waits for it."""
+        """Close the connection when more of the body comes. The crawl is closing, so nothing waits for the answer."""
         request.meta[ROBOTS_TXT_REQUEST].limit = -1
         self._under_way += 1  # so the signal stays connected
 

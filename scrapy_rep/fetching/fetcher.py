@@ -54,7 +54,7 @@ class Fetcher:
         self._body_limit = BodyLimit(crawler)
 
     async def fetch(self, question: Question) -> tuple[Answer, Response | None]:
-        """Request the URL once. Return the answer, not judged yet, and the response as received (None without one).
+        """Request the URL once. Return the answer before it is judged, and the response as received, if there is one.
 
         Raises nothing but CancelledError, when the crawl closes.
         """

@@ -1,6 +1,6 @@
 """Limits how many robots.txt files are fetched at a time (REP_FETCH_CONCURRENCY), and decides which fetch is next.
 
-A request that takes longer than half a second no longer counts, because its host will probably never answer.
+Slow requests do not count, because their hosts will probably never answer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from twisted.internet.defer import Deferred
 
 SLOW_AFTER = 0.5  # seconds after which a request that has begun is slow
 REPEATED_EVERY = 8  # every eighth turn goes to a repeated request, if one waits
-MAX_STARTING = 2  # a multiple of REP_FETCH_CONCURRENCY; beyond it, another fetch would wait for a turn too long
+MAX_STARTING = 2  # in multiples of REP_FETCH_CONCURRENCY; if more fetches start, the last wait too long for a turn
 MAX_SLOW = 1_000  # slow requests under way; each takes a socket
 SELECT_MAX = 512 if sys.platform == "win32" else 1024  # FD_SETSIZE in CPython, and in C libraries elsewhere
 SHARE_OF_FILES = 0.5  # the share of `max_open_files()` that fetches may use; downloads of pages need the rest
@@ -42,7 +42,9 @@ class _Turn:
 
 
 class FetchTurns:
-    """Gives turns to requests for a robots.txt. At most `limit` requests that are not slow have a turn.
+    """Gives turns to requests for a robots.txt, at most `limit` at a time.
+
+    A request is slow after SLOW_AFTER seconds. Then it no longer counts, and another request gets a turn.
 
     Each robots.txt is fetched because of another request. The priority of that request decides which turn is next: the
     highest first, and the oldest first if priorities are equal. But every eighth turn (REPEATED_EVERY) goes to the
@@ -55,8 +57,8 @@ class FetchTurns:
         self._max_under_way = limit + min(MAX_SLOW, max(int(SHARE_OF_FILES * max_open_files()) - limit, 0))
         self.on_change = on_change
         self.starting: set[object] = set()
-        """One object for each fetch that has not become slow: the turn of its first request, or the origin before there
-        is a turn (the fetch has just begun, or asks a store)."""
+        """What counts in `can_start_another`: the turns of first requests until they are slow, and the origins of
+        fetches that have no turn yet, because they have just begun or ask a store."""
         self._line: list[tuple[int, int, _Turn]] = []  # a heap of the turns that requests wait for
         self._arrivals = count()
         self._given = 1
@@ -64,7 +66,7 @@ class FetchTurns:
         self._not_slow: set[_Turn] = set()
 
     def can_start_another(self) -> bool:
-        """Whether one more fetch would begin soon. Slow and repeated requests do not count."""
+        """Whether one more fetch would soon get its turn. Slow and repeated requests do not count."""
         return len(self.starting) < MAX_STARTING * self._limit
 
     @asynccontextmanager
