@@ -56,20 +56,20 @@ class SchedulerQueues:
         """Sort requests to these sites last, because other requests to them wait at the door. The sites may change."""
         self._here = sites
 
-    def is_next_of_use(self, *, has_room: bool, is_full: bool) -> bool:
+    def is_next_of_use(self, *, can_fetch: bool, is_full: bool) -> bool:
         """Whether the scheduler's next request could be sent, or could wait at the door.
 
-        `has_room` is whether one more robots.txt may be fetched. With `is_full`, a request may wait only if no other
+        `can_fetch` is whether one more robots.txt may be fetched. With `is_full`, a request may wait only if no other
         request to its site waits. A `DownloaderAwarePriorityQueue` returns requests to sites without waiting requests
-        first. Without room, it also puts sites that have a slot before sites that have none. The next request of any
-        other queue cannot be foreseen.
+        first. If no more may be fetched, it also puts sites that have a slot before sites that have none. The next
+        request of any other queue cannot be foreseen.
         """
-        self._are_new_last = not has_room
-        if has_room and not is_full:
+        self._are_new_last = not can_fetch
+        if can_fetch and not is_full:
             return True
         # The scheduler empties the queue in memory first.
         sites = next((queue.pqueues for queue in self._aware if queue.pqueues), ())
-        known = sites if has_room else (key for key in self._downloader.slots if key in sites)
+        known = sites if can_fetch else (key for key in self._downloader.slots if key in sites)
         return any(key not in self._here for key in known)
 
     def is_next_from_memory(self) -> bool:

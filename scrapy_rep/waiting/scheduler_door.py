@@ -167,7 +167,7 @@ class SchedulerDoor:
     def _has_enough(self) -> bool:
         """Whether the spider's `start` has to wait: no request can go on, and enough requests are here."""
         if not self._max_waiting or (
-            len(self._here) < self._enough and not self._is_full and self._resolver.has_room()
+            len(self._here) < self._enough and not self._is_full and self._resolver.can_start_another_fetch()
         ):
             return False
         if self._next is None:
@@ -193,7 +193,7 @@ class SchedulerDoor:
         if not self._max_waiting:
             return self._scheduler.next_request()
         until = self._waits.monotonic() + MAX_SECONDS
-        while self._queues.is_next_of_use(has_room=self._resolver.has_room(), is_full=self._is_full):
+        while self._queues.is_next_of_use(can_fetch=self._resolver.can_start_another_fetch(), is_full=self._is_full):
             is_from_memory = self._queues.is_next_from_memory()
             request = self._scheduler.next_request()
             origin = self._gate.origin_to_await(request) if request is not None else None
