@@ -56,8 +56,8 @@ def command_spider(model: type[Spider] | None) -> type[CommandSpider]:
     return type(CommandSpider.__name__, (CommandSpider,), taken_over)
 
 
-Lookups = dict["Origin | None", "Finding | Deferred[Finding]"]
-"""Origin -> the finding for the first URL of that origin in a list. None is the key of URLs without an origin."""
+Begun = tuple[str, "Finding | Deferred[Finding] | None"]
+"""A URL and its finding. The finding is None if its lookup has not begun."""
 
 
 class Lookup:
@@ -70,7 +70,7 @@ class Lookup:
         self._lists = lists
         self._output = output
         self._profile = profile
-        self._begun: DeferredQueue[tuple[list[str], Lookups] | None] = DeferredQueue()
+        self._begun: DeferredQueue[list[Begun] | None] = DeferredQueue()  # None follows the last list
         self._unwritten = 0
         self._answers: defaultdict[Request, list[Answer]] = defaultdict(list)
 
@@ -81,11 +81,15 @@ class Lookup:
         await self.answer_all()
 
     async def answer_all(self) -> None:
-        """Write the answers in the order of the URLs. Meanwhile, read the next URLs and begin their lookups."""
+        """Write the answers in the order of the URLs. At the same time, read more URLs and begin their lookups."""
         reading = deferred_from_coro(self._begin_lists())
         try:
             while (begun := await maybe_deferred_to_future(self._begun.get())) is not None:
-                await self._write(*begun)
+                for url, finding in begun:
+                    if not self._output.is_closed:
+                        self._output.write(await self._found(url, finding or self._begin(url)))
+                    self._unwritten -= 1
+                self._output.flush()
         finally:
             await maybe_deferred_to_future(reading)
         self._output.finish()
@@ -94,12 +98,14 @@ class Lookup:
         lists, thread = iter(self._lists), OwnThread()
         try:
             while not self._output.is_closed and (urls := await thread.run(next, lists, None)) is not None:
-                lookups: Lookups = {}
+                begun: list[Begun] = []
+                origins: set[Origin | None] = set()
                 for url in urls:
                     # Look up only the first URL of each origin now. The others follow when its robots.txt is known.
-                    if (origin := Origin.of(url)) not in lookups:
-                        lookups[origin] = self._begin(url)
-                self._begun.put((urls, lookups))
+                    origin = Origin.of(url)
+                    begun.append((url, None if origin in origins else self._begin(url)))
+                    origins.add(origin)
+                self._begun.put(begun)
                 self._unwritten += len(urls)
                 while self._unwritten > MAX_UNWRITTEN and not self._output.is_closed:
                     await sleep(LOOK_EVERY)
@@ -107,23 +113,17 @@ class Lookup:
             thread.close()
             self._begun.put(None)
 
-    async def _write(self, urls: list[str], lookups: Lookups) -> None:
-        for url in urls:
-            if self._output.is_closed:
-                return
-            origin = Origin.of(url)
-            finding = lookups.pop(origin, None) or self._begin(url)
-            if isinstance(finding, Deferred):
-                self._output.flush()
-                showing = create_looping_call(self._output.show_waiting, str(origin), time.monotonic())
-                showing.start(SHOW_EVERY, now=False)
-                try:
-                    finding = await maybe_deferred_to_future(finding)
-                finally:
-                    showing.stop()
-            self._output.write(finding)
-            self._unwritten -= 1
+    async def _found(self, url: str, finding: Finding | Deferred[Finding]) -> Finding:
+        """Return the finding, and wait for it if necessary."""
+        if not isinstance(finding, Deferred):
+            return finding
         self._output.flush()
+        showing = create_looping_call(self._output.show_waiting, str(Origin.of(url)), time.monotonic())
+        showing.start(SHOW_EVERY, now=False)
+        try:
+            return await maybe_deferred_to_future(finding)
+        finally:
+            showing.stop()
 
     def _robots_response(self, answer: Answer, request: Request) -> None:
         self._answers[request].append(answer)

@@ -74,7 +74,7 @@ class Command(ScrapyCommand):
             action="append",
             default=[],
             metavar="FILES",
-            help="judge by these archives and fetch nothing; '*' stands for any text, and more files may follow",
+            help="judge by these archives, such as 'robots-*.warc.gz', and fetch nothing",
         )
         add("--at", metavar="TIME", help="with --archive: judge as the crawl did at this time (2026-05-17T09:30:00Z)")
         add("--recheck", metavar="FILE", help="with --archive: judge the items of this feed (JSON lines) again")
