@@ -308,7 +308,7 @@ def is_obeying(settings: BaseSettings) -> bool:
         raise ValueError(f"ROBOTSTXT_OBEY is {settings['ROBOTSTXT_OBEY']!r}; set it to True or False") from None
 
 
-# Setting -> other words that people use for it.
+# Setting -> other words that people use for the setting.
 OTHER_WORDS = {
     "COOKIES_ENABLED": "COOKIE COOKIES",
     "REP_BODY_LIMIT": "BYTES LENGTH MAXSIZE SIZE",

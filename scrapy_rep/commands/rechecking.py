@@ -123,7 +123,7 @@ class ArchiveJudge:
 def judge_again(opts: Namespace, lists: Iterable[list[str]], output: Output, profile: CrawlerProfile) -> None:
     """Judge the URLs, or the items of `--recheck`, by the archive.
 
-    Raises ValueError if warcio is missing, if the time is wrong, or if a file cannot be read.
+    Raises ValueError if warcio is missing, the time is wrong, or a file cannot be read.
     """
     if find_spec("warcio") is None:
         raise ValueError("--archive needs warcio: pip install warcio")

@@ -30,9 +30,8 @@ from scrapy_rep.settings import FILES, RepSettings, is_obeying
 from scrapy_rep.usage.preferences import Purposes
 from scrapy_rep.user_agent import UserAgent
 
-logger = logging.getLogger("scrapy_rep")
-
 ADDON = "scrapy_rep.Addon"
+logger = logging.getLogger("scrapy_rep")
 
 # The command's values of these settings. The command crawls no pages, and does not wait for the end of an outage.
 COMMAND_SETTINGS: dict[str, Any] = {
@@ -93,11 +92,6 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
         kind = StoredLookup if opts.cached else StoredRemoval if opts.forget else fetching
         _crawl(process, spider, kind(lists, output, profile))
     return output.exit_status
-
-
-def is_offline(opts: Namespace) -> bool:
-    """Whether the command judges by files, and makes no requests."""
-    return bool(opts.archive) or opts.file is not None
 
 
 def _profile_of(settings: BaseSettings, spider: type[CommandSpider]) -> CrawlerProfile:

@@ -7,8 +7,6 @@ from typing import TypeVar
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.utils.defer import deferred_from_coro
-from twisted.internet.defer import Deferred
 
 from scrapy_rep.cache.memory import Memory
 from scrapy_rep.commands.findings import CannotTellError, Finding
@@ -64,15 +62,13 @@ class StoredLookup(Lookup):
                 )
                 self._output.flush()
 
-    def _peek(self, request: Request) -> RobotsPolicy | None:
-        origin = self._gate.applicable_origin(request)
-        policy = self._memory.recall(origin, self._gate.now()) if isinstance(origin, Origin) else None
-        return None if policy is None or policy.refetch is Refetch.FIRST else policy
-
-    async def _wait_for_policy(self, request: Request) -> RobotsPolicy | None:
+    async def _policy_for(self, request: Request) -> RobotsPolicy | None:
         origin = self._gate.applicable_origin(request)
         if not isinstance(origin, Origin):
             return None
+        known = self._memory.recall(origin, self._gate.now())
+        if known is not None and known.refetch is not Refetch.FIRST:
+            return known
         octets = await self._stored(lambda storage: storage.get(str(origin)))
         if octets is None:
             raise CannotTellError(f"REP_STORAGE has no entry of {origin}")
@@ -110,15 +106,12 @@ class StoredLookup(Lookup):
 class StoredRemoval(StoredLookup):
     """Deletes the entries of the URLs' origins; without URLs, all entries."""
 
-    def _begin(self, url: str) -> Finding | Deferred[Finding]:
+    async def _find(self, url: str) -> Finding:
         origin = Origin.of(url)
         if origin is None:
             return Finding(url, error=f"{url!r} has no origin{cure_of(url)}")
-        return deferred_from_coro(self._forget(url, str(origin)))
-
-    async def _forget(self, url: str, origin: str) -> Finding:
         try:
-            return Finding(url, forgotten=await self._stored(lambda storage: storage.forget(origin)))
+            return Finding(url, forgotten=await self._stored(lambda storage: storage.forget(str(origin))))
         except CannotTellError as exc:
             return Finding(url, error=str(exc))
 

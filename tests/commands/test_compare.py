@@ -1,4 +1,4 @@
-"""`scrapy robots --compare`: what Scrapy's own middleware and parser would answer, and why they differ."""
+"""`scrapy robots --compare`: what Scrapy's own middleware and parser would answer, and why their answer differs."""
 
 from __future__ import annotations
 
