@@ -185,7 +185,7 @@ def _override(key: Any, result: Any) -> AccessResult:
 
 
 def _statuses(key: Any) -> Sequence[int | str]:
-    """Return the statuses that a key of REP_STATUS_POLICY stands for; `(key,)` for a sign. It is never empty."""
+    """Return the statuses that a key of REP_STATUS_POLICY stands for, at least one; `(key,)` for a sign."""
     if key in SIGN_KEYS:
         return (key,)
     statuses = key
@@ -209,9 +209,8 @@ class RepSettings:
     status_policy: tuple[StatusRow, ...] = _setting(
         "rfc9309",
         _status_policy,
-        f"one of {', '.join(map(repr, POLICIES))}, or a dict of overrides such as"
-        " {403: 'restricted', range(520, 530): 'unavailable'} ('520-529' is a range too,"
-        f" and {' and '.join(map(repr, SIGN_KEYS))} are keys), each to one of {', '.join(map(repr, OVERRIDES))}",
+        f"one of {', '.join(map(repr, POLICIES))}, or a dict such as {{403: 'restricted', '520-529': 'unavailable'}}"
+        f" (keys: statuses, ranges, {' and '.join(map(repr, SIGN_KEYS))}; values: {', '.join(map(repr, OVERRIDES))})",
     )
     storage: str = _setting(
         "memory:",
@@ -220,7 +219,7 @@ class RepSettings:
     )
     """The address of the storage. Its scheme says which storage class is used."""
     storages: Mapping[str, Any] = _setting(
-        {}, _classes, "a dict of schemes without their colon, each to a storage class or its import path"
+        {}, _classes, "a dict from schemes, such as 'own', to storage classes or their import paths"
     )
     """Scheme -> storage class or its import path. None removes a built-in scheme."""
     memory_octets: int = _whole(64 * 2**20, "bytes", OCTETS_OF_ORIGIN)
@@ -235,7 +234,7 @@ class RepSettings:
     fetch_concurrency: int = _whole(64, "fetches", 1)
     waiting_max: int = _whole(1_000, "requests", 0)
     unreachable_wait: float = _seconds(30.0)
-    """Seconds that requests wait, counted from an origin's first failure."""
+    """Seconds that requests wait for an unreachable robots.txt, counted from the start of its first fetch."""
     redirect_private: bool = _switch()
     dry_run: bool = _switch()
     exempt: frozenset[Origin | str] = _setting(
@@ -265,12 +264,12 @@ class RepSettings:
 
     @property
     def memory_origins(self) -> int:
-        """The most origins that the crawl remembers, in its memory, its log and its archive; at least 1."""
+        """The largest number of origins in the memory of the crawl, in its log and in its archive; at least 1."""
         return self.memory_octets // OCTETS_OF_ORIGIN
 
     @property
     def unreachable_for(self) -> float:
-        """The seconds after which an outage has lasted too long (RFC 9309 2.3.1.4)."""
+        """Seconds after which an outage has lasted too long (RFC 9309 2.3.1.4)."""
         return self.unreachable_days * DAY
 
     @classmethod
@@ -284,10 +283,10 @@ def _name(attribute: str) -> str:
 
 
 SETTINGS: Mapping[str, Setting] = {_name(field.name): field.metadata["setting"] for field in fields(RepSettings)}
-"""The name of a setting, REP_ included -> the setting."""
+"""The name of a setting, such as REP_STORAGE -> the setting."""
 
 FILES = sorted(name for name, setting in SETTINGS.items() if setting.names_file)
-"""The names of the settings that are the path of a file which the crawl writes."""
+"""The names of the settings whose value is the path of a file that the crawl writes."""
 
 
 def _checked(settings: BaseSettings, name: str) -> Any:

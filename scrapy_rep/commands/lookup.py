@@ -66,8 +66,8 @@ class Lookup:
         self._lists = lists
         self._output = output
         self._profile = profile
-        # For each list that has been read: its URLs, and the lookup of each URL that has begun. None follows the last.
         self._begun: DeferredQueue[list[tuple[str, Deferred[Finding] | None]] | None] = DeferredQueue()
+        """The lists that have been read: each URL, and its lookup if this has begun. None follows the last list."""
         self._unwritten = 0
         self._answers: defaultdict[Request, list[Answer]] = defaultdict(list)
 
@@ -114,7 +114,7 @@ class Lookup:
             self._begun.put(None)
 
     async def _result(self, lookup: Deferred[Finding], url: str) -> Finding:
-        """Wait for the lookup of the URL. On a terminal, show this."""
+        """Return the result of the URL's lookup. On a terminal, show that the command waits."""
         self._output.flush()
         showing = create_looping_call(self._output.show_waiting, str(Origin.of(url)), time.monotonic())
         showing.start(SHOW_EVERY, now=False)
