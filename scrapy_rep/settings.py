@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 from scrapy.settings import BaseSettings, default_settings
 
 from scrapy_rep.log import Logger
-from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.freshness import DAY, MAX_LIFETIME
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS
@@ -172,16 +171,12 @@ def _status_policy(value: Any) -> tuple[StatusRow, ...]:
         value = _from_json(value, '{"403": "restricted", "520-529": "unavailable"}')
     if not isinstance(value, Mapping):
         raise TypeError
-    rows = [(_statuses(key), _override(key, result), "REP_STATUS_POLICY") for key, result in value.items()]
+    for key, result in value.items():
+        if result not in OVERRIDES:
+            raise _WrongPartError(f"{key!r}: {result!r} is none of {', '.join(map(repr, OVERRIDES))}")
+    rows = [(_statuses(key), OVERRIDES[result], "REP_STATUS_POLICY") for key, result in value.items()]
     # If two ranges contain a status, the narrower range decides about it.
     return (*sorted(rows, key=lambda row: len(row[0])), *RFC9309)
-
-
-def _override(key: Any, result: Any) -> AccessResult:
-    try:
-        return OVERRIDES[result]
-    except (KeyError, TypeError):
-        raise _WrongPartError(f"{key!r}: {result!r} is none of {', '.join(map(repr, OVERRIDES))}") from None
 
 
 def _statuses(key: Any) -> Sequence[int | str]:
