@@ -136,7 +136,7 @@ def _wrong(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]
 def _contested(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]:
     """Yield the lines of the section about contested questions: a row for each question with different answers."""
     yield "## Contested questions\n"
-    yield "On these questions the standard says nothing, or its readers disagree. No answer is wrong. The column `chosen`"
+    yield "Here the standard says nothing, or its readers disagree. No answer is wrong. The column `chosen`"
     yield "has scrapy-rep's answer, and the `.questions` file beside each robots.txt says why. A dash means no answer."
     yield "Questions to which all parsers give the same answer are left out.\n"
     yield f"| robots.txt | agent | URL | chosen | {' | '.join(name for name in recorded if name != OURS)} |"
