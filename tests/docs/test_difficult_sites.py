@@ -9,8 +9,8 @@ from logging import INFO
 from typing import Any
 
 import pytest
-from crawling import ADDON, Time, crawl, is_about_denial, with_clock
-from doc_pages import EXAMPLE, blocks, marked, names, table
+from crawling import ADDON, crawl
+from doc_pages import blocks, names, table
 from pytest_twisted import ensureDeferred
 from web import RULES, Route, Web, answer, redirect
 
@@ -39,16 +39,6 @@ async def test_each_row(web: Web, said: str, does: str, shown: str, policy: str)
     if policy:
         opposite = {**settings, "REP_STATUS_POLICY": ast.literal_eval(names(policy)[0])}
         assert len((await crawl(site.url("/"), settings=opposite)).pages) == 1 - len(result.pages)
-
-
-@ensureDeferred
-async def test_the_log_of_a_challenge(web: Web) -> None:
-    site = web.robots(CHALLENGE)
-    result = await crawl(site.url("/"), settings={"REP_UNREACHABLE_WAIT": 30}, robots=with_clock(Time()))
-    records = [r for r in result.log if r.name == "scrapy_rep" and r.levelno >= INFO]
-    lines = [f"{r.levelname}: {r.getMessage()}" for r in records if not is_about_denial(r.getMessage())]
-    shown = [line.replace(site.origin, EXAMPLE) for line in lines if "product token" not in line]
-    assert shown == marked("challenge-log").splitlines()
 
 
 @pytest.mark.parametrize("order", [50, 950])
