@@ -1,4 +1,4 @@
-"""docs/difficult-sites.md: what each answer does, how the log shows it, what changes it, and signed requests."""
+"""docs/difficult-sites.md: the rows of its table in real crawls, and the sample that signs requests."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_each_request_is_signed_anew(web: Web, order: int) -> None:
 
 
 def is_signed(headers: dict[str, str], key: Any, key_id: str) -> bool:
-    """As RFC 9421 says, for the host that was asked. Raises InvalidSignature."""
+    """Check the signature of a request as RFC 9421 says. Raises InvalidSignature."""
     params = headers["Signature-Input"].removeprefix("sig1=")
     agent = headers["Signature-Agent"].removeprefix("sig1=")
     base = f'"@authority": {headers["Host"]}\n"signature-agent";key="sig1": {agent}\n"@signature-params": {params}'

@@ -1,4 +1,4 @@
-"""Every table of README and docs says what a crawl, the command or a public name does."""
+"""Each row of each table in README and docs agrees with a crawl, the command or the code."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class StatusByHost:
 
 
 async def answered(statuses: Iterable[int], **settings: Any) -> dict[int, tuple[str, str]]:
-    """Status -> the access result, and when robots.txt is fetched again."""
+    """Return for each status the access result, and when robots.txt is fetched again."""
     found: dict[int, tuple[str, str]] = {}
     time = Time()
     words = {5: "5 seconds, doubling, at most an hour", 24 * 3600: "24 hours"}
@@ -76,7 +76,7 @@ def statuses_in(text: str) -> set[int]:
 
 
 def statuses_of(cell: str) -> set[int]:
-    """`400-499 but not 407, 429`."""
+    """Return the statuses of a cell such as `400-499 but not 407, 429`."""
     held, _, excepted = cell.partition(" but not ")
     return statuses_in(held) - statuses_in(excepted)
 
@@ -169,7 +169,7 @@ def test_the_limits() -> None:
     ],
 )
 def test_numbers_in_words(page: str, words: str, code: str) -> None:
-    """They stand somewhere in the code, wherever that is by now."""
+    """Each number on a page is a constant somewhere in the package."""
     assert " ".join(words.split()) in " ".join(PAGES[f"docs/{page}.md"].split())
     assert re.search(rf"^{re.escape(code)}(\.0)?(?!\w)", CODE, re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""README.md and docs/*.md as tests read them: fenced blocks and tables, found by the HTML comment above them."""
+"""README.md, CHANGELOG.md and docs/*.md for tests. An HTML comment above a block or a table is its name, its mark."""
 
 from __future__ import annotations
 
@@ -45,28 +45,28 @@ def blocks(language: str, mark: str = "") -> list[Block]:
 
 
 def marked(mark: str) -> str:
-    """The text of the one block with that mark."""
+    """Return the text of the block with this mark. There is only one."""
     (block,) = (block for block in BLOCKS if block.mark == mark)
     return block.text
 
 
 def prose(page: str) -> str:
-    """Without fenced blocks."""
+    """Return the text of a page without its fenced blocks."""
     return re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.MULTILINE | re.DOTALL)
 
 
 def table(mark: str) -> list[list[str]]:
-    """The cells of each row of the table below that mark, without the header."""
+    """Return the cells of each row of the table with this mark, without the header."""
     (page,) = (page for page in PAGES.values() if f"<!-- {mark} -->\n|" in page)
     _header, _line, *rows = page.partition(f"<!-- {mark} -->\n")[2].partition("\n\n")[0].splitlines()
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]] for row in rows]
 
 
 def names(cell: str) -> list[str]:
-    """What stands in backticks."""
+    """Return the texts in backticks."""
     return re.findall(r"`([^`]+)`", cell)
 
 
 def first_names(mark: str) -> list[str]:
-    """What stands in backticks in the first column."""
+    """Return the texts in backticks in the first column of a table."""
     return [name for cells in table(mark) for name in names(cells[0])]
