@@ -1,4 +1,4 @@
-"""The largest of many values, in bounded memory."""
+"""`TopK` keeps the largest of many values in bounded memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scrapy_rep.top_k import TopK
 
 
 @pytest.mark.parametrize("most", [1, 3, 100])
-def test_the_largest_stay(most: int) -> None:
+def test_the_largest_values_stay(most: int) -> None:
     largest: TopK[int, list[int]] = TopK(most, lambda: [0], lambda value: value[0])
     for number in range(1000):
         key = number if number % 3 else 7

@@ -36,7 +36,6 @@ EXTENSIONS = (
     Extension(_always, "outage_log.OutageLog"),
     Extension(_always, "origins_log.OriginsLog"),  # its last line comes after that of the outages
     Extension(_always, "crawl_delay.CrawlDelay"),
-    Extension(_always, "truncated.Truncated"),
     Extension(_always, "sent_user_agent.SentUserAgent"),
     Extension(lambda settings: not settings.dry_run, "robotstxt_denied.RobotsTxtDenied"),
     Extension(_always, "bypassed.Bypassed"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 
@@ -11,9 +9,11 @@ from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.scrapy_internals.downloads import MinimumDelays
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
+from scrapy_rep.user_agent import ProductTokens
 
 
 class CrawlDelay:
@@ -25,13 +25,13 @@ class CrawlDelay:
         self._logged: set[str] = set()
         gate.robots_known.append(self._robots_known)
         if self._max_delay:
+            self._delays = MinimumDelays(crawler)
             # Connect late, so that other components that adjust delays, such as AutoThrottle, receive signals earlier.
             crawler.signals.connect(self._listen, signal=signals.engine_started)
-            self._delays = MinimumDelays(crawler)
 
     def _listen(self) -> None:
         self._crawler.signals.connect(self._reached, signal=signals.request_reached_downloader)
-        self._crawler.signals.connect(self._downloaded, signal=signals.response_downloaded)
+        self._crawler.signals.connect(self._delays.restart_delay, signal=signals.response_downloaded)
 
     def _robots_known(self, _origin: Origin, info: OriginInfo, request: Request) -> None:
         asked = _asked_for(info.robots, self._gate.product_tokens(request))
@@ -42,13 +42,11 @@ class CrawlDelay:
         if kind not in self._logged and self._spacing() < asked:
             self._logged.add(kind)
             self._log.info(
-                "%(url)s asks for a Crawl-delay of %(asked)g s, which is %(kind)s (REP_CRAWL_DELAY_MAX = %(most)g)",
-                {
-                    "url": printable(info.robots_url),
-                    "asked": asked,
-                    "kind": "not obeyed" if kind == "ignored" else kind,
-                    "most": self._max_delay,
-                },
+                "%s asks for a Crawl-delay of %g s, which is %s (REP_CRAWL_DELAY_MAX = %g)",
+                printable(info.robots_url),
+                asked,
+                "not obeyed" if kind == "ignored" else kind,
+                self._max_delay,
             )
 
     def _spacing(self) -> float:
@@ -63,10 +61,7 @@ class CrawlDelay:
         asked = 0.0 if policy is None else _asked_for(policy.robots, self._gate.product_tokens(request))
         self._delays.require(request, min(asked, self._max_delay))
 
-    def _downloaded(self, request: Request) -> None:
-        self._delays.restart_delay(request)
 
-
-def _asked_for(robots: Any, tokens: tuple[str, ...]) -> float:
+def _asked_for(robots: RobotsTxt | None, tokens: ProductTokens) -> float:
     """Return the Crawl-delay in seconds; 0 if there is none."""
     return (robots.crawl_delay(tokens) or 0.0) if robots is not None else 0.0

@@ -1,4 +1,4 @@
-"""The log and the stats of origins: a line for each origin without rules, and the totals at the end of the crawl."""
+"""The log and the stats of origins: those without rules, those with too long a robots.txt, and the totals."""
 
 from __future__ import annotations
 
@@ -34,30 +34,34 @@ class OriginsLog:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._log = logger_of(crawler)
         self._stats = crawler.stats
-        self._is_dry_run = settings.dry_run
-        self._known: LocalCache[Origin, tuple[OriginKind, str, str]] = LocalCache(limit=settings.memory_origins)
-        # The number of origins by kind and cause. Only the last result of each origin counts.
-        self._origins: Counter[tuple[OriginKind, str]] = Counter()
+        self._settings = settings
         self._refusals = gate.refusals
+        self._known: LocalCache[Origin, tuple[OriginKind, str, str]] = LocalCache(limit=settings.memory_origins)
+        """Origin -> the kind, cause and stat of its last result, which is the only one that counts."""
+        self._origins: Counter[tuple[OriginKind, str]] = Counter()
+        """The number of origins by kind and cause."""
         self._waited = 0
         self._has_named_page = False
         """Whether a robots.txt that is a page of HTML has been logged at INFO."""
-        connect = crawler.signals.connect
+        self._has_warned_of_length = False
         gate.robots_known.append(self._robots_known)
-        connect(self._request_waited, signal=request_waited)
-        connect(self._closed, signal=signals.spider_closed)
+        crawler.signals.connect(self._request_waited, signal=request_waited)
+        crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     def _robots_known(self, origin: Origin, info: OriginInfo, _request: Request) -> None:
-        before, kind, cause, stat = self._known.get(origin), info.kind, info.cause, info.stat
-        if before == (kind, cause, stat):
+        if info.robots is not None and info.robots.truncated:
+            self._count_truncated(info.robots_url)
+        before, now = self._known.get(origin), (info.kind, info.cause, info.stat)
+        if before == now:
             return
-        self._known[origin] = kind, cause, stat
-        if before is not None:
-            self._origins[before[:2]] -= 1
-            self._count(before[2], -1)
-        self._origins[kind, cause] += 1
-        self._count(stat, 1)
-        if kind is OriginKind.WITHOUT_RULES:
+        self._known[origin] = now
+        for result, change in ((before, -1), (now, 1)):
+            if result is not None:
+                kind, cause, stat = result
+                self._origins[kind, cause] += change
+                if stat:
+                    self._stats.inc_value(stat, change)
+        if info.kind is OriginKind.WITHOUT_RULES:
             is_first_page = info.sign == MARKUP and not self._has_named_page
             self._has_named_page |= is_first_page
             self._log.log(
@@ -66,9 +70,17 @@ class OriginsLog:
                 {"url": printable(info.robots_url), "why": printable(info.why_no_rules)},
             )
 
-    def _count(self, stat: str, origins: int) -> None:
-        if stat:
-            self._stats.inc_value(stat, origins)
+    def _count_truncated(self, url: str) -> None:
+        """Count a file that is longer than REP_BODY_LIMIT, and log a WARNING for the first (RFC 9309 section 2.5)."""
+        self._stats.inc_value("rep/truncated")
+        if not self._has_warned_of_length:
+            self._has_warned_of_length = True
+            self._log.warning(
+                "%(url)s is longer than %(limit)s bytes (REP_BODY_LIMIT). The rules beyond are not read, so pages that"
+                " they forbid may be fetched (RFC 9309 2.5). A higher REP_BODY_LIMIT reads them. The stat rep/truncated"
+                " counts such files",
+                {"url": printable(url), "limit": f"{self._settings.body_limit:,}"},
+            )
 
     def _request_waited(self) -> None:
         self._waited += 1
@@ -79,14 +91,11 @@ class OriginsLog:
         still_waiting = self._stats.get_value("rep/waited", 0) - self._waited
         if still_waiting > 0:
             self._log.info("%s still waited for robots.txt when the crawl stopped", counted(still_waiting, "request"))
-        self._log_refusals()
-
-    def _log_refusals(self) -> None:
         counts = self._refusals.counts
         numbers = {by: sum(counts[reason] for reason in reasons) for by, reasons in REFUSED_BY.items()}
         by = ", ".join(f"{number:,} {by}" for by, number in numbers.items() if number)
         self._log.info(
-            "Requests that would be refused (REP_DRY_RUN): %s" if self._is_dry_run else "Refused requests: %s",
+            "Requests that would be refused (REP_DRY_RUN): %s" if self._settings.dry_run else "Refused requests: %s",
             f"{counts.total():,} ({by})" if by else "0",
         )
         if by:
@@ -95,15 +104,10 @@ class OriginsLog:
     def _kinds(self) -> Iterator[str]:
         """Yield a text for each kind of origin, such as `6 without rules (4 x HTTP 404, 2 x a page of HTML)`."""
         for kind in OriginKind:
-            causes = Counter({cause: number for (of, cause), number in self._origins.items() if of is kind})
-            if causes.total():
-                yield f"{causes.total():,} {kind.value}{_causes_in_words(+causes)}"
-
-
-def _causes_in_words(causes: Counter[str]) -> str:
-    """Return the causes in brackets, the most common first; empty if there are none."""
-    named = sorted(((cause, number) for cause, number in causes.items() if cause), key=lambda one: (-one[1], one[0]))
-    words = [f"{number:,} x {cause}" for cause, number in named[:MAX_CAUSES]]
-    if len(named) > MAX_CAUSES:
-        words.append(f"{sum(number for _, number in named[MAX_CAUSES:]):,} x others")
-    return f" ({', '.join(words)})" if words else ""
+            causes = +Counter({cause: number for (of, cause), number in self._origins.items() if of is kind})
+            named = sorted((cause for cause in causes if cause), key=lambda cause: (-causes[cause], cause))
+            words = [f"{causes[cause]:,} x {cause}" for cause in named[:MAX_CAUSES]]
+            if len(named) > MAX_CAUSES:
+                words.append(f"{sum(causes[cause] for cause in named[MAX_CAUSES:]):,} x others")
+            if causes:
+                yield f"{causes.total():,} {kind.value}" + (f" ({', '.join(words)})" if words else "")

@@ -49,37 +49,23 @@ class OutageLog:
         crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     def _known(self, origin: Origin, info: OriginInfo, _request: Request) -> None:
-        if info.failing_since is None:
-            was_warning = self._logged.get(origin)
-            if was_warning is not None:
-                self._logged[origin] = None
-                self._log_end(info, was_warning)
-        elif self._logged.get(origin) is None:
+        was_warning = self._logged.get(origin)
+        if info.failing_since is not None and was_warning is None:
             self._outages += 1
             self._origins += origin not in self._logged
             self._logged[origin] = is_warning = self._outages <= WARNED_OUTAGES
-            self._log_begin(info, is_warning)
+            level = logging.WARNING if is_warning else logging.DEBUG
+            self._log_answer(level, "%s: %s. Requests to this site %s", info, self._meanwhile(info))
+        elif info.failing_since is None and was_warning is not None:
+            self._logged[origin] = None
+            self._log_answer(logging.INFO if was_warning else logging.DEBUG, "%s: %s. It is reachable again", info)
         if info.kind is OriginKind.CHALLENGED and not self._has_explained_challenges:
             self._has_explained_challenges = True
             self._log.warning(CHALLENGE)
 
-    def _log_begin(self, info: OriginInfo, is_warning: bool) -> None:
-        self._log.log(
-            logging.WARNING if is_warning else logging.DEBUG,
-            "%(url)s: %(reason)s. Requests to this site %(meanwhile)s",
-            {
-                "url": printable(info.robots_url),
-                "reason": printable(info.answer.rstrip(".")),
-                "meanwhile": self._meanwhile(info),
-            },
-        )
-
-    def _log_end(self, info: OriginInfo, was_warning: bool) -> None:
-        self._log.log(
-            logging.INFO if was_warning else logging.DEBUG,
-            "%(url)s: %(answer)s. It is reachable again",
-            {"url": printable(info.robots_url), "answer": printable(info.answer.rstrip("."))},
-        )
+    def _log_answer(self, level: int, message: str, info: OriginInfo, *more: str) -> None:
+        """Log a message that begins with the URL of robots.txt and its answer."""
+        self._log.log(level, message, printable(info.robots_url), printable(info.answer.rstrip(".")), *more)
 
     def _meanwhile(self, info: OriginInfo) -> str:
         """Return what happens while robots.txt is unreachable, in words that follow "Requests to this site"."""
@@ -100,12 +86,10 @@ class OutageLog:
         if not refused:
             return
         self._log.warning(
-            "%(requests)s %(were_refused)s because robots.txt was unreachable at %(origins)s",
-            {
-                "requests": counted(refused, "request"),
-                "were_refused": were_refused(refused, is_dry_run=self._is_dry_run),
-                "origins": counted(self._origins, "origin"),
-            },
+            "%s %s because robots.txt was unreachable at %s",
+            counted(refused, "request"),
+            were_refused(refused, is_dry_run=self._is_dry_run),
+            counted(self._origins, "origin"),
         )
         if self._outages > WARNED_OUTAGES:
             self._log.warning(

@@ -39,14 +39,14 @@ def partial_path(path: Path) -> Path:
 
 
 def append(path: Path, record: bytes) -> None:
-    """Append the record to the file, completely or not at all. Raises OSError, for example if the disk is full."""
+    """Append the whole record to the file, or nothing. Raises OSError, for example if the disk is full."""
     with path.open("ab", buffering=0) as file:
         written = 0
         try:
             while written < len(record):
                 written += file.write(record[written:])
         except OSError:
-            # Half a record would make the next record unreadable, and in a `.gz` file all records after it.
+            # Half a record would make the next record unreadable; in a `.gz` file, all later records.
             if os.fstat(file.fileno()).st_size == file.tell():  # otherwise another crawl has appended since
                 file.truncate(file.tell() - written)
             raise

@@ -11,14 +11,14 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 
 from scrapy_rep.exceptions import explanation
-from scrapy_rep.gate import Gate, Landing
+from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
 
 REASON = "robotstxt_denied"
-# A key in `spider.state`, which Scrapy saves for a job that is resumed. After the first page, its value is infinite.
+# A key in `spider.state`, which Scrapy saves for a job that is resumed. Its value is infinite after the first page.
 JOB_STATE = "scrapy_rep: start requests that were not refused"
 
 ADVICE = {
@@ -38,7 +38,7 @@ class RobotsTxtDenied:
         self._own_state: dict[str, Any] = {}
         self._refused = 0
         self._first: dict[VerdictReason, Verdict] = {}
-        self._has_pages = self._has_failed = False
+        self._has_failed = False
         connect = crawler.signals.connect
         connect(self._scheduled, signal=signals.request_scheduled)
         connect(self._dropped, signal=signals.request_dropped)
@@ -52,7 +52,7 @@ class RobotsTxtDenied:
         self._count(request, 1)
 
     def _dropped(self, request: Request) -> None:
-        """Subtract a request that the duplicate filter dropped, because the first request like it is counted."""
+        """Subtract a request that the duplicate filter dropped, because the earlier request is counted."""
         self._count(request, -1)
 
     def _forbidden(self, request: Request, verdict: Verdict) -> None:
@@ -69,14 +69,13 @@ class RobotsTxtDenied:
         """Note that the spider's `start` failed. Then Scrapy sets its own close reason."""
         self._has_failed |= response is None
 
-    def _page_came(self, _request: Request, _response: Response, _landing: Landing | None) -> None:
-        if not self._has_pages:
-            self._has_pages = True
+    def _page_came(self, *_: object) -> None:
+        if self._job_state.get(JOB_STATE) != math.inf:
             self._job_state[JOB_STATE] = math.inf
             self._crawler.signals.disconnect(self._scheduled, signal=signals.request_scheduled)
 
     def _idle(self) -> None:
-        if self._refused and not self._has_pages and not self._has_failed and self._job_state.get(JOB_STATE, 0) <= 0:
+        if self._refused and not self._has_failed and self._job_state.get(JOB_STATE, 0) <= 0:
             raise CloseSpider(REASON)
 
     @property

@@ -13,11 +13,11 @@ from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 from scrapy_rep.user_agent import ProductTokens
 
-WATCHED = 1_000  # downloads to check; a component that changes the User-Agent does so from the start of the crawl
+WATCHED = 1_000  # downloads to check; a component that changes the User-Agent usually does so from the start
 
 
 class SentUserAgent:
-    """Checks the first downloads of a crawl, and disconnects from the signal after them."""
+    """Checks the first downloads of a crawl, then disconnects from the signal."""
 
     def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
         self._signals = crawler.signals

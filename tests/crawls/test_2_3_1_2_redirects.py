@@ -1,4 +1,4 @@
-"""Each origin follows its own redirects, and asks each URL on the way itself (RFC 9309 2.3.1.2)."""
+"""Each origin follows its redirects itself and shares no answer with other origins (RFC 9309 2.3.1.2)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DAY = 24 * 3600.0
 
 
 async def one_by_one(*urls: str, robots: dict[str, Any] | None = None, **settings: Any) -> Crawl:
-    """One request after the other's end."""
+    """Crawl these URLs one after the other."""
     queue = list(urls)
 
     class OneByOne(CrawlSpider):
@@ -41,7 +41,7 @@ def counts(*sites: Site) -> list[int]:
 
 
 @ensureDeferred
-async def test_each_origin_asks_for_itself(web: Web) -> None:
+async def test_each_origin_follows_its_redirects_itself(web: Web) -> None:
     target = web.robots(RULES)
     sites = [*(web.robots(redirect(target.robots_url)) for _ in range(3)), target]
     result = await crawl(*(site.url(path) for site in sites for path in ("/", "/private")))
@@ -64,7 +64,7 @@ async def test_each_origin_gets_a_one_time_token_of_its_own(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_rfc9110_15_1_a_302_that_does_not_say_so_is_not_used_again(web: Web) -> None:
+async def test_rfc9110_15_1_a_302_without_caching_headers_is_requested_again(web: Web) -> None:
     nodes = [web.robots([answer(RULES), answer(status=404)]), web.robots(RULES)]
     shared = web.robots([redirect(node.robots_url, 302) for node in nodes])
     sources = [web.robots(redirect(shared.robots_url)) for _ in range(2)]
@@ -74,7 +74,7 @@ async def test_rfc9110_15_1_a_302_that_does_not_say_so_is_not_used_again(web: We
 
 
 @ensureDeferred
-async def test_each_origin_is_asked_for_under_the_user_agent_of_its_own_request(web: Web) -> None:
+async def test_each_robots_txt_is_requested_with_the_user_agent_of_its_own_request(web: Web) -> None:
     target = web.robots(answer(RULES, headers={"Vary": "User-Agent"}))
     sources = [web.robots(redirect(target.robots_url)) for _ in range(2)]
     agents = ["ABot/1.0", "BBot/1.0"]
@@ -84,18 +84,18 @@ async def test_each_origin_is_asked_for_under_the_user_agent_of_its_own_request(
 
 
 @ensureDeferred
-async def test_an_outage_that_another_origin_has_met_is_waited_for_from_its_own_beginning(web: Web) -> None:
+async def test_the_outage_of_another_origin_does_not_shorten_the_wait(web: Web) -> None:
     target, time = web.robots([answer(status=503)] * 4 + [answer(RULES)]), Time()
     sources = [web.robots(redirect(target.robots_url)) for _ in range(2)]
     settings = {"REP_UNREACHABLE_WAIT": 12}
-    # The first origin's wait is over after 0, 5 and 12 seconds. The second one's begins then.
+    # The first origin is asked after 0, 5 and 12 seconds. Then its wait ends, and the second origin's wait begins.
     result = await one_by_one(*(source.url("/") for source in sources), robots=with_clock(time), **settings)
     assert [type(error).__name__ for error in result.refused.values()] == ["RobotsUnreachable"]
     assert list(result.pages) == [sources[1].url("/")]
 
 
 @ensureDeferred
-async def test_each_origin_is_announced_for_a_request_of_its_own(web: Web) -> None:
+async def test_robots_parsed_names_a_request_of_the_same_origin(web: Web) -> None:
     target = web.robots(RULES)
     source = web.robots(redirect(target.robots_url))
     seen: list[str] = []
@@ -113,7 +113,7 @@ async def test_each_origin_is_announced_for_a_request_of_its_own(web: Web) -> No
 
 
 def in_a_ring(web: Web, length: int) -> list[Site]:
-    """Origins each of which redirects to the next, the last one to the first."""
+    """Origins in a ring: each redirects to the next, and the last to the first."""
     sites = [web.site() for _ in range(length)]
     for site, following in zip(sites, [*sites[1:], sites[0]], strict=True):
         site.change("/robots.txt", redirect(following.robots_url))
@@ -130,7 +130,7 @@ async def test_origins_that_redirect_to_each_other_do_not_wait_for_each_other(we
 
 
 @ensureDeferred
-async def test_a_ring_costs_one_alone_no_more_than_any_chain(web: Web) -> None:
+async def test_a_ring_costs_a_single_origin_no_more_than_a_chain(web: Web) -> None:
     a, b = in_a_ring(web, 2)
     result = await crawl(a.url("/"))
     assert list(result.pages) == [a.url("/")]
@@ -138,7 +138,7 @@ async def test_a_ring_costs_one_alone_no_more_than_any_chain(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_the_sixth_in_a_row_is_not_followed(web: Web) -> None:
+async def test_the_sixth_redirect_in_a_row_is_not_followed(web: Web) -> None:
     last = web.robots(RULES)
     sites = [last]
     for _ in range(6):
@@ -151,7 +151,7 @@ async def test_the_sixth_in_a_row_is_not_followed(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_the_strictest_terms_of_all_hops_hold(web: Web) -> None:
+async def test_the_strictest_caching_headers_of_all_redirects_count(web: Web) -> None:
     target, time = web.robots(answer(RULES, headers={"ETag": '"1"'})), Time()
     source = web.robots(redirect(target.robots_url, headers={"Cache-Control": "max-age=7200, must-revalidate"}))
     spider = in_turn(time, 1.7 * 3600, 0.4 * 3600)
@@ -160,7 +160,7 @@ async def test_the_strictest_terms_of_all_hops_hold(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_what_is_stored_is_confirmed_where_it_came_from(web: Web) -> None:
+async def test_a_stored_answer_is_revalidated_at_the_url_that_it_came_from(web: Web) -> None:
     target, time = web.robots([answer(RULES, headers={"ETag": '"1"'}), answer(status=304)]), Time()
     source = web.robots(redirect(target.robots_url))
     result = await crawl(source.url("/private"), spider=in_turn(time, DAY), robots=with_clock(time))
@@ -169,7 +169,7 @@ async def test_what_is_stored_is_confirmed_where_it_came_from(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_a_redirect_that_sets_a_cookie_is_for_who_got_the_cookie(web: Web) -> None:
+async def test_a_cookie_of_a_redirect_is_sent_in_the_same_chain_only(web: Web) -> None:
     to_itself = redirect("/robots.txt", 302, {"Set-Cookie": "seen=1"})
     target = web.robots([to_itself, answer(RULES), to_itself, answer(RULES)])
     sources = [web.robots(redirect(target.robots_url)) for _ in range(2)]
@@ -179,7 +179,7 @@ async def test_a_redirect_that_sets_a_cookie_is_for_who_got_the_cookie(web: Web)
 
 
 @ensureDeferred
-async def test_a_redirect_to_itself_that_counts_is_followed(web: Web) -> None:
+async def test_a_url_that_redirects_to_itself_twice_is_followed(web: Web) -> None:
     site = web.robots([redirect("/robots.txt"), redirect("/robots.txt"), answer(RULES)])
     result = await crawl(site.url("/private"))
     assert len(result.refused) == 1

@@ -21,7 +21,7 @@ from scrapy_rep import AccessResult, RobotsUnreachable
 
 
 async def outcome(site: Site, **more: Any) -> tuple[Crawl, AccessResult]:
-    """A crawl of one page that RULES allow and one that they forbid, and the access result that shows in it."""
+    """Crawl a page that RULES allow and a page that RULES forbid. Return the crawl and its access result."""
     result = await crawl(site.url("/"), site.url("/private"), **more)
     assert result.tracebacks == []
     (access,) = (a for a in AccessResult if f"rep/access/{a.value}" in result.stats)
@@ -54,7 +54,7 @@ async def outcome(site: Site, **more: Any) -> tuple[Crawl, AccessResult]:
 )
 @ensureDeferred
 async def test_status(web: Web, status: int, access: AccessResult) -> None:
-    # The same body with each status: that of anything but a success is never read as rules.
+    # The body is the same for each status. Only the body of a success is read as rules.
     site = web.robots(answer(RULES, status=status))
     result, found = await outcome(site)
     assert found is access
@@ -67,7 +67,7 @@ async def test_status(web: Web, status: int, access: AccessResult) -> None:
 
 
 @ensureDeferred
-async def test_an_error_page_is_no_file_of_rules(web: Web) -> None:
+async def test_the_body_of_an_error_is_not_read_as_rules(web: Web) -> None:
     site = web.robots(answer("user-agent: *\ndisallow: /\n", status=404))
     _, access = await outcome(site)
     assert access is AccessResult.UNAVAILABLE
@@ -80,7 +80,7 @@ async def test_redirects_are_followed_across_authorities(web: Web, status: int) 
     site = web.robots(redirect(elsewhere.robots_url, status))
     result, access = await outcome(site)
     assert access is AccessResult.SUCCESS
-    # Its rules hold for the initial authority, which is the one that the refusal names.
+    # The rules apply to the initial authority, and the refusal names its URL.
     verdict = result.refused[site.url("/private")].verdict
     assert verdict.robots_url == site.robots_url
     assert elsewhere.targets == ["/robots.txt"]
@@ -90,7 +90,7 @@ async def test_redirects_are_followed_across_authorities(web: Web, status: int) 
     "location", ["/elsewhere", "elsewhere?x=1", "//{authority}/elsewhere", "HTTP://{authority}/elsewhere"]
 )
 @ensureDeferred
-async def test_a_location_is_resolved_against_the_address_asked_for(web: Web, location: str) -> None:
+async def test_a_relative_location_is_resolved_against_the_requested_url(web: Web, location: str) -> None:
     elsewhere = web.site({"/elsewhere": answer(RULES)})
     routes = {"/robots.txt": redirect(location.format(authority=f"127.0.0.1:{elsewhere.port}"))}
     site = web.site({**routes, "/elsewhere": answer(RULES), "/elsewhere?x=1": answer(RULES)})
@@ -125,7 +125,7 @@ async def test_a_loop_ends_at_the_sixth_redirect(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_more_redirects_where_the_setting_says_so(web: Web) -> None:
+async def test_rep_max_redirects_allows_more_redirects(web: Web) -> None:
     hops = {f"/{n}": redirect(f"/{n + 1}") for n in range(1, 8)}
     site = web.site({"/robots.txt": redirect("/1"), **hops, "/8": answer(RULES)})
     _, access = await outcome(site, settings={"REP_MAX_REDIRECTS": 8})
@@ -165,7 +165,7 @@ async def test_a_redirect_without_a_location_is_unreachable(web: Web) -> None:
 
 @ensureDeferred
 async def test_redirects_pass_the_offsite_middleware(web: Web) -> None:
-    # The built-in's request for the target is dropped there, and the pages are fetched.
+    # OffsiteMiddleware would drop the target's request by Scrapy's own middleware, which then fetches the pages.
     elsewhere = web.robots("user-agent: *\ndisallow: /\n")
     target = elsewhere.robots_url.replace("127.0.0.1", "localhost")
     site = web.robots(redirect(target))
@@ -183,13 +183,13 @@ async def test_redirects_are_followed_without_scrapys_redirect_middleware(web: W
 
 
 @ensureDeferred
-async def test_cookies_live_within_one_chain_of_redirects(web: Web) -> None:
+async def test_cookies_are_kept_within_one_chain_of_redirects(web: Web) -> None:
     site = web.robots([redirect("/robots.txt", 302, {"Set-Cookie": "seen=1; Path=/"}), answer(RULES)])
     other = web.robots(RULES)
     result = await crawl(Request(site.url("/"), cookies={"mine": "1"}), other.url("/"))
     assert len(result.pages) == 2
     cookies = [(r["target"], r["headers"].get("Cookie")) for r in site.requests]
-    # None of the crawl's cookies goes out with robots.txt, none of its own into the crawl.
+    # Requests for robots.txt send no cookies of the crawl, and the crawl sends no cookies from their answers.
     assert cookies == [("/robots.txt", None), ("/robots.txt", "seen=1"), ("/", "mine=1")]
     assert [r["headers"].get("Cookie") for r in other.robots_requests] == [None]
 
@@ -235,7 +235,7 @@ async def test_no_answer_is_unreachable(web: Web, route: dict[str, Any]) -> None
 
 
 @ensureDeferred
-async def test_a_cut_body_is_unreachable_whatever_the_crawl_does_with_cut_pages(web: Web) -> None:
+async def test_a_cut_body_is_unreachable_even_if_the_crawl_accepts_cut_pages(web: Web) -> None:
     site = web.robots(answer(RULES, kind="cut"))
     _, access = await outcome(site, settings={"DOWNLOAD_FAIL_ON_DATALOSS": False})
     assert access is AccessResult.UNREACHABLE
@@ -277,7 +277,7 @@ async def test_a_fetch_that_another_middleware_drops_is_unreachable(web: Web) ->
     )
     assert access is AccessResult.UNREACHABLE
     assert site.requests == []
-    assert result.stats["robotstxt/request_count"] == 1, "asking again would only be refused again"
+    assert result.stats["robotstxt/request_count"] == 1, "another request would be dropped, too"
     assert any("not today" in message for message in result.messages())
 
 
@@ -316,13 +316,13 @@ async def test_a_robots_txt_that_another_component_stops(
     result, access = await outcome(site, spider=stopping(signal, fail=fail), settings=settings)
     assert access is expected
     if expected is UNREACHABLE:
-        assert result.stats["robotstxt/request_count"] == 1, "asking again would only be stopped again"
+        assert result.stats["robotstxt/request_count"] == 1, "another request would be stopped, too"
         (warning,) = [message for message in result.messages() if "StopDownload" in message]
         assert "skip requests that have 'rep_robots_txt' in their meta. " in warning
 
 
 def stopping(signal: object, *, fail: bool) -> type[CrawlSpider]:
-    """A spider that stops each download, as one does that wants no other type or size."""
+    """A spider that stops each download, as a spider does that accepts only some types or sizes."""
 
     def stop() -> None:
         raise StopDownload(fail=fail)
@@ -345,7 +345,7 @@ async def test_a_robots_txt_that_another_middleware_requests_again_is_read_whole
 
 
 class RequestsRobotsTxtAgain:
-    """As a middleware does that takes an answer for a ban."""
+    """Requests robots.txt again, as a middleware does that takes an answer for a ban."""
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
         if request.url.endswith("/robots.txt") and not request.meta.get("again"):
@@ -354,7 +354,7 @@ class RequestsRobotsTxtAgain:
 
 
 @ensureDeferred
-async def test_whatever_another_middleware_raises_is_unreachable(web: Web) -> None:
+async def test_any_exception_of_another_middleware_is_unreachable(web: Web) -> None:
     result, access = await outcome(web.robots(RULES), settings={"DOWNLOADER_MIDDLEWARES": {RaisesForRobotsTxt: 200}})
     assert access is AccessResult.UNREACHABLE
     assert result.stats["robotstxt/exception_count/<class 'ZeroDivisionError'>"] == 1
@@ -366,7 +366,7 @@ class RaisesForRobotsTxt:
             raise ZeroDivisionError
 
 
-# What means something else than its status.
+# Headers and bodies that decide instead of the status.
 
 ANUBIS = f'<!doctype html><html><head><script id="anubis_challenge">{{}}</script></head>\n{RULES}</html>'
 CHALLENGES = {
@@ -391,7 +391,9 @@ async def test_a_challenge_is_unreachable(web: Web, vendor: str) -> None:
 @pytest.mark.parametrize("status", [200, 202, 403, 503])
 @pytest.mark.parametrize("coding", ["", "gzip"])
 @ensureDeferred
-async def test_a_challenge_that_its_page_shows_whatever_the_status(web: Web, status: int, coding: str) -> None:
+async def test_a_challenge_that_is_recognized_by_its_page_whatever_the_status(
+    web: Web, status: int, coding: str
+) -> None:
     body = gzip.compress(ANUBIS.encode()) if coding else ANUBIS.encode()
     site = web.robots(answer(body, status=status, headers={"Content-Encoding": coding} if coding else {}))
     result, access = await outcome(site)
@@ -400,7 +402,7 @@ async def test_a_challenge_that_its_page_shows_whatever_the_status(web: Web, sta
 
 
 @ensureDeferred
-async def test_an_error_page_that_cannot_be_decoded_is_its_status(web: Web) -> None:
+async def test_an_error_page_that_cannot_be_decoded_is_judged_by_its_status(web: Web) -> None:
     site = web.robots(answer(ANUBIS, status=404, headers={"Content-Encoding": "gzip"}))
     _, access = await outcome(site)
     assert access is AccessResult.UNAVAILABLE
@@ -415,7 +417,7 @@ async def test_a_challenge_behind_a_redirect_is_unreachable(web: Web) -> None:
 
 @pytest.mark.parametrize("name", ["Content-Type", "X"])
 @ensureDeferred
-async def test_a_page_of_html_is_no_robots_txt(web: Web, name: str) -> None:
+async def test_a_page_of_html_is_unavailable(web: Web, name: str) -> None:
     site = web.robots(answer("<!DOCTYPE html>\n<title>Welcome</title>", headers={name: "text/html"}))
     _, access = await outcome(site)
     assert access is AccessResult.UNAVAILABLE
@@ -470,7 +472,7 @@ async def test_overrides_of_challenges_of_markup_and_of_202(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_a_server_error_is_asked_again_once(web: Web) -> None:
+async def test_a_server_error_is_requested_again_once(web: Web) -> None:
     site = web.robots([answer(status=503), answer(RULES)])
     result, access = await outcome(site, settings={"REP_FETCH_RETRIES": 1}, robots=with_clock(Time()))
     assert access is AccessResult.SUCCESS
@@ -480,7 +482,7 @@ async def test_a_server_error_is_asked_again_once(web: Web) -> None:
 
 @pytest.mark.parametrize("status", [404, 407, 429, 304])
 @ensureDeferred
-async def test_what_would_not_change_is_not_asked_again(web: Web, status: int) -> None:
+async def test_an_answer_that_would_not_change_is_not_requested_again(web: Web, status: int) -> None:
     site = web.robots(answer(status=status))
     settings = {"REP_FETCH_RETRIES": 3, "REP_STATUS_POLICY": "cautious"}
     await outcome(site, settings=settings, robots=with_clock(Time()))
@@ -488,7 +490,7 @@ async def test_what_would_not_change_is_not_asked_again(web: Web, status: int) -
 
 
 @ensureDeferred
-async def test_a_host_that_hangs_is_not_asked_again(web: Web) -> None:
+async def test_a_host_that_hangs_is_not_requested_again(web: Web) -> None:
     site = web.robots(answer(kind="hang"))
     settings = {"REP_FETCH_RETRIES": 3, "REP_FETCH_TIMEOUT": 0.3}
     _, access = await outcome(site, settings=settings, robots=with_clock(Time()))
@@ -497,7 +499,7 @@ async def test_a_host_that_hangs_is_not_asked_again(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_scrapys_own_retries_keep_off(web: Web) -> None:
+async def test_scrapys_retry_middleware_does_not_retry_robots_txt(web: Web) -> None:
     site = web.robots(answer(status=503))
     await outcome(site, settings={"RETRY_ENABLED": True})
     assert len(site.robots_requests) == 1
@@ -514,7 +516,7 @@ async def test_a_body_is_read_up_to_the_limit(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_an_endless_body_is_left_at_the_limit(web: Web) -> None:
+async def test_the_download_of_an_endless_body_stops_at_the_limit(web: Web) -> None:
     site = web.robots(answer((RULES + "#" * 65_000).encode(), kind="endless"))
     result, access = await outcome(site)
     assert access is AccessResult.SUCCESS
@@ -528,7 +530,9 @@ async def test_a_compressed_body_is_decoded_up_to_the_limit(web: Web, coding: st
     site = web.robots(answer(bomb, headers={"Content-Encoding": coding}))
     result, access = await outcome(site)
     assert access is AccessResult.SUCCESS
-    assert result.stats.get("httpcompression/response_bytes", 0) == 0, "not decoded by Scrapy, unbounded"
+    assert result.stats.get("httpcompression/response_bytes", 0) == 0, (
+        "Scrapy, which has no such limit, did not decode it"
+    )
 
 
 @pytest.mark.parametrize(
@@ -547,7 +551,7 @@ async def test_rules_under_a_wrong_content_encoding_are_read(web: Web, body: byt
 
 
 @ensureDeferred
-async def test_a_limit_above_the_least(web: Web) -> None:
+async def test_a_limit_above_the_minimum(web: Web) -> None:
     filler = "#" * 512_000 + "\n"
     site = web.robots("user-agent: *\n" + filler + "disallow: /private\n")
     _, access = await outcome(site, settings={"REP_BODY_LIMIT": 600_000})

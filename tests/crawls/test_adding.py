@@ -1,4 +1,4 @@
-"""How to add a directive, and a status policy: both as a user would, from outside (README, Adding)."""
+"""How a user adds a directive or a status policy without a change to the package."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from scrapy_rep.signals import robots_parsed
 
 
 def noindex_of(robots: RobotsTxt) -> RobotsTxt:
-    """The same groups, with their Noindex lines as rules."""
-    # An empty rule keeps a group without Noindex apart from the next.
+    """Return the same groups, whose rules are their Noindex lines."""
+    # The empty rule separates a group without Noindex from the next group.
     lines = [[*(f"User-agent: {token}" for token in group.product_tokens), "Disallow:"] for group in robots.groups]
     for record in robots.records:
         if record.key == "noindex" and record.group is not None:
@@ -40,7 +40,7 @@ def noindex_of(robots: RobotsTxt) -> RobotsTxt:
         ("/b", "two", False),
     ],
 )
-def test_a_directive_of_ones_own_has_groups_and_patterns_as_any(path: str, agent: str, indexed: bool) -> None:
+def test_a_new_directive_has_groups_and_patterns_like_any_other(path: str, agent: str, indexed: bool) -> None:
     text = b"""
         noindex: /
         user-agent: *
@@ -59,7 +59,7 @@ def test_a_directive_of_ones_own_has_groups_and_patterns_as_any(path: str, agent
 
 
 class Indexes(CrawlSpider):
-    """Yields an item for each page, and drops those that Noindex names."""
+    """Yields an item for each page, except for pages that a Noindex line names."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -113,8 +113,8 @@ async def test_a_directive_in_a_crawl(web: Web) -> None:
     [(503, "unavailable", True), (403, "restricted", False), (429, "unreachable", False), (404, "unavailable", True)],
 )
 @ensureDeferred
-async def test_a_policy_of_ones_own(web: Web, status: int, access: str, fetched: bool) -> None:
-    # A host whose CDN answers 503 for a robots.txt that is missing, and means it when it says 403.
+async def test_a_new_policy(web: Web, status: int, access: str, fetched: bool) -> None:
+    # The CDN of this host answers 503 if robots.txt is missing, and 403 if nothing is allowed.
     policy = {503: "unavailable", 403: "restricted", range(420, 430): "unreachable"}
     site = web.robots(answer(status=status))
     result = await crawl(site.url("/"), settings={"REP_STATUS_POLICY": policy})

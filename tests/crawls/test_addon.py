@@ -1,4 +1,4 @@
-"""One line in the settings, and what else may stand in them."""
+"""The add-on, which is one line in the settings, and the checks of all other settings."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ NOTHING = "user-agent: *\ndisallow: /\n"
     ids=str,
 )
 @ensureDeferred
-async def test_ours_on_and_the_builtin_off_however_it_was_listed(web: Web, listed: dict[Any, Any]) -> None:
+async def test_the_addon_replaces_scrapys_middleware_however_it_is_listed(web: Web, listed: dict[Any, Any]) -> None:
     site = web.robots(answer(status=503))
     result = await crawl(site.url("/"), settings={"DOWNLOADER_MIDDLEWARES": listed})
     assert list(result.refused) == [site.url("/")]
     assert result.crawler.get_downloader_middleware(RobotsTxtMiddleware) is None
     assert result.crawler.get_downloader_middleware(RepMiddleware) is not None
-    assert len(result.messages()) == 2, "the outage and its summary, nothing else"
+    assert len(result.messages()) == 2, "only the outage and its summary"
 
 
 @ensureDeferred
-async def test_a_spiders_own_list_is_kept(web: Web) -> None:
+async def test_the_order_in_custom_settings_is_kept(web: Web) -> None:
     class Own(CrawlSpider):
         custom_settings = {"DOWNLOADER_MIDDLEWARES": {"scrapy_rep.RepMiddleware": 120, BUILTIN: 100}}
 
@@ -57,7 +57,7 @@ async def test_a_spiders_own_list_is_kept(web: Web) -> None:
 
 @pytest.mark.parametrize("where", ["project", "spider"])
 @ensureDeferred
-async def test_obeying_may_be_switched_off(web: Web, where: str) -> None:
+async def test_robotstxt_obey_false_switches_it_off(web: Web, where: str) -> None:
     site, off = web.robots(NOTHING), {"ROBOTSTXT_OBEY": False}
     spider = type("Off", (CrawlSpider,), {"custom_settings": off if where == "spider" else None})
     result = await crawl(site.url("/"), spider=spider, settings=off if where == "project" else {})
@@ -76,7 +76,7 @@ async def test_the_warning_names_the_files_that_are_not_written(web: Web, tmp_pa
 
 
 @ensureDeferred
-async def test_nothing_else_switches_it_off(web: Web) -> None:
+async def test_not_configured_does_not_switch_it_off(web: Web) -> None:
     class Own(RepMiddleware):
         def __init__(self, crawler: Crawler) -> None:
             super().__init__(crawler)
@@ -89,7 +89,7 @@ async def test_nothing_else_switches_it_off(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_by_hand(web: Web) -> None:
+async def test_without_the_addon(web: Web) -> None:
     site = web.robots(NOTHING)
     by_hand = {
         "ROBOTSTXT_OBEY": True,
@@ -102,7 +102,7 @@ async def test_by_hand(web: Web) -> None:
     result = await crawl(site.url("/"), robots=by_hand)
     assert list(result.refused) == [site.url("/")]
     assert result.messages() == []
-    # The add-on is no more than these lines.
+    # These lines are all that the add-on does.
     by_addon = await crawl(site.url("/"))
     assert [enabled(result), enabled(by_addon)] == [enabled(by_addon)] * 2
 
@@ -122,7 +122,7 @@ async def test_without_the_decoding_middleware_a_warning_names_the_cure(web: Web
 
 
 @ensureDeferred
-async def test_the_builtin_beside_ours_is_warned_of(web: Web) -> None:
+async def test_a_warning_names_scrapys_middleware_if_it_is_also_on(web: Web) -> None:
     class OwnMiddleware(RobotsTxtMiddleware):
         pass
 
@@ -138,14 +138,14 @@ async def test_the_builtin_beside_ours_is_warned_of(web: Web) -> None:
     [("scrapy.robotstxt.PythonRobotParser", 1), ("scrapy.robotstxt.ProtegoRobotParser", 0), (RepRobotParser, 0)],
 )
 @ensureDeferred
-async def test_a_parser_that_will_not_be_used_is_warned_of(parser: Any, warnings: int) -> None:
+async def test_a_warning_says_that_robotstxt_parser_is_not_used(parser: Any, warnings: int) -> None:
     result = await crawl(settings={"ROBOTSTXT_PARSER": parser})
     assert len(result.messages()) == warnings
     assert all("ROBOTSTXT_PARSER" in message and "remove" in message for message in result.messages())
 
 
 @ensureDeferred
-async def test_our_parser_behind_the_builtin_middleware(web: Web) -> None:
+async def test_our_parser_in_scrapys_own_middleware(web: Web) -> None:
     # `like Googlebot` is no Googlebot: Protego matches it as a substring.
     site = web.robots("user-agent: googlebot\ndisallow: /\n\nuser-agent: *\ndisallow: /private\n")
     settings = {"ROBOTSTXT_PARSER": "scrapy_rep.RepRobotParser", "USER_AGENT": "Mybot/1.0 (like Googlebot)"}
@@ -336,7 +336,7 @@ async def test_values_as_the_command_line_gives_them(name: str, value: Any) -> N
     ],
 )
 @ensureDeferred
-async def test_what_is_wrong_within_a_value_is_named(name: str, value: Any, said: str) -> None:
+async def test_the_error_names_the_wrong_part_of_a_value(name: str, value: Any, said: str) -> None:
     with pytest.raises(ValueError, match=f"^{name} is ") as error:
         await crawl(settings={name: value})
     assert said in str(error.value)
@@ -362,21 +362,21 @@ async def test_what_is_wrong_within_a_value_is_named(name: str, value: Any, said
     ],
 )
 @ensureDeferred
-async def test_a_misspelt_name_is_warned_of(web: Web, name: str, suggested: str) -> None:
+async def test_a_misspelt_name_logs_a_warning(web: Web, name: str, suggested: str) -> None:
     result = await crawl(settings={name: 3})
     (warning,) = result.messages()
     assert warning == f"{name} is no setting of scrapy-rep and has no effect; did you mean {suggested}?"
 
 
 @ensureDeferred
-async def test_a_name_like_no_other_gets_no_suggestion(web: Web) -> None:
+async def test_a_name_that_resembles_no_setting_gets_no_suggestion(web: Web) -> None:
     (warning,) = (await crawl(settings={"REP_NONSENSE": 3})).messages()
     assert warning.startswith(
         "REP_NONSENSE is no setting of scrapy-rep and has no effect; the settings are REP_STATUS_"
     )
 
 
-def test_each_other_word_leads_to_a_setting() -> None:
+def test_each_suggestion_is_a_setting() -> None:
     assert {name for name in OTHER_WORDS.values() if not hasattr(default_settings, name)} <= set(SETTINGS)
 
 
@@ -390,7 +390,7 @@ def test_the_public_names_are_there() -> None:
     assert scrapy_rep.__version__ == version("scrapy-rep")
 
 
-def test_an_enum_as_text_is_its_word() -> None:
+def test_the_text_of_an_enum_is_its_value() -> None:
     assert [str(AccessResult.SUCCESS), str(VerdictReason.NO_RULE)] == ["success", "no rule"]
     assert f"{OriginKind.WITHOUT_RULES}" == "without rules"
 
@@ -406,12 +406,12 @@ def test_an_enum_as_text_is_its_word() -> None:
         (["shell", "-c", "print(response)"], False),
         (["fetch", "-s", "REP_UNREACHABLE_WAIT=1"], True),
     ],
-    ids=["fetch", "parse", "shell", "it-is-set"],
+    ids=["fetch", "parse", "shell", "REP_UNREACHABLE_WAIT-is-set"],
 )
 def test_commands_that_fetch_a_single_page_do_not_wait_for_an_outage_to_end(
     web: Web, tmp_path: Path, command: list[str], waits: bool
 ) -> None:
-    # In processes, because the commands are what matters.
+    # In processes of their own, because this is about the commands.
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = ours\n")
     (tmp_path / "ours.py").write_text('ADDONS = {"scrapy_rep.Addon": 500}\nSPIDER_MODULES = ["spider"]\n')
     (tmp_path / "spider.py").write_text("import scrapy\n\nclass One(scrapy.Spider):\n    name = 'one'\n")

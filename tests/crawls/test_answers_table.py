@@ -1,4 +1,4 @@
-"""One crawl of origins with all kinds of answers: each comes to what its row in docs/answers.md says."""
+"""One crawl of origins with all kinds of answers: each has the result of its row in docs/answers.md."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from scrapy_rep.protocol.origin import Origin
 PAGES = {"obeys its rules": {"/"}, "may fetch everything": {"/", "/private"}, "fetches nothing": set()}
 AGAIN = {"24 hours": 86_400, "5 seconds": 5, "an hour": 3_600}
 HOPS = {"301 to another origin's": 2, "a redirect loop": 6}
-"""Requests for a `/robots.txt` along the redirects; one for all other answers."""
+"""The number of requests for a `/robots.txt` along the redirects. For all other answers it is 1."""
 
 
 class StandingTime(Time):
-    """A clock that sleeps do not move: the retry of one origin ends no backoff of another."""
+    """A clock that stands still during sleeps, so the retry of one origin does not end the backoff of another."""
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
 
 
 def said_of(row: str) -> tuple[str, set[str], int, int]:
-    """The access result, the pages that are fetched, how often robots.txt is asked for again at once, and the seconds
-    until it is fetched again."""
+    """Return the row's access result, the pages that are fetched, the number of retries, and the seconds until
+    robots.txt is fetched again."""
     ((_, access, crawls, again),) = (cells for cells in table("answers") if cells[0].startswith(row))
     if row == REDIRECT:
         return said_of("200-299")
@@ -44,7 +44,7 @@ def said_of(row: str) -> tuple[str, set[str], int, int]:
 
 
 @ensureDeferred
-async def test_each_answer_comes_to_what_its_row_says(web: Web) -> None:
+async def test_each_answer_has_the_result_of_its_row(web: Web) -> None:
     sites = {answered.name: answered.site(web) for answered in ANSWERS}
     known: dict[str, Entry] = {}
     asked: Counter[str] = Counter()
@@ -84,8 +84,8 @@ def pages_of(site: Site, result: Crawl) -> set[str]:
 
 
 def again(entry: Entry) -> int:
-    """The seconds in the docs' words that are nearest to those until the next fetch: an answer's time on the wire is
-    part of its age."""
+    """Return the duration in the docs that is nearest to the time until the next fetch. They differ a little, because
+    an answer's time on the wire is part of its age."""
     if entry.outage is not None:
         seconds = entry.outage.ask_again_at - entry.outage.asked_at
     else:

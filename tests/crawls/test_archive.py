@@ -1,4 +1,4 @@
-"""REP_ARCHIVE: what robots.txt files answered, as WARC records that others can read."""
+"""REP_ARCHIVE: the answers to requests for robots.txt, as WARC records that other programs can read."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def of(site: Site, folder: Path, *kinds: str) -> list[Record]:
     return [record for record in records(folder) if record.url == site.robots_url and record.kind in kinds]
 
 
-# What is in it.
+# The records.
 
 
 @ensureDeferred
-async def test_an_answer_with_its_request_and_what_it_meant(web: Web, tmp_path: Path) -> None:
+async def test_an_answer_with_its_request_and_its_meaning(web: Web, tmp_path: Path) -> None:
     site = web.robots(answer(RULES, headers={"X-Made-By": "hand", "ETag": '"1"'}))
     result = await archived(tmp_path, site.url("/"), site.url("/private"), USER_AGENT="ExampleBot/1.0")
     response, request, meaning, known = of(site, tmp_path, "response", "request", "metadata")
@@ -67,7 +67,9 @@ async def test_an_answer_with_its_request_and_what_it_meant(web: Web, tmp_path: 
 
 
 @ensureDeferred
-async def test_the_first_record_says_who_wrote_it_and_the_last_that_it_is_complete(web: Web, tmp_path: Path) -> None:
+async def test_the_first_record_names_the_crawler_and_the_last_record_ends_the_archive(
+    web: Web, tmp_path: Path
+) -> None:
     await archived(tmp_path, web.robots(RULES).url("/"), USER_AGENT="ExampleBot/1.0")
     first, *_, last = records(tmp_path)
     said = dict(line.split(": ", 1) for line in first.body.decode().splitlines())
@@ -91,12 +93,12 @@ async def test_redirects_and_errors_have_records_of_their_own(web: Web, tmp_path
     assert {r.values["needed_by"] for r in of(target, tmp_path, "metadata")} == {site.origin}
     (_, known) = of(site, tmp_path, "metadata")
     assert known.values["entry"]["stored"]["url"] == target.robots_url
-    assert known.values["body"] is None, "there are no rules"
+    assert known.values["body"] is None, "because there are no rules"
 
 
 @pytest.mark.parametrize("kind", ["reset", "garbage", "cut"])
 @ensureDeferred
-async def test_a_failure_says_why(web: Web, tmp_path: Path, kind: str) -> None:
+async def test_a_fetch_without_a_usable_answer_has_a_reason(web: Web, tmp_path: Path, kind: str) -> None:
     site = web.robots(answer(RULES, kind=kind))
     await archived(tmp_path, site.url("/"))
     assert len(of(site, tmp_path, "response")) == (kind == "cut")
@@ -106,7 +108,7 @@ async def test_a_failure_says_why(web: Web, tmp_path: Path, kind: str) -> None:
 
 
 @ensureDeferred
-async def test_what_is_confirmed_or_repeated_is_not_written_again(web: Web, tmp_path: Path) -> None:
+async def test_a_confirmed_or_repeated_body_is_not_written_again(web: Web, tmp_path: Path) -> None:
     site = web.robots([answer(RULES, headers={"ETag": '"1"'}), answer(status=304), answer(RULES)])
     day, now = 24 * 3600.0, Time()
     spider = in_turn(now, day, day)
@@ -130,7 +132,7 @@ async def test_what_is_confirmed_or_repeated_is_not_written_again(web: Web, tmp_
 
 
 @ensureDeferred
-async def test_rules_from_a_storage_are_there_although_nobody_answered(web: Web, tmp_path: Path) -> None:
+async def test_rules_from_a_storage_have_a_record(web: Web, tmp_path: Path) -> None:
     site, storage = web.robots(RULES), f"sqlite://{tmp_path}/robots.db"
     await crawl(site.url("/"), settings={"REP_STORAGE": storage})
     await archived(tmp_path, site.url("/"), REP_STORAGE=storage)
@@ -141,7 +143,7 @@ async def test_rules_from_a_storage_are_there_although_nobody_answered(web: Web,
 
 
 @ensureDeferred
-async def test_what_the_http_cache_replays_is_marked(web: Web, tmp_path: Path) -> None:
+async def test_an_answer_from_the_http_cache_is_marked_as_replayed(web: Web, tmp_path: Path) -> None:
     site = web.robots(answer(gzip.compress(OCTETS), headers={"Content-Encoding": "gzip"}))
     settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_IGNORE_MISSING": False, "HTTPCACHE_DIR": str(tmp_path / "cache")}
     await crawl(site.url("/"), settings=settings)
@@ -163,7 +165,7 @@ async def test_credentials_are_left_out(web: Web, tmp_path: Path) -> None:
     assert "authorization" not in str(request.http).lower()
 
 
-# What strangers write.
+# Hostile answers.
 
 
 @pytest.mark.parametrize(
@@ -172,12 +174,12 @@ async def test_credentials_are_left_out(web: Web, tmp_path: Path) -> None:
         pytest.param([("X-A", "\xe9\x00\x1f\u00ff"), ("X-B", "")], id="any octet"),
         pytest.param([("X-C", "d: e\tf "), ("Transfer-Codings", "x" * 10_000)], id="long"),
         pytest.param([("Content-Encoding", "gzip, nonsense")], id="unknown coding"),
-        pytest.param([("Content-Encoding", "gzip")], id="not compressed at all"),
+        pytest.param([("Content-Encoding", "gzip")], id="not compressed"),
         pytest.param([("Content-Type", "text/plain\x0b\x0cX-Forged: 1")], id="other line ends"),
     ],
 )
 @ensureDeferred
-async def test_header_fields_of_a_stranger(web: Web, tmp_path: Path, headers: list[tuple[str, str]]) -> None:
+async def test_hostile_headers(web: Web, tmp_path: Path, headers: list[tuple[str, str]]) -> None:
     site = web.robots(answer(RULES, headers=headers))
     await archived(tmp_path, site.url("/"))
     (response,) = of(site, tmp_path, "response")
@@ -185,7 +187,7 @@ async def test_header_fields_of_a_stranger(web: Web, tmp_path: Path, headers: li
     assert "X-Forged" not in dict(response.http.headers)
 
 
-def test_a_line_end_in_a_header_field_forges_no_other(tmp_path: Path) -> None:
+def test_a_line_end_in_a_header_forges_no_other_header(tmp_path: Path) -> None:
     headers = Headers({"X-A": "1\r\nX-Forged: 2\r\n\r\nbody", "X\r\nB": "3", "Transfer-Encoding": "chunked"})
     assert list(_header_lines(headers)) == [
         b"X-A: 1 X-Forged: 2 body\r\n",
@@ -204,7 +206,7 @@ def test_a_line_end_in_a_header_field_forges_no_other(tmp_path: Path) -> None:
     ],
 )
 @ensureDeferred
-async def test_bodies_of_a_stranger(web: Web, tmp_path: Path, body: dict[str, Any]) -> None:
+async def test_hostile_bodies(web: Web, tmp_path: Path, body: dict[str, Any]) -> None:
     site = web.robots(body)
     await archived(tmp_path, site.url("/"))
     (response,) = of(site, tmp_path, "response")
@@ -214,7 +216,7 @@ async def test_bodies_of_a_stranger(web: Web, tmp_path: Path, body: dict[str, An
 
 
 @ensureDeferred
-async def test_a_compressed_body_is_kept_as_it_came(web: Web, tmp_path: Path) -> None:
+async def test_a_compressed_body_stays_compressed(web: Web, tmp_path: Path) -> None:
     octets = gzip.compress(OCTETS)
     site = web.robots(answer(octets, headers={"Content-Encoding": "gzip"}))
     await archived(tmp_path, site.url("/"))
@@ -236,7 +238,7 @@ async def test_without_warcio_the_crawl_does_not_start(web: Web, monkeypatch: py
 
 @pytest.mark.parametrize("path", ["robots.warc", "s3://bucket/x.warc.gz", "%(nonsense)s.warc.gz", "/proc/x/y.warc.gz"])
 @ensureDeferred
-async def test_a_path_where_no_archive_can_be(web: Web, path: str) -> None:
+async def test_a_path_where_no_archive_can_be_written(web: Web, path: str) -> None:
     with pytest.raises(ValueError, match=r"REP_ARCHIVE is .*set it to"):
         await crawl(web.robots(RULES).url("/"), settings={"REP_ARCHIVE": path})
 
@@ -250,7 +252,7 @@ def test_with_every_reactor(web: Web, tmp_path: Path, reactor: str) -> None:
     assert (checked(tmp_path), len(records(tmp_path))) == ("", 6)
 
 
-def test_two_processes_write_a_file_each(web: Web, tmp_path: Path) -> None:
+def test_each_process_writes_a_file_of_its_own(web: Web, tmp_path: Path) -> None:
     site = web.robots(RULES)
     settings = {"REP_ARCHIVE": str(tmp_path / "%(name)s.warc.gz")}
     with crawl_process([site.url("/1")], settings) as one, crawl_process([site.url("/2")], settings) as other:
@@ -263,7 +265,7 @@ def test_two_processes_write_a_file_each(web: Web, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "kills", [3, pytest.param(50, marks=pytest.mark.full_size)], ids=["a few times", "fifty times"]
 )
-def test_a_crawl_that_is_killed_leaves_what_was_written(web: Web, tmp_path: Path, kills: int) -> None:
+def test_the_archive_of_a_killed_crawl_can_be_read(web: Web, tmp_path: Path, kills: int) -> None:
     sites = [web.robots(RULES + f"# {os.urandom(2_000).hex()}") for _ in range(100)]
     random.seed(kills)
     complete: list[int] = []
@@ -275,7 +277,7 @@ def test_a_crawl_that_is_killed_leaves_what_was_written(web: Web, tmp_path: Path
         folder = tmp_path / str(number)
         folder.mkdir()
         with crawl_process([s.url("/") for s in sites], {"REP_ARCHIVE": str(folder / "a.warc.gz")}) as process:
-            # The moment is drawn in bytes: how many are written in a second depends on the machine.
+            # The moment is a number of bytes, because the bytes that are written in a second depend on the machine.
             enough = random.randrange(1, 150_000)
             until(lambda: written(folder) >= enough)  # noqa: B023 - called at once
             assert process.killed()
@@ -285,7 +287,7 @@ def test_a_crawl_that_is_killed_leaves_what_was_written(web: Web, tmp_path: Path
     assert max(complete) > 1
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="its files have no limit")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of files")
 def test_a_full_disk_ends_the_archive_but_not_the_crawl(web: Web, tmp_path: Path) -> None:
     sites = [web.robots(RULES + f"# {os.urandom(3_000).hex()}") for _ in range(60)]
     settings = {
@@ -305,11 +307,11 @@ def test_a_full_disk_ends_the_archive_but_not_the_crawl(web: Web, tmp_path: Path
     assert len(ended.pages) == len(sites)
     assert checked(tmp_path) == ""
     (path,) = tmp_path.iterdir()
-    assert gzip.decompress(path.read_bytes()).endswith(b"\r\n\r\n"), "what was written by half is cut off"
+    assert gzip.decompress(path.read_bytes()).endswith(b"\r\n\r\n"), "the incomplete record is removed"
 
 
 @ensureDeferred
-async def test_a_file_that_can_not_be_created_after_all(
+async def test_a_file_that_cannot_be_created_during_the_crawl(
     web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: Any) -> None:

@@ -1,4 +1,4 @@
-"""Asked before it is scheduled, or dropped when it is: `RepMiddleware.verdict` and REP_DROP_EARLY."""
+"""Verdicts on requests that are not scheduled yet: `RepMiddleware.verdict` and REP_DROP_EARLY."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOR_TWO = f"{RULES}\nuser-agent: otherbot\ndisallow: /\n"
 
 
 def asking(*requests: str | Request) -> type[CrawlSpider]:
-    """A spider that asks for the verdicts on these, and fetches nothing."""
+    """A spider that asks for the verdicts on these requests, and fetches nothing."""
 
     class Asks(CrawlSpider):
         async def start(self) -> Any:
@@ -40,17 +40,17 @@ async def verdicts_on(*requests: str | Request, **settings: Any) -> list[Verdict
 
 
 @ensureDeferred
-async def test_a_spider_may_ask_before_it_schedules(web: Web) -> None:
+async def test_a_spider_may_ask_for_verdicts(web: Web) -> None:
     site = web.robots(FOR_TWO)
     page, private = await verdicts_on(site.url("/"), site.url("/private/a"))
     assert (page.allowed, private.allowed) == (True, False)
     assert private.rule is not None
     assert (private.rule.line, str(private.rule), private.robots_url) == (2, "Disallow: /private", site.robots_url)
-    assert site.targets == ["/robots.txt"], "once, and no page"
+    assert site.targets == ["/robots.txt"], "one request for robots.txt, and no page"
 
 
 @ensureDeferred
-async def test_a_request_is_asked_about_as_it_is(web: Web) -> None:
+async def test_the_verdict_is_for_the_user_agent_of_the_request(web: Web) -> None:
     site = web.robots(FOR_TWO)
     own_name = Request(site.url("/"), meta={"robotstxt_user_agent": "OtherBot"})
     own_header = Request(site.url("/"), headers={"User-Agent": "OtherBot/1.0"})
@@ -58,7 +58,7 @@ async def test_a_request_is_asked_about_as_it_is(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_of_an_unreachable_robots_txt(web: Web) -> None:
+async def test_the_verdict_while_robots_txt_is_unreachable(web: Web) -> None:
     (verdict,) = await verdicts_on(web.robots(answer(status=503)).url("/"))
     assert (verdict.allowed, verdict.access) == (False, AccessResult.UNREACHABLE)
 
@@ -70,7 +70,7 @@ async def test_dry_run_changes_no_verdict(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_a_verdict_that_the_crawl_does_not_wait_for_raises(web: Web) -> None:
+async def test_a_verdict_that_is_not_known_when_the_crawl_closes(web: Web) -> None:
     site, start = web.robots(answer(FOR_TWO, kind="hang")), web.site()
     ends: list[BaseException] = []
 
@@ -90,7 +90,7 @@ async def test_a_verdict_that_the_crawl_does_not_wait_for_raises(web: Web) -> No
 
 
 @ensureDeferred
-async def test_a_verdict_that_takes_too_long(web: Web) -> None:
+async def test_a_verdict_that_is_not_known_within_the_timeout(web: Web) -> None:
     site = web.robots(answer(FOR_TWO, kind="hold"))
     ends: list[Any] = []
 
@@ -107,7 +107,7 @@ async def test_a_verdict_that_takes_too_long(web: Web) -> None:
 
     await crawl(spider=Asks)
     assert [verdict.allowed for verdict in ends] == [False, True]
-    assert site.targets == ["/robots.txt"], "the fetch goes on, for others and for later"
+    assert site.targets == ["/robots.txt"], "the fetch goes on after the timeout"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ async def test_without_the_middleware_the_error_names_the_cure(robots: dict[str,
 
 
 class Follows(CrawlSpider):
-    """Asks for two more pages of each that it was given."""
+    """Follows two links of each start page."""
 
     def parse(self, response: Response, **_: Any) -> Any:
         super().parse(response)
@@ -160,21 +160,21 @@ def scheduled(urls: list[str]) -> Any:
 
 @pytest.mark.parametrize("early", [True, False])
 @ensureDeferred
-async def test_known_forbidden_requests_cost_no_place_in_the_queue(web: Web, early: bool) -> None:
+async def test_a_forbidden_request_to_a_known_origin_is_not_queued(web: Web, early: bool) -> None:
     site = web.robots(FOR_TWO)
     result = await crawl(site.url("/start"), spider=Follows, settings={"REP_DROP_EARLY": early})
     assert sorted(result.pages) == [site.url("/page"), site.url("/start")]
     assert result.stats["scheduler/enqueued"] == (2 if early else 3)
     assert result.stats.get("rep/dropped/early") == (1 if early else None)
     assert result.stats["rep/dropped/rule"] == result.stats["robotstxt/forbidden"] == 1
-    assert list(result.refused) == ([] if early else [site.url("/private")]), "no errback, as Scrapy has it"
+    assert list(result.refused) == ([] if early else [site.url("/private")]), "Scrapy does not call the errback"
     assert result.tracebacks == []
 
 
 @pytest.mark.parametrize("dont_filter", [False, True])
 @pytest.mark.parametrize("early", [True, False])
 @ensureDeferred
-async def test_a_request_that_is_repeated_is_refused_once(web: Web, early: bool, dont_filter: bool) -> None:
+async def test_a_repeated_request_is_refused_once(web: Web, early: bool, dont_filter: bool) -> None:
     site = web.robots(FOR_TWO)
 
     class Repeats(CrawlSpider):
@@ -182,7 +182,7 @@ async def test_a_request_that_is_repeated_is_refused_once(web: Web, early: bool,
             for _number in range(5):
                 yield self.prepared(Request(site.url("/private"), dont_filter=dont_filter))
 
-    # The first page is refused before robots.txt is known, so never early.
+    # The first request is refused when robots.txt becomes known, so it is not dropped early.
     start = [Request(site.url("/private")), Request(site.url("/start"))]
     result: Any = await crawl(*start, spider=Repeats, settings={"REP_DROP_EARLY": early})
     refusals = 1 + 5 * dont_filter
@@ -192,14 +192,14 @@ async def test_a_request_that_is_repeated_is_refused_once(web: Web, early: bool,
 
 
 @ensureDeferred
-async def test_what_is_not_known_is_scheduled(web: Web) -> None:
+async def test_a_request_to_an_unknown_origin_is_scheduled(web: Web) -> None:
     site = web.robots(FOR_TWO)
     result = await crawl(site.url("/private"), settings={"REP_DROP_EARLY": True})
     assert list(result.refused) == [site.url("/private")]
 
 
 @ensureDeferred
-async def test_what_an_outage_forbids_is_scheduled_for_it_may_be_over_by_then(web: Web) -> None:
+async def test_a_request_that_an_outage_forbids_is_scheduled(web: Web) -> None:
     down, site = web.robots(answer(status=503)), web.site()
 
     class Later(CrawlSpider):

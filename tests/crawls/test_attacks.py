@@ -1,4 +1,4 @@
-"""Attempts that once got through, each held against what must come of it: fails open, hangs, passes a limit."""
+"""Attacks and faults that succeeded against earlier versions: rules not obeyed, hangs, limits exceeded."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from scrapy_rep.signals import (
 
 DISALLOW_ALL = "User-agent: *\nDisallow: /\n"
 
-# Fails open.
+# Rules that were not obeyed.
 
 
 @ensureDeferred
 async def test_cookies_of_a_redirecting_origin_do_not_reach_another(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They would make the other's server answer 400, which allows everything."""
+    """With so many cookies, the other server would answer 400, which allows everything."""
     attacker, victim = "http://a.shared.test", "http://b.shared.test"
     to_victim = redirect(f"{victim}/robots.txt")
     to_victim["headers"] += [("Set-Cookie", f"c{n}={'x' * 3_000}; Domain=shared.test") for n in range(6)]
-    # It answers for both names.
+    # The proxy answers for both names.
     proxy = web.site({f"{attacker}/robots.txt": to_victim, f"{victim}/robots.txt": answer(DISALLOW_ALL)})
     monkeypatch.setenv("http_proxy", proxy.origin)
     result = await crawl(f"{attacker}/", f"{victim}/")
@@ -50,7 +50,7 @@ async def test_cookies_of_a_redirecting_origin_do_not_reach_another(web: Web, mo
 
 
 @ensureDeferred
-async def test_a_cookie_goes_on_within_its_origin(web: Web) -> None:
+async def test_a_cookie_is_sent_again_to_its_own_origin(web: Web) -> None:
     site = web.site({"/robots.txt": [redirect("/robots.txt", headers={"Set-Cookie": "seen=1"}), answer(DISALLOW_ALL)]})
     result = await crawl(site.url("/"))
     assert [request["headers"].get("Cookie") for request in site.robots_requests] == [None, "seen=1"]
@@ -58,8 +58,8 @@ async def test_a_cookie_goes_on_within_its_origin(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_what_came_through_a_proxy_of_the_request_is_not_the_answer_of_an_origin_passed(web: Web) -> None:
-    """The proxy says that there is no robots.txt; the origin itself forbids everything."""
+async def test_an_answer_through_the_proxy_of_a_request_does_not_count_for_another_origin(web: Web) -> None:
+    """The proxy says that there is no robots.txt, but the origin itself forbids everything."""
     victim = web.robots(DISALLOW_ALL)
     source = web.robots("")
     proxy = web.site({source.robots_url: redirect(victim.robots_url), "*": answer(status=404)})
@@ -76,19 +76,19 @@ async def test_what_came_through_a_proxy_of_the_request_is_not_the_answer_of_an_
 
 @pytest.mark.parametrize("first", [0, 1, 6], ids=["the-first", "the-second", "the-last"])
 @ensureDeferred
-async def test_a_long_chain_that_ends_unreachable_means_the_same_in_whatever_order(web: Web, first: int) -> None:
+async def test_the_order_of_the_origins_does_not_change_the_result_of_a_long_chain(web: Web, first: int) -> None:
     sites = [web.robots(answer(status=503))]
     for _ in range(6):
         sites.insert(0, web.robots(redirect(sites[0].robots_url)))
     urls = [site.url("/") for site in sites]
     requests = [Request(url, priority=int(url == urls[first])) for url in urls]
     result = await crawl(*requests, settings={"CONCURRENT_REQUESTS": 1})
-    assert list(result.pages) == urls[:1], "2.3.1.2: more than five redirects in a row, wherever they would lead"
+    assert list(result.pages) == urls[:1], "2.3.1.2: more than five redirects in a row, whatever their end"
     assert set(result.refused) == set(urls[1:])
 
 
 @ensureDeferred
-async def test_a_chain_without_end_is_bounded(web: Web) -> None:
+async def test_an_endless_chain_is_cut(web: Web) -> None:
     sites = [web.robots(RULES)]
     for _ in range(40):
         sites.insert(0, web.robots(redirect(sites[0].robots_url)))
@@ -101,7 +101,7 @@ async def test_a_chain_without_end_is_bounded(web: Web) -> None:
 
 
 class Inline:
-    """A downloader middleware that needs another origin's page for each page, as those that log in do."""
+    """A downloader middleware that fetches a page of another origin for each page, for example to log in."""
 
     target = ""
     at = "process_request"
@@ -132,7 +132,7 @@ class Inline:
 @pytest.mark.parametrize("order", [50, 543])
 @pytest.mark.parametrize("limits", [{"CONCURRENT_REQUESTS": 1}, {}, {"CONCURRENT_REQUESTS_PER_DOMAIN": 1}], ids=str)
 @ensureDeferred
-async def test_inline_downloads_do_not_wait_for_those_that_wait_for_them(
+async def test_inline_downloads_do_not_wait_for_the_requests_that_need_them(
     web: Web, at: str, order: int, limits: dict[str, int]
 ) -> None:
     site, other = web.robots(RULES), web.robots(answer(RULES, delay=0.1))
@@ -156,7 +156,7 @@ class Undecodable:
 
 @pytest.mark.parametrize("total", [1, 4])
 @ensureDeferred
-async def test_fetches_that_end_in_an_exception_make_no_room(web: Web, total: int) -> None:
+async def test_fetches_that_fail_do_not_raise_the_limit_on_concurrent_requests(web: Web, total: int) -> None:
     held = web.site({"/robots.txt": answer(status=404), "*": answer("page", delay=0.02)})
     broken = [web.robots(RULES) for _ in range(20)]
     requests = [*(Request(site.url("/")) for site in broken), *(Request(held.url(f"/{n}")) for n in range(60))]
@@ -167,7 +167,7 @@ async def test_fetches_that_end_in_an_exception_make_no_room(web: Web, total: in
 
 
 @ensureDeferred
-async def test_a_limit_that_another_extension_sets_meanwhile_stays(web: Web) -> None:
+async def test_a_limit_that_another_component_sets_is_kept(web: Web) -> None:
     dead, site = web.robots(answer(RULES, kind="hold")), web.robots(RULES)
     seen: list[int] = []
 
@@ -187,7 +187,7 @@ async def test_a_limit_that_another_extension_sets_meanwhile_stays(web: Web) -> 
 
 
 @ensureDeferred
-async def test_requests_that_waited_go_on_by_priority(web: Web) -> None:
+async def test_requests_that_waited_go_on_in_order_of_priority(web: Web) -> None:
     site = web.robots(answer(RULES, kind="hold"))
 
     class Releases(CrawlSpider):
@@ -211,12 +211,12 @@ async def test_requests_that_waited_go_on_by_priority(web: Web) -> None:
 @pytest.mark.parametrize("fetches", [1, 2, 4])
 @pytest.mark.parametrize("seconds", [20, 100, 86_400])
 @ensureDeferred
-async def test_a_clock_set_back_makes_no_request_wait_longer(web: Web, seconds: int, fetches: int) -> None:
+async def test_a_clock_that_is_set_back_makes_no_request_wait_longer(web: Web, seconds: int, fetches: int) -> None:
     site, time, wait = web.robots(answer(status=503)), Time(), {"REP_UNREACHABLE_WAIT": 30}
     began = time.now
 
     def wall_clock() -> float:
-        """It is set back after these fetches; the monotonic clock goes on."""
+        """The wall clock is set back after these fetches. The monotonic clock goes on."""
         return time.now - seconds if len(site.robots_requests) >= fetches else time.now
 
     settings = with_clock(time)
@@ -236,7 +236,7 @@ async def test_a_clock_set_back_makes_no_request_wait_longer(web: Web, seconds: 
     ids=["response", "known", "waited", "forbidden", "robots_parsed"],
 )
 @ensureDeferred
-async def test_a_fault_in_a_handler_changes_nothing(web: Web, signal: object) -> None:
+async def test_an_error_in_a_handler_changes_nothing(web: Web, signal: object) -> None:
     site = web.robots(RULES)
     calls: list[str] = []
 
@@ -284,14 +284,14 @@ async def test_two_failures_a_month_apart_are_not_an_outage_of_a_month(web: Web)
     assert result.ends == ["RobotsUnreachable"] * 2
 
 
-# What was known when a request began to wait is not what decides when it goes on.
+# A request is decided by what is known when it goes on, not by what was known when it began to wait.
 
-# Before 2.18, Scrapy handles a response 0.1 s after it came.
+# Before 2.18, Scrapy handles a response 0.1 s after its arrival.
 SLOW_PAGES = {"*": answer("page", delay=0.15)}
 
 
 @ensureDeferred
-async def test_rules_past_their_time_do_not_decide_about_requests_that_waited_for_them(web: Web) -> None:
+async def test_expired_rules_do_not_decide_about_requests_that_waited_for_them(web: Web) -> None:
     site, time = (
         web.site({"/robots.txt": answer(RULES, headers={"Cache-Control": "max-age=3600"}), **SLOW_PAGES}),
         Time(),
@@ -307,11 +307,11 @@ async def test_rules_past_their_time_do_not_decide_about_requests_that_waited_fo
     urls = [site.url(f"/{n}") for n in range(6)]
     result = await crawl(*urls, spider=ThirtyHoursLater, robots=with_clock(time), settings={"CONCURRENT_REQUESTS": 1})
     assert len(site.robots_requests) == 2
-    assert (len(result.pages), len(result.refused)) == (2, 4), "one more was on its way"
+    assert (len(result.pages), len(result.refused)) == (2, 4), "one more page was under way"
 
 
 @ensureDeferred
-async def test_requests_that_waited_leave_others_their_turn(web: Web) -> None:
+async def test_requests_that_waited_do_not_hold_up_others(web: Web) -> None:
     site = web.site({"/robots.txt": answer(RULES, delay=0.5), **SLOW_PAGES})
     order: list[str] = []
 
@@ -325,11 +325,11 @@ async def test_requests_that_waited_leave_others_their_turn(web: Web) -> None:
 
     urls = [site.url(f"/{n}") for n in range(100)]
     await crawl(*urls, spider=Follows, settings={"CONCURRENT_REQUESTS": 1})
-    assert "urgent" in order, "soon after the fourth, and not after all others"
+    assert "urgent" in order, "soon after the fourth page, not after all others"
 
 
 class FailsLater(PickleLifoDiskQueue):  # type: ignore[misc,valid-type]
-    """Its disk is full when the crawl stops."""
+    """A disk queue whose disk is full when the crawl stops."""
 
     is_full = False
 
@@ -340,7 +340,7 @@ class FailsLater(PickleLifoDiskQueue):  # type: ignore[misc,valid-type]
 
 
 @ensureDeferred
-async def test_one_request_that_cannot_go_back_takes_no_others_with_it(
+async def test_one_request_that_cannot_go_back_to_the_queue_loses_no_other_request(
     web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dead = web.robots(answer(RULES, kind="hold"))
@@ -362,16 +362,16 @@ async def test_one_request_that_cannot_go_back_takes_no_others_with_it(
     web.release(dead)
     monkeypatch.setattr(FailsLater, "is_full", False)
     resumed = await crawl(settings=settings)
-    assert resumed.stats["response_received_count"] == 6 + 1, "its copy was in the JOBDIR"
+    assert resumed.stats["response_received_count"] == 6 + 1, "the copy of the request was in the JOBDIR"
 
 
 @ensureDeferred
-async def test_a_refused_redirect_says_nothing_of_the_origin_that_it_leads_to(web: Web) -> None:
+async def test_a_refused_redirect_does_not_decide_about_its_target(web: Web) -> None:
     inner = web.robots(RULES)
     source = web.robots(redirect(inner.robots_url))
 
     class Refuses:
-        """As a guard does: what comes of the redirect is dropped, what is asked for itself is not."""
+        """Drops the request for a redirect's target, but not a direct request for the same URL, as some guards do."""
 
         def process_request(self, request: Request) -> None:
             if request.url == inner.robots_url and len(inner.robots_requests) == 0 and not seen:

@@ -1,4 +1,4 @@
-"""The body of an answer that is no success is dropped when the answer is judged, however long the rest takes."""
+"""The body of an answer that is not a success is dropped at once, even if the next answer takes long."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ORIGINS, REDIRECTS = 10, 5
 
 
 def chain(status: int) -> dict[str, Any]:
-    """Five redirects with a large body each, and an end that never answers."""
+    """Five redirects with a large body each, and a last URL that never answers."""
     paths = ["/robots.txt", *(f"/{n}" for n in range(1, REDIRECTS)), "/end"]
     hops = {path: answer(BODY, status, headers={"Location": location}) for path, location in pairwise(paths)}
     return {**hops, "/end": answer(kind="hang")}
 
 
 @ensureDeferred
-async def test_bodies_of_redirects_take_no_memory_while_the_end_is_awaited(web: Web) -> None:
+async def test_bodies_of_redirects_take_no_memory_while_the_last_answer_is_awaited(web: Web) -> None:
     sites = [web.site(chain(302)) for _ in range(ORIGINS)]
 
     class Measures(CrawlSpider):
@@ -51,4 +51,4 @@ async def test_bodies_of_redirects_take_no_memory_while_the_end_is_awaited(web: 
     finally:
         tracemalloc.stop()
     (octets,) = result.ends
-    assert octets < ORIGINS * len(BODY) / 2, "less than half a body an origin"
+    assert octets < ORIGINS * len(BODY) / 2, "less than half a body for each origin"

@@ -1,4 +1,4 @@
-"""REP_BYPASSED: pages that a handler fetched in spite of robots.txt, because it follows redirects by itself."""
+"""REP_BYPASSED: forbidden pages that a download handler fetched, because it follows redirects by itself."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def leads_to(web: Web, other: Site) -> Site:
 
 
 @ensureDeferred
-async def test_by_default_it_is_counted_and_logged_once(web: Web) -> None:
+async def test_by_default_such_a_page_is_counted_and_logged_once(web: Web) -> None:
     site = web.site({"/robots.txt": answer(RULES), "/private/x": SECRET, "*": redirect("/private/x")})
     urls = [site.url(f"/{n}") for n in range(3)]
     result = await crawl(*urls, settings=HANDLER)
@@ -48,9 +48,9 @@ async def test_by_default_it_is_counted_and_logged_once(web: Web) -> None:
     assert "robotstxt/forbidden" not in result.stats
 
 
-@pytest.mark.parametrize("is_known", [True, False], ids=["known", "asked-for"])
+@pytest.mark.parametrize("is_known", [True, False], ids=["known", "fetched"])
 @ensureDeferred
-async def test_it_is_dropped_by_the_rules_of_where_it_led(web: Web, is_known: bool) -> None:
+async def test_drop_uses_the_rules_of_the_origin_that_it_led_to(web: Web, is_known: bool) -> None:
     other = web.site({"/robots.txt": answer(RULES), "/private": SECRET})
     site = leads_to(web, other)
     first = [other.url("/")] if is_known else []
@@ -68,7 +68,7 @@ async def test_it_is_dropped_by_the_rules_of_where_it_led(web: Web, is_known: bo
 
 @pytest.mark.parametrize("why", ["allowed", "exempt", "not-obeyed", "robots.txt", "dry-run"])
 @ensureDeferred
-async def test_these_are_not_dropped(web: Web, why: str) -> None:
+async def test_pages_that_are_not_dropped(web: Web, why: str) -> None:
     other = web.robots("user-agent: *\nallow: /\n" if why == "allowed" else RULES)
     path = "/robots.txt" if why == "robots.txt" else "/private"
     site = web.site({"/robots.txt": answer(RULES), "*": redirect(other.url(path))})
@@ -80,7 +80,7 @@ async def test_these_are_not_dropped(web: Web, why: str) -> None:
 
 
 class Says(HTTP11DownloadHandler):
-    """Says that the response came from elsewhere."""
+    """A download handler whose responses have another URL."""
 
     url = ""
 
@@ -91,7 +91,7 @@ class Says(HTTP11DownloadHandler):
 
 @pytest.mark.parametrize("url", ["about:blank", "http://[::1", "http://", "HTTP:", "", "data:,x"])
 @ensureDeferred
-async def test_whatever_a_handler_says(web: Web, url: str) -> None:
+async def test_a_handler_that_gives_a_strange_url(web: Web, url: str) -> None:
     site = web.robots(RULES)
     handler = type("SaysThis", (Says,), {"url": url})
     result = await crawl(site.url("/"), settings={**DROP, "DOWNLOAD_HANDLERS": {"http": handler}})
@@ -100,7 +100,7 @@ async def test_whatever_a_handler_says(web: Web, url: str) -> None:
 
 
 @ensureDeferred
-async def test_a_fragment_is_no_difference(web: Web) -> None:
+async def test_a_fragment_does_not_make_another_url(web: Web) -> None:
     site = web.robots(RULES)
     free = Request(site.url("/page#part"))
     result = await crawl(free, settings={"DOWNLOAD_HANDLERS": {"http": type("S", (Says,), {"url": site.url("/page")})}})
@@ -109,7 +109,7 @@ async def test_a_fragment_is_no_difference(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_a_robots_txt_that_never_answers_holds_up_no_closing(web: Web) -> None:
+async def test_a_robots_txt_that_hangs_does_not_delay_the_close_of_the_crawl(web: Web) -> None:
     other = web.site({"/robots.txt": answer(kind="hang"), "/private": SECRET})
     site = leads_to(web, other)
 
@@ -128,7 +128,7 @@ async def test_a_robots_txt_that_never_answers_holds_up_no_closing(web: Web) -> 
 
 
 @ensureDeferred
-async def test_the_errback_of_a_dropped_page_finds_the_evidence_of_its_refusal(web: Web) -> None:
+async def test_the_errback_of_a_dropped_page_receives_the_evidence_of_the_refusal(web: Web) -> None:
     other = web.site({"/robots.txt": answer(RULES), "/private": SECRET})
     site = leads_to(web, other)
     noted: list[Any] = []

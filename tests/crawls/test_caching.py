@@ -27,7 +27,7 @@ def http_date(time: Time, ago: float = 0.0) -> str:
 
 
 async def ends(site: Site, time: Time, *steps: float, path: str = "/private", **settings: Any) -> Crawl:
-    """Ask for the page at once, and again after each of these seconds; how it ended each time is in `ends`."""
+    """Request the page at once, and again after each of these seconds. `ends` has the result of each request."""
     return await crawl(site.url(path), spider=in_turn(time, *steps), robots=with_clock(time), settings=settings)
 
 
@@ -51,25 +51,25 @@ def short(result: Crawl) -> str:
     ],
 )
 @ensureDeferred
-async def test_when_robots_txt_is_asked_for_again(web: Web, headers: dict[str, str], hours: int) -> None:
+async def test_when_robots_txt_is_requested_again(web: Web, headers: dict[str, str], hours: int) -> None:
     site, lifetime = web.robots(answer(RULES, headers=headers)), hours * HOUR
-    # Not within the last tenth, which is for the background.
+    # Before the last tenth of the lifetime, in which robots.txt is fetched in the background.
     assert short(await ends(site, Time(), 0.89 * lifetime, 0.11 * lifetime, 0.89 * lifetime, path="/")) == "++++"
     assert site.targets == ["/robots.txt", "/", "/", "/robots.txt", "/", "/"]
 
 
 @ensureDeferred
-async def test_the_least_lifetime_is_a_setting(web: Web) -> None:
+async def test_the_minimum_lifetime_is_a_setting(web: Web) -> None:
     site = web.robots(answer(RULES, headers={"Cache-Control": "no-cache"}))
     await ends(site, Time(), 59.0, 61.0, REP_LIFETIME_MIN=120)
     assert len(site.robots_requests) == 2
     await ends(site, Time(), 53.0, 8.0, REP_LIFETIME_MIN=0)
-    assert len(site.robots_requests) == 4, "60 seconds in any case"
+    assert len(site.robots_requests) == 4, "60 seconds are the minimum"
 
 
 @pytest.mark.parametrize("control", ["no-cache", "max-age=0", "no-store"])
 @ensureDeferred
-async def test_the_answer_decides_about_the_requests_that_waited_for_it(web: Web, control: str) -> None:
+async def test_an_answer_decides_about_the_requests_that_waited_for_it(web: Web, control: str) -> None:
     site = web.robots(answer(RULES, headers={"Cache-Control": control}))
     urls = [site.url("/"), site.url("/private")]
     result = await crawl(*urls, settings={"REP_LIFETIME_MIN": 0})
@@ -79,7 +79,7 @@ async def test_the_answer_decides_about_the_requests_that_waited_for_it(web: Web
 
 
 @ensureDeferred
-async def test_the_60_seconds_begin_with_the_last_answer_of_a_chain(web: Web) -> None:
+async def test_the_minimum_of_60_seconds_begins_with_the_last_answer_of_a_chain(web: Web) -> None:
     class Slow(Time):
         async def sleep(self, seconds: float) -> None:
             await super().sleep(100 * seconds)
@@ -94,7 +94,7 @@ async def test_the_60_seconds_begin_with_the_last_answer_of_a_chain(web: Web) ->
 
 
 @ensureDeferred
-async def test_a_404_is_asked_for_again_when_its_time_is_over(web: Web) -> None:
+async def test_an_expired_404_is_requested_again(web: Web) -> None:
     site, time = web.robots([answer(status=404, headers={"Cache-Control": "max-age=7200"}), answer(RULES)]), Time()
     assert short(await ends(site, time, 1.7 * HOUR, 0.4 * HOUR)) == "++-"
 
@@ -103,7 +103,7 @@ async def test_a_404_is_asked_for_again_when_its_time_is_over(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_4_3_1_validators_go_back_and_a_304_freshens(web: Web) -> None:
+async def test_4_3_1_validators_are_sent_and_a_304_freshens(web: Web) -> None:
     validators = {**ETAG, "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"}
     site, time = web.robots([answer(RULES, headers=validators), answer(status=304)]), Time()
     result = await ends(site, time, DAY, 0.5 * DAY, DAY)
@@ -117,7 +117,7 @@ async def test_4_3_1_validators_go_back_and_a_304_freshens(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_4_3_4_a_304_brings_its_own_lifetime(web: Web) -> None:
+async def test_4_3_4_a_304_has_its_own_lifetime(web: Web) -> None:
     freshens = answer(status=304, headers={"Cache-Control": "max-age=7200", "ETag": '"2"'})
     site, time = web.robots([answer(RULES, headers={"Last-Modified": "x"}), freshens, DOWN]), Time()
     await ends(site, time, DAY, 1.7 * HOUR, 0.4 * HOUR)
@@ -125,13 +125,13 @@ async def test_4_3_4_a_304_brings_its_own_lifetime(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_4_3_3_a_success_replaces_what_was_held(web: Web) -> None:
+async def test_4_3_3_a_success_replaces_the_stored_answer(web: Web) -> None:
     site, time = web.robots([answer(RULES, headers=ETAG), answer("User-agent: *\nDisallow: /other")]), Time()
     assert short(await ends(site, time, DAY)) == "-+"
 
 
 @ensureDeferred
-async def test_a_304_that_nobody_asked_for_is_the_servers_fault(web: Web) -> None:
+async def test_an_unrequested_304_is_an_error_of_the_server(web: Web) -> None:
     site = web.robots(answer(status=304))
     result = await ends(site, Time(), path="/")
     assert short(result) == "u"
@@ -142,15 +142,15 @@ async def test_a_304_that_nobody_asked_for_is_the_servers_fault(web: Web) -> Non
     "confused", [answer(status=304, headers={"ETag": '"2"'}), answer(status=412)], ids=["4.3.4-another-etag", "412"]
 )
 @ensureDeferred
-async def test_a_server_that_confuses_its_validators_is_asked_without(web: Web, confused: Route) -> None:
+async def test_a_server_that_confuses_its_validators_is_asked_without_them(web: Web, confused: Route) -> None:
     site = web.robots([answer(RULES, headers=ETAG), confused, answer("User-agent: *\nDisallow: /other")])
     assert short(await ends(site, Time(), DAY)) == "-+"
     assert [request["headers"].get("If-None-Match") for request in site.robots_requests] == [None, '"1"', None]
 
 
 @ensureDeferred
-async def test_validators_are_the_answering_addresss_own(web: Web) -> None:
-    """Where redirects lead elsewhere later, nothing is known of that address."""
+async def test_validators_are_sent_to_the_url_that_they_came_from(web: Web) -> None:
+    """If the redirect leads to another URL later, the validators of the first URL are not sent to it."""
     routes: dict[str, Route | list[Route]] = {
         "/robots.txt": [answer(status=302, headers={"Location": f"/{to}"}) for to in ("a", "a", "b")],
         "/a": [answer(RULES, headers=ETAG), answer(status=304)],
@@ -164,7 +164,7 @@ async def test_validators_are_the_answering_addresss_own(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_in_the_last_tenth_an_origin_in_use_is_refreshed_and_nobody_waits(web: Web) -> None:
+async def test_in_the_last_tenth_of_the_lifetime_a_refresh_delays_no_request(web: Web) -> None:
     site, time = web.robots([answer(RULES, headers=ETAG), answer(status=304)]), Time()
     result = await ends(site, time, 0.89 * DAY, 0.02 * DAY, 0.5 * DAY, path="/")
     assert short(result) == "++++"
@@ -192,7 +192,7 @@ async def test_a_refresh_that_fails_changes_nothing_and_backs_off(web: Web) -> N
 
 
 @ensureDeferred
-async def test_2_4_rules_past_their_time_are_obeyed_while_robots_txt_is_unreachable(web: Web) -> None:
+async def test_2_4_expired_rules_are_obeyed_while_robots_txt_is_unreachable(web: Web) -> None:
     site, time = web.robots([answer(RULES)] + [DOWN] * 3 + [answer("User-agent: *\nDisallow: /other")]), Time()
     result = await ends(site, time, DAY, 4.9, 15.0, 25.0, 60.0, 0.0)
     assert short(result) == "------+"
@@ -204,13 +204,13 @@ async def test_2_4_rules_past_their_time_are_obeyed_while_robots_txt_is_unreacha
 
 @pytest.mark.parametrize("said", ["must-revalidate", "no-cache", 'max-age="60", must-revalidate'])
 @ensureDeferred
-async def test_4_2_4_unless_that_was_forbidden(web: Web, said: str) -> None:
+async def test_4_2_4_expired_rules_are_not_obeyed_after_must_revalidate(web: Web, said: str) -> None:
     site = web.robots([answer(RULES, headers={"Cache-Control": said}), DOWN])
     assert short(await ends(site, Time(), DAY, path="/")) == "+u"
 
 
 @ensureDeferred
-async def test_2_3_1_4_what_30_days_of_outage_come_to(web: Web) -> None:
+async def test_2_3_1_4_after_30_days_of_outage(web: Web) -> None:
     month = [DAY, *[10 * DAY] * 3, 0.0]
     assert short(await ends(web.robots([answer(RULES), DOWN]), Time(), *month)) == "------"
     assert short(await ends(web.robots(DOWN), Time(), *month)) == "uuu" + "u++"
@@ -219,12 +219,12 @@ async def test_2_3_1_4_what_30_days_of_outage_come_to(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_the_days_of_patience_are_a_setting(web: Web) -> None:
+async def test_the_days_after_which_everything_is_allowed_are_a_setting(web: Web) -> None:
     assert short(await ends(web.robots(DOWN), Time(), 3 * DAY, 3 * DAY, REP_UNREACHABLE_DAYS=5)) == "uu+"
 
 
 @ensureDeferred
-async def test_stale_rules_need_no_waiting(web: Web) -> None:
+async def test_no_request_waits_while_stale_rules_are_obeyed(web: Web) -> None:
     time = Time()
     site = web.robots([answer(RULES), DOWN])
     result = await ends(site, time, DAY, REP_UNREACHABLE_WAIT=30)
@@ -240,7 +240,7 @@ def replaying(tmp_path: Path, **more: Any) -> dict[str, Any]:
 
 
 async def recorded(web: Web, tmp_path: Path, time: Time, then: list[Route], **headers: str) -> Site:
-    """An origin whose rules are in HttpCacheMiddleware's cache, and what it answers from then on."""
+    """An origin whose rules are in HttpCacheMiddleware's cache. `then` has its later answers."""
     said = {"Date": http_date(time), **{name.replace("_", "-"): value for name, value in headers.items()}}
     site = web.robots([answer(RULES, headers=said), *then])
     assert short(await ends(site, time, **replaying(tmp_path))) == "-"
@@ -248,7 +248,7 @@ async def recorded(web: Web, tmp_path: Path, time: Time, then: list[Route], **he
 
 
 @ensureDeferred
-async def test_a_replay_is_as_old_as_its_date(web: Web, tmp_path: Path) -> None:
+async def test_the_age_of_a_replay_begins_at_its_date(web: Web, tmp_path: Path) -> None:
     time = Time()
     site = await recorded(web, tmp_path, time, [answer("User-agent: *\nDisallow: /other")])
     time.now += 10 * HOUR
@@ -260,7 +260,7 @@ async def test_a_replay_is_as_old_as_its_date(web: Web, tmp_path: Path) -> None:
 
 
 @ensureDeferred
-async def test_a_replay_of_what_the_limit_has_cut_has_its_rules(web: Web, tmp_path: Path) -> None:
+async def test_a_replay_of_a_body_that_was_cut_at_the_limit_has_its_rules(web: Web, tmp_path: Path) -> None:
     site, time = web.robots(answer(RULES + "#" * 1_000_000, headers={"Date": http_date(Time())})), Time()
     for _ in range(2):
         assert short(await ends(site, time, **replaying(tmp_path))) == "-"
@@ -268,7 +268,7 @@ async def test_a_replay_of_what_the_limit_has_cut_has_its_rules(web: Web, tmp_pa
 
 
 @ensureDeferred
-async def test_a_replay_over_24_hours_old_is_fetched_once_afresh(web: Web, tmp_path: Path) -> None:
+async def test_a_replay_over_24_hours_old_is_fetched_again_once(web: Web, tmp_path: Path) -> None:
     time = Time()
     site = await recorded(web, tmp_path, time, [answer("User-agent: *\nDisallow: /other")])
     time.now += 25 * HOUR
@@ -277,7 +277,7 @@ async def test_a_replay_over_24_hours_old_is_fetched_once_afresh(web: Web, tmp_p
 
 
 @ensureDeferred
-async def test_an_old_replay_can_be_asked_about_and_no_304_gets_into_that_cache(web: Web, tmp_path: Path) -> None:
+async def test_an_old_replay_is_revalidated_and_no_304_gets_into_the_http_cache(web: Web, tmp_path: Path) -> None:
     time = Time()
     site = await recorded(web, tmp_path, time, [answer(status=304)], ETag='"1"')
     for _ in range(2):
@@ -287,8 +287,8 @@ async def test_an_old_replay_can_be_asked_about_and_no_304_gets_into_that_cache(
 
 
 @ensureDeferred
-async def test_every_conditional_request_goes_past_that_cache(web: Web, tmp_path: Path) -> None:
-    """Also one about what is held of another origin, which a redirect leads to."""
+async def test_every_conditional_request_bypasses_the_http_cache(web: Web, tmp_path: Path) -> None:
+    """This includes the request for a robots.txt of another origin, to which a redirect leads."""
     target, time = web.robots([answer(RULES, headers=ETAG), answer(status=304)]), Time()
     source = web.robots(redirect(target.robots_url))
     past: list[bool] = []
@@ -316,7 +316,7 @@ async def test_every_conditional_request_goes_past_that_cache(web: Web, tmp_path
 
 
 @ensureDeferred
-async def test_an_old_replay_is_stale_rules_while_there_is_nothing_newer(web: Web, tmp_path: Path) -> None:
+async def test_an_old_replay_is_obeyed_as_stale_rules_in_an_outage(web: Web, tmp_path: Path) -> None:
     time = Time()
     site = await recorded(web, tmp_path, time, [DOWN])
     time.now += 25 * HOUR
@@ -326,7 +326,7 @@ async def test_an_old_replay_is_stale_rules_while_there_is_nothing_newer(web: We
 
 
 @ensureDeferred
-async def test_a_replayed_failure_is_no_failure_of_today(web: Web, tmp_path: Path) -> None:
+async def test_a_replayed_failure_does_not_count_as_an_outage(web: Web, tmp_path: Path) -> None:
     site, time = web.robots([DOWN, answer(RULES)]), Time()
     assert short(await ends(site, time, **replaying(tmp_path))) == "u"
     time.now += HOUR
@@ -334,7 +334,7 @@ async def test_a_replayed_failure_is_no_failure_of_today(web: Web, tmp_path: Pat
 
 
 @ensureDeferred
-async def test_under_ignore_missing_a_replay_is_used_as_it_is(web: Web, tmp_path: Path) -> None:
+async def test_with_httpcache_ignore_missing_a_replay_of_any_age_is_used(web: Web, tmp_path: Path) -> None:
     time = Time()
     site = await recorded(web, tmp_path, time, [DOWN], ETag='"1"', Cache_Control="max-age=60")
     time.now += 300 * DAY
@@ -345,11 +345,11 @@ async def test_under_ignore_missing_a_replay_is_used_as_it_is(web: Web, tmp_path
     assert "rep/cache/stale" not in result.stats
 
 
-# Nothing grows with the length of a crawl.
+# Memory does not grow with the length of a crawl.
 
 
 @ensureDeferred
-async def test_origins_beyond_the_bound_are_forgotten(web: Web) -> None:
+async def test_memory_for_origins_is_limited(web: Web) -> None:
     sites = [web.robots(RULES) for _ in range(9)]
     result = await crawl(*(site.url("/") for site in sites), settings={"REP_MEMORY_OCTETS": 3 * OCTETS_OF_ORIGIN})
     assert len(result.pages) == 9

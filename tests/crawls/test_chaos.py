@@ -1,4 +1,4 @@
-"""Crawls drawn at random, as many as fit here: `tests/benchmarks/chaos.py` draws as many as one likes."""
+"""Three random crawls. `tests/benchmarks/chaos.py` runs any number of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Crawl-delay: no gap between the requests that an origin receives is shorter (REP_CRAWL_DELAY_MAX)."""
+"""Crawl-delay: no gap between the requests to an origin is shorter than its delay (REP_CRAWL_DELAY_MAX)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def robots(delay: float) -> str:
 
 
 def gaps(*sites: Site) -> list[float]:
-    """Seconds between requests to them, robots.txt's own among them."""
+    """Seconds between the requests to these sites, including the requests for robots.txt."""
     began = sorted(request["began"] for site in sites for request in site.requests)
     return [later - earlier for earlier, later in pairwise(began)]
 
 
 def slot_of(result: Crawl) -> Any:
-    """The download slot, as it was at the end."""
+    """The download slot at the end of the crawl."""
     (slot,) = result.downloader.slots.values()
     return slot
 
@@ -49,11 +49,11 @@ def hints(result: Crawl) -> list[str]:
 @ensureDeferred
 async def test_no_gap_is_shorter(web: Web, jitter: bool, throttle: dict[str, Any]) -> None:
     site = web.site({"/robots.txt": answer(robots(DELAY)), "/slow": answer("page", delay=DELAY + 0.1)})
-    # At 0.15 s and jitter, Scrapy alone would leave 0.075 s to 0.225 s.
+    # With 0.15 s and jitter, the gaps of Scrapy alone would be 0.075 s to 0.225 s.
     settings = {**OBEYED, **throttle, "RANDOMIZE_DOWNLOAD_DELAY": jitter, "DOWNLOAD_DELAY": 0.15}
 
     class Follows(CrawlSpider):
-        """Some wait for robots.txt; the others come when it is known, and queue in the slot."""
+        """The first requests wait for robots.txt. Later ones come when it is known, and queue in the slot."""
 
         def parse(self, response: Response, **_: Any) -> Any:
             super().parse(response)
@@ -70,7 +70,7 @@ async def test_no_gap_is_shorter(web: Web, jitter: bool, throttle: dict[str, Any
 
 
 class Far(HTTP11DownloadHandler):
-    """What it sends for `/far` is long on its way."""
+    """A download handler whose requests for `/far` take long to arrive."""
 
     async def download_request(self, request: Request) -> Response:
         if request.url.endswith("/far"):
@@ -79,7 +79,7 @@ class Far(HTTP11DownloadHandler):
 
 
 @ensureDeferred
-async def test_no_gap_is_shorter_where_the_requests_arrive(web: Web) -> None:
+async def test_no_gap_is_shorter_when_the_requests_arrive(web: Web) -> None:
     site = web.robots(robots(DELAY))
 
     class Follows(CrawlSpider):
@@ -95,7 +95,7 @@ async def test_no_gap_is_shorter_where_the_requests_arrive(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_it_is_not_obeyed_unless_asked_to_and_said_once(web: Web) -> None:
+async def test_by_default_it_is_not_obeyed_and_this_is_logged_once(web: Web) -> None:
     sites = [web.robots(robots(100)) for _ in range(2)]
     result = await crawl(*(site.url("/") for site in sites))
     assert len(result.pages) == 2
@@ -105,7 +105,7 @@ async def test_it_is_not_obeyed_unless_asked_to_and_said_once(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_that_it_is_obeyed_is_said_once(web: Web) -> None:
+async def test_obeying_is_logged_once(web: Web) -> None:
     sites = [web.robots(robots(DELAY)) for _ in range(2)]
     result = await crawl(*(site.url("/") for site in sites), settings=OBEYED)
     assert result.stats["rep/crawl_delay/obeyed"] == 2
@@ -114,7 +114,7 @@ async def test_that_it_is_obeyed_is_said_once(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_no_hint_where_the_users_own_delay_is_enough(web: Web) -> None:
+async def test_no_log_line_if_the_users_own_delay_is_enough(web: Web) -> None:
     result = await crawl(web.robots(robots(0.05)).url("/"), settings={"DOWNLOAD_DELAY": 0.1})
     assert hints(result) == []
 
@@ -130,8 +130,8 @@ async def test_it_is_capped(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_what_the_user_set_is_never_lowered(web: Web) -> None:
-    # Less than the user's delay, more than that less its jitter.
+async def test_the_users_own_delay_is_never_lowered(web: Web) -> None:
+    # Shorter than the user's delay of 0.4 s, but longer than 0.4 s minus the jitter.
     site = web.robots(robots(0.3))
     result = await crawl(site.url("/"), settings={**OBEYED, "DOWNLOAD_DELAY": 0.4})
     assert slot_of(result).delay == 0.4
@@ -139,19 +139,19 @@ async def test_what_the_user_set_is_never_lowered(web: Web) -> None:
 
 @pytest.mark.parametrize("throttle", [AUTOTHROTTLE, {}], ids=["autothrottle", "no-autothrottle"])
 @ensureDeferred
-async def test_origins_that_share_a_slot_share_the_largest(web: Web, throttle: dict[str, Any]) -> None:
+async def test_origins_that_share_a_slot_share_the_longest_delay(web: Web, throttle: dict[str, Any]) -> None:
     sites = [web.robots(robots(delay)) for delay in (0.05, DELAY, 0.1)]
     urls = [site.url(f"/{n}") for n in range(2) for site in sites]
     result = await crawl(*urls, settings={**OBEYED, **throttle})
     assert slot_of(result).delay == DELAY
     pages = [[r for r in site.requests if r["target"] != "/robots.txt"] for site in sites]
     assert [len(asked) for asked in pages] == [2, 2, 2]
-    # Of the origin that asks for the most, whatever the others do.
+    # Only the origin with the longest Crawl-delay has a bound on its gaps.
     assert min(gaps(sites[1])) >= DELAY
 
 
 @ensureDeferred
-async def test_of_the_groups_of_the_crawlers_own_token(web: Web) -> None:
+async def test_the_delay_is_read_from_the_groups_of_the_crawlers_token(web: Web) -> None:
     text = "user-agent: *\ncrawl-delay: 100\ndisallow:\n\nuser-agent: quickbot\ncrawl-delay: 0.05\ndisallow:\n"
     site = web.robots(text)
     settings = {**OBEYED, "ROBOTSTXT_USER_AGENT": "QuickBot", "USER_AGENT": "QuickBot/1.0"}
@@ -160,7 +160,7 @@ async def test_of_the_groups_of_the_crawlers_own_token(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_it_survives_the_slots_disposal(web: Web) -> None:
+async def test_the_delay_is_set_again_for_a_new_slot(web: Web) -> None:
     site = web.robots(robots(DELAY))
     delays: list[float] = []
 
@@ -178,11 +178,11 @@ async def test_it_survives_the_slots_disposal(web: Web) -> None:
 
     await crawl(site.url("/start"), spider=Disposes, settings=OBEYED)
     assert delays == [DELAY] * 3
-    assert min(gaps(site)[2:]) >= DELAY, "but for the first after it, of which Scrapy no longer knows when the last was"
+    assert min(gaps(site)[2:]) >= DELAY, "except for the first gap: Scrapy has dropped the time of the last request"
 
 
 @ensureDeferred
-async def test_requests_that_need_not_obey_are_spaced_with_the_others(web: Web) -> None:
+async def test_exempt_requests_are_delayed_like_the_others(web: Web) -> None:
     site = web.robots(robots(DELAY))
     free = [Request(site.url(f"/free{n}"), meta={"dont_obey_robotstxt": True}, dont_filter=True) for n in range(2)]
 
@@ -198,7 +198,7 @@ async def test_requests_that_need_not_obey_are_spaced_with_the_others(web: Web) 
 
 
 @ensureDeferred
-async def test_a_downloader_without_slots_is_warned_of_once(web: Web) -> None:
+async def test_a_downloader_without_slots_logs_one_warning(web: Web) -> None:
     class Hidden(dict[str, Any]):
         def get(self, key: str, default: Any = None) -> Any:
             return None

@@ -1,4 +1,5 @@
-"""Compressed bodies: bounded, and whole unless the limit has cut them (RFC 9110 section 8.4)."""
+"""Compressed bodies are decoded up to a limit. An incomplete body is an error, unless the limit has cut it (RFC 9110
+section 8.4)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ import pytest
 from scrapy_rep.fetching import content_decoding as decoding
 from scrapy_rep.fetching.content_decoding import GZIP_MAGIC, UndecodableBodyError, decoded
 
-# The very libraries that it decodes with.
+# The libraries that the package itself decodes with.
 brotli, zstd = vars(decoding)["brotli"], vars(decoding)["zstd"]
 
 LIMIT = 512_000
@@ -60,8 +61,10 @@ def test_a_bomb_gives_one_octet_more_than_the_limit(coding: bytes, compress: Cal
 
 
 @each_coding
-def test_what_the_limit_has_cut_gives_what_could_be_decoded(coding: bytes, compress: Callable[[bytes], bytes]) -> None:
-    # Enough that every coding has put out a part before the cut: brotli's and zstd's blocks are large.
+def test_a_body_that_the_limit_has_cut_is_decoded_as_far_as_possible(
+    coding: bytes, compress: Callable[[bytes], bytes]
+) -> None:
+    # The text is long, so every coding has written a block before the cut. The blocks of brotli and zstd are large.
     text = b"".join(b"disallow: /%d%s\n" % (n, os.urandom(20).hex().encode()) for n in range(20_000))
     whole = compress(text)
     part = decoded(whole[: len(whole) // 2], coding, 10 * LIMIT, is_cut=True)
@@ -71,9 +74,7 @@ def test_what_the_limit_has_cut_gives_what_could_be_decoded(coding: bytes, compr
 
 @each_compression
 @pytest.mark.parametrize("unnamed", [False, True])
-def test_a_stream_that_has_not_ended_is_undecodable(
-    coding: bytes, compress: Callable[[bytes], bytes], unnamed: bool
-) -> None:
+def test_an_incomplete_stream_is_undecodable(coding: bytes, compress: Callable[[bytes], bytes], unnamed: bool) -> None:
     whole = compress(40 * TEXT)
     named = b"" if unnamed and whole.startswith(GZIP_MAGIC) else coding
     for end in range(len(GZIP_MAGIC), len(whole)):
@@ -83,12 +84,12 @@ def test_a_stream_that_has_not_ended_is_undecodable(
 
 @pytest.mark.parametrize("damage", [b"\n", b"\0\0", b"garbage"])
 @pytest.mark.parametrize("coding", [b"gzip", b"deflate", b""])
-def test_what_follows_a_stream_that_has_ended_does_not_count(coding: bytes, damage: bytes) -> None:
+def test_octets_after_the_end_of_a_stream_are_ignored(coding: bytes, damage: bytes) -> None:
     compress = zlib.compress if coding == b"deflate" else gzip.compress
     assert decoded(compress(TEXT) + damage, coding, LIMIT) == TEXT
 
 
-def test_of_codings_upon_another_the_outer_may_have_been_cut_by_the_limit() -> None:
+def test_the_outer_of_two_codings_may_be_cut_at_the_limit() -> None:
     text = TEXT + os.urandom(2_000).hex().encode()
     inner = gzip.compress(text)
     limit = len(inner) // 2
@@ -102,13 +103,13 @@ def test_garbage_is_undecodable(coding: bytes) -> None:
 
 
 @pytest.mark.parametrize("coding", [b"exi", b"gzip, compress", b"compress, secret", b"gzip, gzip, gzip, gzip"])
-def test_what_no_coding_of_ours_reads_is_undecodable(coding: bytes) -> None:
+def test_an_unsupported_or_too_long_list_of_codings_is_undecodable(coding: bytes) -> None:
     with pytest.raises(UndecodableBodyError):
         decoded(gzip.compress(TEXT), coding, LIMIT)
 
 
 @pytest.mark.parametrize("compress", [bz2.compress, lzma.compress])
-def test_what_an_unknown_coding_has_coded_is_undecodable(compress: Callable[[bytes], bytes]) -> None:
+def test_a_body_in_an_unknown_coding_is_undecodable(compress: Callable[[bytes], bytes]) -> None:
     with pytest.raises(UndecodableBodyError, match="unknown content coding 'secret'"):
         decoded(compress(TEXT), b"secret", LIMIT)
 
@@ -117,16 +118,16 @@ def test_what_an_unknown_coding_has_coded_is_undecodable(compress: Callable[[byt
 @pytest.mark.parametrize(
     "body", [TEXT, b"", b"\xef\xbb\xbf" + TEXT, "dis\u00e9".encode("latin-1"), TEXT.decode().encode("utf-16")]
 )
-def test_what_was_never_coded_is_read_as_it_is(coding: bytes, body: bytes) -> None:
+def test_a_body_that_is_not_coded_is_read_whatever_the_header_says(coding: bytes, body: bytes) -> None:
     assert decoded(body, coding, LIMIT) == body
 
 
-def test_a_coding_below_an_unknown_one_is_undone() -> None:
+def test_a_coding_below_an_unknown_one_is_decoded() -> None:
     assert decoded(gzip.compress(TEXT), b"gzip, utf-8", LIMIT) == TEXT
 
 
 @pytest.mark.parametrize("coding", [b"", b"identity", b"utf-8", b"deflate"])
-def test_gzip_that_nothing_names_is_decoded_up_to_the_limit(coding: bytes) -> None:
+def test_gzip_without_a_header_is_decoded_up_to_the_limit(coding: bytes) -> None:
     encode = zlib.compress if coding == b"deflate" else bytes
     assert decoded(encode(gzip.compress(TEXT)), coding, LIMIT) == TEXT
     bomb = gzip.compress(TEXT + b"#" * 5_000_000)
@@ -135,7 +136,7 @@ def test_gzip_that_nothing_names_is_decoded_up_to_the_limit(coding: bytes) -> No
         decoded(encode(b"\x1f\x8b\x08 no gzip"), coding, LIMIT)
 
 
-def test_codings_upon_another_are_undone_from_the_last() -> None:
+def test_several_codings_are_decoded_from_the_last_to_the_first() -> None:
     assert decoded(zlib.compress(gzip.compress(TEXT)), b"gzip, deflate", LIMIT) == TEXT
 
 

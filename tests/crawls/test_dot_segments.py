@@ -1,4 +1,4 @@
-"""What reaches the server is what was judged: dot segments and escapes in URLs, with each of Scrapy's handlers."""
+"""The server receives the URL that was judged: dot segments and escapes, with each of Scrapy's handlers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ each_handler = pytest.mark.parametrize("handler", HANDLERS)
 
 
 async def crawled(web: Web, handler: str, *paths: str, **settings: Any) -> tuple[Crawl, dict[str, str], list[str]]:
-    """The crawl, why each path was refused, and what reached the server."""
+    """Return the crawl, why each path was refused, and the paths that the server received."""
     site = web.site({"/robots.txt": answer(RULES)})
     settings["DOWNLOAD_HANDLERS"] = {"http": HANDLERS[handler]}
     result = await crawl(*map(site.url, paths), settings=settings)
@@ -78,7 +78,7 @@ async def test_nothing_that_is_forbidden_reaches_the_server(web: Web, handler: s
 
 @pytest.mark.parametrize("setting", [{}, {"REP_DROP_EARLY": True}, {"REP_EVIDENCE": True}], ids=str)
 @ensureDeferred
-async def test_whoever_asks_gets_the_same_verdict(web: Web, setting: dict[str, Any]) -> None:
+async def test_the_verdict_method_gives_the_same_verdict(web: Web, setting: dict[str, Any]) -> None:
     site = web.site({"/robots.txt": answer(RULES)})
     asked: list[Any] = []
 

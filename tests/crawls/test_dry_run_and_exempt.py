@@ -1,4 +1,4 @@
-"""What is not refused although robots.txt says so: in a dry run nothing, else what one has leave to crawl."""
+"""Forbidden pages that are fetched: all of them in a dry run (REP_DRY_RUN), and those of exempt sites (REP_EXEMPT)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTHING = "user-agent: *\ndisallow: /\n"
 
 
 @ensureDeferred
-async def test_dry_run_counts_what_the_other_refuses_and_refuses_nothing(web: Web) -> None:
+async def test_a_dry_run_counts_what_a_crawl_would_refuse_and_refuses_nothing(web: Web) -> None:
     site, down = web.robots(RULES), web.robots(answer(status=503))
     closed = web.robots(answer(status=403))
     urls = [site.url("/"), site.url("/private/a"), site.url("/private/b"), down.url("/"), closed.url("/")]
@@ -38,7 +38,7 @@ async def test_dry_run_counts_what_the_other_refuses_and_refuses_nothing(web: We
 
 
 @ensureDeferred
-async def test_dry_run_says_what_would_be_refused_and_why(web: Web) -> None:
+async def test_a_dry_run_logs_what_would_be_refused_and_why(web: Web) -> None:
     site = web.robots(RULES)
     result = await crawl(site.url("/private"), settings={"REP_DRY_RUN": "1"})
     why = f"Forbidden by robots.txt ({site.robots_url}, line 2, group of '*': Disallow: /private)"
@@ -51,7 +51,7 @@ async def test_dry_run_says_what_would_be_refused_and_why(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_dry_run_does_not_say_of_an_outage_that_anything_is_refused(web: Web) -> None:
+async def test_a_dry_run_does_not_log_that_an_outage_refuses_requests(web: Web) -> None:
     result = await crawl(web.robots(answer(status=503)).url("/"), settings={"REP_DRY_RUN": True})
     _on, outage, summary = result.messages()
     assert "Requests to this site would have been refused (REP_DRY_RUN)" in outage
@@ -59,7 +59,7 @@ async def test_dry_run_does_not_say_of_an_outage_that_anything_is_refused(web: W
 
 
 @ensureDeferred
-async def test_dry_run_refuses_nothing_early(web: Web) -> None:
+async def test_a_dry_run_drops_nothing_early(web: Web) -> None:
     site = web.robots(RULES)
 
     class Follows(CrawlSpider):
@@ -77,7 +77,7 @@ async def test_dry_run_refuses_nothing_early(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_exempt_origins_are_neither_asked_nor_refused(web: Web) -> None:
+async def test_robots_txt_of_exempt_origins_is_not_requested(web: Web) -> None:
     mine, other = web.robots(NOTHING), web.robots(NOTHING)
     result = await crawl(mine.url("/a"), mine.url("/b"), other.url("/"), settings={"REP_EXEMPT": [mine.origin]})
     assert sorted(result.pages) == [mine.url("/a"), mine.url("/b")]
@@ -117,7 +117,7 @@ async def test_exempt_subdomains(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_a_permanent_500_that_locks_a_site(web: Web) -> None:
+async def test_an_exempt_site_with_a_permanent_500_is_crawled(web: Web) -> None:
     site, time = web.robots(answer(status=500)), Time()
     settings = {"REP_EXEMPT": [site.origin], "REP_UNREACHABLE_WAIT": 30}
     result = await crawl(site.url("/"), robots=with_clock(time), settings=settings)
@@ -126,7 +126,7 @@ async def test_a_permanent_500_that_locks_a_site(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_the_verdict_on_what_no_robots_txt_holds_for(web: Web) -> None:
+async def test_the_verdict_on_a_request_to_which_no_robots_txt_applies(web: Web) -> None:
     site, exempt = web.robots(NOTHING), "exempt.example"
     seen: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""REP_EVIDENCE: each response says why it was allowed. REP_REFUSALS: a line for each request that was not."""
+"""REP_EVIDENCE: each response says why it was allowed. REP_REFUSALS: a line for each refused request."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def robots(result: Crawl, url: str) -> dict[str, Any]:
     return dict(result.pages[url].meta["robots"])
 
 
-# In the response's meta.
+# Evidence in the meta of a response.
 
 
 @ensureDeferred
@@ -81,25 +81,25 @@ async def test_where_no_robots_txt_applies_the_reason_says_so(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_without_the_setting_there_is_none(web: Web) -> None:
+async def test_without_the_setting_there_is_no_evidence(web: Web) -> None:
     site = web.robots(RULES)
     result = await crawl(site.url("/"))
     assert "robots" not in result.pages[site.url("/")].meta
 
 
 @ensureDeferred
-async def test_in_a_dry_run_it_says_what_would_have_been_refused(web: Web) -> None:
+async def test_in_a_dry_run_the_evidence_says_what_would_have_been_refused(web: Web) -> None:
     site = web.robots(RULES)
     result = await crawl(site.url("/private"), settings={**EVIDENCE, "REP_DRY_RUN": True})
     found = robots(result, site.url("/private"))
     assert (found["allowed"], found["rule"]) == (False, "Disallow: /private")
 
 
-# It is never that of another request.
+# Evidence is never that of another request.
 
 
 @ensureDeferred
-async def test_redirects_and_retries_have_their_own(web: Web) -> None:
+async def test_redirects_and_retries_have_evidence_of_their_own(web: Web) -> None:
     target = web.site({"/robots.txt": answer(status=404), "/": [answer(status=503), answer("page")]})
     site = web.site({"/robots.txt": answer(RULES), "/": redirect(target.url("/"))})
 
@@ -132,7 +132,7 @@ async def test_a_request_that_copies_the_meta_of_a_response_and_is_refused(web: 
 
 @pytest.mark.parametrize("queue", ["Marshal", "Pickle"])
 @ensureDeferred
-async def test_it_survives_json_and_queues_on_disk(web: Web, tmp_path: Path, queue: str) -> None:
+async def test_json_and_queues_on_disk_can_store_the_evidence(web: Web, tmp_path: Path, queue: str) -> None:
     site = web.robots(RULES)
 
     class Follows(CrawlSpider):
@@ -152,7 +152,7 @@ async def test_it_survives_json_and_queues_on_disk(web: Web, tmp_path: Path, que
     assert all(json.loads(json.dumps(found)) == found for found in result.ends)
 
 
-# The log of refusals.
+# The file of refusals.
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -194,7 +194,7 @@ async def test_one_line_for_each_refused_request(web: Web, tmp_path: Path, name:
 
 @pytest.mark.parametrize("settings", [{"REP_DROP_EARLY": True}, {"REP_DRY_RUN": True}], ids=str)
 @ensureDeferred
-async def test_early_drops_and_dry_runs_are_in_it(web: Web, tmp_path: Path, settings: dict[str, Any]) -> None:
+async def test_early_drops_and_dry_runs_have_a_line(web: Web, tmp_path: Path, settings: dict[str, Any]) -> None:
     site = web.robots(RULES)
 
     class Follows(CrawlSpider):
@@ -207,8 +207,8 @@ async def test_early_drops_and_dry_runs_are_in_it(web: Web, tmp_path: Path, sett
     assert (line["url"], line["dry_run"]) == (site.url("/private"), "REP_DRY_RUN" in settings)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="its files have no limit")
-def test_a_full_disk_ends_the_log_but_not_the_crawl(web: Web, tmp_path: Path) -> None:
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of files")
+def test_a_full_disk_ends_the_file_but_not_the_crawl(web: Web, tmp_path: Path) -> None:
     site, path = web.robots(RULES), tmp_path / "r.jsonl"
     urls = [site.url(f"/private/{number}") for number in range(120)]
     settings = {
@@ -221,7 +221,7 @@ def test_a_full_disk_ends_the_log_but_not_the_crawl(web: Web, tmp_path: Path) ->
     (error,) = ended.warnings
     assert f"REP_REFUSALS: {path} cannot be written" in error
     *whole, torn = path.read_bytes().split(b"\n")
-    assert torn == b"", "so that the next crawl's first line is no part of it"
+    assert torn == b"", "the file ends with a whole line"
     assert len(whole) + ended.stats["rep/refusals/lost"] == len(urls)
     assert all(json.loads(line)["reason"] == "rule" for line in whole)
 
@@ -231,7 +231,7 @@ NAMES = {"../../x": "__.._x", r"..\x": "__x", "/etc/x": "_etc_x", "..": "_", "x"
 
 @pytest.mark.parametrize("name", NAMES)
 @ensureDeferred
-async def test_no_spiders_name_leaves_the_directory(web: Web, tmp_path: Path, name: str) -> None:
+async def test_no_name_of_a_spider_leaves_the_directory(web: Web, tmp_path: Path, name: str) -> None:
     settings = {"REP_REFUSALS": tmp_path / "a" / "b" / "c" / "%(name)s.jsonl"}
     spider = type("Named", (CrawlSpider,), {"name": name})
     await crawl(web.robots(RULES).url("/private"), settings=settings, spider=spider)
@@ -243,7 +243,7 @@ def files_in(folder: Path) -> list[str]:
 
 
 @ensureDeferred
-async def test_a_path_where_no_log_can_be(web: Web) -> None:
+async def test_a_path_where_no_file_of_refusals_can_be_written(web: Web) -> None:
     for path in ("refused.txt", "s3://bucket/x.jsonl"):
         with pytest.raises(ValueError, match=r"REP_REFUSALS is .*set it to"):
             await crawl(web.robots(RULES).url("/"), settings={"REP_REFUSALS": path})

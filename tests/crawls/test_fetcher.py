@@ -1,4 +1,4 @@
-"""One request for a robots.txt: whatever becomes of it, it is told as an answer, and what was entered is left once."""
+"""One request for a robots.txt. Every end of it is an `Answer`, and its context manager is left once."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class Faulty:
 
 
 class UnderWay(UncountedDownloads):
-    """How often each request was entered and left."""
+    """Notes when the context manager of a request is entered and left."""
 
-    def __init__(self) -> None:  # it needs no crawler
+    def __init__(self) -> None:  # without a crawler
         self.steps: list[str] = []
 
     @contextmanager
@@ -73,7 +73,7 @@ class UnderWay(UncountedDownloads):
 
 
 async def fetched(url: str, *, cancel_after: float | None = None, **settings: Any) -> tuple[Any, list[str]]:
-    """What `Fetcher.fetch` came to within a crawl, and the steps of what it entered."""
+    """Return the result of `Fetcher.fetch` in a crawl, and the steps of its context manager."""
     under_way = UnderWay()
     came: list[Any] = []
 
@@ -115,7 +115,7 @@ async def fetched(url: str, *, cancel_after: float | None = None, **settings: An
     ],
 )
 @ensureDeferred
-async def test_however_a_fetch_ends(web: Web, route: Any, query: str) -> None:
+async def test_every_end_of_a_fetch_is_an_answer(web: Web, route: Any, query: str) -> None:
     site = web.site({"*": route})
     end, steps = await fetched(f"{site.robots_url}{query}", REP_FETCH_TIMEOUT=0.3)
     assert isinstance(end, Answer)
@@ -125,14 +125,14 @@ async def test_however_a_fetch_ends(web: Web, route: Any, query: str) -> None:
 
 
 @ensureDeferred
-async def test_a_fetch_that_is_cancelled(web: Web) -> None:
+async def test_a_cancelled_fetch(web: Web) -> None:
     end, steps = await fetched(web.robots(answer(kind="hang")).robots_url, cancel_after=0.1)
     assert isinstance(end, (CancelledError, asyncio.CancelledError))
     assert steps == ["entered", "left"]
 
 
 @ensureDeferred
-async def test_reasons_are_words(web: Web) -> None:
+async def test_reasons_are_text_for_people(web: Web) -> None:
     end, _ = await fetched(web.robots(answer(kind="reset")).robots_url)
     assert end.reason.startswith("Connection")
     assert "Failure" not in end.reason

@@ -1,4 +1,4 @@
-"""What a stranger serves never costs more than it is worth, and never is more than rules."""
+"""Hostile answers: their cost is bounded, and they have no effect but rules."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ else:
 
 NOTHING = "user-agent: *\ndisallow: /\n"
 LIMIT = 512_000  # octets
-# What may be on its way in buffers of the operating system, both ends, when nobody reads any longer.
+# The octets that may be in the buffers of the operating system, at both ends, when reading stops.
 IN_FLIGHT = 8 * 2**20
 
 
 class Octets:
-    """Of robots.txt bodies, as they come in."""
+    """Counts the octets of robots.txt bodies as they arrive."""
 
     def __init__(self) -> None:
         self.came = 0
@@ -52,7 +52,7 @@ class Octets:
 
 
 async def rules_of(site: Site, **more: Any) -> tuple[Crawl, Octets]:
-    """A crawl in which the rules of RULES were obeyed."""
+    """Crawl a site, and check that RULES were obeyed."""
     octets = Octets()
     result = await crawl(site.url("/"), site.url("/private"), prepare=octets.prepare, **more)
     assert list(result.pages) == [site.url("/")]
@@ -74,7 +74,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("coding", COMPRESS)
 @ensureDeferred
-async def test_a_bomb_is_decoded_up_to_the_limit(web: Web, coding: str) -> None:
+async def test_a_compression_bomb_is_decoded_up_to_the_limit(web: Web, coding: str) -> None:
     bomb = COMPRESS[coding](RULES.encode() + b"#" * 100_000_000)
     tracemalloc.start()
     try:
@@ -82,15 +82,15 @@ async def test_a_bomb_is_decoded_up_to_the_limit(web: Web, coding: str) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 50_000_000, "not decoded first and cut then"
+    assert peak < 50_000_000, "the body is not decoded as a whole"
     assert "httpcompression/response_bytes" not in result.stats, "not decoded by Scrapy"
     assert result.messages(logger="scrapy.") == []
 
 
 @pytest.mark.parametrize("coding", COMPRESS)
 @ensureDeferred
-async def test_of_a_compressed_body_that_is_cut_what_could_be_decoded_counts(web: Web, coding: str) -> None:
-    # Compressed it is longer than the limit, so that its end is not read; noise does not compress.
+async def test_a_compressed_body_that_is_cut_is_decoded_as_far_as_possible(web: Web, coding: str) -> None:
+    # Noise does not compress. So the compressed body is longer than the limit, and its end is not read.
     noise = "".join(f"# {zlib.crc32(bytes([n % 256, n // 256 % 256, n // 65536])):08x}" + "\n" for n in range(300_000))
     body = COMPRESS[coding]((RULES + noise).encode())
     assert len(body) > LIMIT
@@ -111,11 +111,11 @@ async def test_no_more_than_the_limit_and_a_buffer_is_read(web: Web, route: Rout
     site = web.robots(route, tls=tls)
     _, octets = await rules_of(site)
     assert LIMIT < octets.came <= LIMIT + octets.most
-    assert site.robots_requests[0]["octets"] < LIMIT + IN_FLIGHT, "the connection was closed, not left to run dry"
+    assert site.robots_requests[0]["octets"] < LIMIT + IN_FLIGHT, "the connection was closed at the limit"
 
 
 async def came_to_an_end(site: Site) -> None:
-    """The connection was closed; the server may take a moment to see it."""
+    """Wait until the server sees that the connection was closed."""
     for _ in range(100):
         if site.robots_requests[0]["ended"] is not None:
             return
@@ -132,7 +132,7 @@ async def came_to_an_end(site: Site) -> None:
     ],
 )
 @ensureDeferred
-async def test_what_never_ends_is_ended_by_the_timeout(web: Web, route: Route) -> None:
+async def test_the_timeout_ends_an_endless_answer(web: Web, route: Route) -> None:
     site = web.robots(route)
     result = await crawl(site.url("/"), settings={"REP_FETCH_TIMEOUT": 0.5})
     (error,) = result.refused.values()
@@ -149,7 +149,7 @@ async def test_a_body_that_is_half_closed_is_unreachable(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_nobody_listens_to_octets_when_no_robots_txt_is_under_way(web: Web) -> None:
+async def test_the_signal_bytes_received_has_no_receiver_while_pages_are_fetched(web: Web) -> None:
     site = web.robots(RULES)
     listeners: list[int] = []
 
@@ -163,7 +163,7 @@ async def test_nobody_listens_to_octets_when_no_robots_txt_is_under_way(web: Web
     result_crawler: list[Crawler] = []
     settings = {"DOWNLOADER_MIDDLEWARES": {Looks: 999}}
     await crawl(*(site.url(f"/{n}") for n in range(5)), settings=settings, prepare=result_crawler.append)
-    assert listeners == [1, 0, 0, 0, 0, 0], "the first is robots.txt's own"
+    assert listeners == [1, 0, 0, 0, 0, 0], "only robots.txt itself had a receiver"
 
 
 # Redirects.
@@ -216,8 +216,8 @@ PRIVATE = """
 
 @pytest.mark.parametrize("host", PRIVATE)
 @ensureDeferred
-async def test_a_public_host_does_not_lead_to_private_ones(web: Web, host: str) -> None:
-    # Both by way of a proxy on this machine: what is public is only so by name.
+async def test_a_redirect_from_a_public_to_a_private_host_is_not_followed(web: Web, host: str) -> None:
+    # Both hosts are behind a proxy on this machine. The public host is public only by its name.
     proxy = web.site({"*": redirect(f"http://{host}/robots.txt")})
     page = Request("http://origin.example/", meta={"proxy": proxy.origin})
     result = await crawl(page)
@@ -230,7 +230,7 @@ async def test_a_public_host_does_not_lead_to_private_ones(web: Web, host: str) 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "169.254.169.254"])
 @ensureDeferred
-async def test_a_public_host_leads_there_where_the_setting_allows_it(web: Web, host: str) -> None:
+async def test_rep_redirect_private_allows_such_a_redirect(web: Web, host: str) -> None:
     proxy = web.site({"http://origin.example/robots.txt": redirect(f"http://{host}/robots.txt"), "*": answer(RULES)})
     page = Request("http://origin.example/private", meta={"proxy": proxy.origin})
     result = await crawl(page, settings={"REP_REDIRECT_PRIVATE": True})
@@ -242,7 +242,7 @@ async def test_a_public_host_leads_there_where_the_setting_allows_it(web: Web, h
     "host", ["93.184.216.34", "public.example", "[2606:2800:220:1::1]", "[2002:5db8:d822::1]", "localhost.example"]
 )
 @ensureDeferred
-async def test_a_public_host_leads_to_public_ones(web: Web, host: str) -> None:
+async def test_a_redirect_from_a_public_to_a_public_host_is_followed(web: Web, host: str) -> None:
     proxy = web.site({"http://origin.example/robots.txt": redirect(f"http://{host}/robots.txt"), "*": answer(RULES)})
     result = await crawl(Request("http://origin.example/private", meta={"proxy": proxy.origin}))
     assert result.stats["rep/access/success"] == 1
@@ -250,7 +250,7 @@ async def test_a_public_host_leads_to_public_ones(web: Web, host: str) -> None:
 
 
 @ensureDeferred
-async def test_no_detour_leads_from_public_to_private(web: Web) -> None:
+async def test_a_second_redirect_to_a_private_host_is_not_followed(web: Web) -> None:
     routes = {
         "http://origin.example/robots.txt": redirect("http://second.example/robots.txt"),
         "http://second.example/robots.txt": redirect("http://10.0.0.1/robots.txt"),
@@ -261,12 +261,12 @@ async def test_no_detour_leads_from_public_to_private(web: Web) -> None:
     assert proxy.targets == list(routes)
 
 
-def test_names_that_only_look_private() -> None:
+def test_public_names_that_look_like_private_names() -> None:
     assert [is_private(h) for h in ("localhost.com", "10.example", "metadata.example", "8.8.8.8", "")] == [False] * 5
 
 
 @ensureDeferred
-async def test_from_https_to_http_is_followed_and_told_at_debug(web: Web) -> None:
+async def test_a_redirect_from_https_to_http_is_followed_and_logged_at_debug(web: Web) -> None:
     plain = web.robots(RULES)
     secure = web.robots(redirect(plain.robots_url), tls=True)
     result, _ = await rules_of(secure)
@@ -277,7 +277,7 @@ async def test_from_https_to_http_is_followed_and_told_at_debug(web: Web) -> Non
 
 
 @ensureDeferred
-async def test_what_a_redirect_brings_is_never_more_than_rules(web: Web, tmp_path: Any) -> None:
+async def test_a_redirect_to_a_local_file_is_not_followed(web: Web, tmp_path: Any) -> None:
     (tmp_path / "robots.txt").write_text(NOTHING)
     site = web.robots([redirect((tmp_path / "robots.txt").as_uri()), answer(RULES)])
     result = await crawl(site.url("/"))
@@ -286,7 +286,7 @@ async def test_what_a_redirect_brings_is_never_more_than_rules(web: Web, tmp_pat
     assert error.verdict.rule is None
 
 
-# What is told.
+# Log lines and stats.
 
 FORGERY = "\r\n2026-01-01 [scrapy] ERROR: forged\x1b[2J\x1b]0;title\x07\x85\u2028\u202e\x00\x7f"
 
@@ -303,7 +303,7 @@ FORGERY = "\r\n2026-01-01 [scrapy] ERROR: forged\x1b[2J\x1b]0;title\x07\x85\u202
     ],
 )
 @ensureDeferred
-async def test_log_lines_can_not_be_forged(web: Web, route: Route) -> None:
+async def test_log_lines_cannot_be_forged(web: Web, route: Route) -> None:
     site = web.robots(route)
     result = await crawl(site.url("/"), site.url("/%1B%5B2J%07"))
     ours = result.messages(logging.DEBUG, "scrapy_rep")
@@ -324,17 +324,17 @@ async def test_log_lines_can_not_be_forged(web: Web, route: Route) -> None:
     ],
 )
 @ensureDeferred
-async def test_what_a_stranger_wrote_is_cut(web: Web, route: Route, longest: int) -> None:
+async def test_text_of_sites_is_cut(web: Web, route: Route, longest: int) -> None:
     site = web.robots(route)
     result = await crawl(site.url("/"), site.url(f"/{'x' * 1_950}"))
     for message in [*result.messages(logging.DEBUG, "scrapy_rep"), *map(str, result.refused.values())]:
-        # The request's own URL is the user's, and Scrapy writes it whole.
+        # The URL of the request is the user's own, and Scrapy does not cut it.
         assert len(message.partition("<GET")[0]) < longest
     assert all(len(error.verdict.answer) <= 250 for error in result.refused.values())
 
 
 @ensureDeferred
-async def test_stats_do_not_grow_with_what_strangers_send(web: Web) -> None:
+async def test_unknown_statuses_share_one_stat(web: Web) -> None:
     statuses = [600, 601, 799, 999, 200, 503, 418]
     sites = [web.robots(answer(status=status)) for status in statuses]
     result = await crawl(*(site.url("/") for site in sites))
@@ -343,11 +343,11 @@ async def test_stats_do_not_grow_with_what_strangers_send(web: Web) -> None:
     assert ours == {f"{prefix}{status}": 1 for status in (200, 418, 503)} | {f"{prefix}other": 4}
 
 
-# What goes along.
+# Credentials and cookies.
 
 
 @ensureDeferred
-async def test_no_credentials_cross_to_another_origin(web: Web) -> None:
+async def test_credentials_are_not_sent_to_another_origin(web: Web) -> None:
     target = web.robots(RULES)
     site = web.robots(redirect(target.robots_url.replace("127.0.0.1", "localhost")))
     headers = {"Authorization": "Basic c2VjcmV0", "Cookie": "session=1", "Referer": site.url("/secret"), "X-Key": "1"}
@@ -362,7 +362,7 @@ async def test_no_credentials_cross_to_another_origin(web: Web) -> None:
     first, second = site.robots_requests[0]["headers"], target.robots_requests[0]["headers"]
     for name in ("Cookie", "Referer", "X-Key"):
         assert name not in first
-    # Its own domain's credentials are the crawl's to send; those of one request are not.
+    # The credentials of the crawl are sent to their own domain. Those of one request are not.
     assert first["Authorization"] == "Basic dTpw"
     for name in ("Authorization", "Cookie", "Referer", "X-Key"):
         assert name not in second
@@ -371,7 +371,7 @@ async def test_no_credentials_cross_to_another_origin(web: Web) -> None:
 if CAN["send credentials by settings and by request meta"]:
 
     @ensureDeferred
-    async def test_credentials_of_one_request_go_with_that_alone(web: Web) -> None:
+    async def test_credentials_of_one_request_are_sent_with_this_request_only(web: Web) -> None:
         site = web.robots(RULES)
         await crawl(Request(site.url("/"), meta={"http_user": "u", "http_pass": "p"}))
         robots, page = site.requests
@@ -380,7 +380,7 @@ if CAN["send credentials by settings and by request meta"]:
 
 
 @ensureDeferred
-async def test_cookies_do_not_cross_to_another_host(web: Web) -> None:
+async def test_cookies_are_not_sent_to_another_host(web: Web) -> None:
     target = web.robots(RULES)
     there = target.robots_url.replace("127.0.0.1", "localhost")
     site = web.robots(redirect(there, 302, {"Set-Cookie": "seen=1; Path=/"}))

@@ -1,4 +1,4 @@
-"""A crawl with a JOBDIR is killed (SIGKILL) while requests wait, and loses none; a locked file stalls nothing."""
+"""A crawl with a JOBDIR is killed (SIGKILL) while requests wait, and loses none of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HELD = answer(RULES, kind="hold")
 
 
 @pytest.mark.parametrize("most", [5, 1000])
-def test_killed_again_and_again_no_request_that_waited_is_lost(web: Web, tmp_path: Path, most: int) -> None:
+def test_a_crawl_that_is_killed_again_and_again_loses_no_waiting_request(web: Web, tmp_path: Path, most: int) -> None:
     sites = [web.robots(HELD) for _ in range(20)]
     urls = [site.url(f"/{n}") for n in range(3) for site in sites]
     job = tmp_path / "job"
@@ -32,7 +32,7 @@ def test_killed_again_and_again_no_request_that_waited_is_lost(web: Web, tmp_pat
     with crawl_process(urls, settings, ready_after=0.1, waited=len(urls)) as process:
         process.until_ready()
         assert process.killed()
-    # With few fetches at a time, most of what is left over has not begun to wait again.
+    # With few fetches at a time, most requests have not begun to wait again.
     few = {**settings, "REP_FETCH_CONCURRENCY": 1, "REP_WAITING_MAX": most}
     for seconds in (0.01, 0.3):
         with crawl_process([], few, ready_after=seconds, waited=1) as process:
@@ -47,7 +47,7 @@ def test_killed_again_and_again_no_request_that_waited_is_lost(web: Web, tmp_pat
     assert not (job / KEPT).exists()
 
 
-def test_a_request_is_forgotten_when_it_goes_on_and_the_others_stay(web: Web, tmp_path: Path) -> None:
+def test_the_copy_of_a_request_is_deleted_when_it_goes_on(web: Web, tmp_path: Path) -> None:
     good, dead = web.robots([HELD, answer(RULES)]), web.robots(HELD)
     of_good, of_dead = ([site.url(f"/{n}") for n in range(4)] for site in (good, dead))
     settings = {"JOBDIR": str(tmp_path), "DOWNLOADER": "crawling.SlotByOrigin"}
@@ -71,7 +71,7 @@ def of_good_paths_by_priority(number: int) -> list[str]:
 
 
 @pytest.mark.parametrize("queue", ["DownloaderAwarePriorityQueue", "ScrapyPriorityQueue"])
-def test_killed_while_no_more_may_wait_loses_no_request(web: Web, tmp_path: Path, queue: str) -> None:
+def test_a_crawl_that_is_killed_while_no_more_may_wait_loses_no_request(web: Web, tmp_path: Path, queue: str) -> None:
     site = web.robots(HELD)
     urls = [site.url(f"/{n}") for n in range(12)]
     settings = {
@@ -93,7 +93,7 @@ def test_killed_while_no_more_may_wait_loses_no_request(web: Web, tmp_path: Path
 
 @pytest.mark.parametrize("for_long", [False, True], ids=["a-moment", "to-the-end"])
 @ensureDeferred
-async def test_a_locked_file_stalls_nothing(web: Web, tmp_path: Path, for_long: bool) -> None:
+async def test_a_locked_file_does_not_stall_the_crawl(web: Web, tmp_path: Path, for_long: bool) -> None:
     site = web.robots(HELD)
     stalls: list[float] = []
     locks = sqlite3.connect(tmp_path / KEPT, isolation_level=None)
@@ -126,7 +126,7 @@ async def test_a_locked_file_stalls_nothing(web: Web, tmp_path: Path, for_long: 
     assert sorted(result.pages) == sorted(urls)
     assert result.tracebacks == []
     assert sum(stall for stall in stalls if stall > 0.09) < 3, (
-        "not sqlite3's five seconds, nor a tenth for each request"
+        "neither the five seconds of sqlite3, nor 0.1 s for each request"
     )
     assert not (tmp_path / KEPT).exists()
     lost = ["If this crawler is killed, requests that wait for a robots.txt are lost: database is locked"]
@@ -134,8 +134,8 @@ async def test_a_locked_file_stalls_nothing(web: Web, tmp_path: Path, for_long: 
 
 
 @ensureDeferred
-async def test_a_full_door_goes_on_with_origins_that_nothing_waits_for(web: Web, tmp_path: Path) -> None:
-    """Neither an origin that answers nor a new one waits until a dead one is given up."""
+async def test_while_no_more_may_wait_requests_to_other_origins_go_on(web: Web, tmp_path: Path) -> None:
+    """Neither a known origin nor a new origin waits for the timeout of a dead one."""
     dead, known = web.robots(HELD), web.robots(RULES)
     new = [web.robots(answer(RULES, delay=0.05)) for _ in range(5)]
 

@@ -1,4 +1,4 @@
-"""The shortest way through the middleware, which nearly every request takes: what it looks up, and what it counts."""
+"""Requests to origins that are known already, as most requests of a crawl are."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ URLS = st.one_of(st.text(max_size=20), st.lists(st.sampled_from(PARTS), max_size
 
 @settings(max_examples=1_000, deadline=None, derandomize=True)
 @given(url=URLS)
-def test_what_precedes_the_path_names_the_origin(url: str) -> None:
+def test_the_fast_way_to_find_an_origin_agrees_with_the_parser(url: str) -> None:
     assert Origin.of(url) == parsed_origin(url)
 
 
 @pytest.mark.parametrize(
     "url", ["verylongscheme://h.example/a", "https://h.example?a=/b", "https://h.example#/b", "a:b://h.example/c"]
 )
-def test_wherever_the_path_begins(url: str) -> None:
+def test_unusual_urls_have_the_same_origin_as_in_the_parser(url: str) -> None:
     assert Origin.of(url) == parsed_origin(url)
 
 
 class OneThenTheOthers(CrawlSpider):
-    """Asks for the first, and for the others when that is there."""
+    """Requests the first URL, and the others after its response."""
 
     async def start(self) -> AsyncIterator[Request]:
         yield self.prepared(self.requests.pop(0))

@@ -1,5 +1,5 @@
-"""A spider's lazy `start` (Scrapy's documentation, "Delaying start request iteration") is asked for no more requests
-than the crawl has use for."""
+"""A lazy `start` (Scrapy's documentation, "Delaying start request iteration") is asked only for requests that can be
+used soon."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ FEW = {"CONCURRENT_REQUESTS": PAGES, "REP_FETCH_CONCURRENCY": FETCHES, "DOWNLOAD
 
 
 class Lazy(CrawlSpider):
-    """Notes at each request how many pages it is ahead."""
+    """Notes at each request how many more requests than pages there were."""
 
     received = 0
 
     async def start(self) -> AsyncIterator[Request]:
         assert self.crawler.engine is not None
-        # Not in the callback, which Scrapy 2.14 calls a tenth of a second later.
+        # By a signal, because Scrapy 2.14 calls the callback 0.1 s later.
         self.crawler.signals.connect(self.count, signals.response_received)
         for number, request in enumerate(self.requests):
             if self.crawler.engine.needs_backout():
@@ -68,13 +68,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 @pytest.mark.parametrize("urls", [of_many_sites, of_one_site, of_a_dead_site_and_others])
 @ensureDeferred
-async def test_it_is_not_read_ahead(
+async def test_a_lazy_start_is_not_read_ahead(
     web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, urls: Any, settings: dict[str, Any]
 ) -> None:
-    # Fetches soon count as slow, and others may begin.
+    # Fetches soon count as slow, so others may begin.
     monkeypatch.setattr(turns, "SLOW_AFTER_MAX", 0.05, raising=False)
     monkeypatch.setattr(turns, "SLOW_AFTER", 0.05, raising=False)
-    monkeypatch.chdir(tmp_path)  # which has the JOBDIR
+    monkeypatch.chdir(tmp_path)  # the JOBDIR is in it
     requests = urls(web)
     result = await crawl(*requests, spider=Lazy, settings={**FEW, **settings})
     refused = len(result.refused)
@@ -84,7 +84,7 @@ async def test_it_is_not_read_ahead(
 
 
 @ensureDeferred
-async def test_each_crawl_of_a_process_is_asked_for_itself(web: Web) -> None:
+async def test_each_crawl_of_a_process_holds_back_its_own_start(web: Web) -> None:
     crawls = [Deferred.fromCoroutine(crawl(*of_many_sites(web), spider=Lazy, settings=FEW)) for _ in range(2)]
     for crawled in crawls:
         result: Crawl = await crawled
@@ -93,8 +93,8 @@ async def test_each_crawl_of_a_process_is_asked_for_itself(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_known_sites_go_on_while_start_is_held_back(web: Web) -> None:
-    """What callbacks yield is taken out of the queue, and start still waits."""
+async def test_requests_to_known_sites_go_on_while_start_is_held_back(web: Web) -> None:
+    """Requests from callbacks are taken out of the queue, and start still waits."""
     held, known = web.robots(answer(RULES, kind="hold")), web.robots(RULES)
     new = [web.robots(answer(RULES, delay=0.05)) for _ in range(5)]
 
@@ -117,8 +117,8 @@ async def test_known_sites_go_on_while_start_is_held_back(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_a_start_that_is_not_lazy_is_read_as_before(web: Web) -> None:
-    """The requests to dead sites at its beginning do not hold up the others behind them."""
+async def test_a_start_that_is_not_lazy_is_read_at_once(web: Web) -> None:
+    """The requests to dead sites at the beginning do not hold up the others behind them."""
     dead, healthy = [web.robots(answer(RULES, kind="hold")) for _ in range(20)], [web.robots(RULES) for _ in range(3)]
 
     class Releases(CrawlSpider):

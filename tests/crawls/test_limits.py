@@ -1,4 +1,4 @@
-"""What docs/limits.md says: what bypasses scrapy-rep, and what does not."""
+"""The statements of docs/limits.md about what bypasses scrapy-rep, and about REP_BODY_LIMIT."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REFRESH = '<html><head><meta http-equiv="refresh" content="0; url=/private"></he
 
 
 class AnswersItself:
-    """A downloader middleware that comes before ours."""
+    """A downloader middleware that answers before scrapy-rep sees the request."""
 
     def process_request(self, request: Request) -> Response:
         return HtmlResponse(request.url, body=b"mine", request=request)
@@ -32,7 +32,7 @@ class AnswersItself:
     ],
 )
 @ensureDeferred
-async def test_what_bypasses(web: Web, settings: dict[str, Any]) -> None:
+async def test_what_bypasses_scrapy_rep(web: Web, settings: dict[str, Any]) -> None:
     site = web.site({"/robots.txt": answer(RULES), "/page": redirect("/private"), "/private": answer("secret")})
     path = "/page" if "DOWNLOAD_HANDLERS" in settings else "/private"
     result = await crawl(site.url(path), settings=settings)
@@ -47,7 +47,7 @@ async def test_what_bypasses(web: Web, settings: dict[str, Any]) -> None:
     ],
 )
 @ensureDeferred
-async def test_redirects_that_scrapy_follows_do_not(web: Web, page: Route) -> None:
+async def test_redirects_that_scrapy_follows_do_not_bypass_it(web: Web, page: Route) -> None:
     site = web.site({"/robots.txt": answer(RULES), "/page": page})
     result = await crawl(Request(site.url("/page"), meta={"handle_httpstatus_all": False}), spider=AsUsual)
     assert list(result.refused) == [site.url("/page")]
@@ -70,7 +70,7 @@ class YieldsFiles(CrawlSpider):
 
 
 @ensureDeferred
-async def test_media_pipelines_do_not(web: Web, tmp_path: Path) -> None:
+async def test_media_pipelines_do_not_bypass_it(web: Web, tmp_path: Path) -> None:
     site = web.robots(RULES)
     settings = {"ITEM_PIPELINES": {"scrapy.pipelines.files.FilesPipeline": 1}, "FILES_STORE": str(tmp_path)}
     await crawl(site.url("/"), spider=YieldsFiles, settings=settings)
@@ -78,7 +78,7 @@ async def test_media_pipelines_do_not(web: Web, tmp_path: Path) -> None:
 
 
 @ensureDeferred
-async def test_what_scrapys_cache_replays_does_not(web: Web, tmp_path: Path) -> None:
+async def test_pages_from_scrapys_cache_do_not_bypass_it(web: Web, tmp_path: Path) -> None:
     site = web.robots("")
     settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path)}
     assert (await crawl(site.url("/private"), settings={**settings, "ROBOTSTXT_OBEY": False})).pages
@@ -90,7 +90,7 @@ SPIDER = "import scrapy\nclass Pages(scrapy.Spider):\n    name = 'pages'\n    de
 
 
 @pytest.mark.parametrize("command", ["fetch", "shell -c response", "parse --spider pages"])
-def test_one_shot_commands_do_not(web: Web, tmp_path: Path, command: str) -> None:
+def test_commands_that_fetch_one_page_do_not_bypass_it(web: Web, tmp_path: Path, command: str) -> None:
     site = web.robots(RULES)
     (tmp_path / "pages.py").write_text(SPIDER)
     (tmp_path / "settings.py").write_text("ADDONS = {'scrapy_rep.Addon': 500}\nSPIDER_MODULES = ['pages']\n")
@@ -101,7 +101,7 @@ def test_one_shot_commands_do_not(web: Web, tmp_path: Path, command: str) -> Non
 
 
 class TellsOfWholeBodies(HTTP11DownloadHandler):
-    """As handlers that are not Scrapy's: no `bytes_received`."""
+    """A handler that does not send `bytes_received`, as handlers of other packages."""
 
     async def download_request(self, request: Request) -> Response:
         body = RULES.encode() if request.url.endswith("/robots.txt") else b"page"
@@ -109,7 +109,7 @@ class TellsOfWholeBodies(HTTP11DownloadHandler):
 
 
 @ensureDeferred
-async def test_a_handler_that_bounds_nothing_is_warned_of_once(web: Web) -> None:
+async def test_a_handler_without_bytes_received_logs_one_warning(web: Web) -> None:
     urls = [f"http://site-{n}.example/private" for n in range(2)]
     result = await crawl(*urls, settings={"DOWNLOAD_HANDLERS": {"http": TellsOfWholeBodies}})
     assert len(result.refused) == 2

@@ -1,4 +1,4 @@
-"""The middleware: what passes, who waits, what is remembered, what is told (RFC 9309 sections 2.2.2, 2.3 and 2.4)."""
+"""The middleware: allowed requests, waiting, memory, logs and signals (RFC 9309 sections 2.2.2, 2.3 and 2.4)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from scrapy_rep.signals import robots_parsed
 NOTHING = "user-agent: *\ndisallow: /\n"
 
 
-# What passes.
+# Requests that are always allowed.
 
 
 @ensureDeferred
@@ -33,11 +33,11 @@ async def test_robots_txt_itself_is_always_allowed(web: Web) -> None:
     site = web.robots(NOTHING)
     result = await crawl(site.url("/robots.txt"), site.url("/robots.txt#x"))
     assert len(result.pages) == 2
-    assert result.stats.get("robotstxt/request_count") is None, "it waits for nothing"
+    assert result.stats.get("robotstxt/request_count") is None, "the request does not wait"
 
 
 @ensureDeferred
-async def test_robots_txt_with_a_query_is_a_page_like_others(web: Web) -> None:
+async def test_robots_txt_with_a_query_is_judged_like_any_page(web: Web) -> None:
     site = web.robots(NOTHING)
     result = await crawl(site.url("/robots.txt?x"), site.url("/a/robots.txt"))
     assert len(result.refused) == 2
@@ -52,7 +52,7 @@ async def test_a_request_may_be_exempt_by_its_meta(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_what_can_have_no_robots_txt_passes(tmp_path: Any) -> None:
+async def test_urls_that_cannot_have_a_robots_txt_are_allowed(tmp_path: Any) -> None:
     file = tmp_path / "page.html"
     file.write_text("page")
     result = await crawl(file.as_uri(), "data:text/plain,page")
@@ -69,22 +69,22 @@ async def test_with_obeying_off_nothing_is_asked(web: Web) -> None:
     assert result.crawler.get_downloader_middleware(RepMiddleware) is None
 
 
-# Who waits.
+# Requests that wait.
 
 
 @ensureDeferred
-async def test_one_fetch_however_many_wait(web: Web) -> None:
+async def test_many_waiting_requests_cause_one_fetch(web: Web) -> None:
     site = web.robots(answer(RULES, delay=0.2))
     urls = [site.url(f"/{n}") for n in range(20)]
     result = await crawl(*urls, site.url("/private"), settings={"CONCURRENT_REQUESTS_PER_DOMAIN": 20})
     assert len(result.pages) == 20
     assert len(site.robots_requests) == 1
     assert result.stats["rep/cache/miss"] == 1
-    assert result.stats["rep/waited"] == 21, "more than CONCURRENT_REQUESTS: they wait beside the downloader"
+    assert result.stats["rep/waited"] == 21, "more than CONCURRENT_REQUESTS, because they wait at the scheduler"
 
 
 @ensureDeferred
-async def test_known_origins_are_decided_without_an_await(web: Web) -> None:
+async def test_requests_to_known_origins_are_decided_without_an_await(web: Web) -> None:
     site = web.robots(RULES)
     decided: list[Any] = []
 
@@ -101,7 +101,7 @@ async def test_known_origins_are_decided_without_an_await(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_every_spelling_of_an_origin_is_one_origin(web: Web) -> None:
+async def test_all_spellings_of_an_origin_share_one_robots_txt(web: Web) -> None:
     site = web.robots(RULES)
     local = f"localhost:{site.port}"
     urls = [
@@ -115,7 +115,7 @@ async def test_every_spelling_of_an_origin_is_one_origin(web: Web) -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 16])
 @ensureDeferred
-async def test_media_pipelines_and_the_like_wait_as_well(web: Web, concurrency: int) -> None:
+async def test_requests_of_media_pipelines_wait_too(web: Web, concurrency: int) -> None:
     site, media = web.robots(RULES), web.robots(RULES)
     seen: dict[str, str] = {}
 
@@ -132,9 +132,7 @@ async def test_media_pipelines_and_the_like_wait_as_well(web: Web, concurrency: 
 
 
 @ensureDeferred
-async def test_no_request_is_lost_when_a_fetch_ends_in_an_internal_error(
-    web: Web, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_internal_error_in_a_fetch_refuses_the_requests(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any) -> Any:
         raise ZeroDivisionError
 
@@ -143,11 +141,11 @@ async def test_no_request_is_lost_when_a_fetch_ends_in_an_internal_error(
     result = await crawl(site.url("/a"), site.url("/b"))
     assert len(result.refused) == 2
     assert all(isinstance(error, RobotsUnreachable) for error in result.refused.values())
-    assert result.tracebacks == [f"Internal error while fetching {site.robots_url}"], "a defect of ours shows"
+    assert result.tracebacks == [f"Internal error while fetching {site.robots_url}"], "an internal error is logged"
 
 
 @ensureDeferred
-async def test_an_error_while_an_answer_is_remembered_shows(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_internal_error_after_a_fetch_is_logged(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     put = Memory.put
 
     def fails_once(*_: Any) -> Any:
@@ -162,7 +160,7 @@ async def test_an_error_while_an_answer_is_remembered_shows(web: Web, monkeypatc
 
 
 @ensureDeferred
-async def test_nobody_is_lost_when_the_fetch_is_cancelled(web: Web) -> None:
+async def test_a_cancelled_fetch_refuses_the_requests(web: Web) -> None:
     class Cancels:
         def process_request(self, request: Request) -> None:
             if request.url.endswith("/robots.txt"):
@@ -174,7 +172,7 @@ async def test_nobody_is_lost_when_the_fetch_is_cancelled(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_the_others_go_on_when_the_request_that_began_the_fetch_is_cancelled(web: Web) -> None:
+async def test_other_requests_go_on_if_the_request_that_began_the_fetch_is_cancelled(web: Web) -> None:
     site, start = web.robots(answer(RULES, kind="hold")), web.site()
     ends: list[str] = []
 
@@ -198,7 +196,7 @@ async def test_the_others_go_on_when_the_request_that_began_the_fetch_is_cancell
 
 
 @ensureDeferred
-async def test_a_spider_that_closes_while_requests_wait_gives_them_back_to_the_queue(web: Web) -> None:
+async def test_if_the_spider_closes_waiting_requests_go_back_to_the_queue(web: Web) -> None:
     site = web.robots(answer(RULES, kind="hold"))
 
     class Closes(CrawlSpider):
@@ -216,7 +214,7 @@ async def test_a_spider_that_closes_while_requests_wait_gives_them_back_to_the_q
     assert result.tracebacks == []
 
 
-# What is remembered.
+# Memory.
 
 
 @ensureDeferred
@@ -229,19 +227,19 @@ async def test_2_4_rules_are_used_for_24_hours_and_no_longer(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_2_3_1_4_unreachable_is_asked_again_with_backoff(web: Web) -> None:
+async def test_2_3_1_4_an_unreachable_robots_txt_is_requested_again_with_backoff(web: Web) -> None:
     site, time = web.robots([answer(status=503)] * 3 + [answer(RULES)]), Time()
-    # 5 s after the first failure, 10 s after the second, 20 s after the third; not once a request.
+    # The next fetch is 5 s after the first failure, 10 s after the second and 20 s after the third.
     steps = [4.9, 0.1, 9.9, 0.1, 19.9, 0.1, 0.0]
     result = await crawl(site.url("/"), spider=in_turn(time, *steps), robots=with_clock(time))
-    # Nobody waits for what was unreachable: that it is back shows in the request after the one that asked.
+    # No request waits for a fetch in an outage, so the request that causes the successful fetch is still refused.
     assert result.ends == ["RobotsUnreachable"] * 7 + ["page"]
     assert len(site.robots_requests) == 4
     assert len(result.messages(logger="scrapy_rep")) == 2, "one WARNING for the outage, and the summary"
 
 
 @ensureDeferred
-async def test_the_least_recently_used_origins_are_forgotten_first(web: Web) -> None:
+async def test_the_least_recently_used_origins_leave_the_memory_first(web: Web) -> None:
     a, b, c = (web.robots(RULES) for _ in range(3))
     order = [a, b, a, c, a, b]
 
@@ -254,7 +252,7 @@ async def test_the_least_recently_used_origins_are_forgotten_first(web: Web) -> 
     assert [len(site.robots_requests) for site in (a, b, c)] == [1, 2, 1]
 
 
-# What is told.
+# Log lines, stats and signals.
 
 
 @ensureDeferred
@@ -273,7 +271,7 @@ async def test_a_refusal_names_address_line_and_rule(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_log_lines_can_not_be_forged(web: Web) -> None:
+async def test_log_lines_cannot_be_forged(web: Web) -> None:
     site = web.robots(b"user-agent: *\ndisallow: /\x1b[2J\xe2\x80\xaeforged\x0b\xff\n")
     result = await crawl(site.url("/%1B%5B2J%E2%80%AEforged%0B%FF"))
     assert len(result.refused) == 1
@@ -301,7 +299,7 @@ async def test_stats_of_a_refusal(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_ten_origins_are_warned_of_and_the_rest_summed_up(web: Web) -> None:
+async def test_ten_outages_are_logged_as_warnings_and_the_rest_is_counted(web: Web) -> None:
     sites = [web.robots(answer(status=500)) for _ in range(12)]
     result = await crawl(*(site.url("/") for site in sites))
     *warnings, summary, rest = result.messages(logger="scrapy_rep")
@@ -329,11 +327,11 @@ async def test_robots_parsed_is_sent_once_an_origin(web: Web) -> None:
     await crawl(site.url("/"), spider=spider, prepare=prepare, robots=with_clock(time))
     assert sent == [(site.url("/"), True, False, 3.0)]
     await crawl(gone.url("/"), moved.url("/"), moved.url("/x"), prepare=prepare)
-    assert sent[1:] == [(moved.url("/"), True, False, 3.0)], "with the rules that a redirect led to, and not for a 404"
+    assert sent[1:] == [(moved.url("/"), True, False, 3.0)], "for the rules behind a redirect, and not for a 404"
 
 
 @ensureDeferred
-async def test_robots_txt_goes_the_way_of_the_request_that_caused_it(web: Web) -> None:
+async def test_robots_txt_is_requested_through_the_proxy_of_its_request(web: Web) -> None:
     proxy = web.site({"*": answer(RULES)})
     page = "http://origin.example/page"
     result = await crawl(Request(page, headers={"User-Agent": "Ownbot/1.0"}, meta={"proxy": proxy.origin}))
@@ -359,7 +357,7 @@ async def test_a_cache_does_not_replay_an_outage(web: Web, tmp_path: Any) -> Non
 
 
 class Looks:
-    """A crawl's middleware with a `before_download` and an `after_fetch` that note what they were called with."""
+    """Listeners in `before_download` and `after_download` that note their arguments."""
 
     def __init__(self) -> None:
         self.before: list[tuple[str, str, bool]] = []
@@ -376,7 +374,7 @@ class Looks:
 
 @ensureDeferred
 @pytest.mark.parametrize("lifetime", ["max-age=3600", "max-age=0"])
-async def test_extensions_look_at_each_request_that_goes_on_and_at_its_response(web: Web, lifetime: str) -> None:
+async def test_extensions_receive_each_request_that_goes_on_and_its_response(web: Web, lifetime: str) -> None:
     site, exempt, looks = web.robots(answer(RULES, headers={"cache-control": lifetime})), web.robots(NOTHING), Looks()
     free = Request(site.url("/private/free"), meta={"dont_obey_robotstxt": True})
     settings = {"REP_EXEMPT": [exempt.url("").rstrip("/")]}
@@ -390,7 +388,7 @@ async def test_extensions_look_at_each_request_that_goes_on_and_at_its_response(
 
 
 @ensureDeferred
-async def test_in_a_dry_run_they_see_what_would_have_been_refused(web: Web) -> None:
+async def test_in_a_dry_run_extensions_receive_refused_requests(web: Web) -> None:
     site, looks = web.robots(NOTHING), Looks()
     await crawl(site.url("/x"), settings={"REP_DRY_RUN": True}, prepare=looks.prepare)
     assert looks.before == [(site.url("/x"), "rule", False)]

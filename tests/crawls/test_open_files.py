@@ -1,4 +1,4 @@
-"""However many sites never answer, robots.txt leaves the pages half of the files that the process may open."""
+"""Fetches of robots.txt open at most half of the files that the process may open, even if no site answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ resource = pytest.importorskip("resource", reason="Windows has one limit for all
 
 @pytest.mark.parametrize(("files", "at_once"), [(100, 64), (200, 100), (sys.maxsize, 300)])
 @deferred_f_from_coro_f
-async def test_slow_fetches_leave_files_to_the_pages(monkeypatch: pytest.MonkeyPatch, files: int, at_once: int) -> None:
+async def test_slow_fetches_leave_files_for_pages(monkeypatch: pytest.MonkeyPatch, files: int, at_once: int) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (files, files))
     monkeypatch.delitem(sys.modules, "twisted.internet.selectreactor", raising=False)
     monkeypatch.setattr(turns, "SLOW_AFTER", 0.01)

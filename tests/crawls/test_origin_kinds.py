@@ -1,4 +1,4 @@
-"""What each origin comes to, in the words that log, stats, command and report share."""
+"""The kind of each origin, in the words of the log, the stats, the command and the report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAGE = answer("<html>Welcome</html>")
 
 
 async def informed(route: Route | list[Route], web: Web, *steps: float, **settings: Any) -> list[OriginInfo]:
-    """What handlers of `robots_known` are told of the origin, in a crawl of pages after these seconds."""
+    """Crawl pages at these intervals, in seconds. Return the arguments of `robots_known`."""
     told: list[OriginInfo] = []
 
     def known(info: OriginInfo) -> None:
@@ -77,7 +77,7 @@ def unreachable(source: str = "RFC 9309 2.3.1.4") -> tuple[Any, ...]:
     ],
 )
 @ensureDeferred
-async def test_what_an_origin_comes_to(web: Web, route: Route, expected: tuple[Any, ...]) -> None:
+async def test_the_kind_of_an_origin(web: Web, route: Route, expected: tuple[Any, ...]) -> None:
     (info,) = await informed(route, web)
     assert (info.kind, info.cause, info.stat, info.meaning(RFC9309)) == expected
 
@@ -90,7 +90,7 @@ async def test_an_origin_that_a_policy_restricts(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_a_challenge_that_a_policy_takes_for_permission_is_still_one(web: Web) -> None:
+async def test_a_challenge_that_a_policy_allows_is_still_named(web: Web) -> None:
     (info,) = await informed(CHALLENGE, web, REP_STATUS_POLICY={"challenge": "unavailable"})
     assert (info.kind, info.cause, info.stat) == (WITHOUT_RULES, "Cloudflare", "rep/challenge/Cloudflare")
 
@@ -104,6 +104,6 @@ async def test_an_origin_whose_rules_are_obeyed_during_a_challenge(web: Web) -> 
 
 
 @ensureDeferred
-async def test_an_origin_without_rules_that_a_refresh_does_not_reach(web: Web) -> None:
+async def test_an_origin_without_rules_whose_refresh_fails(web: Web) -> None:
     _, after = await informed([answer(status=404), answer(status=503)], web, 0.95 * 86_400)
     assert after.meaning(RFC9309) == ("its last answer still counts", "RFC 9309 2.4")

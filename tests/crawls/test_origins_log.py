@@ -1,4 +1,4 @@
-"""What the log says of origins without rules, and at the end of a crawl."""
+"""The log of origins without rules, and the last lines of a crawl."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ NOTHING = "Refused requests: 0"
 
 
 def end(result: Crawl) -> list[str]:
-    """The lines about the whole crawl."""
+    """The last lines, which are about the whole crawl."""
     lines = result.messages(logging.INFO, "scrapy_rep")
     (first,) = (number for number, line in enumerate(lines) if line.startswith(END))
     return lines[first:]
 
 
 @ensureDeferred
-async def test_the_end_says_how_much_was_refused_and_by_what(web: Web) -> None:
+async def test_the_last_lines_count_refusals_and_name_the_rules(web: Web) -> None:
     site, down, closed = web.robots(RULES), web.robots(answer(status=503)), web.robots(answer(status=403))
     urls = [site.url("/"), site.url("/private/a"), site.url("/private/b"), down.url("/"), closed.url("/")]
     result = await crawl(*urls, settings={"REP_STATUS_POLICY": "cautious"})
@@ -44,7 +44,7 @@ async def test_the_end_says_how_much_was_refused_and_by_what(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_where_nothing_is_refused_there_is_nothing_to_look_for(web: Web) -> None:
+async def test_the_last_lines_if_nothing_was_refused(web: Web) -> None:
     site = web.robots(RULES)
     nothing = await crawl(site.url("/"), site.url("/b"))
     assert end(nothing) == ["robots.txt of 1 origin: 1 with rules", NOTHING]
@@ -56,12 +56,12 @@ PAGE = answer("<!DOCTYPE html><p>Welcome</p>")
 
 
 @ensureDeferred
-async def test_the_last_line_and_the_stats_account_for_each_origin(web: Web) -> None:
+async def test_the_last_lines_and_the_stats_count_each_origin(web: Web) -> None:
     answers = [answer(RULES)] * 2 + [answer(status=404)] * 4 + [PAGE] * 2 + [answer("")]
     answers += [redirect("/robots.txt"), CHALLENGE, answer(status=405, headers={"x-amzn-waf-action": "captcha"})]
     answers += [answer(status=503), answer(status=429)]
     sites = [web.robots(each) for each in answers]
-    # Two pages of each: an origin counts once.
+    # Two pages of each origin, which counts once.
     result = await crawl(*(site.url(path) for site in sites for path in ("/a", "/b")))
     origins, refused, _rules = end(result)
     assert origins == (
@@ -84,7 +84,7 @@ async def test_only_the_most_common_causes_are_named(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_an_origin_counts_as_what_it_came_to_last(web: Web) -> None:
+async def test_only_the_last_result_of_an_origin_counts(web: Web) -> None:
     site, time = web.robots([CHALLENGE, answer(status=404), PAGE]), Time()
     settings = {"REP_UNREACHABLE_WAIT": 30}
     spider = in_turn(time, 90_000.0)
@@ -129,7 +129,7 @@ async def test_the_first_challenge_is_explained(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_a_crawl_with_a_report_names_it(web: Web, tmp_path: Path) -> None:
+async def test_a_crawl_with_a_report_refers_to_the_report(web: Web, tmp_path: Path) -> None:
     result = await crawl(web.robots(RULES).url("/private"), settings={"REP_REPORT": str(tmp_path / "report.html")})
     assert end(result)[2].endswith(". The report (REP_REPORT) lists all")
 
@@ -152,9 +152,7 @@ async def test_a_crawl_with_a_report_names_it(web: Web, tmp_path: Path) -> None:
     ids=["404", "403", "loop", "html", "rules-in-html", "rules", "empty", "outage"],
 )
 @ensureDeferred
-async def test_one_line_for_each_origin_that_allows_everything_without_rules(
-    web: Web, route: Route, why: str | None
-) -> None:
+async def test_each_origin_without_rules_has_one_line(web: Web, route: Route, why: str | None) -> None:
     site = web.robots(route)
     result: Any = await crawl(site.url("/a"), site.url("/b"))
     lines = [m for m in result.messages(logging.DEBUG, "scrapy_rep") if m.endswith(NO_RULES)]
@@ -162,7 +160,7 @@ async def test_one_line_for_each_origin_that_allows_everything_without_rules(
 
 
 @ensureDeferred
-async def test_the_first_robots_txt_that_is_a_page_of_html_is_named_at_info(web: Web) -> None:
+async def test_the_first_page_of_html_is_logged_at_info(web: Web) -> None:
     sites = [web.robots(PAGE), web.robots(PAGE), web.robots(answer(status=404))]
     result = await crawl(*(site.url("/") for site in sites))
     (line,) = (m for m in result.messages(logging.INFO, "scrapy_rep") if m.endswith(NO_RULES))
@@ -170,7 +168,7 @@ async def test_the_first_robots_txt_that_is_a_page_of_html_is_named_at_info(web:
 
 
 @ensureDeferred
-async def test_what_fails_to_be_told_refuses_nothing(web: Web) -> None:
+async def test_an_error_in_a_listener_refuses_nothing(web: Web) -> None:
     site = web.robots(RULES)
 
     def fails(*_: Any) -> None:

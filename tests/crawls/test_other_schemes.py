@@ -1,4 +1,4 @@
-"""Schemes besides http and https: a robots.txt at `scheme://authority/robots.txt` (RFC 9309 section 2.3)."""
+"""Schemes other than http and https: a robots.txt at `scheme://authority/robots.txt` (RFC 9309 section 2.3)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from scrapy_rep.scrapy_internals.compat import sleep
 
 @pytest.fixture
 def ftp(tmp_path: Path) -> Iterator[Callable[..., str]]:
-    """Starts an FTP server with these files and gives its address."""
+    """Starts an FTP server with these files, and returns its address."""
     servers: list[subprocess.Popen[str]] = []
 
     def start(*modes: str, **files: bytes) -> str:
@@ -65,8 +65,8 @@ async def test_2_3_1_3_ftp_without_a_robots_txt_allows_everything(ftp: Callable[
 
 
 @ensureDeferred
-async def test_ftp_by_the_requests_own_credentials(ftp: Callable[..., str]) -> None:
-    # Alice sees other files than a guest, and other rules.
+async def test_ftp_with_the_credentials_of_the_request(ftp: Callable[..., str]) -> None:
+    # Alice gets other files than a guest, and other rules.
     origin = ftp(robots=b"", alice_robots=RULES.encode(), alice_private=b"secret", private=b"public")
     alice = {"ftp_user": "alice", "ftp_password": "secret"}
     result = await crawl(Request(f"{origin}/private", meta=alice))
@@ -74,7 +74,7 @@ async def test_ftp_by_the_requests_own_credentials(ftp: Callable[..., str]) -> N
 
 
 class Slotless(Downloader):
-    """One without the queues in which a request may wait."""
+    """A downloader without the queues of download slots."""
 
     async def _enqueue_request(self, request: Request) -> Response:
         return await self.handlers.download_request_async(request)
@@ -97,7 +97,7 @@ class Hangs:
 
 @pytest.mark.parametrize("downloader", [Downloader, Slotless])
 @ensureDeferred
-async def test_a_handler_without_a_time_limit_ends_at_the_deadline(downloader: type[Downloader]) -> None:
+async def test_a_handler_without_a_time_limit_is_stopped_at_the_deadline(downloader: type[Downloader]) -> None:
     settings = {"REP_FETCH_TIMEOUT": 0.3, "DOWNLOADER": downloader, "DOWNLOAD_HANDLERS": {"x": Hangs}}
     result = await crawl("x://host/page", settings=settings)
     (error,) = result.refused.values()
@@ -105,7 +105,7 @@ async def test_a_handler_without_a_time_limit_ends_at_the_deadline(downloader: t
 
 
 @ensureDeferred
-async def test_ftp_that_hangs_ends_at_the_deadline(ftp: Callable[..., str]) -> None:
+async def test_an_ftp_server_that_hangs_is_stopped_at_the_deadline(ftp: Callable[..., str]) -> None:
     origin = ftp("hang")
     result = await crawl(f"{origin}/page", settings={"REP_FETCH_TIMEOUT": 0.3})
     (error,) = result.refused.values()
@@ -115,7 +115,7 @@ async def test_ftp_that_hangs_ends_at_the_deadline(ftp: Callable[..., str]) -> N
 
 
 @ensureDeferred
-async def test_ftp_that_talks_and_talks_is_cut_off_long_before_the_deadline(ftp: Callable[..., str]) -> None:
+async def test_an_ftp_server_that_never_ends_its_reply_is_stopped_before_the_deadline(ftp: Callable[..., str]) -> None:
     origin = ftp("talk")
     began = time.monotonic()
     result = await crawl(f"{origin}/page", settings={"REP_FETCH_TIMEOUT": 60})
@@ -126,7 +126,7 @@ async def test_ftp_that_talks_and_talks_is_cut_off_long_before_the_deadline(ftp:
 
 
 @ensureDeferred
-async def test_ftp_is_read_up_to_the_limit(ftp: Callable[..., str]) -> None:
+async def test_a_file_by_ftp_is_read_up_to_the_limit(ftp: Callable[..., str]) -> None:
     origin = ftp(robots=RULES.encode() + b"#" * 20_000_000, page=b"page", private=b"secret")
     responses: list[Response] = []
 
@@ -153,7 +153,7 @@ async def test_ftp_with_the_wrong_password_is_unreachable(ftp: Callable[..., str
 
 
 @ensureDeferred
-async def test_a_handler_of_ones_own_for_ftp_is_kept() -> None:
+async def test_a_handler_for_ftp_from_the_settings_is_kept() -> None:
     result = await crawl(
         "ftp://a.example/page", "ftp://a.example/private", settings={"DOWNLOAD_HANDLERS": {"ftp": Capsule}}
     )
@@ -161,7 +161,7 @@ async def test_a_handler_of_ones_own_for_ftp_is_kept() -> None:
 
 
 class Capsule:
-    """A download handler as somebody might write one for gemini: it knows no deadline."""
+    """A download handler for gemini, as a user might write it: it has no time limit."""
 
     lazy = True
 
@@ -188,7 +188,7 @@ async def test_2_3_a_custom_scheme_with_an_authority() -> None:
 
 
 @ensureDeferred
-async def test_a_custom_handler_that_hangs_ends_at_the_deadline() -> None:
+async def test_a_custom_handler_that_hangs_is_stopped_at_the_deadline() -> None:
     result = await crawl("gemini://slow.example/page", settings={**GEMINI, "REP_FETCH_TIMEOUT": 0.3})
     (error,) = result.refused.values()
     assert isinstance(error, RobotsUnreachable)
@@ -197,8 +197,8 @@ async def test_a_custom_handler_that_hangs_ends_at_the_deadline() -> None:
 
 
 @ensureDeferred
-async def test_the_deadline_counts_time_on_the_wire_alone() -> None:
-    # Eight requests share one place in the slot; each takes 0.1 s, and robots.txt is the last of them.
+async def test_the_deadline_does_not_count_the_time_in_the_queue_of_the_slot() -> None:
+    # The slot sends one request at a time. Eight pages take 0.1 s each, and robots.txt comes after them.
     class Unhurried(Capsule):
         async def download_request(self, request: Request) -> Response:
             await sleep(0.1)
@@ -216,7 +216,7 @@ async def test_the_deadline_counts_time_on_the_wire_alone() -> None:
 
 
 @ensureDeferred
-async def test_s3_passes() -> None:
+async def test_s3_is_allowed() -> None:
     result = await crawl("s3://bucket/page", settings={"DOWNLOAD_HANDLERS": {"s3": Capsule}})
     assert list(result.pages) == ["s3://bucket/page"]
     assert "rep/waited" not in result.stats

@@ -1,4 +1,5 @@
-"""A brief outage loses no page, a long one is asked after ever more seldom (RFC 9309 2.3.1.4; REP_UNREACHABLE_WAIT)."""
+"""Requests wait for the end of a brief outage (REP_UNREACHABLE_WAIT). In a long outage, robots.txt is requested less
+and less often (RFC 9309 2.3.1.4)."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ WAIT = {"REP_UNREACHABLE_WAIT": 30}
 
 
 class Watched(Time):
-    """Time that writes down when each robots.txt was asked for, in seconds from the beginning."""
+    """A clock that notes when each robots.txt was requested, in seconds from the beginning."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +46,7 @@ class Watched(Time):
 
     async def sleep(self, seconds: float) -> None:
         await super().sleep(seconds)
-        await sleep(0.02)  # as others get their turn while one really sleeps
+        await sleep(0.02)  # other tasks run, as in a real sleep
 
 
 async def outage(site: Site, *paths: str, settings: dict[str, Any] | None = None) -> tuple[Any, Watched]:
@@ -57,7 +58,7 @@ async def outage(site: Site, *paths: str, settings: dict[str, Any] | None = None
         prepare=watched.prepare,
     )
     assert result.tracebacks == []
-    assert watched.idle == 1, "at the end alone"
+    assert watched.idle == 1, "only at the end"
     return result, watched
 
 
@@ -74,7 +75,7 @@ async def test_a_brief_outage_loses_no_page(web: Web, failures: int, asked: list
 
 
 @ensureDeferred
-async def test_the_log_says_what_waits_and_what_was_lost(web: Web) -> None:
+async def test_the_log_says_what_waits_and_what_was_refused(web: Web) -> None:
     site = web.robots([DOWN, answer(RULES)])
     brief, _ = await outage(site)
     (warning,) = brief.messages(logger="scrapy_rep")
@@ -93,8 +94,8 @@ async def test_the_log_says_what_waits_and_what_was_lost(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_the_log_names_the_wait_as_it_is_set(web: Web) -> None:
-    # The retry, a second later, is part of it.
+async def test_the_log_names_the_wait_as_set(web: Web) -> None:
+    # The wait includes the retry after a second.
     result, _ = await outage(web.robots(DOWN), settings={"REP_FETCH_RETRIES": 1})
     assert " wait up to 30 s (REP_UNREACHABLE_WAIT); " in result.messages(logger="scrapy_rep")[0]
 
@@ -110,7 +111,7 @@ CHALLENGED = answer(RULES, status=403, headers={"cf-mitigated": "challenge"})
     ],
 )
 @ensureDeferred
-async def test_whatever_the_outage_is(web: Web, down: Route) -> None:
+async def test_every_kind_of_outage_is_waited_for(web: Web, down: Route) -> None:
     result, _ = await outage(web.robots([down, answer(RULES)]))
     assert len(result.pages) == 1
 
@@ -119,13 +120,13 @@ async def test_whatever_the_outage_is(web: Web, down: Route) -> None:
 async def test_a_retry_is_part_of_the_outage(web: Web) -> None:
     site = web.robots([DOWN] * 4 + [answer(RULES)])
     result, watched = await outage(site, settings={"REP_FETCH_RETRIES": 1})
-    # A second after the first failure, and never again.
+    # There is one retry, a second after the first failure.
     assert watched.asked == [0.0, 1.0, 6.0, 16.0, 30.0]
     assert len(result.pages) == 1
 
 
 @ensureDeferred
-async def test_once_the_budget_is_over_they_are_dropped(web: Web) -> None:
+async def test_requests_are_refused_at_the_end_of_the_wait(web: Web) -> None:
     site = web.robots(DOWN)
     result, watched = await outage(site)
     assert watched.asked == [0.0, 5.0, 15.0, 30.0]
@@ -136,7 +137,7 @@ async def test_once_the_budget_is_over_they_are_dropped(web: Web) -> None:
 
 @pytest.mark.parametrize("budget", [0, 3, 5, 12, 20])
 @ensureDeferred
-async def test_the_budget_is_kept_whatever_it_is(web: Web, budget: int) -> None:
+async def test_the_wait_is_as_long_as_the_setting(web: Web, budget: int) -> None:
     _, watched = await outage(web.robots(DOWN), settings={"REP_UNREACHABLE_WAIT": budget})
     assert watched.asked == [at for at in (0.0, 5.0, 15.0) if at < budget or not at] + (
         [float(budget)] if budget else []
@@ -144,9 +145,9 @@ async def test_the_budget_is_kept_whatever_it_is(web: Web, budget: int) -> None:
 
 
 @ensureDeferred
-async def test_after_the_budget_nobody_waits_until_a_fetch_succeeds(web: Web) -> None:
+async def test_after_the_wait_no_request_waits_until_a_fetch_succeeds(web: Web) -> None:
     site, watched = web.robots([DOWN] * 5 + [answer(RULES)]), Watched()
-    # Asked again 40 s after the fourth failure, then 80 s after the fifth.
+    # The next fetch is 40 s after the fourth failure, and 80 s after the fifth.
     steps = [1.0, 38.9, 0.2, 79.9, 0.1, 0.0]
 
     def note(end: str) -> tuple[float, str, int]:
@@ -162,15 +163,13 @@ async def test_after_the_budget_nobody_waits_until_a_fetch_succeeds(web: Web) ->
     assert watched.asked == [0.0, 5.0, 15.0, 30.0, 70.1, 150.1]
     told: list[tuple[float, str, int]] = result.ends
     assert [end for _, end, _ in told] == ["RobotsUnreachable"] * 6 + ["page"]
-    assert {slept for *_, slept in told} == {3}, "nobody slept after the budget was over"
+    assert {slept for *_, slept in told} == {3}, "no request slept after the wait was over"
     assert result.stats["rep/dropped/unreachable"] == 6
 
 
 @pytest.mark.parametrize(("status", "ends"), [(404, ["page"] * 3), (200, ["ForbiddenByRobots"] * 3)])
 @ensureDeferred
-async def test_the_budget_is_kept_for_an_outage_that_a_refresh_has_found(
-    web: Web, status: int, ends: list[str]
-) -> None:
+async def test_an_outage_that_a_refresh_finds_has_a_wait(web: Web, status: int, ends: list[str]) -> None:
     brief = answer(RULES, status=status, headers={"Cache-Control": "max-age=100, must-revalidate"})
     site, watched = web.robots([brief, DOWN, DOWN, answer(RULES)]), Watched()
     result = await crawl(
@@ -185,8 +184,8 @@ async def test_the_budget_is_kept_for_an_outage_that_a_refresh_has_found(
 
 
 @ensureDeferred
-async def test_the_next_outage_has_a_budget_of_its_own(web: Web) -> None:
-    # Rules that may be obeyed past their time would be, and nobody would wait.
+async def test_the_next_outage_has_a_wait_of_its_own(web: Web) -> None:
+    # With must-revalidate, expired rules are not obeyed. Otherwise they would be, and no request would wait.
     rules = answer(RULES, headers={"Cache-Control": "must-revalidate"})
     site, watched = web.robots([DOWN, rules, DOWN, DOWN, rules]), Watched()
     result = await crawl(
@@ -221,18 +220,18 @@ async def test_the_next_outage_has_a_budget_of_its_own(web: Web) -> None:
 )
 @pytest.mark.parametrize("retries", [0, 1])
 @ensureDeferred
-async def test_retry_after_is_honoured(web: Web, value: str, asked: list[float], retries: int) -> None:
+async def test_retry_after_is_obeyed(web: Web, value: str, asked: list[float], retries: int) -> None:
     site = web.robots([answer(status=503, headers={"Retry-After": value}), answer(RULES)])
     result, watched = await outage(site, settings={"REP_FETCH_RETRIES": retries})
     if retries and asked == [0.0, 5.0] and value != "1":
-        asked = [0.0, 1.0]  # nothing that can be read: the usual retry
+        asked = [0.0, 1.0]  # a Retry-After that cannot be read: the usual retry
     assert watched.asked == asked
     assert len(result.pages) == 1
 
 
 @ensureDeferred
 async def test_retry_after_as_a_date(web: Web) -> None:
-    # By the crawl's clock, which is years ahead of the machine's.
+    # The date is by the clock of the crawl, which differs from the machine's by years.
     date = formatdate(Watched().now + 20, usegmt=True)
     site = web.robots([answer(status=503, headers={"Retry-After": date}), answer(RULES)])
     result, watched = await outage(site)
@@ -242,7 +241,7 @@ async def test_retry_after_as_a_date(web: Web) -> None:
 
 @pytest.mark.parametrize("value", ["31", "3600", "99999", "9" * 40, "Fri, 31 Dec 9999 23:59:59 GMT"])
 @ensureDeferred
-async def test_nobody_waits_in_vain_and_an_hour_is_the_most(web: Web, value: str) -> None:
+async def test_requests_do_not_wait_for_a_retry_after_beyond_the_wait(web: Web, value: str) -> None:
     site, watched = web.robots([answer(status=503, headers={"Retry-After": value}), answer(RULES)]), Watched()
     wait = min(float(value), 3600.0) if value.isdigit() else 3600.0
     result = await crawl(
@@ -272,13 +271,13 @@ class FailsTheSecond:
 @pytest.mark.parametrize(
     ("way", "slept"),
     [
-        pytest.param("cancelled", [5.0], id="cancelled-nobody-waits-any-longer"),
-        pytest.param("internal error", [5.0, 10.0, 15.0], id="internal-error-a-failure-like-any-other"),
+        pytest.param("cancelled", [5.0], id="cancelled-requests-wait-no-longer"),
+        pytest.param("internal error", [5.0, 10.0, 15.0], id="internal-error-counts-as-a-failure"),
     ],
 )
 @pytest.mark.parametrize("waiting_max", [0, 1_000], ids=["in-the-downloader", "at-the-scheduler"])
 @ensureDeferred
-async def test_a_fetch_of_ours_that_fails_is_part_of_the_outage(
+async def test_an_internal_error_or_cancellation_is_part_of_the_outage(
     web: Web, monkeypatch: pytest.MonkeyPatch, way: str, slept: list[float], waiting_max: int
 ) -> None:
     site, watched = web.robots(DOWN), Watched()
@@ -309,7 +308,7 @@ async def test_a_fetch_of_ours_that_fails_is_part_of_the_outage(
 
 
 @ensureDeferred
-async def test_two_outages_of_one_origin_are_no_two_origins(web: Web) -> None:
+async def test_two_outages_of_one_origin_count_as_one_origin(web: Web) -> None:
     time = Time()
     site = web.robots([DOWN, answer(RULES), DOWN, answer(RULES)])
     settings = {**with_clock(time), "REP_UNREACHABLE_WAIT": 0, "REP_FETCH_RETRIES": 0}

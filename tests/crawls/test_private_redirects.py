@@ -1,4 +1,4 @@
-"""From a public host, no redirect leads to a private one: each form held against where the connection really goes."""
+"""No redirect leads from a public to a private host, however its URL is written. The tests look at the connections."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.signals import robots_response
 
 RULES = "user-agent: *\ndisallow: /private\n"
-# Addresses of this machine. 127.0.0.99 stands for all public hosts: most names lead there.
+# Addresses of this machine. 127.0.0.99 stands for all public hosts: most names resolve to it.
 PRIVATE, PUBLIC = "127.0.0.77", "127.0.0.99"
 
-# {port} is where a private server listens.
+# {port} is the port of a private server.
 IN_ASCII = r"""
     http://127.0.0.77:{port}/            HTTP://127.0.0.77:{port}/           hTTp://127.0.0.77:0{port}/
     //127.0.0.77:{port}                  //127.0.0.77:{port}/robots.txt      //127.0.0.77:{port}\latest\meta-data/
@@ -103,7 +103,7 @@ FORMS = [
 
 
 class Listener:
-    """Takes connections to a port of these addresses, and answers none."""
+    """Accepts connections to a port of these addresses, and answers none."""
 
     def __init__(self) -> None:
         ipv4 = socket.create_server(("0.0.0.0", 0), backlog=500)
@@ -111,7 +111,7 @@ class Listener:
         self._servers = [ipv4, socket.create_server(("::1", self.port), family=socket.AF_INET6)]
 
     def connected(self) -> list[str]:
-        """The addresses that were connected to."""
+        """Return the addresses that were connected to."""
         addresses = []
         while ready := select.select(self._servers, [], [], 0)[0]:
             for server in ready:
@@ -126,7 +126,7 @@ class Listener:
 
 
 class Resolver(BlockingResolver):
-    """Reads numbers as the operating system does, gives these addresses to names, and remembers who was asked for."""
+    """Reads numbers as the operating system does, resolves names to these addresses, and notes each host."""
 
     def __init__(self, addresses: dict[str, str]) -> None:
         self._addresses = addresses
@@ -143,7 +143,7 @@ class Resolver(BlockingResolver):
 
 @contextmanager
 def names(**addresses: str) -> Iterator[Resolver]:
-    """`site_test="127.0.0.1"` for `site.test`."""
+    """Resolve names to these addresses. `site_test="127.0.0.1"` is for `site.test`."""
     loop: Any = reactor
     resolver = Resolver({name.replace("_", "."): to for name, to in addresses.items()})
     before = loop.installResolver(resolver)
@@ -161,7 +161,7 @@ def listener() -> Iterator[Listener]:
 
 
 async def where_forms_lead(web: Web, listener: Listener, **settings: Any) -> tuple[list[str], dict[str, str]]:
-    """The addresses that were connected to, and the hosts that were resolved to addresses."""
+    """Return the addresses that were connected to, and the hosts that were resolved with their addresses."""
     locations = [form.replace("{port}", str(listener.port)) for form in FORMS]
     locations += [form.replace(":{port}", "") for form in FORMS]
     sites = [web.robots(redirect(location.encode().decode("latin-1"))) for location in locations]
@@ -187,7 +187,7 @@ async def test_no_form_of_a_location_leads_to_a_private_host(web: Web, listener:
 
 
 @ensureDeferred
-async def test_the_same_forms_lead_there_where_they_may(web: Web, listener: Listener) -> None:
+async def test_with_rep_redirect_private_the_same_forms_lead_to_private_hosts(web: Web, listener: Listener) -> None:
     connected, resolved = await where_forms_lead(web, listener, REP_REDIRECT_PRIVATE=True)
     assert connected.count(PRIVATE) > 10
     assert {"::1", "127.0.0.77", "localhost", "printer.lan", "64:ff9b:1::7f00:4d"} <= set(resolved)
@@ -197,12 +197,12 @@ async def test_the_same_forms_lead_there_where_they_may(web: Web, listener: List
 
 
 @ensureDeferred
-async def test_an_answer_from_a_private_address_that_a_name_led_to_is_not_used(
+async def test_an_answer_from_a_name_with_a_private_address_is_not_used(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inner = web.robots(RULES)
     outer = web.site({"*": redirect(f"http://inner.test:{inner.port}/robots.txt", headers={"Set-Cookie": "a=b"})})
-    # What is behind a proxy is public as far as anybody can tell.
+    # A host behind a proxy counts as public, because its address is not known.
     monkeypatch.setenv("http_proxy", outer.origin)
     monkeypatch.setenv("no_proxy", "inner.test")
     url = "http://outer.example/private"
@@ -220,25 +220,27 @@ async def test_an_answer_from_a_private_address_that_a_name_led_to_is_not_used(
 
 @pytest.mark.parametrize("proxied", [False, True])
 @ensureDeferred
-async def test_private_names_may_lead_to_each_other(web: Web, monkeypatch: pytest.MonkeyPatch, proxied: bool) -> None:
+async def test_redirects_between_private_names_are_followed(
+    web: Web, monkeypatch: pytest.MonkeyPatch, proxied: bool
+) -> None:
     inner = web.robots(RULES)
     outer = web.robots(redirect(f"http://inner.test:{inner.port}/robots.txt"))
-    if proxied:  # a proxy's address is private more often than not
+    if proxied:  # the address of a proxy is often private
         everything = {f"http://outer.test:{outer.port}/robots.txt": redirect("http://inner.test/robots.txt")}
         monkeypatch.setenv("http_proxy", web.site({**everything, "*": answer(RULES)}).origin)
     with names(inner_test="127.0.0.1", outer_test="127.0.0.1"):
         result = await crawl(f"http://outer.test:{outer.port}/private", f"http://inner.test:{inner.port}/private")
     found = {error.verdict.access for error in result.refused.values()}
-    # Scrapy 2.14 does not tell the address of this redirect, so that its host counts as public.
+    # Scrapy 2.14 does not give the address of this redirect, so its host counts as public.
     is_told = proxied or scrapy.version_info >= (2, 15)
     assert found == ({AccessResult.SUCCESS} if is_told else {AccessResult.SUCCESS, AccessResult.UNREACHABLE})
 
 
 @ensureDeferred
-async def test_each_chain_is_judged_by_itself_and_nobody_sees_what_a_private_server_said(
+async def test_handlers_do_not_see_the_answer_of_a_private_host_to_a_public_chain(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An origin's own robots.txt may be private; the same answer is not for a public host that redirects there."""
+    """A private host may have a robots.txt of its own. A public host that redirects to it must not use its answer."""
     inner = web.robots("user-agent: *\ndisallow:\n# secret")
     outer = web.site({"*": redirect(f"http://inner.test:{inner.port}/robots.txt")})
     monkeypatch.setenv("http_proxy", outer.origin)

@@ -1,4 +1,4 @@
-"""REP_PURPOSES: what a page may be used for, in its response, in the stats, and refused if the crawl asks for it."""
+"""REP_PURPOSES: usage preferences in the response and the stats. REP_PURPOSES_REFUSE: pages refused by them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def for_use(verdict: Verdict) -> UsageVerdict:
 
 
 def usage(result: Crawl) -> dict[str, Any]:
-    """By path."""
+    """Return the preferences of each page, by path."""
     pages = result.pages.items()
     return {"/" + url.split("/", 3)[3]: page.meta.get("robots_usage", "not there") for url, page in pages}
 
@@ -51,16 +51,16 @@ def usage_stats(result: Crawl) -> dict[str, int]:
 
 
 def site_of(web: Web, **headers: str) -> Site:
-    """An origin with these preferences; `headers`: Content-Usage by page."""
+    """An origin with PREFERENCES. `headers` has the Content-Usage header of each page."""
     routes = {f"/{page}": answer("page", headers={"Content-Usage": value}) for page, value in headers.items()}
     return web.site({"/robots.txt": answer(PREFERENCES), **routes})
 
 
-# In the response.
+# Preferences in the response.
 
 
 @ensureDeferred
-async def test_each_response_carries_what_its_robots_txt_says(web: Web) -> None:
+async def test_each_response_has_the_preferences_of_its_robots_txt(web: Web) -> None:
     site, silent = site_of(web), web.site()
     urls = [site.url("/"), site.url("/art/1"), site.url("/shop/1"), site.url("/private"), silent.url("/silent")]
     result = await crawl(*urls, settings=PURPOSES)
@@ -81,7 +81,7 @@ async def test_each_response_carries_what_its_robots_txt_says(web: Web) -> None:
     }
     (refused,) = result.refused.values()
     assert refused.verdict.reason is VerdictReason.RULE
-    assert for_use(refused.verdict).usage == Usage(), "no preferences are implied for what may not be fetched"
+    assert for_use(refused.verdict).usage == Usage(), "a page that must not be fetched has no preferences"
 
 
 @ensureDeferred
@@ -90,12 +90,12 @@ async def test_without_purposes_nothing_is_evaluated(web: Web) -> None:
     assert usage(result) == {"/a": "not there"}
     assert usage_stats(result) == {}
     (warning,) = result.messages()
-    assert RepMiddleware.of(result.crawler).gate.before_download == [], "so that no verdict is made for what is allowed"
+    assert RepMiddleware.of(result.crawler).gate.before_download == [], "so no verdict is made for allowed requests"
     assert warning.startswith("REP_PURPOSES_REFUSE refuses nothing, because REP_PURPOSES is empty: set it to")
 
 
 @ensureDeferred
-async def test_a_page_is_refused_for_its_purpose_even_if_nobody_looks_at_allowed_requests(web: Web) -> None:
+async def test_a_page_is_refused_for_its_purpose_without_listeners(web: Web) -> None:
     site = site_of(web)
 
     def prepare(crawler: Crawler) -> None:
@@ -111,7 +111,7 @@ async def test_a_page_is_refused_for_its_purpose_even_if_nobody_looks_at_allowed
 
 
 @ensureDeferred
-async def test_listeners_and_spiders_can_ask_for_it(web: Web) -> None:
+async def test_listeners_and_spiders_can_ask_for_preferences(web: Web) -> None:
     site = site_of(web)
     noted: list[Any] = []
 
@@ -158,14 +158,14 @@ async def test_the_stricter_of_robots_txt_and_header_counts(
 
 
 @ensureDeferred
-async def test_a_header_of_signals_counts_too(web: Web) -> None:
+async def test_a_content_signal_header_counts_too(web: Web) -> None:
     page = answer("page", headers={"Content-Signal": "ai-train=no, search=yes"})
     site = web.site({"/robots.txt": answer("User-agent: *\nContent-Usage: search=n"), "/a": page})
     assert usage(await crawl(site.url("/a"), settings=PURPOSES)) == {"/a": {"search": False, "train-ai": False}}
 
 
 class Copies(CrawlSpider):
-    """Goes on to another page with all the meta of the first, as spiders do."""
+    """Requests another page with all the meta of the first, as spiders do."""
 
     def parse(self, response: Response, **_: Any) -> Any:
         super().parse(response)
@@ -178,7 +178,7 @@ class Copies(CrawlSpider):
 
 
 @ensureDeferred
-async def test_no_value_survives_in_the_meta_of_another_request(web: Web) -> None:
+async def test_no_preferences_are_copied_with_the_meta_of_another_request(web: Web) -> None:
     site, silent = site_of(web), web.site({"/cut": answer("x" * 200, kind="cut")})
     forbids = web.robots("user-agent: *\ndisallow: /no\n")
     targets = [silent.url("/ok"), silent.url("/cut"), forbids.url("/no")]
@@ -191,7 +191,7 @@ async def test_no_value_survives_in_the_meta_of_another_request(web: Web) -> Non
 
 
 class Redirected(CrawlSpider):
-    """Sees the page, and no redirect before it."""
+    """Gets the page, and not the redirect to it."""
 
     def prepared(self, request: str | Request) -> Request:
         prepared = super().prepared(request)
@@ -200,7 +200,7 @@ class Redirected(CrawlSpider):
 
 
 @ensureDeferred
-async def test_a_redirect_is_judged_by_where_it_leads(web: Web) -> None:
+async def test_a_redirect_is_judged_by_its_target(web: Web) -> None:
     site = site_of(web)
     first = web.site({"/": redirect(site.url("/art/1"))})
     request = Request(first.url("/"), meta={"robots_usage": {"search": False}})
@@ -210,7 +210,7 @@ async def test_a_redirect_is_judged_by_where_it_leads(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_robots_txt_that_may_not_be_stored_decides_for_those_that_waited(web: Web) -> None:
+async def test_a_robots_txt_with_no_store_decides_about_requests_that_waited(web: Web) -> None:
     robots = answer(PREFERENCES, headers={"cache-control": "no-store"})
     site = web.site({"/robots.txt": robots})
     settings = {**REFUSE, "REP_LIFETIME_MIN": 0}
@@ -219,11 +219,11 @@ async def test_robots_txt_that_may_not_be_stored_decides_for_those_that_waited(w
     assert [for_use(error.verdict).purpose for error in result.refused.values()] == ["train-ai"]
 
 
-# Refused.
+# Refused pages.
 
 
 @ensureDeferred
-async def test_what_robots_txt_disallows_is_not_fetched(web: Web) -> None:
+async def test_a_page_that_robots_txt_disallows_is_not_fetched(web: Web) -> None:
     site = site_of(web)
     result = await crawl(site.url("/art/1"), site.url("/shop/1"), site.url("/"), settings=REFUSE)
     assert usage(result) == {"/": {"train-ai": True, "search": True}}
@@ -251,7 +251,7 @@ BY_TOKEN = "user-agent: *\ndisallow: /no\n\nuser-agent: __usage_ai-training\ndis
 
 
 @ensureDeferred
-async def test_what_a_group_for_the_policy_token_disallows_is_not_fetched(web: Web) -> None:
+async def test_a_page_that_a_group_for_the_policy_token_disallows_is_not_fetched(web: Web) -> None:
     site = web.site({"/robots.txt": answer(BY_TOKEN)})
     told: list[dict[str, Any]] = []
 
@@ -282,7 +282,7 @@ async def test_a_url_with_dot_segments_is_refused_as_servers_read_it(web: Web) -
 
 
 @ensureDeferred
-async def test_a_no_before_the_first_user_agent_line_counts(web: Web) -> None:
+async def test_a_preference_before_the_first_user_agent_line_counts(web: Web) -> None:
     site = web.site({"/robots.txt": answer("content-signal: ai-train=no, search=yes\nuser-agent: *\nallow: /\n")})
     result = await crawl(site.url("/"), settings=REFUSE)
     (error,) = result.refused.values()
@@ -293,7 +293,7 @@ async def test_a_no_before_the_first_user_agent_line_counts(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_without_purposes_no_policy_token_is_looked_for(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_purposes_policy_tokens_are_ignored(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Usage, "of", None)
     site = web.site({"/robots.txt": answer(BY_TOKEN)})
     result = await crawl(site.url("/art/1"))
@@ -323,7 +323,7 @@ async def test_a_response_whose_header_disallows_does_not_reach_the_spider(web: 
 
 
 @ensureDeferred
-async def test_the_evidence_names_what_disallows(web: Web) -> None:
+async def test_the_evidence_names_the_line_or_header_that_disallows(web: Web) -> None:
     site = site_of(web, a="train-ai=n")
     told: dict[str, Any] = {}
 
@@ -341,7 +341,7 @@ async def test_the_evidence_names_what_disallows(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_a_dry_run_reports_both_once_and_fetches_them(web: Web) -> None:
+async def test_a_dry_run_reports_each_page_once_and_fetches_it(web: Web) -> None:
     site = site_of(web, a="train-ai=n", **{"art/1": "train-ai=n"})
     result = await crawl(site.url("/a"), site.url("/art/1"), settings={**REFUSE, "REP_DRY_RUN": True})
     no = {"train-ai": False, "search": True}
@@ -352,7 +352,7 @@ async def test_a_dry_run_reports_both_once_and_fetches_them(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_what_is_exempt_is_not_refused(web: Web) -> None:
+async def test_an_exempt_page_is_not_refused(web: Web) -> None:
     site = web.site(
         {
             "/robots.txt": answer("user-agent: *\ncontent-usage: search=n\n", headers={"Content-Usage": "search=n"}),
@@ -389,7 +389,7 @@ class Earlier:
 
 @pytest.mark.parametrize("refuse", [False, True])
 @ensureDeferred
-async def test_a_response_of_which_no_request_was_seen_is_judged_by_what_is_known(web: Web, refuse: bool) -> None:
+async def test_a_response_whose_request_was_not_seen_is_judged_by_the_known_rules(web: Web, refuse: bool) -> None:
     url = site_of(web).url("/early")
     settings = {"REP_PURPOSES": "train-ai", "REP_PURPOSES_REFUSE": refuse, "DOWNLOADER_MIDDLEWARES": {Earlier: 50}}
     result = await crawl(url, settings=settings)
@@ -399,7 +399,7 @@ async def test_a_response_of_which_no_request_was_seen_is_judged_by_what_is_know
 
 @pytest.mark.parametrize("refuse", [False, True])
 @ensureDeferred
-async def test_where_a_handler_follows_a_redirect_the_last_page_counts(web: Web, refuse: bool) -> None:
+async def test_if_a_handler_follows_a_redirect_the_last_page_counts(web: Web, refuse: bool) -> None:
     other = site_of(web)
     site = web.site({"*": redirect(other.url("/art/1"))})
     settings = {**PURPOSES, "REP_PURPOSES_REFUSE": refuse, "DOWNLOAD_HANDLERS": {"http": FollowsByItself}}
@@ -412,7 +412,7 @@ async def test_where_a_handler_follows_a_redirect_the_last_page_counts(web: Web,
 
 
 @ensureDeferred
-async def test_where_a_handler_follows_to_a_robots_txt_that_is_past_its_time_at_once(web: Web) -> None:
+async def test_if_a_handler_follows_to_an_origin_whose_robots_txt_expires_at_once(web: Web) -> None:
     other = web.robots(answer("User-agent: *\nContent-Usage: train-ai=n", headers={"Cache-Control": "no-store"}))
     site = web.site({"*": redirect(other.url("/art"))})
     settings = {**REFUSE, "REP_LIFETIME_MIN": 0, "DOWNLOAD_HANDLERS": {"http": FollowsByItself}}
@@ -423,7 +423,7 @@ async def test_where_a_handler_follows_to_a_robots_txt_that_is_past_its_time_at_
 
 
 @ensureDeferred
-async def test_where_a_handler_follows_to_an_exempt_site_that_counts(web: Web) -> None:
+async def test_if_a_handler_follows_to_an_exempt_site_the_page_is_not_refused(web: Web) -> None:
     target = web.site().url("/").replace("127.0.0.1", "localhost")
     site = web.site({"/robots.txt": answer("User-agent: *\nContent-Usage: search=y"), "*": redirect(target)})
     settings = {**PURPOSES, "REP_EXEMPT": ["localhost"], "DOWNLOAD_HANDLERS": {"http": FollowsByItself}}
@@ -431,7 +431,7 @@ async def test_where_a_handler_follows_to_an_exempt_site_that_counts(web: Web) -
 
 
 @ensureDeferred
-async def test_what_is_disallowed_is_dropped_early(web: Web) -> None:
+async def test_a_disallowed_request_is_dropped_early(web: Web) -> None:
     site = site_of(web)
 
     class Follows(CrawlSpider):

@@ -1,4 +1,4 @@
-"""The same verdicts under every reactor, and without one."""
+"""The verdicts are the same with every reactor, and without one."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ VERDICTS = {
 
 
 def crawl_the_table(web: Web, reactor: str) -> tuple[dict[str, str], Ended]:
-    """The row of each origin, and what came of a crawl of all of them."""
+    """Return the row of each origin, and the result of a crawl of all of them."""
     rows = {}
     for row, (robots, _) in TABLE.items():
         rows[web.robots(robots if isinstance(robots, dict) else robots(web)).origin] = row

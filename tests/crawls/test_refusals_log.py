@@ -1,4 +1,4 @@
-"""Which refused pages the log names at INFO: the first of each rule, and all of a command that fetches one page."""
+"""Refused pages that are logged at INFO: the first for each rule, and all in a command that fetches one page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def refusals(result: Crawl, level: int = logging.INFO) -> list[str]:
 
 
 @ensureDeferred
-async def test_the_first_page_that_a_rule_refuses(web: Web) -> None:
+async def test_the_first_page_that_a_rule_refuses_is_logged_at_info(web: Web) -> None:
     site = web.robots("User-agent: *\nDisallow: /a\nDisallow: /b\n")
     result = await crawl(*(site.url(path) for path in ("/a/1", "/a/2", "/b/1", "/b/2")))
     line_2, line_3 = refusals(result)
@@ -42,7 +42,7 @@ async def test_the_same_rule_of_another_site_is_another_rule(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_a_crawl_has_ten_of_these_lines_at_most(web: Web) -> None:
+async def test_at_most_ten_such_lines_are_logged(web: Web) -> None:
     number = MAX_FIRST_REFUSALS + 5
     site = web.robots("User-agent: *\n" + "".join(f"Disallow: /{n}/\n" for n in range(number)))
     result = await crawl(*(site.url(f"/{n}/") for n in range(number)))
@@ -50,7 +50,7 @@ async def test_a_crawl_has_ten_of_these_lines_at_most(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_a_status_policy_counts_as_a_rule_and_an_outage_has_a_warning_already(web: Web) -> None:
+async def test_refusals_by_a_status_policy_are_logged_at_info_but_not_those_of_an_outage(web: Web) -> None:
     closed, down = web.robots(answer(status=403)), web.robots(answer(status=503))
     urls = [site.url(path) for site in (closed, down) for path in ("/1", "/2")]
     result = await crawl(*urls, settings={"REP_STATUS_POLICY": "cautious"})
@@ -60,7 +60,7 @@ async def test_a_status_policy_counts_as_a_rule_and_an_outage_has_a_warning_alre
 
 
 @ensureDeferred
-async def test_the_last_line_has_the_rules_that_refused_most(web: Web) -> None:
+async def test_the_last_line_names_the_rules_that_refused_most(web: Web) -> None:
     rules = "".join(f"Disallow: /{n}/\n" for n in range(1, 6))
     site = web.robots(f"User-agent: *\n{rules}")
     result = await crawl(*(site.url(f"/{n}/{page}") for n in range(1, 6) for page in range(n)))
@@ -69,7 +69,7 @@ async def test_the_last_line_has_the_rules_that_refused_most(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_a_file_that_a_pipeline_does_not_get(web: Web, tmp_path: Path) -> None:
+async def test_a_refused_file_of_a_pipeline_is_logged(web: Web, tmp_path: Path) -> None:
     files = web.robots(RULES)
     site = web.site({})
 
@@ -85,7 +85,7 @@ async def test_a_file_that_a_pipeline_does_not_get(web: Web, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("command", [["fetch"], ["parse", "--spider", "one"], ["shell", "-c", "print(response)"]])
-def test_a_command_that_fetches_one_page_says_why_it_is_refused(web: Web, tmp_path: Path, command: list[str]) -> None:
+def test_a_command_that_fetches_one_page_logs_why_it_is_refused(web: Web, tmp_path: Path, command: list[str]) -> None:
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = ours\n")
     (tmp_path / "ours.py").write_text(
         'ADDONS = {"scrapy_rep.Addon": 500}\nSPIDER_MODULES = ["spider"]\nLOG_LEVEL = "INFO"\n'

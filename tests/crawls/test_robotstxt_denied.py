@@ -1,4 +1,4 @@
-"""A crawl that robots.txt refused from the start: its close reason, and what it says."""
+"""A crawl whose start requests are all refused: its close reason, and its log lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOTHING = "user-agent: *\ndisallow: /\n"
 
 
 def instead(url: str) -> type[CrawlSpider]:
-    """A spider that asks for this where it was refused."""
+    """A spider that requests this URL after each refusal."""
 
     class Instead(CrawlSpider):
         def failed(self, failure: Any) -> Any:
@@ -34,7 +34,7 @@ async def test_every_start_request_was_refused(web: Web) -> None:
     assert result.stats["finish_reason"] == "robotstxt_denied"
     warning, *advice = result.denied
     start = "Nothing was crawled: every start request was refused (3). The first: "
-    # Whichever answered first.
+    # The first is the request whose robots.txt was known first.
     assert warning in {f"{start}{error}" for error in result.refused.values()}
     assert all(any(cure in line for line in advice) for cure in ("scrapy robots", "ROBOTSTXT_USER_AGENT", "later"))
 
@@ -49,7 +49,7 @@ async def test_every_start_request_was_refused(web: Web) -> None:
     ids=["rule", "outage", "policy"],
 )
 @ensureDeferred
-async def test_its_advice_follows_the_cause(web: Web, route: Route, advice: str) -> None:
+async def test_the_advice_depends_on_the_cause(web: Web, route: Route, advice: str) -> None:
     result = await crawl(web.robots(route).url("/"), settings={"REP_STATUS_POLICY": "cautious"})
     for_all = (
         "Is the site yours, or have you permission to crawl it? Set REP_EXEMPT. `scrapy robots URL` explains refusals"
@@ -88,14 +88,14 @@ async def test_a_job_whose_first_start_request_failed_otherwise(web: Web, tmp_pa
 
 
 @ensureDeferred
-async def test_one_of_them_was_let_by(web: Web) -> None:
+async def test_one_start_request_was_allowed(web: Web) -> None:
     site = web.robots(RULES)
     result = await crawl(site.url("/private"), site.url("/"))
     assert (result.stats["finish_reason"], result.denied) == ("finished", [])
 
 
 @ensureDeferred
-async def test_later_requests_are_no_start_requests(web: Web) -> None:
+async def test_later_requests_do_not_count(web: Web) -> None:
     site = web.robots(RULES)
 
     class Follows(CrawlSpider):
@@ -107,7 +107,7 @@ async def test_later_requests_are_no_start_requests(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_a_refused_one_that_is_followed_by_another_page(web: Web) -> None:
+async def test_an_errback_that_requests_another_page(web: Web) -> None:
     site = web.robots(RULES)
 
     result = await crawl(site.url("/private"), spider=instead(site.url("/instead")))
@@ -132,14 +132,14 @@ async def test_a_start_request_that_fails_otherwise_was_not_refused(web: Web) ->
 
 
 @ensureDeferred
-async def test_a_duplicate_start_request_is_no_other(web: Web) -> None:
+async def test_a_duplicate_start_request_does_not_count(web: Web) -> None:
     site = web.robots(NOTHING)
     result = await crawl(Request(site.url("/")), Request(site.url("/")))
     assert result.stats["finish_reason"] == "robotstxt_denied"
 
 
 @ensureDeferred
-async def test_a_page_from_the_cache_was_let_by(web: Web, tmp_path: Any) -> None:
+async def test_a_page_from_the_cache_counts_as_allowed(web: Web, tmp_path: Any) -> None:
     site = web.robots(RULES)
     settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path)}
     for _ in range(2):
@@ -149,7 +149,7 @@ async def test_a_page_from_the_cache_was_let_by(web: Web, tmp_path: Any) -> None
 
 
 @ensureDeferred
-async def test_the_spiders_own_error_is_the_reason(web: Web) -> None:
+async def test_an_error_of_the_spider_keeps_its_own_close_reason(web: Web) -> None:
     site = web.robots(NOTHING)
 
     class Fails(CrawlSpider):
@@ -158,13 +158,13 @@ async def test_the_spiders_own_error_is_the_reason(web: Web) -> None:
             raise ZeroDivisionError
 
     own = (await crawl(spider=Fails, robots={})).stats["finish_reason"]
-    # Before 2.18, Scrapy takes this for a spider that has finished.
+    # Before 2.18, Scrapy treats such a spider as finished.
     expected = "robotstxt_denied" if own == "finished" else own
     assert (await crawl(spider=Fails)).stats["finish_reason"] == expected
 
 
 @pytest.mark.parametrize("requests", [0, 1])
 @ensureDeferred
-async def test_a_crawl_without_refusals_ends_as_ever(web: Web, requests: int) -> None:
+async def test_a_crawl_without_refusals_finishes_as_usual(web: Web, requests: int) -> None:
     result = await crawl(*[web.robots(RULES).url("/")] * requests)
     assert result.stats["finish_reason"] == "finished"

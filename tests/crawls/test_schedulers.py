@@ -1,4 +1,4 @@
-"""Schedulers that are not Scrapy's own: no request is lost, and none that waits holds up the others."""
+"""Schedulers of other packages: no request is lost, and waiting requests do not hold up others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def own(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
 
 
 @ensureDeferred
-async def test_waiting_requests_hold_nobody_up(web: Web, own: dict[str, Any]) -> None:
+async def test_waiting_requests_do_not_hold_up_others(web: Web, own: dict[str, Any]) -> None:
     dead, healthy = [web.robots(HELD) for _ in range(10)], [web.robots(RULES) for _ in range(3)]
     urls = [site.url(f"/{n}") for site in dead + healthy for n in range(3)]
     settings = {**own, "REP_FETCH_TIMEOUT": 20, "DOWNLOADER": SlotByOrigin, "CONCURRENT_REQUESTS": 4}
@@ -38,9 +38,7 @@ async def test_waiting_requests_hold_nobody_up(web: Web, own: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize("most", [3, 1000])
-def test_stopped_in_mid_wait_they_go_back_and_a_later_crawl_fetches_them(
-    web: Web, own: dict[str, Any], most: int
-) -> None:
+def test_a_stopped_crawl_puts_waiting_requests_back_for_a_later_crawl(web: Web, own: dict[str, Any], most: int) -> None:
     site = web.robots(HELD)
     urls = [site.url(f"/{n}") for n in range(12)]
     settings = {**own, "REP_WAITING_MAX": most}
@@ -57,7 +55,7 @@ def test_stopped_in_mid_wait_they_go_back_and_a_later_crawl_fetches_them(
 
 @pytest.mark.parametrize("most", [3, 1000])
 @ensureDeferred
-async def test_what_waits_goes_through_the_queue_once(web: Web, own: dict[str, Any], most: int) -> None:
+async def test_a_waiting_request_goes_through_the_queue_once(web: Web, own: dict[str, Any], most: int) -> None:
     sites = [web.robots(answer(RULES, delay=0.3)) for _ in range(3)]
     urls = [site.url(f"/{n}") for n in range(20) for site in sites]
     enqueued: list[Request] = []
@@ -84,8 +82,8 @@ async def test_what_waits_goes_through_the_queue_once(web: Web, own: dict[str, A
 
 
 @ensureDeferred
-async def test_requests_of_one_origin_that_waited_leave_others_their_turn(web: Web, own: dict[str, Any]) -> None:
-    # Before 2.15, what a callback yields is in the queue a tenth of a second later.
+async def test_requests_that_waited_do_not_hold_up_other_origins(web: Web, own: dict[str, Any]) -> None:
+    # Before 2.15, requests from a callback are in the queue 0.1 s later.
     slow, fast = web.site({"/robots.txt": HELD, "*": answer("x", delay=0.02)}), web.robots(RULES)
     order: list[str] = []
 
@@ -106,4 +104,4 @@ async def test_requests_of_one_origin_that_waited_leave_others_their_turn(web: W
     settings = {**own, "CONCURRENT_REQUESTS": 1, "DOWNLOADER": SlotByOrigin}
     await crawl(*map(Request, urls), spider=Orders, settings=settings)
     assert len(order) == 50
-    assert order.index(fast.url("/9")) < 35, "about each second one, and not after all others"
+    assert order.index(fast.url("/9")) < 35, "about every second request, not after all others"

@@ -1,4 +1,4 @@
-"""Sitemaps of the origins that a spider meets, without a second request for robots.txt."""
+"""Sitemaps of all origins of a crawl, without a second request for robots.txt."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ XML = {"Content-Type": "text/xml"}
 
 
 class Shop(RobotsSitemapSpider, SitemapSpider, CrawlSpider):
-    """Writes down what pages the sitemaps led to."""
+    """Notes the pages that the sitemaps name."""
 
     def parse(self, response: Response, **_: Any) -> None:
         self.crawl.pages[response.url] = response
@@ -38,7 +38,7 @@ def sitemap(*urls: str) -> Any:
 
 
 def site_with(web: Web, robots: str, *paths: str, at: str = "/sitemap.xml") -> Site:
-    """An origin with a sitemap of these pages; `{origin}` in its robots.txt is its own."""
+    """An origin with a sitemap of these pages. `{origin}` in its robots.txt stands for itself."""
     site = web.site()
     text, urls = robots.format(origin=site.origin), map(site.url, paths)
     site.change("/robots.txt", answer(text))
@@ -52,7 +52,7 @@ async def test_a_spider_needs_no_sitemap_urls(web: Web) -> None:
     result = await crawl(spider=shop(start_urls=[site.url("/")]))
     assert list(result.pages) == [site.url("/a")]
     assert site.targets == ["/robots.txt", "/sitemap.xml", "/a"], "one robots.txt, and no start page"
-    assert result.stats["rep/dropped/rule"] == 1, "what a sitemap names is a page like others"
+    assert result.stats["rep/dropped/rule"] == 1, "pages of a sitemap are judged, too"
     assert result.tracebacks == []
 
 
@@ -65,7 +65,7 @@ async def test_a_sitemap_that_is_forbidden_is_not_fetched(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_sitemaps_of_every_origin_that_the_spider_meets(web: Web) -> None:
+async def test_sitemaps_of_every_origin_of_the_crawl_are_read(web: Web) -> None:
     other = site_with(web, "sitemap: /sitemap.xml\n", "/b")
     first = site_with(web, "sitemap: {origin}/sitemap.xml\n", "/a")
 
@@ -82,7 +82,7 @@ async def test_sitemaps_of_every_origin_that_the_spider_meets(web: Web) -> None:
     assert len(other.robots_requests) == 1
 
 
-# What is no address of a sitemap. The last ones made Request raise, or lead to another host than they seem to.
+# Unusable addresses. The last ones make Request raise, or lead to another host than they seem to.
 BAD = [
     *r"""
     file:///etc/passwd data:,x javascript:x ftp://x/y http: http:x http:/// http://[x/ http://[::1/ http://x:port/
@@ -96,7 +96,7 @@ BAD = [
 
 
 @ensureDeferred
-async def test_addresses_that_lead_nowhere_are_skipped_each_with_one_line(web: Web) -> None:
+async def test_unusable_addresses_are_skipped_with_one_line_each(web: Web) -> None:
     lines = [f"sitemap: {url}" for url in BAD]
     site = site_with(web, "\n".join([*lines, "sitemap: /sitemap.xml", *lines]), "/a")
     result = await crawl(spider=shop(start_urls=[site.url("/")]))
@@ -111,7 +111,7 @@ async def test_addresses_that_lead_nowhere_are_skipped_each_with_one_line(web: W
 
 @pytest.mark.parametrize("private", [False, True])
 @ensureDeferred
-async def test_a_public_host_names_no_private_sitemap(web: Web, private: bool) -> None:
+async def test_a_private_sitemap_of_a_public_host_is_skipped(web: Web, private: bool) -> None:
     named = ["http://10.0.0.1/sitemap.xml", "http://printer.lan/sitemap.xml"]
     robots = answer("\n".join(f"sitemap: {url}" for url in named))
     proxy = web.site({"http://shop.example/robots.txt": robots, **{url: sitemap() for url in named}})
@@ -130,7 +130,7 @@ async def test_a_public_host_names_no_private_sitemap(web: Web, private: bool) -
 
 
 class ProxyOnly:
-    """Sends all requests through the proxy of the setting."""
+    """Sends all requests through the proxy in the settings."""
 
     def __init__(self, proxy: str) -> None:
         self.proxy = proxy
@@ -145,7 +145,7 @@ class ProxyOnly:
 
 @pytest.mark.parametrize("source", ["robots.txt", "a sitemap that is one", "sitemap_urls"])
 @ensureDeferred
-async def test_no_origin_names_more_than_so_many(web: Web, source: str) -> None:
+async def test_the_number_of_sitemaps_of_an_origin_is_limited(web: Web, source: str) -> None:
     site = site_with(web, "\n".join(f"sitemap: /{n}.xml" for n in range(20_000)), "/a", at="*")
     first = site_with(web, f"sitemap: {site.robots_url}\n")
     begin = {"robots.txt": {"start_urls": [site.url("/")]}, "sitemap_urls": {"sitemap_urls": [site.robots_url]}}
@@ -165,7 +165,7 @@ async def test_no_origin_names_more_than_so_many(web: Web, source: str) -> None:
         prepare=prepare,
     )
     assert sorted(t for t in site.targets if t.endswith(".xml")) == sorted(f"/{n}.xml" for n in range(100))
-    assert most_scheduled < 50, "they are handed out as the crawl gets on"
+    assert most_scheduled < 50, "sitemaps are scheduled little by little"
     (said,) = {m for m in result.messages(logging.INFO, "scrapy_rep") if "REP_SITEMAPS_MAX" in m}
     assert said == f"{site.robots_url} names 20,000 sitemaps; the first 100 are crawled (REP_SITEMAPS_MAX)"
     assert result.tracebacks == []
@@ -189,7 +189,7 @@ async def test_the_spider_stays_open_while_sitemaps_are_dropped(web: Web) -> Non
     ],
 )
 @ensureDeferred
-async def test_without_sitemaps_or_anywhere_to_begin_it_says_so(
+async def test_without_sitemaps_or_start_urls_a_warning_is_logged(
     web: Web, attributes: dict[str, list[str]], said: str | None
 ) -> None:
     site = site_with(web, "user-agent: *\ndisallow:\n", "/a")
@@ -207,19 +207,19 @@ async def test_without_sitemaps_or_anywhere_to_begin_it_says_so(
         ({}, []),
     ],
 )
-def test_where_it_begins(attributes: dict[str, Any], pages: list[str]) -> None:
+def test_the_first_pages(attributes: dict[str, Any], pages: list[str]) -> None:
     assert shop(**attributes)().first_pages() == pages
 
 
 @ensureDeferred
-async def test_an_origin_that_is_dead_holds_up_no_other(web: Web) -> None:
+async def test_a_dead_origin_does_not_hold_up_others(web: Web) -> None:
     down, site = web.robots(answer(status=503)), site_with(web, "sitemap: /sitemap.xml\n", "/a")
     result = await crawl(spider=shop(start_urls=[down.url("/"), site.url("/")]))
     assert list(result.pages) == [site.url("/a")]
 
 
 @ensureDeferred
-async def test_sitemap_urls_are_crawled_as_well(web: Web) -> None:
+async def test_sitemap_urls_are_crawled_too(web: Web) -> None:
     site = site_with(web, "", "/a", at="/hidden.xml")
     result = await crawl(spider=shop(sitemap_urls=[site.url("/hidden.xml")]))
     assert list(result.pages) == [site.url("/a")]
@@ -234,14 +234,14 @@ async def test_a_robots_txt_in_sitemap_urls_is_read_up_to_the_limit(web: Web) ->
 
 
 @ensureDeferred
-async def test_without_the_middleware_it_names_the_cure() -> None:
+async def test_without_the_middleware_a_warning_names_the_cure() -> None:
     result = await crawl(spider=shop(start_urls=["http://127.0.0.1:1/"]), robots=BUILTIN)
     (line,) = (m for m in result.messages() if "scrapy-rep is off" in m)
     assert "set ADDONS to {'scrapy_rep.Addon': 500}" in line
 
 
 @ensureDeferred
-async def test_by_the_signal(web: Web) -> None:
+async def test_a_handler_of_robots_parsed_gets_the_sitemaps(web: Web) -> None:
     site = site_with(web, "sitemap: {origin}/a.xml\nsitemap: b.xml\n")
     found: list[str] = []
 

@@ -1,4 +1,4 @@
-"""A crawl over many origins of all kinds at random: every request is accounted for, and nothing is left behind."""
+"""A crawl of many random origins of all kinds: every request has one result, and nothing is left over."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from web import RULES, Route, Site, Web, answer, redirect
 
 from scrapy_rep.scrapy_internals.compat import sleep
 
-PAGES = 5  # an origin
+PAGES = 5  # for each origin
 DOWN = answer(status=503)
 BOMB = gzip.compress(RULES.encode() + b"#" * 20_000_000)
 
 Robots = Callable[[random.Random], Route | list[Route]]
 
-# Kind of origin -> its robots.txt, and whether its pages may be had: by its rules, all, none, or whatever comes first.
+# Kind of origin -> its robots.txt, and which pages are allowed: `rules` (by its rules), `all` or `none`.
 KINDS: dict[str, tuple[Robots, str]] = {
     "good": (lambda _: answer(RULES), "rules"),
     "slow": (lambda rng: answer(RULES, delay=rng.random()), "rules"),
@@ -46,20 +46,20 @@ KINDS: dict[str, tuple[Robots, str]] = {
     "tls-failure": (lambda _: answer(RULES), "none"),
     "https": (lambda _: answer(RULES), "rules"),
 }
-# Nothing bounds the header fields of an answer (docs/limits.md), so one origin sends them without an end.
+# Headers of an answer have no limit (docs/limits.md), so only one origin sends endless headers.
 OFTEN = {"headers": 0, "good": 12, "slow": 4, "dead": 2, "heals": 3, "endless": 0.5, "bomb": 0.5}
 
 
 def origin(web: Web, kind: str, rng: random.Random) -> Site:
     robots = KINDS[kind][0](rng)
-    # Pages are of all kinds, too.
+    # Pages also answer in all ways.
     page = rng.choice([answer("page")] * 8 + [answer(status=500), answer(kind="reset"), answer("page", delay=0.1)])
     site = web.site({"/robots.txt": robots, "*": page}, tls=kind == "https")
     return Site(web, site.port, "https") if kind == "tls-failure" else site
 
 
 class Soak(CrawlSpider):
-    """Counts only: what it would keep is not what is measured."""
+    """Keeps no pages, because the test measures memory."""
 
     def parse(self, response: Any, **_: Any) -> None:
         self.crawl.ends.append((response.meta["asked"], "fetched"))
@@ -79,7 +79,7 @@ def open_files() -> int:
 @ensureDeferred
 async def test_every_request_is_accounted_for(web: Web, origins: int) -> None:
     rng = random.Random(9309)
-    # One of each kind at least.
+    # At least one origin of each kind.
     kinds = [*KINDS, *rng.choices(list(KINDS), [OFTEN.get(kind, 1) for kind in KINDS], k=origins - len(KINDS))]
     sites = [(kind, origin(web, kind, rng)) for kind in kinds]
     paths = ["/private", *(f"/{n}" for n in range(PAGES - 1))]
@@ -90,14 +90,14 @@ async def test_every_request_is_accounted_for(web: Web, origins: int) -> None:
     settings = {
         "DOWNLOADER": SlotByOrigin,
         "DOWNLOAD_TIMEOUT": 10,
-        "REP_FETCH_TIMEOUT": 3 if origins < 100 else 6,  # as long as a machine may be busy with all of them
+        "REP_FETCH_TIMEOUT": 3 if origins < 100 else 6,  # enough for a slow machine
         "REP_UNREACHABLE_WAIT": 6,
         "REP_FETCH_RETRIES": 1,
         "LOG_LEVEL": "WARNING",
     }
     result = await crawl(*urls, spider=Soak, settings=settings)
     by_url: dict[str, str] = dict(result.ends)
-    assert Counter(url for url, _ in result.ends) == Counter(asked.keys()), "each came to an end, and none twice"
+    assert Counter(url for url, _ in result.ends) == Counter(asked.keys()), "each request has one result"
     may = {"rules": {"/private": "refused"}, "none": dict.fromkeys(paths, "refused"), "all": {}}
     for url, (kind, path) in asked.items():
         expected = may[KINDS[kind][1]].get(path, "let through")

@@ -1,4 +1,4 @@
-"""Stopping while requests wait: within seconds, without another fetch, and nothing that a JOBDIR holds is lost."""
+"""A crawl that stops while requests wait: it ends within seconds, begins no fetch, and loses no request of a JOBDIR."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import OCTETS_OF_ORIGIN
 
 HANGS, HELD = answer(kind="hang"), answer(RULES, kind="hold")
-# Those who wait have waited for longer than it takes to notice.
+# Seconds after which all requests have begun to wait.
 WAITED: dict[str, Any] = {"ready_after": 0.8}
 
 
@@ -43,10 +43,10 @@ def test_sigint_ends_the_crawl_while_requests_wait(web: Web, reactor: str) -> No
         asked = [len(site.requests) for site in sites]
         process.interrupt()
         ended = process.ended(15)
-    assert [len(site.requests) for site in sites] == asked, "no fetch begins after that"
+    assert [len(site.requests) for site in sites] == asked, "no fetch begins after the signal"
     assert ended.stats["finish_reason"] == "shutdown"
-    assert ended.ends == [], "as what else is in the queue"
-    assert ended.stats["scheduler/enqueued"] == 2 * len(urls), "they went back to it"
+    assert ended.ends == [], "requests in the queue have no result"
+    assert ended.stats["scheduler/enqueued"] == 2 * len(urls), "all requests went back to the queue"
     assert ended.complaints == []
 
 
@@ -68,7 +68,7 @@ def test_a_crawl_that_stops_itself_ends_while_requests_wait(web: Web, reactor: s
 
 
 @pytest.mark.parametrize("reactor", REACTORS)
-def test_with_a_jobdir_those_who_waited_are_fetched_when_it_resumes(web: Web, tmp_path: Path, reactor: str) -> None:
+def test_requests_that_waited_are_fetched_when_the_job_is_resumed(web: Web, tmp_path: Path, reactor: str) -> None:
     good, dead = web.robots(RULES), web.robots([HANGS, answer(RULES)])
     requests: list[dict[str, Any]] = [
         {"url": site.url(f"/{n}"), "dont_filter": n % 2 == 0, "priority": n % 3, "meta": {"mark": n}}
@@ -81,7 +81,9 @@ def test_with_a_jobdir_those_who_waited_are_fetched_when_it_resumes(web: Web, tm
         until(lambda: len(good.targets) == 1 + 20 and dead.targets)
         process.interrupt()
         first = process.ended(15)
-    assert {end["url"] for end in first.ends} == {good.url(f"/{n}") for n in range(20)}, "no errback for the others"
+    assert {end["url"] for end in first.ends} == {good.url(f"/{n}") for n in range(20)}, (
+        "the errback is not called for the others"
+    )
     assert dead.targets == ["/robots.txt"]
     second = crawled([], settings)
     assert second.stats["finish_reason"] == "finished"
@@ -94,7 +96,7 @@ def test_with_a_jobdir_those_who_waited_are_fetched_when_it_resumes(web: Web, tm
     assert first.complaints == second.complaints == []
 
 
-def test_stopped_again_and_again_none_is_lost_and_none_comes_twice(web: Web, tmp_path: Path) -> None:
+def test_a_job_that_is_stopped_again_and_again_loses_and_repeats_no_request(web: Web, tmp_path: Path) -> None:
     site = web.robots([HANGS, answer(status=503), answer(RULES)])
     settings = {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 2, "REP_WAITING_MAX": 5}
     urls = [site.url(f"/{n}") for n in range(12)]
@@ -112,7 +114,7 @@ def test_stopped_again_and_again_none_is_lost_and_none_comes_twice(web: Web, tmp
 
 
 @pytest.mark.parametrize("most", [3, 1000])
-def test_killed_in_mid_wait_none_is_lost_with_a_jobdir(web: Web, tmp_path: Path, most: int) -> None:
+def test_a_job_that_is_stopped_and_then_killed_loses_no_waiting_request(web: Web, tmp_path: Path, most: int) -> None:
     sites = [web.robots(HELD) for _ in range(2)]
     settings = {
         "JOBDIR": str(tmp_path / "job"),
@@ -136,7 +138,7 @@ def test_killed_in_mid_wait_none_is_lost_with_a_jobdir(web: Web, tmp_path: Path,
 
 
 @ensureDeferred
-async def test_a_kept_request_that_cannot_be_read_is_said_once_and_deleted(web: Web, tmp_path: Path) -> None:
+async def test_a_copy_that_cannot_be_read_is_logged_once_and_deleted(web: Web, tmp_path: Path) -> None:
     file = tmp_path / "requests.waiting"
     with sqlite3.connect(file) as db:
         db.execute("CREATE TABLE waiting (number INTEGER PRIMARY KEY, request BLOB)")
@@ -167,7 +169,7 @@ def test_a_stopped_job_can_be_resumed_without_the_plugin(web: Web, tmp_path: Pat
 
 
 class Holds:
-    """Holds the first request, which the door let pass, until another origin has taken the place of its origin."""
+    """Holds the first request in the downloader, until another origin has replaced its origin in memory."""
 
     def __init__(self, crawler: Any) -> None:
         self.crawler = crawler
@@ -185,9 +187,7 @@ class Holds:
 
 
 @ensureDeferred
-async def test_a_request_whose_origin_was_forgotten_again_goes_back_when_the_crawl_closes(
-    web: Web, tmp_path: Path
-) -> None:
+async def test_a_request_that_waits_again_in_the_downloader_goes_back_to_the_queue(web: Web, tmp_path: Path) -> None:
     site, other = web.robots([answer(RULES), HANGS, answer(RULES)]), web.robots(RULES)
 
     class Two(CrawlSpider):
@@ -223,7 +223,7 @@ async def test_a_request_whose_origin_was_forgotten_again_goes_back_when_the_cra
 
 
 @ensureDeferred
-async def test_what_never_went_through_the_scheduler_is_ignored(web: Web, tmp_path: Path) -> None:
+async def test_a_request_that_did_not_come_from_the_scheduler_is_ignored(web: Web, tmp_path: Path) -> None:
     site, dead = web.robots(RULES), web.robots(HANGS)
     ends: list[str] = []
 
@@ -234,7 +234,7 @@ async def test_what_never_went_through_the_scheduler_is_ignored(web: Web, tmp_pa
             media = [asyncio.ensure_future(engine.download_async(Request(dead.url(f"/{n}")))) for n in range(5)]
             asyncio.get_running_loop().call_later(0.7, self.stop)
             ends.extend(type(end).__name__ for end in await asyncio.gather(*media, return_exceptions=True))
-            # One that comes when all is closing.
+            # A request that comes while the crawl closes.
             with pytest.raises(IgnoreRequest):
                 await engine.download_async(Request(dead.url("/late")))
             ends.append("late")
@@ -253,9 +253,9 @@ async def test_what_never_went_through_the_scheduler_is_ignored(web: Web, tmp_pa
 @pytest.mark.parametrize(
     ("queue", "seconds"),
     [
-        # Those of one host share a slot, and this takes one at a time; those who wait have been told by then.
+        # Both robots.txt share a slot, which sends one request at a time. The waiting requests have been released.
         pytest.param({"CONCURRENT_REQUESTS_PER_DOMAIN": 1}, 1.0, id="in-the-slot"),
-        # Nobody has noticed yet that the crawl is closing.
+        # The waiting requests have not been released yet.
         pytest.param({"REP_FETCH_CONCURRENCY": 1}, 0.05, id="before-it"),
     ],
 )
@@ -289,23 +289,23 @@ async def test_a_fetch_that_was_queued_behind_another_never_begins(
 
 
 @ensureDeferred
-async def test_what_is_asked_while_nobody_waits_does_not_outlive_the_crawl(web: Web) -> None:
+async def test_a_fetch_for_which_no_request_waits_ends_with_the_crawl(web: Web) -> None:
     site, time = web.robots(answer(status=503)), Time()
 
     class Late(CrawlSpider):
         def failed(self, failure: Any) -> Any:
-            time.now += 6  # it is due
+            time.now += 6  # the backoff is over
             if not self.crawl.failed:
                 self.crawl.failed["first"] = failure.value
                 yield failure.request.replace(dont_filter=True)
 
     class Clocked(RepMiddleware):
-        clock = staticmethod(time)  # and sleeps as others do
+        clock = staticmethod(time)  # its sleeps are real
 
     middlewares = {RepMiddleware: None, Clocked: 100}
     settings = {"REP_FETCH_RETRIES": 1, "DOWNLOADER_MIDDLEWARES": middlewares}
     result = await crawl(site.url("/"), spider=Late, settings=settings)
-    # Twice for the one that waited; once, and not again after the crawl, while nobody did.
+    # Two requests while a request waited, one while none waited, and no retry after the crawl.
     assert result.stats["robotstxt/request_count"] == 3
     await deferred_from_coro(sleep(1.2))
     assert len(site.requests) == 3
@@ -313,7 +313,7 @@ async def test_what_is_asked_while_nobody_waits_does_not_outlive_the_crawl(web: 
 
 
 @ensureDeferred
-async def test_a_callback_that_asks_for_a_verdict_holds_nothing_up(web: Web) -> None:
+async def test_a_callback_that_waits_for_a_verdict_does_not_delay_the_stop(web: Web) -> None:
     site, down = web.robots(RULES), web.robots(answer(status=503, headers={"Retry-After": "25"}))
 
     class Asks(CrawlSpider):
@@ -336,7 +336,7 @@ async def test_a_callback_that_asks_for_a_verdict_holds_nothing_up(web: Web) -> 
 
 
 class Stops(CrawlSpider):
-    """Once each of its requests is under way."""
+    """Stops when each of its requests is under way."""
 
     async def start(self) -> Any:
         for request in self.requests:
@@ -346,7 +346,7 @@ class Stops(CrawlSpider):
 
 
 @ensureDeferred
-async def test_a_page_behind_a_robots_txt_that_hangs_holds_nothing_up(web: Web) -> None:
+async def test_a_robots_txt_that_hangs_does_not_delay_the_stop(web: Web) -> None:
     site, hangs = web.robots(RULES), web.robots(HANGS)
     urls = [site.url("/0"), hangs.url("/"), site.url("/1")]
     settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": 1, "REP_FETCH_TIMEOUT": 60}
@@ -359,16 +359,16 @@ async def test_a_page_behind_a_robots_txt_that_hangs_holds_nothing_up(web: Web) 
     began = monotonic()
     result = await crawl(*urls, spider=NotesLimits, settings=settings)
     assert monotonic() - began < 30
-    assert limits == [1], "where that fetch ends, no page more than before may be sent"
+    assert limits == [1], "the limit of the slot is as before"
     assert list(result.pages) == [site.url("/0"), site.url("/1")]
     assert result.failed == {}
-    assert result.stats["scheduler/enqueued"] == 3 + 1, "the one that still waited went back to the queue"
+    assert result.stats["scheduler/enqueued"] == 3 + 1, "the waiting request went back to the queue"
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of open files")
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system has no list of open files")
 @ensureDeferred
-async def test_a_robots_txt_that_comes_after_the_crawl_leaves_no_file_open(web: Web) -> None:
-    await crawl(web.robots(RULES).url("/"))  # whatever is opened once
+async def test_a_robots_txt_that_arrives_after_the_crawl_leaves_no_file_open(web: Web) -> None:
+    await crawl(web.robots(RULES).url("/"))  # some files are opened once for a process
     before = len(os.listdir("/proc/self/fd"))
     sites = [web.robots(answer(RULES, delay=1.2)) for _ in range(2)]
     await crawl(*(site.url("/") for site in sites), spider=Stops, settings={"DOWNLOADER": SlotByOrigin})
@@ -387,7 +387,7 @@ async def ends_when(may_end: asyncio.Event) -> None:
 
 
 @in_loop
-async def test_a_stop_is_no_time_out() -> None:
+async def test_a_cancellation_is_not_reported_as_a_timeout() -> None:
     may_end = asyncio.Event()
     waiting = asyncio.ensure_future(within(60, ends_when(may_end), TimeoutError("late")))
     await sleep(0.05)
@@ -398,7 +398,7 @@ async def test_a_stop_is_no_time_out() -> None:
 
 
 @in_loop
-async def test_a_time_out_waits_for_no_end() -> None:
+async def test_a_timeout_does_not_wait_for_the_end_of_the_call() -> None:
     may_end = asyncio.Event()
     with pytest.raises(TimeoutError, match="late"):
         await asyncio.wait_for(within(0.05, ends_when(may_end), TimeoutError("late")), 30)

@@ -1,4 +1,4 @@
-"""How many robots.txt files are fetched at a time (REP_FETCH_CONCURRENCY), and whether more would begin soon."""
+"""The number of concurrent fetches (REP_FETCH_CONCURRENCY), and whether one more would begin soon."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scrapy_rep.scrapy_internals.compat import sleep
 
 
 class AsksForRoom(CrawlSpider):
-    """Writes down whether there is room for one more fetch, before the others begin, while they do and later."""
+    """Notes whether there is room for one more fetch: before the others begin, while they run, and later."""
 
     async def start(self) -> Any:
         resolver = RepMiddleware.of(self.crawler)._resolver
@@ -39,26 +39,26 @@ async def asked_for_room(web: Web, robots: dict[str, Any], number: int, **settin
 
 
 @ensureDeferred
-async def test_there_is_room_for_twice_as_many_as_are_fetched_at_a_time(web: Web) -> None:
+async def test_there_is_room_for_twice_the_number_of_concurrent_fetches(web: Web) -> None:
     result = await asked_for_room(web, answer(RULES, delay=1), 3, REP_FETCH_CONCURRENCY=2)
     assert result.ends == [True, True, True]
 
 
 @ensureDeferred
-async def test_slow_fetches_take_no_room(web: Web) -> None:
+async def test_slow_fetches_do_not_count(web: Web) -> None:
     result = await asked_for_room(web, answer(kind="hang"), 4, REP_FETCH_CONCURRENCY=2, REP_FETCH_TIMEOUT=4)
     assert result.ends == [True, False, True]
 
 
 @ensureDeferred
-async def test_fetches_that_pause_in_an_outage_take_no_room(web: Web) -> None:
+async def test_fetches_that_pause_in_an_outage_do_not_count(web: Web) -> None:
     down = answer(status=503, delay=0.5)
     result = await asked_for_room(web, down, 4, REP_FETCH_CONCURRENCY=2, REP_UNREACHABLE_WAIT=2)
     assert result.ends == [True, False, True]
 
 
 @ensureDeferred
-async def test_fetches_that_are_requested_once_more_take_no_room(web: Web) -> None:
+async def test_fetches_that_are_retried_do_not_count(web: Web) -> None:
     class CountsThem(AsksForRoom):
         async def start(self) -> Any:
             async for request in super().start():
@@ -73,7 +73,7 @@ async def test_fetches_that_are_requested_once_more_take_no_room(web: Web) -> No
 
 
 class StandingTurns(FetchTurns):
-    """Turns whose time stands still, and the names of the requests that have had one, in their order."""
+    """Turns with a clock that stands still. `begun` has the names of the requests that had a turn, in order."""
 
     def __init__(self, limit: int) -> None:
         self.now = 0.0
@@ -105,7 +105,7 @@ async def test_first_come_first_served() -> None:
 
 
 @deferred_f_from_coro_f
-async def test_the_priority_of_the_request_goes_before_arrival() -> None:
+async def test_the_priority_of_the_request_comes_before_its_arrival() -> None:
     turns = StandingTurns(1)
     turns.ask("first")
     turns.ask("low", priority=-1)

@@ -1,4 +1,4 @@
-"""Which product tokens apply to a request, highest first (RFC 9309 section 2.2.1)."""
+"""The sources of the product token, in order of precedence (RFC 9309 section 2.2.1)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ AGENTS = ("meta", "cmdline", "attribute", "project", "header", "default-headers"
 
 
 def site_for(web: Web) -> Site:
-    """Each agent has a page of its own that only its group forbids; everyone else is forbidden /everyone."""
+    """A site at which each agent's group forbids one page. The group of `*` forbids /everyone."""
     groups = [f"user-agent: {agent}\ndisallow: /{agent}\n" for agent in AGENTS]
     return web.robots("\n".join([*groups, "user-agent: *\ndisallow: /everyone\n"]))
 
 
 async def obeyed(site: Site, **more: Any) -> str:
-    """The agent whose group forbids its page."""
+    """Return the agent whose group is obeyed."""
     meta, headers = more.pop("meta", {}), more.pop("headers", {})
     urls = [Request(site.url(f"/{agent}"), meta=meta, headers=headers) for agent in (*AGENTS, "everyone")]
     result = await crawl(*urls, **more)
@@ -39,7 +39,7 @@ class WithAttribute(CrawlSpider):
     user_agent = "user-agent-attribute/1.0"
 
 
-# Each way to name the agent, with all those below it: the highest is obeyed.
+# The ways to name the agent. Later ways take precedence over earlier ones.
 WAYS: list[dict[str, Any]] = [
     {"settings": {"USER_AGENT": "setting/1.0"}},
     {"spider": type("S", (CrawlSpider,), {"user_agent": "user-agent-attribute/1.0"})},
@@ -53,7 +53,7 @@ NAMES = ["setting", "user-agent-attribute", "default-headers", "header", "projec
 
 @pytest.mark.parametrize("height", range(1, len(WAYS) + 1), ids=NAMES)
 @ensureDeferred
-async def test_the_highest_is_obeyed(web: Web, height: int) -> None:
+async def test_the_agent_with_the_highest_precedence_is_obeyed(web: Web, height: int) -> None:
     arguments: dict[str, Any] = {"settings": {}}
     for way in WAYS[:height]:
         arguments["settings"].update(way.get("settings", {}))
@@ -62,7 +62,7 @@ async def test_the_highest_is_obeyed(web: Web, height: int) -> None:
 
 
 @ensureDeferred
-async def test_the_command_line_stands_above_the_spider(web: Web) -> None:
+async def test_the_command_line_takes_precedence_over_the_spider(web: Web) -> None:
     class Both(WithAttribute):
         @classmethod
         def update_settings(cls, settings: Any) -> None:
@@ -72,7 +72,7 @@ async def test_the_command_line_stands_above_the_spider(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_custom_settings_stand_below_the_spiders_attribute(web: Web) -> None:
+async def test_the_spiders_attribute_takes_precedence_over_custom_settings(web: Web) -> None:
     class Both(WithAttribute):
         custom_settings = {"ROBOTSTXT_USER_AGENT": "project"}
 
@@ -82,13 +82,13 @@ async def test_custom_settings_stand_below_the_spiders_attribute(web: Web) -> No
 
 
 @ensureDeferred
-async def test_the_requests_meta_stands_above_all(web: Web) -> None:
+async def test_the_meta_of_the_request_takes_precedence_over_all_others(web: Web) -> None:
     meta = {"robotstxt_user_agent": "meta"}
     assert await obeyed(site_for(web), spider=WithAttribute, meta=meta) == "meta"
 
 
 @ensureDeferred
-async def test_several_in_order_of_preference(web: Web) -> None:
+async def test_a_list_is_in_order_of_preference(web: Web) -> None:
     settings = {"ROBOTSTXT_USER_AGENT": ["nobody", "project", "meta"]}
     assert await obeyed(site_for(web), settings=settings) == "project"
     assert await obeyed(site_for(web), meta={"robotstxt_user_agent": ("nobody",)}) == "everyone"
@@ -96,7 +96,7 @@ async def test_several_in_order_of_preference(web: Web) -> None:
 
 @ensureDeferred
 async def test_a_string_is_one_value(web: Web) -> None:
-    # As Scrapy's getlist would not have it.
+    # Scrapy's getlist would split the string.
     assert await obeyed(site_for(web), settings={"ROBOTSTXT_USER_AGENT": "nobody,project"}) == "everyone"
 
 
@@ -113,12 +113,12 @@ async def test_a_spider_without_a_name_of_its_own_obeys_everyones_group(web: Web
 
 @pytest.mark.parametrize("configured", ["setting", "Setting/1.0", "*"])
 @ensureDeferred
-async def test_at_the_start_one_line_says_who_is_obeyed(web: Web, configured: str) -> None:
+async def test_a_line_at_the_start_names_the_token_that_is_obeyed(web: Web, configured: str) -> None:
     result = await crawl(settings={"USER_AGENT": "Setting/1.0", "ROBOTSTXT_USER_AGENT": configured})
     info, *_end = [r.getMessage() for r in result.log if r.name == "scrapy_rep" and r.levelno == logging.INFO]
     assert repr(configured.removesuffix("/1.0")) in info
     assert "ROBOTSTXT_USER_AGENT" in info
-    # A whole User-Agent is reduced to its token, and told.
+    # A whole User-Agent is reduced to its token, with a warning.
     warnings = result.messages()
     assert len(warnings) == ("/" in configured)
     assert all("'Setting/1.0'" in warning and "token" in warning for warning in warnings)
@@ -133,7 +133,7 @@ async def test_at_the_start_one_line_says_who_is_obeyed(web: Web, configured: st
     ],
 )
 @ensureDeferred
-async def test_a_setting_that_is_no_token_is_blamed_itself(web: Web, value: str, said: str) -> None:
+async def test_a_warning_names_the_setting_that_is_not_a_token(web: Web, value: str, said: str) -> None:
     result = await crawl(settings={"USER_AGENT": "NewsBot/1.0", "ROBOTSTXT_USER_AGENT": value})
     (warning,) = result.messages()
     assert warning.startswith(f"the setting ROBOTSTXT_USER_AGENT is {value!r}, {said}")
@@ -148,7 +148,7 @@ async def test_a_setting_that_is_no_token_is_blamed_itself(web: Web, value: str,
     ],
 )
 @ensureDeferred
-async def test_the_line_at_the_start_reads_naturally(web: Web, configured: str | None, line: str) -> None:
+async def test_the_line_at_the_start(web: Web, configured: str | None, line: str) -> None:
     result = await crawl(
         settings={"USER_AGENT": "NewsBot/1.0" if configured else "5", "ROBOTSTXT_USER_AGENT": configured}
     )
@@ -156,7 +156,7 @@ async def test_the_line_at_the_start_reads_naturally(web: Web, configured: str |
 
 
 @ensureDeferred
-async def test_a_token_that_site_owners_can_not_see_is_warned_of(web: Web) -> None:
+async def test_a_token_that_is_not_in_the_user_agent_logs_a_warning(web: Web) -> None:
     result = await crawl(settings={"USER_AGENT": "Setting/1.0", "ROBOTSTXT_USER_AGENT": "Otherbot"})
     (warning,) = result.messages()
     assert "'Setting/1.0'" in warning
@@ -192,7 +192,7 @@ async def test_a_wrong_value_stops_the_start(value: Any) -> None:
 
 
 @ensureDeferred
-async def test_a_wrong_value_in_meta_fails_its_request_alone(web: Web) -> None:
+async def test_a_wrong_value_in_meta_fails_only_this_request(web: Web) -> None:
     site = site_for(web)
     result = await crawl(Request(site.url("/a"), meta={"robotstxt_user_agent": 7}), site.url("/b"))
     assert [type(error) for error in result.failed.values()] == [ValueError]
@@ -204,7 +204,7 @@ async def test_a_request_that_sends_no_user_agent_obeys_everyones_group(web: Web
     assert await obeyed(site_for(web), headers={"User-Agent": None}) == "everyone"
 
 
-# What is sent.
+# The User-Agent that is sent.
 
 
 def sends(user_agent: str) -> dict[str, Any]:
@@ -239,7 +239,7 @@ BROWSER = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko
     ],
 )
 @ensureDeferred
-async def test_another_user_agent_than_the_one_obeyed_is_warned_of_once(
+async def test_a_user_agent_that_differs_from_the_one_obeyed_logs_one_warning(
     web: Web, settings: dict[str, Any], said: str | None
 ) -> None:
     site = web.robots("")
@@ -252,7 +252,7 @@ async def test_another_user_agent_than_the_one_obeyed_is_warned_of_once(
 
 @pytest.mark.parametrize("more", [{}, {"REP_CRAWL_DELAY_MAX": 1}], ids=["", "crawl-delay"])
 @ensureDeferred
-async def test_a_download_handler_that_sends_another(web: Web, more: dict[str, Any]) -> None:
+async def test_a_download_handler_that_sends_another_user_agent(web: Web, more: dict[str, Any]) -> None:
     class Impersonates(HTTP11DownloadHandler):
         async def download_request(self, request: Request) -> Response:
             request.headers["User-Agent"] = BROWSER
@@ -264,7 +264,7 @@ async def test_a_download_handler_that_sends_another(web: Web, more: dict[str, A
 
 
 @ensureDeferred
-async def test_a_request_with_a_user_agent_of_its_own_is_judged_by_that(web: Web) -> None:
+async def test_a_request_with_its_own_user_agent_is_judged_by_it(web: Web) -> None:
     requests = [
         Request(web.robots("").url("/"), headers={"User-Agent": "Header/1.0"}),
         Request(web.robots("").url("/"), meta={"robotstxt_user_agent": "meta"}),
@@ -275,7 +275,7 @@ async def test_a_request_with_a_user_agent_of_its_own_is_judged_by_that(web: Web
 
 
 @ensureDeferred
-async def test_a_page_that_was_not_downloaded_sent_none(web: Web) -> None:
+async def test_a_page_that_was_not_downloaded_logs_no_warning(web: Web) -> None:
     class Answers:
         def process_request(self, request: Request) -> Response:
             return Response(request.url)
@@ -286,7 +286,7 @@ async def test_a_page_that_was_not_downloaded_sent_none(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_only_the_first_downloads_are_looked_at(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_the_first_downloads_are_checked(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     class RotatesLate:
         def process_request(self, request: Request) -> None:
             if request.url.endswith("/3"):

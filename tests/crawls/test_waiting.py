@@ -1,4 +1,4 @@
-"""Neither waiting requests nor robots.txt fetches cost the downloader a place, and no request is lost for it."""
+"""Waiting requests and fetches of robots.txt take no place in the downloader, and no request is lost."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from scrapy_rep.settings import OCTETS_OF_ORIGIN
 from scrapy_rep.signals import request_waited, robots_known
 
 QUEUES = ["scrapy.pqueues.DownloaderAwarePriorityQueue", "scrapy.pqueues.ScrapyPriorityQueue"]
-# Longer than any of these crawls: whoever waits for it to pass fails.
+# The timeout is longer than any of these crawls. A test whose requests wait for it fails.
 DEAD = answer(RULES, kind="hold")
 LONG = {"REP_FETCH_TIMEOUT": 20, "DOWNLOADER": SlotByOrigin}
 
 
 class Inside:
-    """What is seen of a crawl's downloader, while it runs and afterwards."""
+    """Watches the downloader of a crawl."""
 
     def __init__(self) -> None:
         self.idle = 0
@@ -68,7 +68,7 @@ class Inside:
 
     @property
     def left_over(self) -> list[Any]:
-        """What is still in the downloader, and receivers of ours that still hear of each download."""
+        """The requests that are still in the downloader, and our receivers that are still connected."""
         slots = self.downloader.slots.values()
         receivers = [
             receiver
@@ -83,14 +83,14 @@ class Inside:
 
 
 async def crawl_past(dead: list[Site], healthy: list[Site], urls: list[str], **more: Any) -> Crawl:
-    """A crawl whose dead origins come back once the healthy ones are done, and not before. Then it notes "no stall"."""
+    """A crawl whose dead origins answer only after all pages of the healthy ones. Then it notes "no stall"."""
     pages = sum(url.startswith(site.origin + "/") for site in healthy for url in urls)
     settings = {**LONG, **more.pop("settings", {})}
     requests = more.pop("requests", urls)
     return await crawl(*requests, spider=Releases, dead=dead, healthy=pages, settings=settings, **more)
 
 
-# No place is taken.
+# Waiting takes no place in the downloader.
 
 
 @pytest.mark.parametrize("handler", HANDLERS)
@@ -118,14 +118,14 @@ async def test_dead_origins_do_not_stall_healthy_ones(web: Web, queue: str, orde
     settings = {"SCHEDULER_PRIORITY_QUEUE": queue, "CONCURRENT_REQUESTS": 8}
     result = await crawl_past(dead, healthy, urls, settings=settings, prepare=inside.prepare)
     assert (result.ends, len(result.pages), result.tracebacks) == (["no stall"], len(urls), [])
-    assert inside.idle == 1, "at the end, and never while anything waited"
+    assert inside.idle == 1, "only at the end, not while requests waited"
     assert (inside.left_over, inside.downloader.total_concurrency) == ([], 8)
 
 
 @pytest.mark.parametrize("concurrency", [1, 16, *([0] if CAN["take a CONCURRENT_REQUESTS of 0 for no limit"] else [])])
 @pytest.mark.parametrize("queue", QUEUES)
 @ensureDeferred
-async def test_with_every_concurrency(web: Web, queue: str, concurrency: int) -> None:
+async def test_waiting_works_with_any_concurrency(web: Web, queue: str, concurrency: int) -> None:
     dead, healthy = [web.robots(DEAD) for _ in range(3)], [web.robots(RULES) for _ in range(3)]
     urls = [site.url(f"/{n}") for n in range(8) for site in dead + healthy]
     inside = Inside()
@@ -141,7 +141,7 @@ async def test_with_every_concurrency(web: Web, queue: str, concurrency: int) ->
 @pytest.mark.parametrize("concurrency", [1, 16])
 @ensureDeferred
 async def test_media_pipelines_do_not_stall_others(web: Web, concurrency: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Scrapy sees at its next heartbeat that the crawl is over, and five seconds are long for a test.
+    # Scrapy closes an idle crawl at its next heartbeat. Five seconds are long for a test.
     monkeypatch.setattr(ExecutionEngine, "_SLOT_HEARTBEAT_INTERVAL", 0.5)
     dead, site = web.robots(DEAD), web.robots(RULES)
     ends: list[str] = []
@@ -170,14 +170,14 @@ async def test_media_pipelines_do_not_stall_others(web: Web, concurrency: int, m
 
 
 @ensureDeferred
-async def test_requests_that_waited_go_on_by_priority_and_through_no_queue_again(web: Web) -> None:
+async def test_requests_that_waited_go_on_by_priority_without_the_queue(web: Web) -> None:
     site = web.robots(DEAD)
     requests = [Request(site.url(f"/{number}"), priority=int(number == 2)) for number in range(5)]
     inside = Inside()
     settings = {**LONG, "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
     result = await crawl(*requests, spider=once_all_wait(web, site), prepare=inside.prepare, settings=settings)
     assert len(result.pages) == 5
-    assert inside.reached[:2] == [site.robots_url, requests[2].url], "the one with the highest priority is the first"
+    assert inside.reached[:2] == [site.robots_url, requests[2].url], "the request with the highest priority is first"
     assert result.stats["rep/waited"] == 5
     assert result.stats["scheduler/enqueued"] == 5
 
@@ -188,19 +188,19 @@ async def test_requests_that_waited_go_on_by_priority_and_through_no_queue_again
         pytest.param(QUEUES[0], 0, id="aware-0"),
         pytest.param(QUEUES[0], 5, id="aware-5"),
         pytest.param(QUEUES[1], 0, id="strict-0"),
-        # It hands out the dead origin's requests first, whatever comes of them.
+        # This queue hands out the requests to the dead origin first.
         pytest.param(QUEUES[1], 30, id="strict-30"),
     ],
 )
 @ensureDeferred
-async def test_however_few_may_wait_a_dead_origin_holds_up_no_others(
+async def test_with_any_limit_on_waiting_a_dead_origin_does_not_hold_up_others(
     web: Web, tmp_path: Path, queue: str, most: int
 ) -> None:
     dead, healthy = web.robots(DEAD), [web.robots(RULES) for _ in range(3)]
     urls = [dead.url(f"/{n}") for n in range(30)] + [site.url(f"/{n}") for n in range(3) for site in healthy]
     requests = [Request(url, dont_filter=n % 2 == 0, priority=n % 3) for n, url in enumerate(urls)]
     inside = Inside()
-    total = 4 if most else 40  # where none may wait at the door, they wait in the downloader, as in any middleware
+    total = 4 if most else 40  # with 0, requests wait in the downloader
     settings = {"SCHEDULER_PRIORITY_QUEUE": queue, "REP_WAITING_MAX": most, "CONCURRENT_REQUESTS": total}
     settings["JOBDIR"] = str(tmp_path)
     result = await crawl_past([dead], healthy, urls, requests=requests, settings=settings, prepare=inside.prepare)
@@ -215,7 +215,7 @@ async def test_however_few_may_wait_a_dead_origin_holds_up_no_others(
 
 
 @ensureDeferred
-async def test_with_a_jobdir_a_full_door_leaves_the_queue_on_disk_whole(web: Web, tmp_path: Path) -> None:
+async def test_the_queue_on_disk_stays_correct_while_no_more_may_wait(web: Web, tmp_path: Path) -> None:
     dead, healthy = web.robots(DEAD), web.site({"/robots.txt": answer(RULES), "/late": answer("x", delay=0.3)})
     of_dead = [dead.url(f"/{number}") for number in range(9)]
 
@@ -223,7 +223,7 @@ async def test_with_a_jobdir_a_full_door_leaves_the_queue_on_disk_whole(web: Web
         def parse(self, response: Response, **_: Any) -> Any:
             if response.url == healthy.url("/"):
                 yield from map(self.prepared, [*of_dead[:6], healthy.url("/late")])
-            if response.url == healthy.url("/late"):  # these are written where the door has read
+            if response.url == healthy.url("/late"):  # the queue gets more requests after the first were taken out
                 yield from map(self.prepared, of_dead[6:])
                 web.release(dead)
 
@@ -235,13 +235,13 @@ async def test_with_a_jobdir_a_full_door_leaves_the_queue_on_disk_whole(web: Web
 
 @pytest.fixture
 def no_fetch_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However busy the machine is: slow fetches do not count, so that more than the setting says would be under way."""
+    """On a busy machine, fetches would count as slow, and more than the setting says would be under way."""
     monkeypatch.setattr(turns, "SLOW_AFTER", 60.0)
 
 
 @pytest.mark.parametrize("most", [1, 3])
 @ensureDeferred
-async def test_no_more_fetches_at_once_than_the_setting_says(web: Web, most: int, no_fetch_is_slow: None) -> None:
+async def test_rep_fetch_concurrency_limits_fetches(web: Web, most: int, no_fetch_is_slow: None) -> None:
     sites = [web.robots(answer(RULES, delay=0.05)) for _ in range(12)]
     settings = {**LONG, "REP_FETCH_CONCURRENCY": most, "CONCURRENT_REQUESTS": 2}
     result = await crawl(*(site.url("/") for site in sites), settings=settings)
@@ -249,11 +249,13 @@ async def test_no_more_fetches_at_once_than_the_setting_says(web: Web, most: int
     assert most_at_once(chain.from_iterable(site.robots_requests for site in sites)) == most
 
 
-# What is taken out of the queue.
+# Requests that are taken out of the queue.
 
 
 @ensureDeferred
-async def test_no_more_is_taken_out_of_the_queue_than_fetches_can_use(web: Web, no_fetch_is_slow: None) -> None:
+async def test_no_more_requests_are_taken_from_the_queue_than_fetches_can_begin(
+    web: Web, no_fetch_is_slow: None
+) -> None:
     sites = [web.robots(answer(RULES, delay=0.05)) for _ in range(40)]
     waiting: list[int] = []
 
@@ -280,13 +282,13 @@ async def test_no_more_is_taken_out_of_the_queue_than_fetches_can_use(web: Web, 
     settings = {**LONG, "REP_FETCH_CONCURRENCY": 2, "CONCURRENT_REQUESTS": 40}
     result = await crawl("data:,", spider=AsksAtOnce, settings=settings, prepare=Counts().prepare)
     assert len(result.pages) == 1 + 40
-    assert max(waiting) <= 2 * 2 + 2, "two fetches, two that begin next, and those that are just going on"
+    assert max(waiting) <= 2 * 2 + 2, "two fetches, two that begin next, and two that just end"
 
 
 @pytest.mark.parametrize(
     ("bound", "concurrency", "number"),
     [
-        pytest.param(("MAX_SLOW", 0), 1, 5, id="as if a thousand hosts hung"),
+        pytest.param(("MAX_SLOW", 0), 1, 5, id="no more slow fetches"),
         pytest.param(("max_open_files", lambda: 64), 16, 400, id="few open files"),
     ],
 )
@@ -337,14 +339,14 @@ async def test_the_default_queue_hands_out_requests_to_origins_that_answer_first
     result = await crawl(healthy.url("/0"), spider=AsksAtOnce, settings=settings, **more)
     assert result.ends == ["no stall"]
     assert len(result.pages) == 240
-    assert waited[30] <= 4, "not yet those of the dead origin, but for the first"
+    assert waited[30] <= 4, "only the first requests to the dead origin"
 
 
-# Admission.
+# Requests that go on.
 
 
 def once_all_wait(web: Web, *sites: Site) -> type[CrawlSpider]:
-    """A spider that lets the dead origins answer once each of its requests waits for one."""
+    """A spider that lets the dead origins answer when all its requests wait."""
 
     class OnceAllWait(CrawlSpider):
         async def start(self) -> Any:
@@ -359,7 +361,7 @@ def once_all_wait(web: Web, *sites: Site) -> type[CrawlSpider]:
 
 @pytest.mark.parametrize("per_domain", [2, 8])
 @ensureDeferred
-async def test_those_who_waited_never_overfill_the_downloader(web: Web, per_domain: int) -> None:
+async def test_requests_that_waited_do_not_exceed_concurrent_requests(web: Web, per_domain: int) -> None:
     site = web.site({"/robots.txt": DEAD, "*": answer("page", delay=0.005)})
     urls = [site.url(f"/{n}") for n in range(300)]
     inside = Inside()
@@ -369,14 +371,14 @@ async def test_those_who_waited_never_overfill_the_downloader(web: Web, per_doma
     assert len(result.pages) == 300
     assert result.stats["rep/waited"] == 300
     assert inside.most_running == 6, "on the wire, or in the slot's queue"
-    # Not per_domain: with asyncio, Scrapy 2.19 itself lets a slot's whole queue go once one of it may.
+    # The limit is not per_domain: with asyncio, Scrapy 2.19 itself sends the whole queue of a slot at once.
     assert most_at_once(site.requests[1:]) <= 6
-    assert [url for url in inside.reached if url != site.robots_url] == urls, "in their order"
+    assert [url for url in inside.reached if url != site.robots_url] == urls, "in the order of the spider"
     assert (inside.left_over, inside.downloader.total_concurrency) == ([], 6)
 
 
 @ensureDeferred
-async def test_waiters_of_many_origins_never_overfill_the_downloader(web: Web) -> None:
+async def test_requests_of_many_origins_that_waited_do_not_exceed_concurrent_requests(web: Web) -> None:
     sites = [web.site({"/robots.txt": DEAD, "*": answer("page", delay=0.005)}) for _ in range(20)]
     inside = Inside()
     urls = [site.url(f"/{n}") for site in sites for n in range(10)]
@@ -392,7 +394,7 @@ async def test_waiters_of_many_origins_never_overfill_the_downloader(web: Web) -
 
 
 @ensureDeferred
-async def test_origins_that_share_a_download_slot_are_not_looked_at_again_and_again() -> None:
+async def test_the_cost_of_origins_that_share_a_download_slot_is_linear() -> None:
     number, looks = 1_000, 0
 
     class Slots(dict[str, Slot]):
@@ -415,7 +417,7 @@ async def test_origins_that_share_a_download_slot_are_not_looked_at_again_and_ag
         async def download_request(self, request: Request) -> Response:
             stats = self._crawler.stats
             while not request.url.endswith("/robots.txt") and stats.get_value("rep/access/unavailable") < number:
-                await sleep(0.1)  # the first page holds up the others until all are ready
+                await sleep(0.1)  # pages wait until all robots.txt are known
             return Response(request.url, status=404, request=request)
 
     settings = {
@@ -431,9 +433,7 @@ async def test_origins_that_share_a_download_slot_are_not_looked_at_again_and_ag
 
 @pytest.mark.parametrize("downloader", [{}, {"DOWNLOADER": "crawling.SlotByOrigin"}], ids=["one-slot", "slots"])
 @pytest.mark.parametrize("reactor", ["asyncio", "select"])
-def test_who_waits_again_because_its_origin_was_forgotten_is_counted_once(
-    web: Web, reactor: str, downloader: dict[str, Any]
-) -> None:
+def test_a_request_that_waits_twice_is_counted_once(web: Web, reactor: str, downloader: dict[str, Any]) -> None:
     sites = [web.robots(DEAD) for _ in range(4)]
     urls = [site.url(f"/{n}") for n in range(4) for site in sites]
     settings = {**REACTORS[reactor], **downloader, "REP_MEMORY_OCTETS": 2 * OCTETS_OF_ORIGIN, "CONCURRENT_REQUESTS": 1}
@@ -442,7 +442,7 @@ def test_who_waits_again_because_its_origin_was_forgotten_is_counted_once(
         web.release(*sites)
         ended = process.ended()
     assert sorted(ended.pages) == sorted(urls)
-    assert ended.stats["rep/cache/miss"] > len(sites), "some were forgotten"
+    assert ended.stats["rep/cache/miss"] > len(sites), "some origins were dropped from memory"
     assert ended.stats["rep/waited"] == len(urls)
     assert ended.complaints == []
 
@@ -456,7 +456,7 @@ class DropsLater:
 
 @pytest.mark.parametrize("end", ["dropped", "redirected", "failed"])
 @ensureDeferred
-async def test_however_a_request_ends_the_next_one_goes_on(web: Web, end: str) -> None:
+async def test_the_next_request_goes_on_after_any_end_of_a_request(web: Web, end: str) -> None:
     target = web.site()
     routes = {"/robots.txt": answer(RULES, delay=0.2), "/redirected": redirect(target.url("/"))}
     site = web.site({**routes, "/failed": answer(kind="reset")})
@@ -483,7 +483,7 @@ async def test_however_a_request_ends_the_next_one_goes_on(web: Web, end: str) -
     assert result.stats["finish_reason"] == "finished"
 
 
-# Where Scrapy's insides look different.
+# Downloaders that differ from Scrapy's.
 
 
 class NoSlots(Downloader):
@@ -494,7 +494,7 @@ class NoSlots(Downloader):
 
 
 class OtherSlots(Downloader):
-    """Slots of a kind of their own."""
+    """A downloader with another class of slots."""
 
     def _get_slot(self, *args: Any) -> Any:
         key, slot = super()._get_slot(*args)
@@ -517,7 +517,7 @@ class OtherSlot:
 
 
 class NoConcurrency(Downloader):
-    """One that knows no total."""
+    """A downloader without `total_concurrency`."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -529,7 +529,7 @@ class NoConcurrency(Downloader):
 
 @pytest.mark.parametrize("downloader", [NoSlots, OtherSlots, NoConcurrency])
 @ensureDeferred
-async def test_with_another_downloader_requests_wait_all_the_same(web: Web, downloader: type[Downloader]) -> None:
+async def test_requests_wait_with_any_downloader(web: Web, downloader: type[Downloader]) -> None:
     sites = [web.robots(answer(RULES, delay=0.05)) for _ in range(3)]
     urls = [site.url(path) for site in sites for path in ("/a", "/b", "/private")]
     result = await crawl(*urls, settings={"DOWNLOADER": downloader, "CONCURRENT_REQUESTS": 3})
@@ -538,11 +538,11 @@ async def test_with_another_downloader_requests_wait_all_the_same(web: Web, down
     assert result.tracebacks == []
 
 
-# The engine takes on no more: nor do those who waited go on.
+# While the engine takes no requests, requests that waited do not go on.
 
 
 @ensureDeferred
-async def test_those_who_waited_stay_while_the_engine_is_paused(web: Web) -> None:
+async def test_requests_that_waited_stay_while_the_engine_is_paused(web: Web) -> None:
     site = web.robots(DEAD)
 
     class Pauses(once_all_wait(web)):  # type: ignore[misc]
@@ -551,18 +551,18 @@ async def test_those_who_waited_stay_while_the_engine_is_paused(web: Web) -> Non
                 yield request
             self.crawler.engine.pause()
             web.release(site)
-            await sleep(0.8)  # longer than it takes to look for room once more
+            await sleep(0.8)  # longer than the interval between looks for room
             self.crawl.ends.extend(site.targets[1:])
             self.crawler.engine.unpause()
 
     urls = [site.url(f"/{n}") for n in range(20)]
     result = await crawl(*urls, spider=Pauses, settings={**LONG, "CONCURRENT_REQUESTS": 4})
-    assert result.ends == [], "while it was paused"
+    assert result.ends == [], "no page while the engine was paused"
     assert len(result.pages) == 20
 
 
 @ensureDeferred
-async def test_those_who_waited_do_not_overfill_the_spider(web: Web) -> None:
+async def test_requests_that_waited_do_not_exceed_the_limit_of_the_scraper(web: Web) -> None:
     site = web.site({"/robots.txt": DEAD, "*": answer("x" * 10_000)})
 
     class Slow(once_all_wait(web, site)):  # type: ignore[misc]
@@ -571,7 +571,7 @@ async def test_those_who_waited_do_not_overfill_the_spider(web: Web) -> None:
         async def parse(self, response: Response, **_: Any) -> None:
             self.running += 1
             self.crawl.ends.append(self.running)
-            # What it awaits itself is not held back by what it has to do.
+            # Requests of callbacks are sent even if the scraper is full.
             await self.crawler.engine.download_async(Request(site.url("/more")))
             await sleep(0.02)
             self.running -= 1
@@ -581,4 +581,4 @@ async def test_those_who_waited_do_not_overfill_the_spider(web: Web) -> None:
     settings = {**LONG, "CONCURRENT_REQUESTS": 4, "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 50_000}
     result = await crawl(*urls, spider=Slow, settings=settings)
     assert len(result.pages) == 60
-    assert max(result.ends) <= 5 + 4 + 1, "what fills it, and what was on its way"
+    assert max(result.ends) <= 5 + 4 + 1, "the responses that fill the scraper, and those under way"

@@ -1,4 +1,4 @@
-"""Requests that wait while something fails or changes: a handler, a fetch, the clock, the memory for origins."""
+"""Requests that wait while a handler or a fetch fails, the clock is set, or origins leave the memory."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ async def test_a_handler_of_request_waited_that_fails_loses_no_request(web: Web,
     result = await crawl(*urls, spider=Downloads, prepare=prepare, settings={"CLOSESPIDER_TIMEOUT": 10})
     assert sorted(result.pages) == urls
     assert result.ends == ["media"]
-    assert sorted(told) == [*urls, site.url("/media")], "each once"
+    assert sorted(told) == [*urls, site.url("/media")], "once for each request"
     assert result.stats["finish_reason"] == "finished"
 
 
 @pytest.mark.parametrize("error", [RuntimeError("broken"), asyncio.CancelledError("broken"), CancelledError("broken")])
 @pytest.mark.parametrize("at_door", [True, False], ids=["at-the-door", "in-the-downloader"])
 @ensureDeferred
-async def test_if_the_fetch_itself_is_at_fault_each_request_is_refused_once(
+async def test_if_the_fetch_has_an_internal_error_each_request_is_refused_once(
     web: Web, monkeypatch: pytest.MonkeyPatch, at_door: bool, error: BaseException
 ) -> None:
-    """Nothing that is forbidden goes on, and nothing waits until the crawl closes."""
+    """No request goes on without a verdict, and none waits until the crawl closes."""
     site, other = web.robots(RULES), web.robots(answer(RULES, delay=0.3))
     resolve, told = Resolver.resolve, []
 
@@ -91,8 +91,8 @@ async def test_if_the_fetch_itself_is_at_fault_each_request_is_refused_once(
 @pytest.mark.parametrize("robots", [answer(RULES, delay=0.2), answer(status=503)], ids=["rules", "outage"])
 @pytest.mark.parametrize("when", [0.1, 0.35, 0.7])
 @ensureDeferred
-async def test_nobody_waits_for_a_clock_that_was_set(web: Web, by: float, robots: Any, when: float) -> None:
-    """It is set while the fetch is under way, or while those who waited go on, one at a time."""
+async def test_a_clock_that_is_set_delays_no_request(web: Web, by: float, robots: Any, when: float) -> None:
+    """The clock is set during the fetch, or while the requests that waited go on, one at a time."""
     site = web.site({"/robots.txt": robots, "*": answer("page", delay=0.1)})
     set_by = 0.0
 
@@ -119,7 +119,7 @@ async def test_nobody_waits_for_a_clock_that_was_set(web: Web, by: float, robots
 @pytest.mark.parametrize("queue", ["DownloaderAwarePriorityQueue", "ScrapyPriorityQueue"])
 @pytest.mark.parametrize("most", [1, 4])
 @ensureDeferred
-async def test_no_more_wait_than_the_limit_and_one_for_each_origin(
+async def test_at_most_the_limit_and_one_request_for_each_origin_wait(
     web: Web, tmp_path: Path, most: int, queue: str
 ) -> None:
     """With memory for few origins, some requests of an origin are ready while others wait for it again."""
@@ -149,5 +149,5 @@ async def test_no_more_wait_than_the_limit_and_one_for_each_origin(
     counts = Counts()
     result = await crawl(*urls, settings=settings, prepare=counts.prepare)
     assert len(result.pages) == len(urls)
-    in_downloader = 2  # requests whose origin was forgotten after the door had let them pass
+    in_downloader = 2  # requests whose origin left the memory after they had entered the downloader
     assert max(here) <= most + len(sites) + in_downloader

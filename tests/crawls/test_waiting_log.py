@@ -1,4 +1,4 @@
-"""The log says every 15 seconds what waits for a robots.txt."""
+"""Every 15 seconds, the log says which requests wait for a robots.txt."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ A, B = Origin("https", "a.example", None), Origin("https", "b.example", 8443)
         ),
     ],
 )
-def test_the_line(waits: list[tuple[Origin, float]], line: list[str], caplog: pytest.LogCaptureFixture) -> None:
+def test_the_line_about_waiting_requests(
+    waits: list[tuple[Origin, float]], line: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "scrapy_rep")
     time = Time()
     waiting = Waits(get_crawler(Spider), time)
@@ -53,7 +55,7 @@ def test_the_line(waits: list[tuple[Origin, float]], line: list[str], caplog: py
 
 
 @ensureDeferred
-async def test_it_counts_requests_of_the_scheduler_and_others(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_line_counts_requests_of_the_scheduler_and_others(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting_log, "EVERY", 0.02)
     dead, other = (web.robots(answer(RULES, kind="hold")) for _ in range(2))
 

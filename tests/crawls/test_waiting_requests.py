@@ -1,4 +1,4 @@
-"""Which requests wait at the scheduler's door, which are ready, and in which order: without a crawl."""
+"""`WaitingRequests` without a crawl: the requests that wait or are ready, and their order."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def test_only_the_first_request_to_an_origin_needs_a_fetch() -> None:
     assert turns(here) == []
 
 
-def test_they_are_ready_by_priority_and_keep_their_order_otherwise() -> None:
+def test_requests_are_ready_by_priority_and_then_in_their_order() -> None:
     here = WaitingRequests()
     for name, priority in (("1", 0), ("2", 5), ("3", 0), ("4", 5)):
         here.wait(wait_for(A, name, priority))
     assert [wait.request.url[-1] for wait in here.release(A)] == ["2", "4", "1", "3"]
-    assert [request.url[-1] for request in here] == ["1", "2", "3", "4"], "as they came"
+    assert [request.url[-1] for request in here] == ["1", "2", "3", "4"], "in the order of arrival"
     for name in "2413":
         (first,) = here.ready_by_turns(lambda _site: True)
         assert first.request.url[-1] == name
@@ -39,7 +39,7 @@ def test_they_are_ready_by_priority_and_keep_their_order_otherwise() -> None:
     assert (len(here), here.beyond_the_first, dict(here.sites), here.ready_sites) == (0, 0, {}, 0)
 
 
-def test_sites_take_turns_and_within_them_origins() -> None:
+def test_sites_take_turns_and_then_the_origins_of_each_site() -> None:
     here = WaitingRequests()
     for origin in (A, A_TLS, B):
         for name in "12":

@@ -34,7 +34,7 @@ def test_every_field_is_documented_in_its_order(tmp_path: Path) -> None:
     assert {name: documented(name) for name in lines} == {name: list(line) for name, line in lines.items()}
 
 
-def test_the_bounds_are_those_of_the_code() -> None:
+def test_the_limits_in_the_docs_are_those_of_the_code() -> None:
     words = " ".join(DOCS.split())
     assert f"lists the {collector.MAX_ORIGINS:,} origins and the {collector.MAX_RULES:,} rules" in words
     assert f"cut at {MAX_TEXT} characters, rules at {MAX_RULE};" in words

@@ -1,4 +1,4 @@
-"""The report's page as a file: what a reader without scripts, a screen reader and an attacker find in it."""
+"""The page of the report as a file: readers without scripts, screen readers and attacks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VOID = {"meta"}
 
 
 class Reader(HTMLParser):
-    """Checks that every tag is closed, and keeps tags, text outside of scripts, and scripts."""
+    """Checks that every tag is closed. Collects tags, scripts, and the text outside of scripts."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -33,8 +33,6 @@ class Reader(HTMLParser):
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
         self.scripts: list[str] = []
-        self.rows: list[tuple[str, int]] = []
-        """The kind of each table row's cells, `th` alone in a head, and their number."""
         self.feed(html)
         assert self.open == []
 
@@ -70,7 +68,7 @@ def hostile(tmp_path: Path) -> Path:
     return path
 
 
-def test_it_is_one_file_that_refers_to_nothing(hostile: Path) -> None:
+def test_the_page_is_one_file_that_loads_nothing(hostile: Path) -> None:
     reader, html = read(hostile), hostile.read_text("utf-8")
     assert {tag for tag, _ in reader.tags} & {"link", "img", "iframe", "object", "embed", "base", "form"} == set()
     assert not {"src", "srcset", "action", "onload", "onerror", "ping"} & {n for _, a in reader.tags for n in a}
@@ -81,14 +79,14 @@ def test_it_is_one_file_that_refers_to_nothing(hostile: Path) -> None:
     assert policy.startswith("default-src 'none'")
 
 
-def test_links_lead_to_sites_alone(hostile: Path) -> None:
+def test_links_lead_only_to_sites(hostile: Path) -> None:
     links = [str(link) for link in read(hostile).attributes("href")]
     assert "https://ordinary.example/robots.txt" in links
     assert all(link.startswith(("#", "https://")) for link in links)
-    assert not any("…" in link for link in links), "a link that was cut leads nowhere"
+    assert not any("…" in link for link in links), "a URL that was cut is no link"
 
 
-def test_what_strangers_wrote_is_text(hostile: Path) -> None:
+def test_text_of_sites_is_escaped(hostile: Path) -> None:
     reader, html = read(hostile), hostile.read_text("utf-8")
     assert printable(HOSTILE) in reader.text
     assert f"https://{printable(HOSTILE)}" in reader.text
@@ -99,7 +97,7 @@ def test_what_strangers_wrote_is_text(hostile: Path) -> None:
     assert html.count("<!--") == TEMPLATE.count("<!--") == 1
 
 
-def test_the_data_is_there_as_json(hostile: Path, tmp_path: Path) -> None:
+def test_the_page_contains_the_data_as_json(hostile: Path, tmp_path: Path) -> None:
     crawl = hostile_crawl(tmp_path / "other.html")
     data, _script = Reader(page(crawl.lines())).scripts
     assert json.loads(data) == crawl.lines()
@@ -152,7 +150,7 @@ async def test_the_page_of_a_crawl_of_nothing(tmp_path: Path) -> None:
     assert "Origins None." in words
 
 
-def test_a_dry_run_speaks_in_the_conditional(tmp_path: Path) -> None:
+def test_the_page_of_a_dry_run_says_what_would_have_been(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     broad_crawl(path, 40).close()
     assert "would have been" not in read(path).text
@@ -163,7 +161,7 @@ def test_a_dry_run_speaks_in_the_conditional(tmp_path: Path) -> None:
     assert re.findall(r"\b(?:was|were) (?:allowed|obeyed)", words.replace("everything was allowed", "")) == [], words
 
 
-def test_every_origin_is_in_it_without_a_script(tmp_path: Path) -> None:
+def test_every_origin_is_shown_without_a_script(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     broad_crawl(path, 300).close()
     reader = read(path)
@@ -171,7 +169,7 @@ def test_every_origin_is_in_it_without_a_script(tmp_path: Path) -> None:
     assert "hidden" not in {name for _tag, attributes in reader.tags for name in attributes}
 
 
-def test_what_is_not_listed_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_that_are_not_listed_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrapy_rep.extensions.report.collector.MAX_ORIGINS", 30)
     monkeypatch.setattr("scrapy_rep.extensions.report.collector.MAX_RULES", 1)
     monkeypatch.setattr("scrapy_rep.extensions.report.page.MAX_OUTAGE_LINES", 2)
@@ -183,7 +181,7 @@ def test_what_is_not_listed_is_counted(tmp_path: Path, monkeypatch: pytest.Monke
     assert "Not listed: 60 origins" in words
 
 
-def test_what_each_origin_came_to_with_the_cause(tmp_path: Path) -> None:
+def test_the_kinds_of_origins_and_their_causes(tmp_path: Path) -> None:
     crawl = SimulatedCrawl(tmp_path / "report.html")
     crawl.robots("https://a.example", body=RULES)
     crawl.robots("https://b.example", body=b"# nothing\n")
@@ -202,14 +200,16 @@ def test_what_each_origin_came_to_with_the_cause(tmp_path: Path) -> None:
         " without rules a file without rules everything was allowed 1"
         " without rules a page of HTML everything was allowed 1"
         " restricted HTTP 403 nothing was allowed, by REP_STATUS_POLICY 1"
-        " challenged Cloudflare nothing was allowed: the site wants proof that a browser asks 1"
+        " challenged Cloudflare nothing was allowed: the site demands proof that the client is a browser 1"
         " unreachable nothing was allowed 1"
     ) in words
     kinds, _, others = html.partition('<section id="refused"')
-    assert (kinds.count('class="key with-rules"'), others.count('class="key with-rules"')) == (1, 1), "the only green"
+    assert (kinds.count('class="key with-rules"'), others.count('class="key with-rules"')) == (1, 1), (
+        "nothing else is green"
+    )
 
 
-def test_a_rule_of_more_origins_than_are_counted(tmp_path: Path) -> None:
+def test_a_rule_that_refused_pages_of_more_than_100_origins(tmp_path: Path) -> None:
     crawl = SimulatedCrawl(tmp_path / "report.html")
     for number in range(101):
         assert "100+" not in Reader(page(crawl.lines())).words()
@@ -217,10 +217,10 @@ def test_a_rule_of_more_origins_than_are_counted(tmp_path: Path) -> None:
     assert "Disallow: /private 101 100.0% 100+ https:" in Reader(page(crawl.lines())).words()
 
 
-# For those who do not see it.
+# Accessibility.
 
 
-def test_landmarks_and_labels(hostile: Path) -> None:
+def test_landmarks_and_labels_for_screen_readers(hostile: Path) -> None:
     reader = read(hostile)
     tags = [tag for tag, _ in reader.tags]
     assert all(tags.count(landmark) == 1 for landmark in ("header", "nav", "main", "footer", "h1"))
@@ -231,13 +231,13 @@ def test_landmarks_and_labels(hostile: Path) -> None:
     assert all("scope" in attributes for tag, attributes in reader.tags if tag == "th")
 
 
-def test_rows_are_as_long_as_their_head(hostile: Path) -> None:
+def test_rows_have_as_many_cells_as_the_head(hostile: Path) -> None:
     for table in re.findall(r"<table.*?</table>", hostile.read_text("utf-8"), re.DOTALL):
         lengths = {len(re.findall(r"<t[hd][ >]", row)) for row in table.split("<tr")[1:]}
         assert len(lengths) == 1
 
 
-def test_a_colour_means_one_thing() -> None:
+def test_each_colour_has_one_meaning() -> None:
     light, dark = (
         dict(re.findall(r"--([\w-]+): (#\w+)", block)) for block in re.findall(r":root \{(.*?)\}", TEMPLATE, re.DOTALL)
     )
@@ -251,7 +251,7 @@ def test_a_colour_means_one_thing() -> None:
 
 
 @pytest.mark.parametrize("colours", [0, 1], ids=["light", "dark"])
-def test_text_has_contrast(colours: int) -> None:
+def test_text_has_enough_contrast(colours: int) -> None:
     block = re.findall(r":root \{(.*?)\}", TEMPLATE, re.DOTALL)[colours]
     colour = dict(re.findall(r"--([\w-]+): (#\w+)", block))
     for text in ("text", "dim", "link"):
@@ -262,7 +262,7 @@ def test_text_has_contrast(colours: int) -> None:
 
 
 def contrast(one: str, other: str) -> float:
-    """WCAG's contrast ratio."""
+    """Return the contrast ratio of WCAG."""
     darker, lighter = sorted(luminance(colour) for colour in (one, other))
     return (lighter + 0.05) / (darker + 0.05)
 
@@ -292,7 +292,7 @@ def luminance(colour: str) -> float:
         pytest.param("{{#a}}{{b}}{{/a}}", {"a": [{"b": "{{/a}}{{#a}}"}]}, "{{/a}}{{#a}}", id="hostile-section"),
     ],
 )
-def test_filling_in(template: str, values: dict[str, Any], filled: str) -> None:
+def test_fill(template: str, values: dict[str, Any], filled: str) -> None:
     assert fill(template, values) == filled
 
 
@@ -320,7 +320,7 @@ def test_forms(form: str, value: Any, text: str) -> None:
     assert FORMS[form](value).replace("&nbsp;", " ") == text
 
 
-def test_an_outage_from_before_the_crawl_begins_with_it(tmp_path: Path) -> None:
+def test_an_outage_from_before_the_crawl_is_shown_from_the_start(tmp_path: Path) -> None:
     crawl = SimulatedCrawl(tmp_path / "report.html")
     crawl.time.now -= 90
     crawl.robots("https://a.example", answer="HTTP 503")
@@ -332,7 +332,7 @@ def test_an_outage_from_before_the_crawl_begins_with_it(tmp_path: Path) -> None:
     assert "--start:0.0;--number:10.0" in html
 
 
-def test_outages_stand_in_their_order(tmp_path: Path) -> None:
+def test_outages_are_in_order_of_time(tmp_path: Path) -> None:
     crawl = SimulatedCrawl(tmp_path / "report.html")
     for number in (3, 1, 2, 0):
         crawl.time.now += 10

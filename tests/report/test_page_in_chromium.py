@@ -25,10 +25,10 @@ FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
 )
-SCHEMES = {"dark": 0, "light": 1}  # Chromium's numbers for them
+SCHEMES = {"dark": 0, "light": 1}  # Chromium's numbers for these schemes
 PHONE, TABLET, SMALL, DESKTOP = 390, 970, 1100, 1280
 
-# Words that do not stand on one line. What is longer than any word may break, and each at these characters.
+# Words that are broken into two lines. Text of more than 24 characters may break, and any text at `-`, `/` or `?`.
 BROKEN_WORDS = r"""
 const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), broken = [];
 while (walker.nextNode()) {
@@ -45,7 +45,10 @@ while (walker.nextNode()) {
 
 
 def in_chromium(path: Path, script: str, *, width: int = DESKTOP, scheme: str = "light") -> Any:
-    """What the script returns, run at the end of the page, which is in a frame: no window is as narrow as a phone."""
+    """Run the script at the end of the page, and return its result.
+
+    The page is in a frame, because no window is as narrow as a phone.
+    """
     probe = "<script>window.failures = []; onerror = (message) => failures.push(message);</script>"
     run = f"<script>returned = JSON.stringify((() => {{ {script} }})());</script>"
     html = path.read_text("utf-8").replace("<head>", f"<head>{probe}", 1).replace("</body>", f"{run}</body>")
@@ -73,7 +76,7 @@ def dumped(path: Path, scheme: str) -> str:
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", [PHONE, TABLET, SMALL, DESKTOP])
 @pytest.mark.parametrize("kind", [hostile_crawl, lambda path: broad_crawl(path, 60)], ids=["hostile", "ordinary"])
-def test_it_is_laid_out(tmp_path: Path, width: int, scheme: str, kind: Any) -> None:
+def test_the_layout_at_each_width(tmp_path: Path, width: int, scheme: str, kind: Any) -> None:
     path = tmp_path / "report.html"
     kind(path).close()
     told = in_chromium(
@@ -90,7 +93,7 @@ def test_it_is_laid_out(tmp_path: Path, width: int, scheme: str, kind: Any) -> N
         scheme=scheme,
     )
     assert told["title"] == "robots.txt report: headlines"
-    assert (told["scripts"], told["images"], told["failures"]) == (4, 0, []), "two of them are this test's"
+    assert (told["scripts"], told["images"], told["failures"]) == (4, 0, []), "two scripts are added by this test"
     assert told["rows"] == (60 if kind is not hostile_crawl else 4)
     assert told["width"] == width
     assert told["wide"] == []
@@ -134,14 +137,14 @@ def test_sorting(broad: Path) -> None:
     assert most == sorted(most, key=int, reverse=True)
     assert (set(most), fewest[0], fewest[-1]) == ({"3"}, "0", "1")
     seconds = [float(text.removesuffix("\N{NO-BREAK SPACE}s")) for text in longest]
-    assert seconds == sorted(seconds, reverse=True), "as numbers"
+    assert seconds == sorted(seconds, reverse=True), "sorted as numbers"
     assert seconds[0] == 0.39
     assert origins[:3] == [f"https://www.site{number}.example" for number in (0, 1, 10)]
     assert answers == sorted(answers)
 
 
 @pytest.mark.parametrize("width", [400, DESKTOP])
-def test_search_and_what_is_shown(broad: Path, width: int) -> None:
+def test_search_and_the_rows_that_are_shown(broad: Path, width: int) -> None:
     told = in_chromium(
         broad,
         VISIBLE
@@ -204,7 +207,7 @@ def test_outages_can_be_searched_and_sorted(broad: Path, width: int) -> None:
     }
 
 
-def test_a_large_report_on_a_phone_is_folded(tmp_path: Path) -> None:
+def test_a_large_report_is_folded_on_a_phone(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     broad_crawl(path, 2_000).close()
     height = in_chromium(path, "return document.documentElement.scrollHeight;", width=400)
@@ -224,7 +227,7 @@ def test_the_saved_data_are_the_json_lines(broad: Path) -> None:
     assert told[1] == told[2] > 10_000
 
 
-def test_without_scripts_every_row_is_shown_and_nothing_that_would_not_work(broad: Path) -> None:
+def test_without_scripts_every_row_is_shown_and_no_button(broad: Path) -> None:
     html = broad.read_text("utf-8")
     assert "script-src 'unsafe-inline'" in html
     broad.write_text(html.replace("script-src 'unsafe-inline'", "script-src 'none'"), "utf-8")

@@ -1,4 +1,4 @@
-"""The report on a crawl's robots.txt (REP_REPORT): what it gathers, and where it goes."""
+"""The report (REP_REPORT): its data, and where it is written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from scrapy_rep.protocol.foreign_text import MAX_RULE, MAX_TEXT
 
 
 @ensureDeferred
-async def test_what_it_tells(web: Web, tmp_path: Path) -> None:
+async def test_the_report_of_a_small_crawl(web: Web, tmp_path: Path) -> None:
     path = tmp_path / "made" / "report.jsonl"
     site, gone, down = web.robots(RULES), web.robots(answer(status=404)), web.robots(answer(status=503))
     urls = [site.url("/"), site.url("/private/a"), site.url("/private/b"), gone.url("/"), down.url("/")]
@@ -100,7 +100,7 @@ async def test_pages_and_origins_by_purpose_and_preference(web: Web, tmp_path: P
 
 
 @ensureDeferred
-async def test_who_crawled_and_by_which_settings(web: Web, tmp_path: Path) -> None:
+async def test_product_token_and_settings(web: Web, tmp_path: Path) -> None:
     path = tmp_path / "report.jsonl"
     settings = {
         "REP_REPORT": path,
@@ -118,7 +118,7 @@ async def test_who_crawled_and_by_which_settings(web: Web, tmp_path: Path) -> No
     assert told["status_policy"] == "cautious"
     assert told["settings"]["REP_STORAGE"] == "other://user:...@host"
     changed = {"REP_STATUS_POLICY", "REP_STORAGE", "REP_STORAGES", "REP_FETCH_RETRIES", "REP_UNREACHABLE_WAIT"}
-    assert set(told["settings"]) == changed, "those of this crawl and of every crawl in these tests"
+    assert set(told["settings"]) == changed, "the settings of this crawl, and those of all crawls in these tests"
     assert set(told["versions"]) == {"scrapy-rep", "Scrapy", "Twisted", "Python"}
 
 
@@ -131,14 +131,14 @@ async def test_an_outage_and_how_it_ended(web: Web, tmp_path: Path) -> None:
     assert (len(result.pages), len(result.refused)) == (1, 1)
     ((origin,), (of_crawl,)) = (lines_of(path)[kind] for kind in ("origin", "crawl"))
     (outage,) = origin["outages"]
-    assert outage["ended"] - outage["began"] == 15, "asked again after 5 s, and after 10 s more"
+    assert outage["ended"] - outage["began"] == 15, "requested again after 5 s, and after 10 s more"
     assert outage["ended_in"] == "with rules"
     assert (origin["waited"], origin["outage_seconds"]) == (2, 15)
     assert (of_crawl["outages"], of_crawl["outages_not_over"]) == (1, 0)
     assert of_crawl["ended"] - of_crawl["began"] == 15
 
 
-def test_of_many_outages_the_first_ones_and_the_last(tmp_path: Path) -> None:
+def test_the_first_four_outages_and_the_last_are_listed(tmp_path: Path) -> None:
     crawl = SimulatedCrawl(tmp_path / "report.html")
     for number in range(9):
         crawl.robots("https://a.example", answer=f"HTTP 50{number}")
@@ -192,7 +192,7 @@ async def test_rules_are_grouped_across_origins(web: Web, tmp_path: Path) -> Non
     assert all(example["line"] == line_of[example["robots_url"]] for example in told["examples"])
 
 
-def test_answers_are_grouped_though_they_name_the_host(tmp_path: Path) -> None:
+def test_answers_are_grouped_even_if_they_name_the_host(tmp_path: Path) -> None:
     crawl = SimulatedCrawl(tmp_path / "report.html")
     for host in ("a.example", "b.example"):
         crawl.refused_in_outage(f"https://{host}/", f"DNS lookup failed: no results for hostname lookup: {host}")
@@ -200,7 +200,7 @@ def test_answers_are_grouped_though_they_name_the_host(tmp_path: Path) -> None:
     assert (refused["text"], refused["origins"]) == ("robots.txt is unreachable: DNS lookup failed", 2)
 
 
-def test_no_password_of_a_page_s_address_is_told(tmp_path: Path) -> None:
+def test_no_password_in_a_url_is_written(tmp_path: Path) -> None:
     crawl = SimulatedCrawl(tmp_path / "report.html")
     crawl.page("https://user:secret@a.example:8443/private#part")
     (example,) = crawl.lines()[1]["examples"]
@@ -208,7 +208,7 @@ def test_no_password_of_a_page_s_address_is_told(tmp_path: Path) -> None:
     assert "secret" not in str(crawl.lines())
 
 
-# Where it goes.
+# Where it is written.
 
 
 @ensureDeferred
@@ -234,7 +234,7 @@ async def test_names_and_times_in_the_path(tmp_path: Path) -> None:
     ],
 )
 @ensureDeferred
-async def test_a_report_that_can_not_be_written_stops_the_start(web: Web, tmp_path: Path, value: str, why: str) -> None:
+async def test_a_report_that_cannot_be_written_stops_the_start(web: Web, tmp_path: Path, value: str, why: str) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "directory.html").mkdir()
     value, site = value.replace("{path}", str(tmp_path)), web.site()
@@ -253,7 +253,7 @@ async def test_an_existing_report_stays_until_the_new_one_is_complete(web: Web, 
     before = path.stat().st_ino
     with path.open() as reader:
         await crawl(web.robots(RULES).url("/"), settings={"REP_REPORT": str(path)})
-        assert reader.read() == "old", "who has opened it reads on"
+        assert reader.read() == "old", "a reader that has opened the old file reads it to the end"
     assert path.stat().st_ino != before
     assert path.read_text("utf-8").endswith("</html>\n")
     assert os.listdir(tmp_path) == ["report.html"]
@@ -261,7 +261,9 @@ async def test_an_existing_report_stays_until_the_new_one_is_complete(web: Web, 
 
 @pytest.mark.parametrize("breakage", ["rmdir", "mkdir"])
 @ensureDeferred
-async def test_what_breaks_later_is_an_error_and_no_more(web: Web, tmp_path: Path, breakage: str) -> None:
+async def test_a_report_that_cannot_be_written_at_the_end_is_an_error_in_the_log(
+    web: Web, tmp_path: Path, breakage: str
+) -> None:
     path, site = tmp_path / "reports" / "report.html", web.robots(RULES)
 
     def prepare(crawler: Crawler) -> None:
@@ -276,12 +278,10 @@ async def test_what_breaks_later_is_an_error_and_no_more(web: Web, tmp_path: Pat
     assert [file for _directory, _directories, files in os.walk(tmp_path) for file in files] == []
 
 
-# Bounds.
+# Limits.
 
 
-def test_a_crawl_of_many_origins_takes_no_more_memory_than_one_of_few(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_does_not_grow_with_the_number_of_origins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector, "MAX_ORIGINS", 50)
     octets = []
     for origins in (1_000, 2_000):
@@ -292,7 +292,7 @@ def test_a_crawl_of_many_origins_takes_no_more_memory_than_one_of_few(
         with_crawl, _peak = tracemalloc.get_traced_memory()
         del crawl
         gc.collect()
-        octets.append(with_crawl - tracemalloc.get_traced_memory()[0])  # without what is kept for other crawls
+        octets.append(with_crawl - tracemalloc.get_traced_memory()[0])  # without the memory that other crawls share
         tracemalloc.stop()
     assert 50_000 < octets[1] < 1.3 * octets[0]
     assert (of_crawl["origins"], of_crawl["origins_not_listed"]) == (2_000, 1_950)
@@ -305,10 +305,10 @@ def test_a_crawl_of_many_origins_takes_no_more_memory_than_one_of_few(
     assert of_crawl["waited"]["requests"] == 2_000
     listed = [line for line in others if line["type"] == "origin"]
     assert len(listed) == 50
-    assert all(line["outages"] for line in listed), "those of which there is most to tell"
+    assert all(line["outages"] for line in listed), "the most significant origins"
 
 
-def test_many_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_rules_that_refused_most_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector, "MAX_RULES", 10)
     crawl = SimulatedCrawl(tmp_path / "report.html")
     crawl.robots("https://a.example", body=RULES)
@@ -323,7 +323,7 @@ def test_many_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert of_crawl["refused_not_listed"] == 399 - sum(line["pages"] for line in refused)
 
 
-def test_what_strangers_wrote_is_cut(tmp_path: Path) -> None:
+def test_text_of_sites_is_cut(tmp_path: Path) -> None:
     lines = hostile_crawl(tmp_path / "report.html").lines()
 
     def texts(value: Any) -> list[str]:
@@ -339,7 +339,7 @@ def test_what_strangers_wrote_is_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.004, 0.014, 0.104, 0.996, 1.23, 12.34, 123.4, 98_765.4])
-def test_waits_are_within_five_per_cent_or_five_milliseconds(seconds: float) -> None:
+def test_waits_are_right_within_five_per_cent_or_five_milliseconds(seconds: float) -> None:
     waits = WaitingTimes()
     waits.add(seconds)
     waits.add(200_000)
@@ -352,7 +352,7 @@ def test_quantiles() -> None:
     waits = WaitingTimes()
     assert (waits.quantile(0.5), waits.longest) == (0, 0)
     waits.add(0.006)
-    assert waits.quantile(0.5) == waits.longest == 0.006, "never more than the longest"
+    assert waits.quantile(0.5) == waits.longest == 0.006, "not more than the longest"
     waits = WaitingTimes()
     for number in range(100):
         waits.add(number)

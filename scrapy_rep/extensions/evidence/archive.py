@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, ParamSpec
+from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
@@ -25,10 +25,6 @@ from scrapy_rep.text import printable
 if TYPE_CHECKING:
     from scrapy_rep.extensions.evidence.warc_file import WarcFile
 
-P = ParamSpec("P")
-
-STATUS_POLICY = "REP_STATUS_POLICY"
-
 
 class ArchiveWriter:
     """Writes each answer to the archive when its signal is received. The crawl waits for the disk."""
@@ -37,7 +33,7 @@ class ArchiveWriter:
         """Raises ValueError if `warcio` is missing or no file can be created."""
         if find_spec("warcio") is None:
             raise ValueError(f"REP_ARCHIVE is {settings.archive!r}, which needs warcio: pip install warcio")
-        self._status_policy = crawler.settings.get(STATUS_POLICY, SETTINGS[STATUS_POLICY].default)
+        self._status_policy = crawler.settings.get("REP_STATUS_POLICY", SETTINGS["REP_STATUS_POLICY"].default)
         self._count = crawler.stats.inc_value
         self._log = logger_of(crawler)
         self._settings = settings
@@ -51,7 +47,7 @@ class ArchiveWriter:
         crawler.signals.connect(self._closed, spider_closed)
 
     def _opened(self, spider: Spider) -> None:
-        from scrapy_rep.extensions.evidence.warc_file import WarcFile  # noqa: PLC0415 - not all have warcio
+        from scrapy_rep.extensions.evidence.warc_file import WarcFile  # noqa: PLC0415 - warcio is optional
 
         settings = self._settings
         information = {
@@ -78,15 +74,15 @@ class ArchiveWriter:
     def _closed(self, reason: str) -> None:
         self._write(self._file.write_end, self._gate.now(), reason, self._lost)
 
-    def _write(self, write: Callable[P, None], *args: P.args, **named: P.kwargs) -> bool:
+    def _write(self, write: Callable[..., None], *args: Any) -> bool:
         """Write a record, and return whether that succeeded. A failure is counted, and the first is logged."""
         try:
-            write(*args, **named)
-        except Exception as exc:  # noqa: BLE001 - the disk may fail, and `warcio` may fail at a server's headers
+            write(*args)
+        except Exception as exc:  # noqa: BLE001 - the disk may fail, and `warcio` may reject a server's headers
             if not self._lost:
                 self._log.error(
-                    "The archive of robots.txt files (REP_ARCHIVE, %s) is not complete: %s. The crawl goes on; the stat"
-                    " rep/archive/lost counts what is missing",
+                    "The archive of robots.txt files (REP_ARCHIVE, %s) is not complete: %s. The crawl goes on. The stat"
+                    " rep/archive/lost counts the missing records",
                     self._path,
                     printable(f"{type(exc).__name__}: {exc}"),
                 )

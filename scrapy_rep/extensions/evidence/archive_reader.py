@@ -1,4 +1,4 @@
-"""Read from an archive (REP_ARCHIVE) what a crawl knew about robots.txt files at a moment. See `docs/evidence.md`."""
+"""Read from an archive (REP_ARCHIVE) what a crawl knew about robots.txt at a given time. See `docs/evidence.md`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ logger = logging.getLogger("scrapy_rep")
 MAX_PARSED = 64 * 2**20  # approximate bytes of memory for parsed robots.txt files
 EACH_PARSED = 4_000  # bytes of memory for a parsed robots.txt besides its text, with the rules of a small file
 MAX_BODY = 64 * 2**20  # bytes of a robots.txt, even if the archive has a larger `body-limit`
-MAX_VALUES = 2**20  # bytes of a metadata record; those of this package are smaller
+MAX_VALUES = 2**20  # bytes of a metadata record; this package writes shorter ones
 # The exceptions that reading a damaged file, or a file of another kind, can raise.
 DAMAGES = (OSError, EOFError, ValueError, StopIteration, zlib.error, ArchiveLoadFailed)
 
@@ -103,7 +103,7 @@ class ArchiveReader:
     def read_policy(self, known: Known, at: float) -> RobotsPolicy:
         """Return what the known entry meant for requests at the time `at`, computed as in a crawl.
 
-        Raises ValueError if the rules are missing, or if a crawl would have fetched robots.txt again.
+        Raises ValueError if the rules are missing, or if robots.txt had expired: a crawl would have fetched it again.
         """
         entry, stored = known.entry, known.entry.stored
         if stored is not None and stored.robots is not None:
@@ -147,15 +147,21 @@ class ArchiveReader:
                 if entry is not None:
                     self._known[origin].append(Known(seconds_of_time(values["at"]), file, entry, body))
         except (ValueError, TypeError, KeyError, RecursionError):
-            return  # a record of another program, or a record that was cut because the crawl was killed
+            return  # another program wrote the record, or it was cut because the crawl was killed
 
 
 def _read_robots(known: Known, truncated: bool) -> RobotsTxt:
     """Return the robots.txt. Raises ValueError if the body is missing or is not the one that was received."""
     if known.body is None:
         raise ValueError(f"{known.file.name} does not have the body of this robots.txt")
-    limit = known.file.body_limit
-    record, octets = _record(known.file.name, known.body, limit)
+    name, limit = known.file.name, known.file.body_limit
+    try:
+        with open(name, "rb") as stream:
+            stream.seek(known.body)
+            record = next(ArchiveIterator(stream))
+            octets = record.raw_stream.read(2 * limit)  # a UTF-16 body is stored as UTF-8, maybe longer by half
+    except DAMAGES as exc:
+        raise ValueError(f"{name} is damaged: {printable(str(exc))}") from None
     if record.rec_type == "conversion":
         return RobotsTxt(octets, truncated)
     headers = record.http_headers.headers if record.http_headers else []
@@ -163,9 +169,9 @@ def _read_robots(known: Known, truncated: bool) -> RobotsTxt:
     try:
         body = decoded(octets, codings.encode("latin-1", "replace"), limit)
     except UndecodableBodyError as exc:
-        raise ValueError(f"{known.file.name}: {exc}") from None
+        raise ValueError(f"{name}: {exc}") from None
     if sha256(body).hexdigest() != known.received[1]:
-        raise ValueError(f"{known.file.name} is damaged: the body of this robots.txt is not what was received")
+        raise ValueError(f"{name} is damaged: the body of this robots.txt is not what was received")
     return RobotsTxt.parse(body, limit)
 
 
@@ -184,17 +190,6 @@ def _set_up(file: _File, record: ArcWarcRecord) -> None:
         raise ValueError(f"--archive: {file.name} was not written by REP_ARCHIVE") from None
 
 
-def _record(name: str, offset: int, limit: int) -> tuple[ArcWarcRecord, bytes]:
-    """Return the record at this offset in a file, and its content. Raises ValueError if the file is damaged."""
-    try:
-        with open(name, "rb") as stream:
-            stream.seek(offset)
-            record = next(ArchiveIterator(stream))
-            return record, record.raw_stream.read(2 * limit)  # a UTF-16 body is stored as UTF-8, maybe longer by half
-    except DAMAGES as exc:
-        raise ValueError(f"{name} is damaged: {printable(str(exc))}") from None
-
-
 def _records_and_offsets(name: str) -> Iterator[tuple[ArcWarcRecord, int]]:
     """Yield the records of a file and their offsets, up to the first record that cannot be read, which is logged.
 
@@ -210,4 +205,4 @@ def _records_and_offsets(name: str) -> Iterator[tuple[ArcWarcRecord, int]]:
     except DAMAGES as exc:
         if not end:
             raise ValueError(f"--archive: {name} cannot be read: {printable(str(exc))}") from None
-        logger.warning("%s cannot be read beyond byte %d, as if its crawl had been killed then", name, end)
+        logger.warning("%s cannot be read beyond byte %d: it was cut or damaged there", name, end)

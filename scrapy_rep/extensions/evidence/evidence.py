@@ -35,7 +35,8 @@ def evidence_of(url: str, verdict: Verdict, product_tokens: ProductTokens, now: 
 
     `now` is the time of the decision, in seconds since the epoch.
     """
-    received, rule = verdict.received, verdict.decided_by
+    rule = verdict.decided_by
+    final_url, received_at, sha256 = verdict.received or (None, None, None)
     return {
         "url": url,
         "decided_at": iso_time(now),
@@ -46,9 +47,9 @@ def evidence_of(url: str, verdict: Verdict, product_tokens: ProductTokens, now: 
         "group": verdict.product_token,
         "product_tokens": list(product_tokens),
         "robots_url": verdict.robots_url,
-        "final_url": (received.url or None) if received is not None else None,
-        "received_at": iso_time(received.at) if received is not None else None,
-        "sha256": (received.sha256 or None) if received is not None else None,
+        "final_url": final_url or None,
+        "received_at": iso_time(received_at) if received_at is not None else None,
+        "sha256": sha256 or None,
         "access": verdict.access.value if verdict.robots_url is not None else None,
         "answer": verdict.answer or None,
     }

@@ -19,7 +19,7 @@ from scrapy_rep.signals import request_forbidden
 
 
 class RefusalsFile:
-    """Appends a line for each refused request. Each line is appended by one write, so crawls may share the file."""
+    """Appends a line for each refused request. Each line is one write, so several crawls may share the file."""
 
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         """Raises ValueError if no file can be created."""
@@ -48,14 +48,14 @@ class RefusalsFile:
             self._count("rep/refusals/lost")
 
     def _append(self, octets: bytes) -> bool:
-        """Append octets to the file, and return whether that succeeded. After a failure, nothing more is written."""
+        """Append octets to the file, and return whether this succeeded. After a failure, nothing more is written."""
         if not self._has_failed:
             try:
                 append(self._path, octets)
             except OSError as exc:
                 self._has_failed = True
                 self._log.error(
-                    "REP_REFUSALS: %s cannot be written (%s). The stat rep/refusals/lost counts what is missing in it",
+                    "REP_REFUSALS: %s cannot be written (%s). The stat rep/refusals/lost counts the missing lines",
                     self._path,
                     exc,
                 )

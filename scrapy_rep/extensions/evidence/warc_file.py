@@ -41,8 +41,7 @@ LEVEL = 6  # of gzip; warcio's level 9 saves 5 % more, but takes up to thirty ti
 PROFILE = "http://netpreserve.org/warc/1.1/revisit"
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 5.6.2
 _LINE_ENDS = re.compile(rb"[\r\n\0]+")
-# Credentials that readers of the archive could misuse.
-_SECRET = {b"authorization", b"proxy-authorization"}
+_SECRET = {b"authorization", b"proxy-authorization"}  # a reader of the archive could misuse these credentials
 # Scrapy has joined the chunks of the body. With the original header, readers would try to join them again.
 _RENAMED = {b"transfer-encoding": b"X-Crawler-Transfer-Encoding"}
 
@@ -53,25 +52,26 @@ class WarcFile:
     def __init__(self, path: Path, information: Mapping[str, str], body_limit: int, max_known: int) -> None:
         """`path` must end in `.warc.gz`. A unique part is added to the file's name.
 
-        `information` has the fields of the first record. `max_known` is how many bodies are remembered, so that they
-        are not written twice.
+        `information` has the fields of the first record. `max_known` is the number of bodies to remember. A remembered
+        body is not written again.
         """
         name = f"{path.name.removesuffix('.warc.gz')}-{uuid4().hex[:8]}.warc.gz"
         self._path = path.with_name(name)
         self._limit = body_limit
         self._buffer = b""
         self._failure: OSError | None = None
-        # SHA-256 of a body -> the id of the record that contains it.
         self._bodies: LocalCache[str, str] = LocalCache(limit=max_known)
-        # URL -> the fields by which a revisit record refers to the last response from this URL.
+        """SHA-256 of a body -> the id of the record that contains it."""
         self._latest: LocalCache[str, Fields] = LocalCache(limit=max_known)
+        """URL -> the fields by which a revisit record refers to the last response from this URL."""
         self._compress(RecordBuilder(warc_version=VERSION).create_warcinfo_record(name, information))
 
     def write_answer(self, answer: Answer, response: Response | None, at: float, needed_by: Origin | None) -> None:
         """Write the request, the response and its meaning; or, without a response, why there was none.
 
-        `at` is when the request ended, in seconds since the epoch. `needed_by` is the origin that robots.txt is for. It
-        may have redirected to another origin. `response` is unchanged, and its request is the one for robots.txt.
+        `at` is the time when the request ended, in seconds since the epoch. `needed_by` is the origin whose robots.txt
+        was needed; after a redirect, the URL may be of another origin. `response` is Scrapy's, before its body is
+        decoded.
         """
         url, date = answer.url, iso_time(at)
         fields: Fields = {}
@@ -102,7 +102,7 @@ class WarcFile:
         if stored is not None and stored.robots is not None:
             digest = stored.sha256 or sha256(stored.robots.octets).hexdigest()
             body = self._bodies.get(digest)
-            if body is None:  # rules from REP_STORAGE; it has the octets that were parsed, not those received
+            if body is None:  # the rules come from REP_STORAGE, which has the octets as parsed, not as received
                 body = self._add("conversion", stored.url or entry.robots_url, date, stored.robots.octets, RESOURCE)
                 self._bodies[digest] = body
         values = {"type": "robots.txt", "origin": str(origin), "at": date, "body": body, "entry": plain_values(entry)}
@@ -128,23 +128,19 @@ class WarcFile:
             fields["WARC-IP-Address"] = str(response.ip_address)
         if len(response.body) > self._limit:
             fields["WARC-Truncated"] = "length"
+        head, latest = _response_head(response), self._latest.get(url, {})
         if not _is_http(request):
-            return (self._add("resource", url, date, body, RESOURCE, **fields),) * 2
-        head = _response_head(response)
-        latest = self._latest.get(url, {})
-        if body and latest.get("WARC-Payload-Digest") == digest:
+            record = self._add("resource", url, date, body, RESOURCE, **fields)
+        elif body and latest.get("WARC-Payload-Digest") == digest:
             fields |= {"WARC-Profile": f"{PROFILE}/identical-payload-digest", **latest}
             return self._add("revisit", url, date, head, HTTP_RESPONSE, **fields), latest["WARC-Refers-To"]
-        if response.status == 304 and _is_conditional(request):
+        elif response.status == 304 and _is_conditional(request):
             fields |= {"WARC-Profile": f"{PROFILE}/server-not-modified", **latest}
-            return (self._add("revisit", url, date, head, HTTP_RESPONSE, **fields),) * 2
-        record = self._add("response", url, date, head + body, HTTP_RESPONSE, **fields)
-        self._latest[url] = {
-            "WARC-Refers-To": record,
-            "WARC-Refers-To-Target-URI": url,
-            "WARC-Refers-To-Date": date,
-            "WARC-Payload-Digest": digest,
-        }
+            record = self._add("revisit", url, date, head, HTTP_RESPONSE, **fields)
+        else:
+            record = self._add("response", url, date, head + body, HTTP_RESPONSE, **fields)
+            refers_to = {"WARC-Refers-To": record, "WARC-Refers-To-Target-URI": url, "WARC-Refers-To-Date": date}
+            self._latest[url] = {**refers_to, "WARC-Payload-Digest": digest}
         return record, record
 
     def _metadata(self, url: str, date: str, values: Mapping[str, Any], **fields: str) -> None:
@@ -155,8 +151,7 @@ class WarcFile:
     def _add(self, kind: str, url: str, date: str, block: bytes, content_type: str, **fields: str) -> str:
         """Add a record, and return its id. The block is not parsed, because `warcio` would re-encode its headers."""
         record = f"<urn:uuid:{uuid4()}>"
-        # `warcio` would not write the block of a revisit.
-        written_as = "response" if kind == "revisit" else kind
+        written_as = "response" if kind == "revisit" else kind  # `warcio` omits the block of a revisit
         named = {"WARC-Type": kind, "WARC-Record-ID": record, "WARC-Target-URI": url, "WARC-Date": date, **fields}
         headers = StatusAndHeaders("", list(named.items()), protocol=VERSION)
         self._compress(ArcWarcRecord("warc", written_as, headers, BytesIO(block), None, content_type, len(block)))
@@ -168,7 +163,7 @@ class WarcFile:
         self._buffer += gzip.compress(octets.getvalue(), LEVEL)
 
     def _flush(self) -> None:
-        """Write all records that were added since the last call, or none of them."""
+        """Write the records that were added since the last call: all, or none if the disk fails."""
         octets, self._buffer = self._buffer, b""
         if self._failure is not None:
             raise self._failure

@@ -7,7 +7,7 @@ import platform
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import product
 from typing import Any
@@ -47,8 +47,8 @@ WAITS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0)  # seconds: the upper boun
 class WaitingTimes(Counter[float]):
     """A counter of requests by the seconds that they waited.
 
-    Seconds are rounded to two significant digits and to a hundredth of a second, so that memory is bounded. So the
-    error of a quantile is at most 5 % or 5 ms.
+    Seconds are rounded to two significant digits and to a hundredth of a second, which bounds the memory. The error
+    of a quantile is therefore at most 5 % or 5 ms.
     """
 
     longest = 0.0
@@ -76,18 +76,6 @@ class WaitingTimes(Counter[float]):
 
 
 @dataclass(slots=True)
-class OutageSeen:
-    """An outage of one origin's robots.txt. Times are in seconds since the epoch."""
-
-    began: float
-    reason: str
-    ended: float | None = None
-    """The time of the first answer after the outage; None while the outage lasts."""
-    ended_in: str | None = None
-    """The result of the first answer after the outage: the value of an OriginKind."""
-
-
-@dataclass(slots=True)
 class OriginSeen:
     """The counts and outages of one origin."""
 
@@ -103,12 +91,15 @@ class OriginSeen:
     crawl_delay: float = 0.0
     preferences: set[tuple[str, str]] = field(default_factory=set)
     """The purpose and preference of each of its pages, without duplicates."""
-    outages: list[OutageSeen] = field(default_factory=list)
-    """The first MAX_OUTAGES - 1 outages, and the last."""
+    outages: list[dict[str, Any]] = field(default_factory=list)
+    """The first MAX_OUTAGES - 1 outages, and the last, as in the JSON lines. `ended` is None while an outage lasts."""
 
     @property
+    def is_in_outage(self) -> bool:
+        return bool(self.outages) and self.outages[-1]["ended"] is None
+
     def size(self) -> float:
-        """How significant the origin is. The report lists the most significant origins first."""
+        """Return how significant the origin is. The report lists the most significant origins first."""
         return self.refused + 10 * len(self.outages) + self.waits.longest + self.crawl_delay + self.fetched / 10
 
 
@@ -135,13 +126,11 @@ class Report:
         self._path = output_path("REP_REPORT", str(settings.report), crawler, self._began)
         gate.refusals.advice = "The report (REP_REPORT) lists all"
         self._fetched = self._outages = self._open_outages = 0
-        # The number of origins by kind and cause.
-        self._known: Counter[tuple[str, str]] = Counter()
-        # The numbers of pages and of origins by purpose and preference.
-        self._pages_stated: Counter[tuple[str, str]] = Counter()
-        self._origins_stated: Counter[tuple[str, str]] = Counter()
+        self._known: Counter[tuple[str, str]] = Counter()  # origins by kind and cause
+        self._pages_stated: Counter[tuple[str, str]] = Counter()  # pages by purpose and preference
+        self._origins_stated: Counter[tuple[str, str]] = Counter()  # origins by purpose and preference
         self._waits = WaitingTimes()
-        self._origins: TopK[Origin, OriginSeen] = TopK(MAX_ORIGINS, OriginSeen, lambda seen: seen.size)
+        self._origins: TopK[Origin, OriginSeen] = TopK(MAX_ORIGINS, OriginSeen, OriginSeen.size)
         self._rules: TopK[tuple[str, str], RefusedPages] = TopK(MAX_RULES, RefusedPages, lambda refused: refused.pages)
         connect = crawler.signals.connect
         gate.robots_known.append(self._robots_known)
@@ -159,15 +148,16 @@ class Report:
         seen.access, seen.answer = info.access.value, shortened(info.answer.rstrip(".") + beyond)
         if info.robots is not None:
             seen.crawl_delay = info.robots.crawl_delay(self._gate.product_tokens(request)) or 0.0
-        outage = seen.outages[-1] if seen.outages and seen.outages[-1].ended is None else None
-        if outage is None and info.access is AccessResult.UNREACHABLE:
+        is_down, was_down = info.access is AccessResult.UNREACHABLE, seen.is_in_outage
+        if is_down and not was_down:
             self._outages += 1
             self._open_outages += 1
+            began = now if info.failing_since is None else info.failing_since
             del seen.outages[MAX_OUTAGES - 1 :]
-            seen.outages.append(OutageSeen(now if info.failing_since is None else info.failing_since, seen.answer))
-        elif outage is not None and info.access is not AccessResult.UNREACHABLE:
+            seen.outages.append({"began": began, "reason": seen.answer, "ended": None, "ended_in": None})
+        elif was_down and not is_down:
             self._open_outages -= 1
-            outage.ended, outage.ended_in = now, seen.kind
+            seen.outages[-1].update(ended=now, ended_in=seen.kind)
 
     def _request_waited(self, request: Request, seconds: float) -> None:
         self._waits.add(seconds)
@@ -209,12 +199,9 @@ class Report:
                 self._origins_stated[stated] += 1
 
     def _seen(self, request: Request) -> OriginSeen | None:
-        """Return what is known about the request's origin.
-
-        None if no robots.txt applies to the request, or if the origin was dropped to save memory.
-        """
+        """Return the origin of the request; None if no robots.txt applies, or if it was dropped to save memory."""
         origin = Origin.of(request.url)
-        return None if origin is None else self._origins.get(origin)
+        return self._origins.get(origin) if origin is not None else None
 
     def _spider_closed(self, spider: Spider, reason: str) -> None:
         lines = list(self.lines(spider, reason))
@@ -284,18 +271,13 @@ class Report:
                 "type": "origin",
                 "origin": shortened(str(origin)),
                 "robots_url": shortened(origin.robots_url),
-                "kind": seen.kind,
-                "cause": seen.cause,
-                "access": seen.access,
-                "answer": seen.answer,
-                "fetched": seen.fetched,
-                "refused": seen.refused,
+                **{key: getattr(seen, key) for key in ("kind", "cause", "access", "answer", "fetched", "refused")},
                 "waited": seen.waits.total(),
                 "waited_median": seen.waits.quantile(0.5),
                 "waited_longest": seen.waits.longest,
                 "crawl_delay": seen.crawl_delay,
-                "outage_seconds": sum((now if o.ended is None else o.ended) - o.began for o in seen.outages),
-                "outages": [asdict(outage) for outage in seen.outages],
+                "outage_seconds": sum((now if o["ended"] is None else o["ended"]) - o["began"] for o in seen.outages),
+                "outages": seen.outages,
             }
         for (kind, text), rule in rules:
             yield {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from html import escape
 from importlib.resources import files
@@ -31,17 +31,16 @@ def fill(template: str, values: JsonLine) -> str:
         if name:
             return FORMS[form or "text"](values[name])
         value = values.get(section)
-        scopes = value if isinstance(value, list) else [value if isinstance(value, Mapping) else {}] if value else []
         if kind == "^":
-            scopes = [] if scopes else [{}]
-        return "".join(fill(inner, {**values, **scope}) for scope in scopes)
+            return "" if value else fill(inner, values)
+        scopes = value if isinstance(value, list) else [value] if value else []
+        return "".join(fill(inner, {**values, **scope} if isinstance(scope, Mapping) else values) for scope in scopes)
 
     return _TAG.sub(filled, template)
 
 
-def page(lines: Iterable[JsonLine]) -> str:
+def page(lines: Sequence[JsonLine]) -> str:
     """Return the page for the objects of the JSON lines."""
-    lines = list(lines)
     crawl, *others = lines
     origins = [line for line in others if line["type"] == "origin"]
     refusals = [line for line in others if line["type"] == "refused"]
