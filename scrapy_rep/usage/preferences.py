@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
 from itertools import chain
@@ -29,8 +29,7 @@ from scrapy_rep.usage.vocabulary import POLICY_TOKENS
 _MEMORY_OF_STATEMENT = 500
 _MEMORY_OF_REFERENCE = 8
 
-NEVER_REFUSED = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)  # robots.txt does not apply to them
-_STATING = (VerdictReason.RULE, VerdictReason.TOO_COSTLY)
+NEVER_REFUSED = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)  # robots.txt does not apply to these pages
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,9 +68,10 @@ class Usage(Mapping[str, bool]):
 
     def deciding(self, category: str) -> Statement | None:
         """Return the first statement that decided about the category; None if its preference is unknown."""
-        allowed = self.preferences.get(category)
-        stated = [one for one in self.statements if one.preferences.get(category) is allowed]
-        return stated[0] if allowed is not None and stated else None
+        if category not in self.preferences:
+            return None
+        allowed = self.preferences[category]
+        return next((one for one in self.statements if one.preferences.get(category) is allowed), None)
 
     def with_header(self, directive: str, values: Sequence[bytes]) -> Usage:
         """Return the preferences, combined with those in the headers of the page's response.
@@ -125,17 +125,17 @@ def deciding_statements(url: str, lines: Sequence[StatementLine]) -> list[Statem
 
 def _by_policy_tokens(robots: RobotsTxt, url: str) -> Iterator[Statement]:
     """Yield, as statements, the rules about the URL in groups that name a policy token. Groups of `*` do not count."""
-    if "tokens" not in robots.kept:
-        text = robots.octets.lower()
-        robots.kept["tokens"] = [one for one in POLICY_TOKENS.items() if one[1].encode() in text], 0
-    for category, token in robots.kept["tokens"][0]:
+    for category, token in POLICY_TOKENS.items():
         found = robots.verdict(url, token)
-        if found.product_token == token and found.reason in _STATING:
-            # If it would take too long to find the rule that decides, all rules of these groups count.
-            groups = [group for group in robots.groups if token in group.product_tokens] if found.rule is None else ()
-            for rule in chain.from_iterable(group.rules for group in groups) if found.rule is None else [found.rule]:
-                directive = "allow" if rule.allow else "disallow"
-                yield Statement(rule.line, directive, rule.octets, "", {category: rule.allow}, token)
+        if found.product_token != token:
+            continue
+        rules: Iterable[Rule] = [found.rule] if found.rule is not None else []
+        if found.reason is VerdictReason.TOO_COSTLY:
+            # Finding the rule that decides would take too long, so all rules of these groups count.
+            rules = chain.from_iterable(group.rules for group in robots.groups if token in group.product_tokens)
+        for rule in rules:
+            directive = "allow" if rule.allow else "disallow"
+            yield Statement(rule.line, directive, rule.octets, "", {category: rule.allow}, token)
 
 
 @dataclass(frozen=True, slots=True)
