@@ -218,15 +218,12 @@ class RobotsTxt:
         segments = Segments(self.octets)
         obeyed = segments.obeyed_token(tokens)
         own = segments.of(obeyed)
-        if not self._parsed:
-            rules = EffectiveRules(segments, own)
-        else:
-            # Crawlers that obey the same lines share their parsed rules.
-            parsed = {crawler.rules.own: crawler.rules for crawler in self._parsed.values()}
-            rules = parsed.setdefault(own, parsed.get(own) or EffectiveRules(segments, own))
-            size = sum(rules.size for rules in parsed.values())
-            if len(self._parsed) >= MAX_PARSED or size > MAX_PARSED_COPIES * len(self.octets):
-                self._parsed.clear()
-                self.kept.clear()
+        # Crawlers that obey the same lines share their parsed rules.
+        parsed = {crawler.rules.own: crawler.rules for crawler in self._parsed.values()}
+        rules = parsed[own] = parsed.get(own) or EffectiveRules(segments, own)
+        size = sum(rules.size for rules in parsed.values())
+        if len(self._parsed) >= MAX_PARSED or size > MAX_PARSED_COPIES * len(self.octets):
+            self._parsed.clear()
+            self.kept.clear()
         self._parsed[key] = crawler = _Crawler(obeyed, rules)
         return crawler
