@@ -83,7 +83,7 @@ POLICY_OF_STATE: Mapping[State, tuple[Basis, Refetch, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class RobotsPolicy:
-    """What an entry means for requests from the time `at` to the time `until`."""
+    """What an entry means for requests from the time `at` to the time `until`, in seconds since the epoch."""
 
     entry: Entry
     state: State
@@ -92,18 +92,15 @@ class RobotsPolicy:
     """When robots.txt is fetched again, from the state's row. During a backoff this is NOT, except that FIRST stays
     FIRST if requests wait for the end of the backoff."""
     at: float
-    """Seconds since the epoch. If the clock is set back to an earlier time, the policy is not valid."""
     until: float
-    """Seconds since the epoch. From this time on, another policy may be valid."""
     robots: RobotsTxt | None
     """The rules that are obeyed; None if there are no rules."""
 
     @property
     def is_fetch_due(self) -> bool:
         """Whether robots.txt is to be fetched now, not after a backoff."""
-        outage = self.entry.outage
-        is_backing_off = outage is not None and outage.is_backing_off_at(self.at)
-        return self.refetch is not Refetch.NOT and not is_backing_off
+        outage = self.entry.outage_at(self.at)
+        return self.refetch is not Refetch.NOT and (outage is None or self.at >= outage.ask_again_at)
 
     def pause_at(self, now: float, left: float, *, may_be_last: bool) -> float | None:
         """Return the seconds until the next fetch that requests wait for in an outage; None if they do not wait.
@@ -149,7 +146,7 @@ class RobotsPolicy:
             found.product_token,
             self.access,
             self.entry.robots_url,
-            self.entry.reason,
+            self.entry.last.reason,
             self._received,
         )
 
@@ -180,7 +177,7 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
         return State.AGEING if now >= refresh_from(stored.received_at, stored.fresh_until) else State.FRESH
     if outage is None:
         return State.UNKNOWN if stored is None else State.STALE
-    too_long = outage.is_too_long_at(now, unreachable_for)
+    too_long = now - outage.since >= unreachable_for
     if stored is None or stored.robots is None:
         unreachable = State.LONG_UNREACHABLE if too_long else State.UNREACHABLE
     else:
@@ -202,7 +199,7 @@ def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.
     state = state_of(entry, now, unreachable_for)
     basis, refetch, _source = POLICY_OF_STATE[state]
     outage = entry.outage_at(now)
-    if outage is not None and outage.is_backing_off_at(now):
+    if outage is not None and now < outage.ask_again_at:
         is_awaited = outage.pause_at(now, wait, may_be_last=False) is not None
         refetch = Refetch.FIRST if refetch is Refetch.FIRST and is_awaited else Refetch.NOT
     until = _next_change(entry, now, unreachable_for, wait)

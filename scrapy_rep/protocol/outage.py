@@ -46,8 +46,8 @@ class Outage:
     asked_at: float
     """The time of the last failure, in seconds since the epoch."""
     retry_after: float = 0.0
-    """Seconds that the server asked the crawler to wait after the last failure. The crawler waits at most BACKOFF_MAX
-    seconds. If another component of the crawl dropped the request, this is BACKOFF_MAX."""
+    """Seconds that the server asked the crawler to wait after the last failure; the crawler waits at most BACKOFF_MAX.
+    If another component of the crawl dropped the request, this is BACKOFF_MAX."""
     status: int | None = None
     """The HTTP status of the last failure; None if there was no answer, or a redirect that cannot be followed."""
     sign: str = ""
@@ -63,18 +63,10 @@ class Outage:
     def goes_on_at(self, now: float) -> bool:
         """Whether the outage continues at `now`.
 
-        It does not if the last failure is too long ago (MAX_UNSEEN), or if it is in the future because a clock was
-        ahead or was set back.
+        It has ended if the last failure is too long ago (MAX_UNSEEN). It does not count if a wrong clock has put the
+        last failure into the future.
         """
         return self.asked_at - CLOCK_SKEW <= now < self.asked_at + MAX_UNSEEN
-
-    def is_backing_off_at(self, now: float) -> bool:
-        """Whether the outage continues at `now` and the next fetch is not due yet."""
-        return self.goes_on_at(now) and now < self.ask_again_at
-
-    def is_too_long_at(self, now: float, unreachable_for: float) -> bool:
-        """Whether the outage has lasted `unreachable_for` seconds (REP_UNREACHABLE_DAYS; "for example, 30 days")."""
-        return now - self.since >= unreachable_for
 
     def pause_at(self, now: float, left: float, *, may_be_last: bool) -> float | None:
         """Return the seconds until the next fetch that requests wait for; None if they do not wait.
@@ -93,10 +85,7 @@ class Outage:
 
 
 def backoff(failures: int, first: float = BACKOFF_FIRST, longest: float = BACKOFF_MAX) -> float:
-    """Return the seconds until the next attempt, after that many failures in a row.
-
-    The delay begins with `first` and doubles, up to `longest`.
-    """
+    """Return the seconds until the next attempt: `first` after one failure, then twice as many, up to `longest`."""
     # The exponent is bounded, because 2.0 ** 1100 overflows.
     return min(first * 2.0 ** min(failures - 1, 64), longest)
 
@@ -110,5 +99,6 @@ def outage_after(before: Outage | None, answer: Answer, now: float) -> Outage:
     # A redirect that cannot be followed failed because of its Location. Its status is not the reason.
     status = None if answer.status in REDIRECT_STATUSES and not answer.sign else answer.status
     retry_after = BACKOFF_MAX if answer.dropped else answer.retry_after
-    reason, sign = shortened(answer.reason), answer.sign
-    return Outage(min(since, now), failures, reason, now, retry_after, status, sign, answer.timed_out)
+    return Outage(
+        min(since, now), failures, shortened(answer.reason), now, retry_after, status, answer.sign, answer.timed_out
+    )
