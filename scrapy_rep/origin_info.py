@@ -121,7 +121,7 @@ class OriginInfo:
         if self.cause == NO_GROUPS:
             words = "it has no rules, so everything is allowed"
         if self.cause == REDIRECTS:
-            source = ACCESS_WORDS[AccessResult.REDIRECT][1]
+            source = "RFC 9309 2.3.1.2"
         return words, row_source or source
 
 

@@ -5,12 +5,11 @@
 - The wait (REP_UNREACHABLE_WAIT): requests wait for fetches that begin within 30 s. If the backoff is longer than the
   rest of the wait, one last fetch begins at the end of the wait. After that, and after a fetch that timed out,
   requests are refused at once until a fetch succeeds.
-- The 30 days (REP_UNREACHABLE_DAYS): after an outage of 30 days, the crawler may assume that there is no robots.txt. It
-  must have seen failures throughout: two failures that are more than MAX_UNSEEN apart belong to two outages.
+- The 30 days (REP_UNREACHABLE_DAYS): after an outage of 30 days, the crawler may assume that there is no robots.txt.
+  Failures that are more than MAX_UNSEEN apart belong to two outages.
 
-An outage is stored and shared, so it has wall-clock times. A wall clock may be wrong: it may have been set back, or
-another crawler's clock may be ahead. A wrong time delays a fetch by at most CLOCK_SKEW. How long requests wait is
-measured with the monotonic clock.
+An outage is stored and shared, so it has wall-clock times. If a clock is wrong, a fetch is delayed by at most
+CLOCK_SKEW. How long requests wait is measured with the monotonic clock.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ BACKOFF_MAX = 3600.0  # seconds
 CLOCK_SKEW = 300.0
 
 # The most seconds between two failures of one outage. An outage of 30 days (RFC 9309 2.3.1.4) must be seen several
-# times, so this is a third of 30 days, plus one day for crawls that start some hours late. A weekly crawl sees it often
-# enough.
+# times. So this is a third of 30 days, plus one day for crawls that start late. A weekly crawl sees it often enough.
 MAX_UNSEEN = 11 * DAY
 
 
@@ -61,11 +59,7 @@ class Outage:
         return self.asked_at + max(backoff(self.failures), min(self.retry_after, BACKOFF_MAX))
 
     def goes_on_at(self, now: float) -> bool:
-        """Whether the outage continues at `now`.
-
-        It has ended if the last failure is too long ago (MAX_UNSEEN). It does not count if a wrong clock has put the
-        last failure into the future.
-        """
+        """Whether the outage continues at `now`: its last failure is neither too long ago nor in the future."""
         return self.asked_at - CLOCK_SKEW <= now < self.asked_at + MAX_UNSEEN
 
     def pause_at(self, now: float, left: float, *, may_be_last: bool) -> float | None:
@@ -73,7 +67,7 @@ class Outage:
 
         Requests wait for a fetch that begins within `left` seconds, unless the last fetch timed out. If the backoff is
         longer than `left` and `may_be_last` is True, the fetch begins after `left` seconds. A Retry-After is never cut
-        short: if it is longer than `left`, requests do not wait.
+        short in this way.
         """
         # The clock may have been set back since the failure.
         since_failure = max(now - self.asked_at, 0.0)
