@@ -110,12 +110,16 @@ def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT)
     """
     if not octets.startswith(VERSION):
         return None
+    decompressor = zlib.decompressobj()
     try:
-        header, _newline, body = _inflated(octets[len(VERSION) :], limit).partition(b"\n")
+        # A UTF-16 body is stored as UTF-8, which may be longer by half.
+        inflated = decompressor.decompress(octets[len(VERSION) :], 2 * limit + MAX_HEADER)
+        header, _newline, body = inflated.partition(b"\n")
         values = json.loads(header)
     except (ValueError, RecursionError, zlib.error):
         return None
-    return entry_from_values(values, body, robots_url)
+    is_whole = decompressor.eof and not decompressor.unused_data
+    return entry_from_values(values, body, robots_url) if is_whole else None
 
 
 def entry_from_values(values: Any, octets: bytes, robots_url: str) -> Entry | None:
@@ -132,16 +136,6 @@ def entry_from_values(values: Any, octets: bytes, robots_url: str) -> Entry | No
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
     return Entry(robots_url, stored, outage) if stored or outage else None
-
-
-def _inflated(octets: bytes, limit: int) -> bytes:
-    """Return the decompressed bytes. Raises an error if they are damaged, or longer than `entry_to_bytes` writes."""
-    decompressor = zlib.decompressobj()
-    # A UTF-16 body is stored as UTF-8, which may be longer by half.
-    inflated = decompressor.decompress(octets, 2 * limit + MAX_HEADER)
-    if not decompressor.eof or decompressor.unused_data:
-        raise ValueError("torn")
-    return inflated
 
 
 def _stored_response(values: dict[str, Any], body: bytes, truncated: bool | None) -> StoredResponse:

@@ -165,8 +165,13 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
     if entry is None:
         return State.UNKNOWN
     stored, outage = entry.stored, entry.outage_at(now)
-    if stored is not None and now < stored.fresh_until and _is_plausible(stored, now):
-        return State.AGEING if now >= refresh_from(stored.received_at, stored.fresh_until) else State.FRESH
+    if stored is not None and now < stored.fresh_until:
+        # If a clock was ahead or was set back, the times may be impossible. Then the response is not used.
+        is_plausible = (
+            stored.received_at <= now + CLOCK_SKEW and stored.fresh_until <= stored.received_at + MAX_LIFETIME
+        )
+        if is_plausible:
+            return State.AGEING if now >= refresh_from(stored.received_at, stored.fresh_until) else State.FRESH
     if outage is None:
         return State.UNKNOWN if stored is None else State.STALE
     too_long = now - outage.since >= unreachable_for
@@ -197,11 +202,6 @@ def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.
     until = _next_change(entry, now, unreachable_for, wait)
     robots = entry.stored.robots if entry.stored is not None and basis is Basis.STORED else None
     return RobotsPolicy(entry, state, basis, refetch, now, until, robots)
-
-
-def _is_plausible(stored: StoredResponse, now: float) -> bool:
-    """Whether the response's times are possible. If a clock was ahead or was set back, the response counts as STALE."""
-    return stored.received_at <= now + CLOCK_SKEW and stored.fresh_until <= stored.received_at + MAX_LIFETIME
 
 
 def _next_change(entry: Entry, now: float, unreachable_for: float, wait: float) -> float:

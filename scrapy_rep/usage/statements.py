@@ -101,16 +101,14 @@ def _signals(value: bytes) -> dict[str, bool] | None:
 
     None if the text has no such pair.
     """
-    pairs = [part.partition("=") for part in value.decode("latin-1").lower().split(",")]
-    stated = [_signal(key.strip(), word.strip()) for key, _, word in pairs]
-    return stricter(stated) if any(stated) else None
-
-
-def _signal(key: str, word: str) -> dict[str, bool]:
-    """Return the preferences in one pair: spelling of the category -> allowed. Empty if the pair states none."""
-    if key == "use" and word in USE_LEVELS:
-        return {f"use={level}": at <= USE_LEVELS.index(word) for at, level in enumerate(USE_LEVELS)}
-    return {key: word == "yes"} if word in {"yes", "no"} else {}
+    stated = []
+    for pair in value.decode("latin-1").lower().split(","):
+        key, word = pair.partition("=")[0].strip(), pair.partition("=")[2].strip()
+        if key == "use" and word in USE_LEVELS:
+            stated.append({f"use={level}": at <= USE_LEVELS.index(word) for at, level in enumerate(USE_LEVELS)})
+        elif word in {"yes", "no"}:
+            stated.append({key: word == "yes"})
+    return stricter(stated) if stated else None
 
 
 # The lines of a robots.txt.
