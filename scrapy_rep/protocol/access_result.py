@@ -60,8 +60,8 @@ class Answer:
     caching: Caching = SILENT
     """The caching headers of the answer. Those of a 304 are combined with those of the stored answer."""
     dated: float = 0.0
-    """The time from which the age of the answer counts, in seconds since the epoch. This is the time when the answer
-    was received. For a replayed answer that is not `offline`, it is the Date header, or 0 if that is missing."""
+    """The time from which the age of the answer counts, in seconds since the epoch: when the answer was received. For
+    a replayed answer, it is the Date header (0 if missing), unless the crawl is `offline`."""
     response_delay: float = 0.0
     """Seconds from the request to the response (RFC 9111 4.2.3)."""
     replayed: bool = False

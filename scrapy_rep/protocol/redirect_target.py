@@ -1,7 +1,6 @@
 """Which redirects of robots.txt the crawler follows (RFC 9309 section 2.3.1.2).
 
-It follows no redirect from a public host to a private host. Otherwise a site could make the crawler send requests to
-servers that only the crawler's own network can reach.
+It follows none from a public to a private host, so that no site can reach servers in the crawler's own network.
 """
 
 from __future__ import annotations

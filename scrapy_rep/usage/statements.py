@@ -97,10 +97,8 @@ def _dictionary(value: bytes) -> dict[str, bool] | None:
 
 
 def _signals(value: bytes) -> dict[str, bool] | None:
-    """Return the preferences in a text such as `search=yes, ai-train=no, use=reference`, in upper or lower case.
-
-    None if the text has no such pair.
-    """
+    """Return the preferences in a text such as `search=yes, ai-train=no, use=reference`, in upper or lower case; None
+    if there are none."""
     stated = []
     for pair in value.decode("latin-1").lower().split(","):
         key, word = pair.partition("=")[0].strip(), pair.partition("=")[2].strip()

@@ -107,11 +107,8 @@ class EffectiveRules:
         The longest pattern comes first, in octets with `*` and `$` counted. If patterns have the same length, allow
         lines come before disallow lines, in the order of the file.
         """
-        patterns = self._patterns
-        ordered = sorted(found)
-        ordered.sort(key=self._which_allow().__getitem__, reverse=True)
-        ordered.sort(key=lambda place: len(patterns[place]), reverse=True)
-        return ordered
+        patterns, allow = self._patterns, self._which_allow()
+        return sorted(found, key=lambda place: (-len(patterns[place]), -allow[place], place))
 
     def _which_allow(self) -> bytes:
         """Return, for each rule, 1 for an allow line and 0 for a disallow line. Few URLs need it."""
