@@ -17,8 +17,8 @@ MAX_COMPARED = 2**26
 MAX_TARGET = 16_384
 
 # A gram is a short piece of a text: the grams of `/shop/*/x$` are `/sho`, `p/` and `/x$`. A URL must contain all grams
-# of a pattern to match it, so few patterns have to be compared with a long URL. Without grams, no URL of more than 4,000
-# octets could be compared with a real file whose patterns with `*` have 18,000 octets.
+# of a pattern to match it, so few patterns have to be compared with a long URL. Without grams, no URL of more than
+# 4,000 octets could be compared with a real file whose patterns with `*` have 18,000 octets.
 GRAM = 4  # octets, or fewer at the end of a text
 _GRAMS = re.compile(rf"[^*]{{1,{GRAM}}}")
 

@@ -38,9 +38,7 @@ class EffectiveRules:
         self.size = len(lines)
         """The number of octets in these segments."""
         values: list[str] = RULE_VALUE.findall(lines)
-        as_written = "\n".join(values)
-        normalised = patterns(without_comments(as_written)) if values else ""
-        self._patterns = values if normalised == as_written else normalised.split("\n")
+        self._patterns = patterns(without_comments("\n".join(values))).split("\n") if values else []
         self._lines = lines
         self._allow = b""
         # For each rule, the number of line ends before it in the file, and the offset of its value in the file.
