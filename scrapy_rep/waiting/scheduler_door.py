@@ -57,6 +57,7 @@ from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
 
 MAX_SECONDS = 0.005  # for one call of the engine, if every request that comes out of the queue has to wait
 MANY_READY = 100
+NO_ORIGIN = Origin("", "", None)  # of a URL such as `data:`, whose request waited for the engine
 ENOUGH = 2  # times REP_FETCH_CONCURRENCY: from this number of requests here on, a lazy `start` waits
 
 
@@ -118,15 +119,10 @@ class SchedulerDoor:
             number = len(left_over)
             logger_of(self._crawler).info("Requests that waited for a robots.txt when this job was killed: %d", number)
         for request in left_over:
-            origin = Origin.of(request.url)
-            if origin is None:  # such as `data:`; it waited for the engine
-                for taken in self._scheduler.put_back([request]):
-                    self._copies.delete(taken)
-            else:
-                # When the engine asks for a request, this one waits again if its robots.txt is not known.
-                wait = self._waits.begin(request, origin, self._queues.site_of(request))
-                self._waits.end(wait)
-                self._here.add_ready(wait)
+            # It is ready. When the engine asks for a request, this one waits again if its robots.txt is not known.
+            wait = self._waits.begin(request, Origin.of(request.url) or NO_ORIGIN, self._queues.site_of(request))
+            self._waits.end(wait)
+            self._here.add_ready(wait)
 
     # For requests that are in the downloader.
 
