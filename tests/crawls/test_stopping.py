@@ -158,7 +158,8 @@ async def test_a_kept_request_without_an_origin_goes_on(tmp_path: Path) -> None:
     """It was chosen for the engine when its crawl was killed."""
     with sqlite3.connect(tmp_path / "requests.waiting") as db:
         db.execute("CREATE TABLE waiting (number INTEGER PRIMARY KEY, request BLOB)")
-        db.execute("INSERT INTO waiting (request) VALUES (?)", (pickle.dumps(Request("data:,kept").to_dict()),))
+        kept = Request("data:,kept", meta={"asked": "data:,kept"})
+        db.execute("INSERT INTO waiting (request) VALUES (?)", (pickle.dumps(kept.to_dict()),))
     db.close()
     result = await crawl(settings={"JOBDIR": str(tmp_path)})
     assert list(result.pages) == ["data:,kept"]
