@@ -12,8 +12,8 @@
    - The fetch failed, and the old rules may still be obeyed: they decide.
    - The fetch failed, there are no such rules, and the outage has lasted for REP_UNREACHABLE_DAYS: everything is
      allowed.
-   - Any other failure: nothing is allowed. But after most such failures, the requests wait for up to
-     REP_UNREACHABLE_WAIT while robots.txt is fetched again (`protocol.outage`), and the last fetch decides.
+   - Any other failure: nothing is allowed. But after most such failures, robots.txt is fetched again while the
+     requests wait (REP_UNREACHABLE_WAIT, `cache.rounds`), and the last fetch decides.
 4. If a page comes from another URL than the request's (a browser followed a redirect), `look_at_page` finds the policy
    of that URL, and the listeners in `after_download` judge the page by it.
 """

@@ -194,7 +194,7 @@ class SchedulerDoor:
         if not self._max_waiting:
             return self._scheduler.next_request()
         until = self._waits.monotonic() + MAX_SECONDS
-        while self._queues.is_next_of_use(has_room=self._resolver.has_room(), is_full=self._is_full):
+        while self._queues.is_next_useful(has_room=self._resolver.has_room(), is_full=self._is_full):
             is_from_memory = self._queues.is_next_from_memory()
             request = self._scheduler.next_request()
             if request is None:
