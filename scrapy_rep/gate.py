@@ -1,8 +1,8 @@
 """Decides about each request: whose robots.txt applies to it, and what this robots.txt says.
 
 1. `applicable_origin` says whose robots.txt applies. If none applies, the request goes on.
-2. If that robots.txt is known, its policy decides at once. If it expires soon, or if it was unreachable and its backoff
-   is over, it is fetched again in the background. The request does not wait for this fetch.
+2. If that robots.txt is known, its policy decides at once. A robots.txt that expires soon is fetched again in the
+   background. So is one that was unreachable, once its backoff is over. The request does not wait for this fetch.
 3. If that robots.txt is not known, the request waits for a fetch (`cache.resolver`). Most requests wait at the
    scheduler, before they come here (`waiting.scheduler_door`). The others wait in the downloader
    (`waiting.not_from_scheduler`). The fetch ends with a policy, unless the crawl closes first. The policy decides about

@@ -152,7 +152,7 @@ def remove_from_downloader(crawler: Crawler, request: Request) -> None:
 
 
 class _Transferring(set[Request]):
-    """The requests that a slot has on the wire. Scrapy also removes those that `remove_from_downloader` has removed."""
+    """The requests that a slot has on the wire. Scrapy removes a request again after `remove_from_downloader` did."""
 
     def remove(self, request: Request) -> None:
         self.discard(request)

@@ -70,7 +70,7 @@ class KeptInRedis(KeptCopies):
         self._pulse.stop()
 
     def _beat(self) -> None:
-        seen_late, self._late_since = self._late_since, {}  # if Redis fails in this beat, nobody was seen late
+        seen_late, self._late_since = self._late_since, {}  # stays empty if Redis fails in this beat
         with self._failing_softly():
             self._delete_copies()
             if self._fields:
@@ -120,7 +120,7 @@ class KeptInRedis(KeptCopies):
                 )
 
     def _idle(self) -> None:
-        """Keep the spider open while requests wait in other crawlers: if these are killed, the requests come back."""
+        """Keep the spider open while other crawlers have copies: if they are killed, their requests come back."""
         if self._others_keep_some:
             raise DontCloseSpider
 

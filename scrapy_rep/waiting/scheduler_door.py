@@ -21,12 +21,12 @@ Two limits keep requests in the queue:
 - Requests: REP_WAITING_MAX requests are here. The first request to each origin does not count. This limit does not hold
   for Scrapy's queue in memory, because its requests take as much memory there as here.
 
-At a limit, the door takes nothing more, unless the queue is Scrapy's default (`DownloaderAwarePriorityQueue`). From
-the default queue, the door still takes requests to sites to which no request is here. At the limit of fetches, it takes
-them only if the downloader has used their site in the last minute or so: then robots.txt is probably known.
+At a limit, the door takes nothing more from most queues. From Scrapy's default queue (`DownloaderAwarePriorityQueue`),
+it still takes requests to sites to which no request is here. At the limit of fetches, it takes them only if the
+downloader has used their site in the last minute or so: then robots.txt is probably known.
 
-A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes it true if no request can go
-on, and if a limit is reached or twice REP_FETCH_CONCURRENCY requests are here.
+A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true while no request can
+go on and either a limit is reached or twice REP_FETCH_CONCURRENCY requests are here.
 
 If the crawl closes, the requests that are here go back to their queue. If the process is killed, copies of the requests
 from disk or from scrapy-redis are left (`kept_copies`). A crawl that resumes a JOBDIR has such requests here when it
@@ -135,8 +135,8 @@ class SchedulerDoor:
         return self._handed_out.get(request)
 
     def put_back(self, request: Request) -> bool:
-        """Put a request back into the queue, because the crawl closes. False if it did not come from here, or if the
-        queue has not taken it."""
+        """Put a request that the engine got from here back into the queue, because the crawl closes. Returns whether
+        the queue has taken it."""
         return self._is_open and request in self._handed_out and bool(self._scheduler.put_back([request]))
 
     # In place of the scheduler's methods.
