@@ -27,7 +27,7 @@ class Refusals:
         self.counts: Counter[VerdictReason] = Counter()
         """The number of refused requests for each reason. In a dry run, the number that would have been refused."""
         self.advice = "REP_REPORT lists all"
-        """The end of the log line about refusals: where all of them are listed. The report, if it is on, changes it."""
+        """Where all refusals are listed: the end of a log line. The report, if it is on, changes it."""
         self._crawler = crawler
         self._log = logger_of(crawler)
         self._stats = crawler.stats
@@ -76,9 +76,8 @@ class Refusals:
     def _is_shown(self, rule: str, verdict: Verdict) -> bool:
         """Whether the refusal is logged at INFO.
 
-        `scrapy shell`, `fetch` and `parse` log all refusals at INFO. A crawl logs only the first refusal by each rule,
-        for up to MAX_FIRST_REFUSALS rules. It logs no refusals by an unreachable robots.txt at INFO, because
-        `outage_log` has a WARNING for the site.
+        `scrapy shell`, `fetch` and `parse` log all refusals at INFO. A crawl logs the first refusal by each rule, for
+        MAX_FIRST_REFUSALS rules, but none by an unreachable robots.txt: `outage_log` has a WARNING for the site.
         """
         if self._is_one_shot:
             return True
