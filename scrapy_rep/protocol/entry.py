@@ -9,7 +9,7 @@ import codecs
 import json
 import zlib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from scrapy_rep.protocol.access_result import AccessResult
@@ -107,15 +107,20 @@ def plain_values(entry: Entry) -> dict[str, Any]:
     stored, outage = entry.stored, entry.outage
     header: dict[str, Any] = {}
     if outage is not None:
-        header["outage"] = asdict(outage)
+        header["outage"] = _values(outage)
     if stored is not None:
-        values = {field.name: getattr(stored, field.name) for field in fields(StoredResponse)}
+        values = _values(stored)
         robots = values.pop("robots")
-        said = {name: value for name, value in asdict(stored.caching).items() if value != getattr(SILENT, name)}
+        said = {name: value for name, value in _values(stored.caching).items() if value != getattr(SILENT, name)}
         header["stored"] = {**values, "access": stored.access.value, "caching": said}
         if robots is not None:
             header["truncated"] = robots.truncated
     return header
+
+
+def _values(record: StoredResponse | Outage | Caching) -> dict[str, Any]:
+    # Not `dataclasses.asdict`: it also copies the values, and makes `entry_to_bytes` take 1.6 times as long.
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT) -> Entry | None:
