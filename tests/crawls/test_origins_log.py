@@ -183,4 +183,4 @@ async def test_an_error_in_a_listener_refuses_nothing(web: Web) -> None:
     result = await crawl(site.url("/"), prepare=prepare)
     assert list(result.pages) == [site.url("/")]
     assert end(result)[0] == "robots.txt of 1 origin: 1 with rules"
-    assert any(m.startswith("Internal error while telling of ") for m in result.messages(logger="scrapy_rep"))
+    assert any(m.startswith("Internal error while reporting ") for m in result.messages(logger="scrapy_rep"))
