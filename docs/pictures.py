@@ -34,7 +34,7 @@ UNSEEN = f"{MAX_UNSEEN / DAY:g} days without an attempt"
 
 
 def stored_responses(now: float) -> Iterator[StoredResponse]:
-    """Yield one response of each kind: with rules, with rules that must not be used when stale, without rules."""
+    """Yield a response with rules, one whose rules may not be used when stale, and one without rules."""
     for forbids_stale in (False, True):
         yield StoredResponse(
             AccessResult.SUCCESS, "HTTP 200", RULES, now, now + DAY, 200, URL, forbids_stale=forbids_stale

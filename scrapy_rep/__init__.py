@@ -3,8 +3,7 @@
 The way of one request
     1. `waiting.scheduler_door` asks the `gate` whether the origin's robots.txt is known. If not, the request waits at
        the door for the origin's fetch (`cache.resolver`).
-    2. `middleware.process_request` passes the request to the `gate`. The gate gets the origin's `RobotsPolicy` from
-       `cache.resolver` (`peek`, which never waits).
+    2. `middleware.process_request` passes the request to the `gate`, which finds the origin's `RobotsPolicy` in memory.
     3. The policy gives the `Verdict`. The gate lets the request pass, or raises `ForbiddenByRobots`.
 
 The way of one robots.txt
@@ -17,8 +16,7 @@ The way of one robots.txt
     5. The policy asks `protocol.robotstxt` for the `Verdict` on a URL.
     The signals (`signals`) and the `extensions` report these steps.
 
-Who may touch the internals of Scrapy and Twisted
-    Only the modules in `scrapy_internals`.
+Only the modules in `scrapy_internals` may touch the internals of Scrapy and Twisted.
 
 Where to add
     a directive: `protocol.robotstxt.syntax` (`Directive`) and `protocol.robotstxt.groups` (`VALUE_FAULTS`);

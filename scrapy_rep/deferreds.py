@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 
 T = TypeVar("T")
 
-LOOKS = 10  # how often `within` checks whether time counts, before the time limit
+LOOKS = 10  # how often `within` asks `counts` before the time limit
 
 
 def settle(waiter: Deferred[T], result: T | Failure | BaseException) -> None:
@@ -29,9 +29,9 @@ def settle(waiter: Deferred[T], result: T | Failure | BaseException) -> None:
 async def within(
     seconds: float, call: Coroutine[Any, Any, T], late: Exception, counts: Callable[[], bool] = lambda: True
 ) -> T:
-    """Wait for the call and return its result. After so many seconds, cancel the call and raise `late` at once.
+    """Wait for the call and return its result. After the given number of seconds, cancel the call and raise `late`.
 
-    `counts` returns whether the present moment counts as waiting. For example, time in a queue may not count.
+    `counts` returns whether the present moment counts. For example, time in a queue may not count.
     """
     result: Deferred[T] = Deferred()
     timer: CallLaterResult

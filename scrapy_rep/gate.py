@@ -1,19 +1,19 @@
-"""What is decided about a request: which robots.txt applies to it, and what that says.
+"""Decides about each request: whose robots.txt applies to it, and what this robots.txt says.
 
-1. `applicable_origin` says whose robots.txt applies to a request. If none applies, the request goes on.
-2. If that robots.txt is known, it decides at once. A robots.txt that expires soon is fetched again in the background.
-   So is one that was unreachable, once its backoff is over. The request does not wait for this fetch.
-3. If that robots.txt is not known, the request waits for a fetch. Most requests wait at the scheduler, before they come
-   here (`waiting.scheduler_door`); the others wait in the downloader (`waiting.not_from_scheduler`). A fetch ends with
-   a policy (`cache.resolver`), unless the crawl closes first. The policy goes into the crawl's memory, and the requests
-   that waited are decided by it:
-   - The fetch had an answer: its rules decide. An answer without rules means that everything or nothing is allowed,
-     by its status (`protocol.status_policy`).
+1. `applicable_origin` says whose robots.txt applies. If none applies, the request goes on.
+2. If that robots.txt is known, its policy decides at once. A robots.txt that expires soon is fetched again in the
+   background. So is one that was unreachable, once its backoff is over. The request does not wait for this fetch.
+3. If that robots.txt is not known, the request waits for a fetch (`cache.resolver`). Most requests wait at the
+   scheduler, before they come here (`waiting.scheduler_door`). The others wait in the downloader
+   (`waiting.not_from_scheduler`). The fetch ends with a policy, unless the crawl closes first. The policy decides about
+   the requests that waited:
+   - The fetch had an answer: its rules decide. An answer without rules allows everything or nothing, by its status
+     (`protocol.status_policy`).
    - The fetch failed, and the old rules may still be obeyed: they decide.
    - The fetch failed, there are no such rules, and the outage has lasted for REP_UNREACHABLE_DAYS: everything is
      allowed.
-   - Any other failure: nothing is allowed. But after most failures, the requests wait while robots.txt is fetched again
-     (REP_UNREACHABLE_WAIT, `protocol.outage`), and the answer to that fetch decides.
+   - Any other failure: nothing is allowed. But after most such failures, robots.txt is fetched again while the
+     requests wait (REP_UNREACHABLE_WAIT, `cache.rounds`), and the last fetch decides.
 4. If a page comes from another URL than the request's (a browser followed a redirect), `look_at_page` finds the policy
    of that URL, and the listeners in `after_download` judge the page by it.
 """
@@ -50,12 +50,12 @@ EXEMPT, NOT_SUBJECT = VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT
 
 
 class Landing(NamedTuple):
-    """The URL that a page comes from, if a browser or a service followed redirects by itself, and the policy there."""
+    """Where a page comes from, if a browser or a service followed redirects by itself."""
 
     request: Request
     """A copy of the request that was made, with the URL of the page."""
     policy: RobotsPolicy | None
-    """The policy that applies to that URL; None if no robots.txt applies."""
+    """The policy that applies to this URL; None if no robots.txt applies."""
 
 
 class Gate:
@@ -64,21 +64,20 @@ class Gate:
     def __init__(self, crawler: Crawler, settings: RepSettings, resolver: Resolver, now: Callable[[], float]) -> None:
         """`now`: seconds since the epoch. Raises ValueError for a wrong product token."""
         self.user_agent = UserAgent(crawler.settings, crawler.spider)
-        """The crawl's product tokens, and where they come from. Always read it here: `open` replaces this object."""
+        """The crawl's product tokens, and where they come from. `open` replaces this object."""
         self.also_judge: Callable[[Verdict, RobotsTxt | None, str, ProductTokens], Verdict] | None = None
-        """Takes each verdict of a policy on a URL, also of a policy without rules, and returns the verdict that counts
-        (`usage.preferences`). None if the policy's own verdict counts."""
+        """Takes the verdict of a policy on a URL, and returns the verdict that counts (`usage.preferences`). None if
+        the policy's own verdict counts."""
         self.before_download: list[Callable[[Request, Verdict], None]] = []
-        """Functions that are called, in order, with each request that goes on and the verdict on it. Our own requests
-        for a robots.txt are left out. In a dry run, the verdict may be a refusal. A function may raise
-        ForbiddenByRobots to drop the request. While the list is empty, no verdict is made for allowed requests, which
-        is faster."""
+        """Functions that are called with each request that goes on and the verdict on it, except for our own requests
+        for a robots.txt. In a dry run, the verdict may be a refusal. A function may raise ForbiddenByRobots to drop the
+        request. While the list is empty, no verdict is made for allowed requests, which is faster."""
         self.after_download: list[Callable[[Request, Response, Landing | None], None]] = []
-        """Functions that are called, in order, with a request and its response, before the spider gets the response.
-        Our own requests for a robots.txt are left out. A function may raise ForbiddenByRobots to drop the response."""
+        """Functions that are called with a request and its response, before the spider gets the response, except for
+        our own requests for a robots.txt. A function may raise ForbiddenByRobots to drop the response."""
         self.robots_known = resolver.robots_known
-        """Functions that are called, in order, after each round of a fetch (`cache.rounds`), with the origin, what is
-        known of it now, and the request that needed its robots.txt."""
+        """Functions that are called after each round of a fetch (`cache.rounds`), with the origin, what is known of it
+        now, and the request that needed its robots.txt."""
         self.refusals = Refusals(crawler, is_dry_run=settings.dry_run)
         self.decided = 0
         """The number of requests that were decided about: by a policy, or because its fetch had an internal error."""
@@ -104,9 +103,9 @@ class Gate:
     # The request goes on, or is refused.
 
     def decide_if_known(self, request: Request) -> Origin | None:
-        """None if the request goes on. Else the origin: the caller has to wait for the origin's robots.txt.
+        """None if the request goes on. Else the origin whose robots.txt the caller has to wait for.
 
-        Raises ForbiddenByRobots if the request is refused, ValueError for a wrong product token in its meta.
+        Raises ForbiddenByRobots if the request is refused, and ValueError for a wrong product token in its meta.
         """
         origin = self.applicable_origin(request)
         if isinstance(origin, VerdictReason):
@@ -124,7 +123,7 @@ class Gate:
         return None
 
     def decide(self, request: Request, policy: RobotsPolicy) -> None:
-        """Let the request go on or refuse it, by the policy of its origin. Raises what `decide_if_known` raises."""
+        """Let the request go on, or refuse it. Raises what `decide_if_known` raises."""
         self.decided += 1
         if policy.state is UNREACHABLE_STALE:
             self._stats.inc_value("rep/cache/stale")
@@ -134,10 +133,7 @@ class Gate:
             self._act_on(self.verdict(policy, request.url, tokens), request)
 
     def refuse_for(self, fault: BaseException, request: Request, origin: Origin) -> None:
-        """Refuse the request, because the fetch of its origin's robots.txt ended with an internal error (`fault`).
-
-        Raises RobotsUnreachable, but not in a dry run.
-        """
+        """Raise RobotsUnreachable, because an internal error ended the fetch of robots.txt. A dry run only logs it."""
         self.decided += 1
         answer = f"internal error, {type(fault).__name__}: {fault}"
         reason, access = VerdictReason.UNREACHABLE, AccessResult.UNREACHABLE
@@ -150,10 +146,9 @@ class Gate:
             look(request, verdict)
 
     def count_hits(self, waited: int) -> None:
-        """Set the stat rep/cache/hit, when the crawl ends. Counting it at each request would double the cost of a
-        decision. `waited`: the number of requests that had to wait before they came here."""
-        # `waited` may be larger: another middleware may have dropped requests that had waited.
-        if self.decided > waited:
+        """Set the stat rep/cache/hit when the crawl ends. Counting at each request would double the cost of a decision.
+        `waited`: the number of requests that had to wait before they came here."""
+        if self.decided > waited:  # another middleware may have dropped requests that had waited
             self._stats.inc_value("rep/cache/hit", self.decided - waited)
 
     # What applies to a request.
@@ -182,7 +177,7 @@ class Gate:
         return origin if isinstance(origin, Origin) and self._resolver.peek(origin) is None else None
 
     def peek(self, request: Request) -> RobotsPolicy | None:
-        """The policy that applies to the request; None if it is not known now, or if no robots.txt applies."""
+        """The policy that applies to the request; None if it is unknown, or if no robots.txt applies."""
         origin = self.applicable_origin(request)
         return self._resolver.peek(origin) if isinstance(origin, Origin) else None
 
@@ -198,12 +193,11 @@ class Gate:
         return policy
 
     def judge(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
-        """The verdict on the request. `policy`: the one that applies to it; None if none does, then the request is
-        allowed. Raises ValueError for a wrong product token in its meta."""
+        """The verdict on the request by the policy that applies to it. Without a policy, the request is allowed. Raises
+        ValueError for a wrong product token in the request's meta."""
         if policy is not None:
             return self.verdict(policy, request.url, self.user_agent.tokens(request))
-        reason = self.applicable_origin(request)
-        reason = reason if isinstance(reason, VerdictReason) else NOT_SUBJECT
+        reason = EXEMPT if self.applicable_origin(request) is EXEMPT else NOT_SUBJECT
         return Verdict(True, reason, access=AccessResult.UNAVAILABLE)
 
     def verdict(self, policy: RobotsPolicy, url: str, tokens: ProductTokens) -> Verdict:
@@ -221,8 +215,8 @@ class Gate:
     # A page has come.
 
     def look_at_page(self, request: Request, response: Response) -> Response | Awaitable[Response]:
-        """The response; or an awaitable of it, if the response comes from another URL than the request's. Both ways may
-        raise ForbiddenByRobots."""
+        """The response; an awaitable of it, if it comes from another URL than the request's. Both ways may raise
+        ForbiddenByRobots."""
         target = _where_it_ended(request, response)
         return self._look_at_landing(target, request, response) if target else self._look(request, response, None)
 

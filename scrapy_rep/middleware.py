@@ -67,16 +67,15 @@ class RepMiddleware:
             if not is_obeying(crawler.settings):
                 raise
             # Scrapy would drop this middleware and crawl what robots.txt forbids.
-            raise ValueError(
-                f"{cls.__name__} cannot be built ({exc}); correct that, or set ROBOTSTXT_OBEY to False"
-            ) from exc
+            cure = "correct that, or set ROBOTSTXT_OBEY to False"
+            raise ValueError(f"{cls.__name__} cannot be built ({exc}); {cure}") from exc
         except ValueError as exc:
             # Logged here, too, because Scrapy logs the message as the last line of a long traceback.
             logger_of(crawler).critical("The crawl does not start: %s", exc)
             raise
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
-        """Return None if the request may go on, or an awaitable if it has to wait for robots.txt in the downloader.
+        """Return None if the request may go on; an awaitable if it has to wait for robots.txt in the downloader.
 
         Raises ForbiddenByRobots, at once or when awaited, and IgnoreRequest if the crawl closes first.
         """
@@ -84,11 +83,8 @@ class RepMiddleware:
         return None if origin is None else self._in_downloader.decide(request, origin)
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
-        """Return the response, or an awaitable that results in it.
-
-        The awaitable is for a response from another URL than the request's, because the robots.txt of that URL may not
-        be known yet. Raises ForbiddenByRobots, at once or when awaited.
-        """
+        """Return the response. If it comes from another URL than the request's, return an awaitable of it: the
+        robots.txt of that URL may not be known yet. Raises ForbiddenByRobots, at once or when awaited."""
         return response if ROBOTS_TXT_REQUEST in request.meta else self.gate.look_at_page(request, response)
 
     # For spiders.
@@ -116,11 +112,10 @@ class RepMiddleware:
         IgnoreRequest if the crawl closes first.
         """
         request = Request(request) if isinstance(request, str) else request
-        waiting = self.gate.wait_for_policy(request)
+        policy = self.gate.wait_for_policy(request)
         if timeout is not None:
-            late = TimeoutError(f"robots.txt has not answered within {timeout:g} seconds")
-            waiting = within(timeout, waiting, late)
-        return self.gate.judge(request, await waiting)
+            policy = within(timeout, policy, TimeoutError(f"robots.txt has not answered within {timeout:g} seconds"))
+        return self.gate.judge(request, await policy)
 
     # Beginning and end.
 

@@ -121,7 +121,7 @@ class OriginInfo:
         if self.cause == NO_GROUPS:
             words = "it has no rules, so everything is allowed"
         if self.cause == REDIRECTS:
-            source = ACCESS_WORDS[AccessResult.REDIRECT][1]
+            source = "RFC 9309 2.3.1.2"
         return words, row_source or source
 
 
@@ -133,7 +133,7 @@ def origin_info(policy: RobotsPolicy, pause: float | None = None) -> OriginInfo:
     return OriginInfo(
         entry.robots_url,
         entry.access,
-        entry.reason,
+        entry.last.reason,
         policy.basis,
         policy.robots,
         stored.received_at if stored is not None else None,
@@ -141,7 +141,7 @@ def origin_info(policy: RobotsPolicy, pause: float | None = None) -> OriginInfo:
         outage.ask_again_at if outage is not None else fresh_until,
         outage.since if outage is not None else None,
         stored.url if stored is not None else "",
-        entry.status,
-        entry.sign,
+        entry.last.status,
+        entry.last.sign,
         pause,
     )

@@ -14,8 +14,8 @@ from scrapy_rep.user_agent import ProductTokens, tokens_of_header
 
 
 class RepRobotParser(RobotParser):
-    """The parser that handlers of the signal `robots_parsed` get. As ROBOTSTXT_PARSER, it also works in Scrapy's own
-    robots.txt middleware."""
+    """The parser that handlers of the signal `robots_parsed` get. Set as ROBOTSTXT_PARSER, it also works in Scrapy's
+    own robots.txt middleware."""
 
     def __init__(self, robots: RobotsTxt) -> None:
         self.robots = robots

@@ -9,13 +9,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
 from scrapy.settings import BaseSettings, default_settings
 
 from scrapy_rep.log import Logger
-from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.freshness import DAY, MAX_LIFETIME
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS
@@ -23,9 +22,7 @@ from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT
 from scrapy_rep.protocol.status_policy import OVERRIDES, POLICIES, RFC9309, SIGN_KEYS, StatusRow
 from scrapy_rep.usage.vocabulary import VOCABULARY
 
-# The average bytes of memory for one origin, measured with the robots.txt files of 2,111 real sites by
-# tests/benchmarks/speed.py.
-OCTETS_OF_ORIGIN = 1_738
+OCTETS_OF_ORIGIN = 1_738  # bytes of memory for an origin: the average of 2,111 real sites (tests/benchmarks/speed.py)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +36,6 @@ class Setting:
     """The end of the error message: what to set the setting to."""
     names_file: bool = False
     """Whether the setting is the path of a file that the crawl writes."""
-
-
-def _nearest(name: str, names: Iterable[str]) -> list[str]:
-    """Return the most similar of the names in a list; an empty list if none is similar enough."""
-    from difflib import get_close_matches  # only mistakes need it  # noqa: PLC0415
-
-    return get_close_matches(name, names, n=1, cutoff=0.75)
 
 
 class _WrongPartError(ValueError):
@@ -79,11 +69,7 @@ def _number(kind: type[int] | type[float], at_least: float, value: Any, at_most:
 
 
 def _boolean(value: Any) -> bool:
-    if value in (True, "True", "true", "1"):
-        return True
-    if value in (False, "False", "false", "0"):
-        return False
-    raise ValueError
+    return {"true": True, "1": True, "false": False, "0": False}[str(value).lower()]
 
 
 def _address(value: Any) -> str:
@@ -133,7 +119,7 @@ def _exempt_item(text: Any) -> Origin | str:
     # Refuse what would have no effect: a path, another wildcard, a host with a port.
     has_more = set(host) & set("@?#* ") or urlsplit(url).path not in {"", "/"}
     if origin is None or has_more or (is_origin and is_wildcard) or (origin.port is not None and not is_origin):
-        raise _WrongPartError(f"{text!r} is no origin, no host and no '*.' before a host")
+        raise _WrongPartError(f"{text!r} is not an origin, a host, or '*.' and a host")
     return origin if is_origin else f"*.{origin.host}" if is_wildcard else origin.host
 
 
@@ -144,13 +130,12 @@ def _purposes(value: Any) -> tuple[str, ...]:
 def _category(name: Any) -> str:
     if not isinstance(name, str):
         raise _WrongPartError(f"{name!r} is no text")
-    names = {category.name for category in VOCABULARY}
-    if name in names:
-        return name
     # A Content-Signal says `ai-train` for `train-ai`.
     spellings = {text: one.name for one in VOCABULARY for text in (one.name, *one.spellings.values())}
+    if name in spellings.values():
+        return name
     near = _nearest(name.lower(), spellings)
-    meant = f"; did you mean {spellings[near[0]]!r}?" if near else ""
+    meant = f"; did you mean {spellings[near]!r}?" if near else ""
     raise _WrongPartError(f"{name!r} is no category of use{meant}")
 
 
@@ -162,10 +147,9 @@ def _bypassed(value: Any) -> str:
 
 def _path(*endings: str) -> Any:
     """Return a field for a setting that is the path of a file; None stands for no file."""
-    listed = " or ".join(endings)
     cure = (
-        f"the path of a file that ends in {listed}, in which %(name)s stands for the spider's name, %(time)s for the"
-        " start of the crawl and %% for a single %"
+        f"the path of a file that ends in {' or '.join(endings)}, in which %(name)s stands for the spider's name,"
+        " %(time)s for the start of the crawl and %% for a single %"
     )
     return _setting(None, partial(_path_with, endings), cure, names_file=True)
 
@@ -173,10 +157,9 @@ def _path(*endings: str) -> Any:
 def _path_with(endings: tuple[str, ...], value: Any) -> str | None:
     if value is None or value == "":
         return None
-    path = os.fspath(value)
-    if not isinstance(path, str) or not path.endswith(endings) or "://" in path:
-        raise ValueError
-    if "%" in re.sub(r"%%|%\((?:name|time)\)s", "", path):
+    path = str(os.fspath(value))
+    has_other_percents = "%" in re.sub(r"%%|%\((?:name|time)\)s", "", path)
+    if not path.endswith(endings) or "://" in path or has_other_percents:
         raise ValueError
     return path
 
@@ -188,40 +171,30 @@ def _status_policy(value: Any) -> tuple[StatusRow, ...]:
         value = _from_json(value, '{"403": "restricted", "520-529": "unavailable"}')
     if not isinstance(value, Mapping):
         raise TypeError
-    rows = [(_statuses(key), _override(key, result), "REP_STATUS_POLICY") for key, result in value.items()]
+    for key, result in value.items():
+        if result not in OVERRIDES:
+            raise _WrongPartError(f"{key!r}: {result!r} is none of {', '.join(map(repr, OVERRIDES))}")
+    rows = [(_statuses(key), OVERRIDES[result], "REP_STATUS_POLICY") for key, result in value.items()]
     # If two ranges contain a status, the narrower range decides about it.
     return (*sorted(rows, key=lambda row: len(row[0])), *RFC9309)
 
 
-def _override(key: Any, result: Any) -> AccessResult:
-    try:
-        return OVERRIDES[result]
-    except (KeyError, TypeError):
-        raise _WrongPartError(f"{key!r}: {result!r} is none of {', '.join(map(repr, OVERRIDES))}") from None
-
-
 def _statuses(key: Any) -> Sequence[int | str]:
-    """Return the statuses that a key of REP_STATUS_POLICY stands for; `(key,)` for a sign. It is never empty."""
+    """Return the statuses that a key of REP_STATUS_POLICY stands for, at least one; `(key,)` for a sign."""
     if key in SIGN_KEYS:
         return (key,)
-    statuses = _range(key)
-    for first, last, what in ((200, 200, "a success"), (300, 399, "a redirect")):
-        if statuses[0] <= last and statuses[-1] >= first:
-            raise _WrongPartError(f"{statuses[0]}-{statuses[-1]}: {what} cannot be overridden")
-    return statuses
-
-
-def _range(key: Any) -> range:
     statuses = key
-    if isinstance(key, str) and re.fullmatch(r"\d+(-\d+)?", key):
-        first, _, last = key.partition("-")
+    if re.fullmatch(r"\d+(-\d+)?", str(key)):
+        first, _, last = str(key).partition("-")
         statuses = range(int(first), int(last or first) + 1)
-    elif isinstance(key, int) and not isinstance(key, bool):
-        statuses = range(key, key + 1)
-    if isinstance(statuses, range) and statuses and statuses.step == 1 and 100 <= statuses[0] <= statuses[-1] <= 999:
-        return statuses
-    signs = " and ".join(map(repr, SIGN_KEYS))
-    raise _WrongPartError(f"{key!r} is no status such as 403, no range such as '400-499', and none of {signs}")
+    is_range = isinstance(statuses, range) and statuses and statuses.step == 1
+    if not is_range or not 100 <= statuses[0] <= statuses[-1] <= 999:
+        signs = " or ".join(map(repr, SIGN_KEYS))
+        raise _WrongPartError(f"{key!r} is not a status such as 403, a range such as '400-499', {signs}")
+    for least, most, what in ((200, 200, "a success"), (300, 399, "a redirect")):
+        if statuses[0] <= most and statuses[-1] >= least:
+            raise _WrongPartError(f"{statuses[0]}-{statuses[-1]}: {what} cannot be overridden")
+    return cast("range", statuses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,9 +204,8 @@ class RepSettings:
     status_policy: tuple[StatusRow, ...] = _setting(
         "rfc9309",
         _status_policy,
-        f"one of {', '.join(map(repr, POLICIES))}, or a dict of overrides such as"
-        " {403: 'restricted', range(520, 530): 'unavailable'} ('520-529' is a range too,"
-        f" and {' and '.join(map(repr, SIGN_KEYS))} are keys), each to one of {', '.join(map(repr, OVERRIDES))}",
+        f"one of {', '.join(map(repr, POLICIES))}, or a dict such as {{403: 'restricted', '520-529': 'unavailable'}}"
+        f" (keys: statuses, ranges, {' and '.join(map(repr, SIGN_KEYS))}; values: {', '.join(map(repr, OVERRIDES))})",
     )
     storage: str = _setting(
         "memory:",
@@ -242,7 +214,7 @@ class RepSettings:
     )
     """The address of the storage. Its scheme says which storage class is used."""
     storages: Mapping[str, Any] = _setting(
-        {}, _classes, "a dict of schemes without their colon, each to a storage class or its import path"
+        {}, _classes, "a dict from schemes, such as 'own', to storage classes or their import paths"
     )
     """Scheme -> storage class or its import path. None removes a built-in scheme."""
     memory_octets: int = _whole(64 * 2**20, "bytes", OCTETS_OF_ORIGIN)
@@ -257,7 +229,7 @@ class RepSettings:
     fetch_concurrency: int = _whole(64, "fetches", 1)
     waiting_max: int = _whole(1_000, "requests", 0)
     unreachable_wait: float = _seconds(30.0)
-    """Seconds that requests wait, counted from an origin's first failure."""
+    """Seconds that requests wait for an unreachable robots.txt, counted from the start of its first fetch."""
     redirect_private: bool = _switch()
     dry_run: bool = _switch()
     exempt: frozenset[Origin | str] = _setting(
@@ -274,9 +246,7 @@ class RepSettings:
     sitemaps_max: int = _whole(1_000, "sitemaps", 0)
     """The number of sitemaps for each origin."""
     purposes: tuple[str, ...] = _setting(
-        [],
-        _purposes,
-        f"a list of some of {', '.join(repr(category.name) for category in VOCABULARY)}",
+        [], _purposes, f"a list of some of {', '.join(repr(category.name) for category in VOCABULARY)}"
     )
     """The names of categories of use, without duplicates."""
     purposes_refuse: bool = _switch()
@@ -289,12 +259,12 @@ class RepSettings:
 
     @property
     def memory_origins(self) -> int:
-        """The most origins that the crawl remembers, in its memory, its log and its archive; at least 1."""
+        """The largest number of origins in the memory of the crawl, in its log and in its archive; at least 1."""
         return self.memory_octets // OCTETS_OF_ORIGIN
 
     @property
     def unreachable_for(self) -> float:
-        """The seconds after which an outage has lasted too long (RFC 9309 2.3.1.4)."""
+        """Seconds after which an outage has lasted too long (RFC 9309 2.3.1.4)."""
         return self.unreachable_days * DAY
 
     @classmethod
@@ -308,10 +278,10 @@ def _name(attribute: str) -> str:
 
 
 SETTINGS: Mapping[str, Setting] = {_name(field.name): field.metadata["setting"] for field in fields(RepSettings)}
-"""The name of a setting, REP_ included -> the setting."""
+"""The name of a setting, such as REP_STORAGE -> the setting."""
 
 FILES = sorted(name for name, setting in SETTINGS.items() if setting.names_file)
-"""The names of the settings that are the path of a file which the crawl writes."""
+"""The names of the settings whose value is the path of a file that the crawl writes."""
 
 
 def _checked(settings: BaseSettings, name: str) -> Any:
@@ -325,62 +295,60 @@ def _checked(settings: BaseSettings, name: str) -> Any:
 
 
 def is_obeying(settings: BaseSettings) -> bool:
-    """Return the value of ROBOTSTXT_OBEY. Raises ValueError for a wrong value.
-
-    (Scrapy would raise one, too, but its message does not name the setting.)
-    """
+    """Return the value of ROBOTSTXT_OBEY. Raises a ValueError that names the setting. (Scrapy's own does not.)"""
     try:
         return settings.getbool("ROBOTSTXT_OBEY")
     except ValueError:
         raise ValueError(f"ROBOTSTXT_OBEY is {settings['ROBOTSTXT_OBEY']!r}; set it to True or False") from None
 
 
-# A word that people use for a setting -> the setting. Words in the setting's own name need no row.
+# Setting -> other words that people use for the setting.
 OTHER_WORDS = {
-    word: name
-    for name, words in {
-        "COOKIES_ENABLED": "COOKIE COOKIES",
-        "REP_BODY_LIMIT": "BYTES LENGTH MAXSIZE SIZE",
-        "REP_BYPASSED": "BYPASS FOLLOWED",
-        "REP_CRAWL_DELAY_MAX": "CRAWLDELAY DELAY",
-        "REP_DROP_EARLY": "EARLY REFUSE",
-        "REP_DRY_RUN": "DRY DRYRUN SHADOW SIMULATE TEST",
-        "REP_EVIDENCE": "PROOF PROVE",
-        "REP_EXEMPT": "ALLOW ALLOWED EXCEPT EXCLUDE IGNORE SKIP WHITELIST",
-        "REP_FETCH_CONCURRENCY": "CONCURRENT PARALLEL",
-        "REP_FETCH_RETRIES": "RETRY RETRIES",
-        "REP_FETCH_TIMEOUT": "TIMEOUT",
-        "REP_LIFETIME_MIN": "AGE EXPIRE EXPIRES EXPIRY TTL",
-        "REP_MEMORY_OCTETS": "MEMORY ORIGINS",
-        "REP_PURPOSES": "AI PURPOSE SIGNAL USAGE",
-        "REP_REPORT": "HTML REPORTS STATISTICS",
-        "REP_STATUS_POLICY": "CAUTIOUS POLICY STATUS",
-        "REP_STORAGE": "BACKEND CACHE DATABASE DB REDIS SQLITE STORE",
-        "REP_WAITING_MAX": "WAITING",
-        "REP_UNREACHABLE_WAIT": "WAIT",
-        "ROBOTSTXT_OBEY": "DISABLE DISABLED ENABLE ENABLED OBEY OFF ON",
-        "ROBOTSTXT_USER_AGENT": "AGENT NAME TOKEN USERAGENT",
-    }.items()
-    for word in words.split()
+    "COOKIES_ENABLED": "COOKIE COOKIES",
+    "REP_BODY_LIMIT": "BYTES LENGTH MAXSIZE SIZE",
+    "REP_BYPASSED": "BYPASS FOLLOWED",
+    "REP_CRAWL_DELAY_MAX": "CRAWLDELAY DELAY",
+    "REP_DROP_EARLY": "EARLY REFUSE",
+    "REP_DRY_RUN": "DRY DRYRUN SHADOW SIMULATE TEST",
+    "REP_EVIDENCE": "PROOF PROVE",
+    "REP_EXEMPT": "ALLOW ALLOWED EXCEPT EXCLUDE IGNORE SKIP WHITELIST",
+    "REP_FETCH_CONCURRENCY": "CONCURRENT PARALLEL",
+    "REP_FETCH_RETRIES": "RETRY RETRIES",
+    "REP_FETCH_TIMEOUT": "TIMEOUT",
+    "REP_LIFETIME_MIN": "AGE EXPIRE EXPIRES EXPIRY TTL",
+    "REP_MEMORY_OCTETS": "MEMORY ORIGINS",
+    "REP_PURPOSES": "AI PURPOSE SIGNAL USAGE",
+    "REP_REPORT": "HTML REPORTS STATISTICS",
+    "REP_STATUS_POLICY": "CAUTIOUS POLICY STATUS",
+    "REP_STORAGE": "BACKEND CACHE DATABASE DB REDIS SQLITE STORE",
+    "REP_WAITING_MAX": "WAITING",
+    "REP_UNREACHABLE_WAIT": "WAIT",
+    "ROBOTSTXT_OBEY": "DISABLE DISABLED ENABLE ENABLED OBEY OFF ON",
+    "ROBOTSTXT_USER_AGENT": "AGENT NAME TOKEN USERAGENT",
 }
-
-
-def similar_setting(name: str) -> str | None:
-    """Return the setting that an unknown name probably means; None if no setting is similar."""
-    scrapys = name.replace("REP_", "ROBOTSTXT_", 1)
-    if hasattr(default_settings, scrapys):
-        return scrapys
-    near = _nearest(name.removeprefix("REP_"), [setting.removeprefix("REP_") for setting in SETTINGS])
-    if near:
-        return f"REP_{near[0]}"
-    # The last word is the most significant: FETCH_DELAY is a delay.
-    return next((OTHER_WORDS[word] for word in reversed(name.split("_")) if word in OTHER_WORDS), None)
 
 
 def warn_of_unknown_names(settings: BaseSettings, log: Logger) -> None:
     """Log a WARNING for each REP_ setting that does not exist."""
     for name in settings:
         if isinstance(name, str) and name.startswith("REP_") and name not in SETTINGS:
-            near = similar_setting(name)
-            cure = f"; did you mean {near}?" if near else f"; the settings are {', '.join(SETTINGS)}"
-            log.warning("%s is no setting of scrapy-rep and has no effect%s", name, cure)
+            similar = _similar_setting(name.removeprefix("REP_"))
+            cure = f"did you mean {similar}?" if similar else f"the settings are {', '.join(SETTINGS)}"
+            log.warning("%s is no setting of scrapy-rep and has no effect; %s", name, cure)
+
+
+def _similar_setting(name: str) -> str | None:
+    """Return the setting that a wrong name (without `REP_`) probably means; None if no setting is similar."""
+    if hasattr(default_settings, f"ROBOTSTXT_{name}"):
+        return f"ROBOTSTXT_{name}"
+    if near := _nearest(name, [setting.removeprefix("REP_") for setting in SETTINGS]):
+        return f"REP_{near}"
+    meant = {word: setting for setting, words in OTHER_WORDS.items() for word in words.split()}
+    # The last word is the most significant: FETCH_DELAY is a delay.
+    return next((meant[word] for word in reversed(name.split("_")) if word in meant), None)
+
+
+def _nearest(name: str, names: Iterable[str]) -> str | None:
+    from difflib import get_close_matches  # only mistakes need it  # noqa: PLC0415
+
+    return next(iter(get_close_matches(name, names, n=1, cutoff=0.75)), None)

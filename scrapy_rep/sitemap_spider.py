@@ -40,13 +40,13 @@ class RobotsSitemapSpider(SitemapSpider):
     also crawls the sitemaps of every other origin whose robots.txt the crawl reads. Requests for sitemaps obey
     robots.txt like requests for pages.
 
-    It crawls at most REP_SITEMAPS_MAX sitemaps per origin. It skips the sitemaps that a public origin has at a private
-    address.
+    It crawls at most REP_SITEMAPS_MAX sitemaps per origin. If the robots.txt of a public origin names a sitemap at a
+    private address, it skips this sitemap.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # For each origin, the requests for sitemaps that have not been made yet.
+        # The requests for sitemaps that have not been made yet, one iterator for each origin.
         self._sitemaps: deque[Iterator[Request]] = deque()
         self._has_sitemaps = False
 
@@ -68,20 +68,18 @@ class RobotsSitemapSpider(SitemapSpider):
         """Fetch robots.txt of the first origins; then yield the requests for `sitemap_urls`."""
         middleware = RepMiddleware.of(self.crawler)
         pages = self.first_pages()
-        # If one of them fails, the failure is logged elsewhere, and the others go on.
+        # If one fetch fails, the failure is logged elsewhere, and the other fetches go on.
         verdicts = [deferred_from_coro(middleware.verdict(url)) for url in pages]
         await maybe_deferred_to_future(DeferredList(verdicts, consumeErrors=True))
         if not self.sitemap_urls and not self._has_sitemaps:
             name = type(self).__name__
             if pages:
-                self._log.warning(
-                    "%s: no sitemap is named in the robots.txt of %s", name, counted(len(pages), "origin")
-                )
+                origins = counted(len(pages), "origin")
+                self._log.warning("%s: no sitemap is named in the robots.txt of %s", name, origins)
             else:
                 self._log.warning("%s has nowhere to begin: set start_urls, allowed_domains or sitemap_urls", name)
-        async for item_or_request in super().start():
-            is_request = isinstance(item_or_request, Request)
-            yield self._sitemap_request(item_or_request.url) if is_request else item_or_request
+        async for item in super().start():
+            yield self._sitemap_request(item.url) if isinstance(item, Request) else item
 
     def first_pages(self) -> list[str]:
         """Return one URL of each origin to begin with."""
@@ -107,11 +105,9 @@ class RobotsSitemapSpider(SitemapSpider):
     def _add(self, origin: Origin, written: tuple[str, ...]) -> None:
         most = self._rep_settings.sitemaps_max
         if len(written) > most:
+            sitemaps = counted(len(written), "sitemap")
             self._log.info(
-                "%s names %s; the first %s are crawled (REP_SITEMAPS_MAX)",
-                origin.robots_url,
-                counted(len(written), "sitemap"),
-                f"{most:,}",
+                "%s names %s; the first %s are crawled (REP_SITEMAPS_MAX)", origin.robots_url, sitemaps, f"{most:,}"
             )
         self._sitemaps.append(self._requests(origin, written[:most]))
         self.crawler.signals.connect(self._request_sitemaps, signal=signals.scheduler_empty)

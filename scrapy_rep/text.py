@@ -9,9 +9,9 @@ from scrapy_rep.protocol.foreign_text import MAX_TEXT, shortened
 
 
 def printable(text: str, limit: int | None = MAX_TEXT) -> str:
-    """The text, with all characters escaped that could forge a log line (control characters, line ends and the like).
+    """Return the text, with control characters, line ends and the like escaped, because they could forge a log line.
 
-    A text of more than `limit` characters is cut, and then ends in an ellipsis. With None, it is not cut.
+    If the text has more than `limit` characters, it is cut and ends in an ellipsis. With None, it is not cut.
     """
     shown = text if limit is None else text[: limit + 1]
     if not shown.isprintable():
@@ -20,12 +20,12 @@ def printable(text: str, limit: int | None = MAX_TEXT) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 origin`, `2 origins`."""
+    """Return the number with its noun, such as `1 origin` or `2 origins`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def were_refused(number: int, *, is_dry_run: bool) -> str:
-    """The words that follow a number of requests: `were refused`, `would have been refused (REP_DRY_RUN)`."""
+    """Return the words that follow a number of requests: `were refused`, `would have been refused (REP_DRY_RUN)`."""
     if is_dry_run:
         return "would have been refused (REP_DRY_RUN)"
     return "was refused" if number == 1 else "were refused"
@@ -35,12 +35,12 @@ LAST_SECOND = 253_402_300_799.0  # the last second of the year 9999
 
 
 def iso_time(seconds: float) -> str:
-    """Seconds since the epoch, written as `2026-05-17T09:30:00.000000Z` (RFC 3339; UTC). Years 1970 to 9999."""
+    """Write seconds since the epoch as `2026-05-17T09:30:00.000000Z` (RFC 3339; UTC). Years 1970 to 9999."""
     return datetime.fromtimestamp(min(max(seconds, 0.0), LAST_SECOND), timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def seconds_of_time(text: str) -> float:
-    """Return seconds since the epoch, from the result of `iso_time`, another ISO 8601 text, or a number as text.
+    """Return the seconds since the epoch, from a text of `iso_time`, another ISO 8601 text, or a number as text.
 
     A time without a zone is in UTC. Raises ValueError.
     """

@@ -1,6 +1,6 @@
 """Which product tokens apply to a request: those of the settings, the spider, or the User-Agent (RFC 9309 2.2.1).
 
-`protocol.robotstxt.product_tokens` finds the token in a User-Agent header.
+`protocol.robotstxt.product_tokens` reduces a User-Agent to its token.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ logger = logging.getLogger("scrapy_rep")
 META_KEY = SPIDER_ATTRIBUTE = "robotstxt_user_agent"
 SETTING = "ROBOTSTXT_USER_AGENT"
 
-MAX_OWN = 1_000  # how many User-Agents of single requests are remembered
+MAX_OWN = 1_000  # User-Agents of single requests that are remembered
 
 ProductTokens = tuple[str, ...]
 """Product tokens in order of preference. Empty if the crawler has no name; then only the groups of `*` apply."""
@@ -43,14 +43,14 @@ class UserAgent:
             tokens_of_header(self._sent),
             f"the User-Agent of {self._sent_by}",
         )
-        # The User-Agent headers of requests that were judged by their own header.
+        # The User-Agents of requests that had their own, and were judged by it.
         self._own: set[bytes | None] = set()
 
     def tokens(self, request: Request, *, decides: bool = True) -> ProductTokens:
         """Return the tokens that apply to this request. Raises ValueError for a wrong value in its meta.
 
-        `decides` is whether the request is judged by these tokens now. Then `unsent_tokens` takes its User-Agent into
-        account.
+        `decides`: whether the request is judged by these tokens now. Then its User-Agent is remembered for
+        `unsent_tokens`.
         """
         meta = request.meta.get(META_KEY)
         if meta is not None:
@@ -63,10 +63,10 @@ class UserAgent:
         return self.product_tokens
 
     def unsent_tokens(self, request: Request) -> ProductTokens:
-        """Return the tokens by which the request was judged, if the User-Agent that was sent has none of them.
+        """Return the tokens that judged a request which was sent with a User-Agent without any of these tokens.
 
-        Empty if it has one of them, or if it is the crawl's own User-Agent, about which `announce` warns. Also empty if
-        the tokens come from the request's meta, or if `*` is one of them.
+        Empty for all other requests. Also empty for the crawl's own User-Agent (`announce` warns about it), for tokens
+        from the request's meta, and if `*` is one of the tokens.
         """
         sent = request.headers.get(b"User-Agent")
         if sent == self._sent or META_KEY in request.meta or EVERYONE in self.product_tokens:
@@ -107,20 +107,18 @@ class UserAgent:
 
 
 def _configured(settings: BaseSettings, spider: Spider | None) -> tuple[ProductTokens, str] | None:
-    """The tokens that the user set, and where; None if there are none, so that the User-Agent decides."""
-    setting = settings.get(SETTING)
-    attribute = getattr(spider, SPIDER_ATTRIBUTE, None)
-    above_spider = (settings.getpriority(SETTING) or 0) > SETTINGS_PRIORITIES["spider"]
-    from_setting = (setting, f"the setting {SETTING}")
-    from_spider = (attribute, f"the spider's {SPIDER_ATTRIBUTE}")
-    for value, source in (from_setting, from_spider) if above_spider else (from_spider, from_setting):
+    """Return the tokens that the user set, and where. None if there are none; then the User-Agent decides."""
+    setting = settings.get(SETTING), f"the setting {SETTING}"
+    attribute = getattr(spider, SPIDER_ATTRIBUTE, None), f"the spider's {SPIDER_ATTRIBUTE}"
+    is_above_spider = (settings.getpriority(SETTING) or 0) > SETTINGS_PRIORITIES["spider"]
+    for value, source in (setting, attribute) if is_above_spider else (attribute, setting):
         if value:
             return tokens_of_value(value, source), source
     return None
 
 
 def _user_agent_sent(settings: BaseSettings, spider: Spider | None) -> tuple[bytes | None, str]:
-    """The User-Agent that Scrapy's middlewares give to a request without one, and where it comes from."""
+    """Return the User-Agent that Scrapy gives to a request without one, and where it was set."""
     headers = Headers(without_none_values(settings["DEFAULT_REQUEST_HEADERS"]))
     if b"User-Agent" in headers:
         return headers.get(b"User-Agent"), "DEFAULT_REQUEST_HEADERS"
@@ -132,13 +130,13 @@ def _user_agent_sent(settings: BaseSettings, spider: Spider | None) -> tuple[byt
 
 @lru_cache(maxsize=1024)
 def tokens_of_header(user_agent: bytes | None) -> ProductTokens:
-    """The product token in a User-Agent header; empty if the header names no crawler."""
+    """Return the product token in a User-Agent header; empty if the header names no crawler."""
     token = product_token(to_unicode(user_agent, "latin-1")) if user_agent else None
     return (token,) if token is not None else ()
 
 
 def tokens_of_value(value: Any, source: str) -> ProductTokens:
-    """The tokens in a value: a string is one token, a list or tuple has several, in order of preference. Raises
+    """Return the tokens in a value: one in a string; several in a list or tuple, in order of preference. Raises
     ValueError for any other value."""
     values = (value,) if isinstance(value, str) else value
     if isinstance(value, str) and value.startswith("["):  # a list in JSON, from the command line

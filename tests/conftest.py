@@ -12,7 +12,7 @@ from hypothesis import settings
 from redis_server import BINARY, MISSING, RedisServer
 from web import Web
 
-# No test fails because the machine has much else to do.
+# No test fails because the machine is busy.
 settings.register_profile("no-deadline", deadline=None)
 settings.load_profile("no-deadline")
 
@@ -26,7 +26,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """For `-n auto`: tests wait for a third of their time."""
+    """The workers of `-n auto`: more than there are processors, because tests wait for a third of their time."""
     return 3 * (os.cpu_count() or 2) // 2
 
 
@@ -40,7 +40,7 @@ def web() -> Iterator[Web]:
 
 @pytest.fixture
 def redis_server() -> Iterator[RedisServer]:
-    """An empty Redis server of the test's own."""
+    """An empty Redis server for this test alone."""
     pytest.importorskip("redis", reason="redis-py is not installed: pip install scrapy-rep[redis]")
     if BINARY is None:
         pytest.skip(MISSING)
@@ -50,7 +50,7 @@ def redis_server() -> Iterator[RedisServer]:
 
 @pytest.fixture(params=["sqlite", "redis"])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Of a store that outlives a crawl."""
+    """The address of a store that keeps entries after a crawl."""
     if request.param == "sqlite":
         return f"sqlite://{tmp_path}/robots.db"
     url: str = request.getfixturevalue("redis_server").url

@@ -4,7 +4,7 @@ ADDONS = {"scrapy_rep.Addon": 500}
 
 # Seconds for one robots.txt request. 2 seconds are enough on one machine. On the real web, keep the default of 30.
 REP_FETCH_TIMEOUT = 2
-# In this example, an unreachable robots.txt never becomes reachable, so it is no use to wait for it.
+# In this example, an unreachable robots.txt stays unreachable, so waiting is useless.
 REP_UNREACHABLE_WAIT = 0
 
 BOT_NAME = "example"

@@ -71,8 +71,8 @@ class Resolver:
         self._now = clock.now
         self._log = logger_of(crawler)
         self._memory = Memory(settings)
-        self._turns = FetchTurns(settings.fetch_concurrency, clock.monotonic, partial(look_for_requests, crawler))
-        self.has_room = self._turns.has_room
+        self._turns = FetchTurns(settings.fetch_concurrency, partial(look_for_requests, crawler))
+        self.can_start_another_fetch = self._turns.can_start_another
         answers = Answers(crawler, settings, clock, Fetcher(crawler, settings, downloads, clock.now), self._turns)
         self._store = _shared_store(crawler, settings, self._turns, clock)
         self._rounds = Rounds(crawler, settings, clock, memory=self._memory, store=self._store, answers=answers)
@@ -120,12 +120,12 @@ class Resolver:
 
     def _begin(self, origin: Origin, trigger: Request, fetch: _Fetch) -> None:
         self._fetches[origin] = fetch
-        self._turns.without_turn += 1
+        self._turns.starting.add(origin)
         fetch.task = deferred_from_coro(self._run(origin, trigger, fetch))
         fetch.task.addErrback(lambda _failure: None)  # a cancellation while it ends
 
     async def _run(self, origin: Origin, trigger: Request, fetch: _Fetch) -> None:
-        self._turns.without_turn -= 1  # it was counted by `_begin`; from here on, by its turn or its call of the store
+        self._turns.starting.discard(origin)  # from here on, the turn or the call of the store counts
         result: RobotsPolicy | BaseException
         try:
             result = await self._rounds.policy(origin, trigger, lambda: bool(fetch.waiters))

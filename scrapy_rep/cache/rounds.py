@@ -180,9 +180,7 @@ class Rounds:
         self, this: _Round, known: Entry | None, *, is_repeated: bool
     ) -> tuple[RobotsPolicy, bool]:
         """The policy after one chain of redirects, and whether HttpCacheMiddleware has replayed a part of the chain."""
-        redirects = Redirects(
-            self._answers, this.origin, known, this.trigger, is_repeated=is_repeated, retries=this.retries
-        )
+        redirects = Redirects(self._answers, this.origin, known, this.trigger, is_repeated, this.retries)
         return self._policy_after(this, known, await redirects.follow()), redirects.is_replayed
 
     # The result of a round. Nothing here waits.

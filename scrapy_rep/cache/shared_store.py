@@ -83,8 +83,12 @@ class SharedStore:
         """
         lease, entry, waited, pause = Lease(str(origin)), known, 0.0, POLL_FIRST
         try:
-            with self._turns.taking_room():
+            self._turns.starting.add(origin)
+            try:
                 octets, may_fetch = await self._breaker.call(self._get_or_lease, lease, otherwise=JUST_THE_LEASE)
+            finally:
+                self._turns.starting.discard(origin)
+                self._turns.on_change()
             while True:
                 known_and_stored = filter(None, (entry, self._read(origin, octets)))
                 entry = max(known_and_stored, key=last_fetched_at, default=None)

@@ -31,12 +31,9 @@ class ComparingLookup(Lookup):
         self._builtin = BuiltinMiddleware.from_crawler(crawler)
         await super().run(crawler)
 
-    def _peek(self, request: Request) -> None:  # noqa: ARG002 - Scrapy's own middleware never answers at once
-        return None
-
-    async def _look_up(self, url: str, request: Request) -> Finding:
-        finding = await super()._look_up(url, request)
-        return compared(finding, None if gets_no_answer(finding) else await self._builtin.answer(request))
+    async def _find(self, url: str) -> Finding:
+        finding = await super()._find(url)
+        return compared(finding, None if gets_no_answer(finding) else await self._builtin.answer(Request(url)))
 
 
 def gets_no_answer(finding: Finding) -> bool:

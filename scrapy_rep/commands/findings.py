@@ -52,12 +52,11 @@ class CrawlerProfile:
         """Return the verdict for the URL. Raises ValueError if the text is not a URL."""
         verdict = policy.verdict(url, self.tokens)
         try:
-            judged = self.purposes.judge(verdict, policy.robots, url, self.tokens)
+            return self.purposes.judge(verdict, policy.robots, url, self.tokens)
         except ImportError as exc:  # the extra `usage` is not installed
             if self.purposes.categories:
                 raise ValueError(str(exc)) from None
             return verdict
-        return judged if judged.usage else verdict  # most files state no preferences
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +119,6 @@ class Finding:
         return self.verdict.decided_by if self.verdict is not None else None
 
     @property
-    def usage(self) -> Usage:
-        """What the page may be used for."""
-        return usage_in(self.verdict)
-
-    @property
-    def purpose(self) -> str | None:
-        """The crawl's purpose that refuses the URL; None if none does."""
-        return self.verdict.purpose if isinstance(self.verdict, UsageVerdict) else None
-
-    @property
     def word(self) -> str:
         if self.verdict is not None:
             return "allowed" if self.verdict.allowed else "refused"
@@ -144,18 +133,17 @@ class Finding:
         if verdict is None:
             return printable(self.error, MAX_RULE)
         group = f"group of {verdict.product_token!r}" if verdict.product_token is not None else "for every crawler"
-        if deciding is not None:
-            purpose = f"for the purpose {self.purpose!r} " if self.purpose is not None else ""
-            read_as = f", because servers read the URL as {printable(verdict.read_as)}" if verdict.read_as else ""
-            return f"{purpose}by {_line_in_words(deciding)} ({group}){read_as}"
-        return f"{verdict.words} ({group if verdict.reason is VerdictReason.NO_RULE else verdict.source})"
+        if deciding is None:
+            return f"{verdict.words} ({group if verdict.reason is VerdictReason.NO_RULE else verdict.source})"
+        purpose = ""
+        if isinstance(verdict, UsageVerdict) and verdict.purpose is not None:
+            purpose = f"for the purpose {verdict.purpose!r} "
+        read_as = f", because servers read the URL as {printable(verdict.read_as)}" if verdict.read_as else ""
+        return f"{purpose}by {_line_in_words(deciding)} ({group}){read_as}"
 
 
 def policy_of_file(body: bytes, limit: int = PARSING_LIMIT) -> RobotsPolicy:
-    """Return the policy for a robots.txt that was not fetched, such as that of `--file`.
-
-    The arguments are those of `RobotsTxt.parse`.
-    """
+    """Return the policy for a robots.txt that was not fetched. The arguments are those of `RobotsTxt.parse`."""
     robots = RobotsTxt.parse(body, limit)
     return policy_at(Entry("", StoredResponse(AccessResult.SUCCESS, "", robots, 0.0, DAY)), 0.0, DAY)
 
@@ -181,8 +169,7 @@ def _ignored(robots: RobotsTxt) -> list[Ignored]:
     return sorted((*robots.ignored, *ignored_statements(robots.octets)), key=lambda ignored: ignored.line)
 
 
-# Cached, because this part takes longer than the rest of the JSON. Large files may have long lists, so the cache for
-# them is smaller.
+# Cached, because this part takes longer than the rest of the JSON. Fewer large files are kept, to save memory.
 _said_by_small, _said_by_large = lru_cache(maxsize=10_000)(_said), lru_cache(maxsize=64)(_said)
 
 
@@ -192,6 +179,7 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
     `show` adds the text of the file.
     """
     verdict, robots, info, deciding = finding.verdict, finding.robots, finding.info, finding.deciding
+    usage = usage_in(verdict)
     said = _said_by_small if robots is None or len(robots.octets) < SMALL else _said_by_large
     received_at = info.received_at if info is not None else None
     return {
@@ -204,24 +192,20 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "group": verdict.product_token if verdict is not None else None,
         "product_tokens": list(finding.profile.tokens),
         "robots_url": info.robots_url if info is not None else None,
-        "hops": [_hop_as_json(answer) for answer in finding.answers],
+        "hops": [{"url": a.url, "answer": a.reason or "no answer", "location": a.location} for a in finding.answers],
         "answer": info.answer if info is not None else None,
         "access": info.access.value if info is not None else None,
         "source": info.meaning(finding.profile.status_policy)[1] if info is not None else None,
         "age": round(max(finding.now - received_at, 0.0), 3) if received_at is not None else None,
         "good_for": round(max(info.fetch_again_at - finding.now, 0.0), 3) if info is not None else None,
         "crawl_delay": finding.crawl_delay,
-        "usage": [_usage_as_json(finding.usage, category) for category in finding.usage],
+        "usage": [_usage_as_json(usage, category) for category in usage],
         **said(robots or RobotsTxt(b"")),
         "error": finding.error or None,
         **({"scrapy": asdict(finding.compared)} if finding.compared is not None else {}),
         **({"forgotten": finding.forgotten} if finding.forgotten is not None else {}),
         **({"robots_txt": robots.octets.decode("utf-8", "replace") if robots is not None else None} if show else {}),
     }
-
-
-def _hop_as_json(answer: Answer) -> dict[str, Any]:
-    return {"url": answer.url, "answer": answer.reason or "no answer", "location": answer.location}
 
 
 def _usage_as_json(usage: Usage, category: str) -> dict[str, Any]:
@@ -232,11 +216,11 @@ def _usage_as_json(usage: Usage, category: str) -> dict[str, Any]:
 
 def as_line(finding: Finding) -> str:
     """Return one line: the answer, the URL and the reason, with a tab between them."""
-    verdict, told = finding.verdict, finding.why
+    verdict, why = finding.verdict, finding.why
     if verdict is not None and verdict.access is not AccessResult.SUCCESS and verdict.answer:
-        told = f"{told}: {printable(verdict.answer)}"
+        why = f"{why}: {printable(verdict.answer)}"
     compared = f"\tScrapy's own: {finding.compared.words}" if finding.compared is not None else ""
-    return f"{finding.word}\t{printable(finding.url, None)}\t{told}{compared}"
+    return f"{finding.word}\t{printable(finding.url, None)}\t{why}{compared}"
 
 
 def as_text(finding: Finding, *, colour: bool = False, show: str | None = None) -> str:
@@ -308,7 +292,8 @@ def _file_rows(finding: Finding, robots: RobotsTxt) -> Iterator[tuple[str, str]]
         yield "crawl-delay", f"{delay:g} s, {obeyed} (REP_CRAWL_DELAY_MAX = {longest:g})"
     yield from _many("usage", _usage_in_words(finding))
     yield from _many("sitemaps", [printable(sitemap) for sitemap in robots.sitemaps])
-    yield from _many("ignored", [_ignored_in_words(ignored) for ignored in _ignored(robots)])
+    ignored = [f"line {each.line}, {each.reason}: {printable(each.text)}".rstrip(" :") for each in _ignored(robots)]
+    yield from _many("ignored", ignored)
 
 
 def _usage_in_words(finding: Finding) -> list[str]:
@@ -316,25 +301,21 @@ def _usage_in_words(finding: Finding) -> list[str]:
 
     For a page that may not be fetched, the list is empty.
     """
-    usage = finding.usage
+    usage = usage_in(finding.verdict)
     asked = finding.profile.purposes.categories if finding.allowed or usage else ()
     texts: list[str] = []
     for category in dict.fromkeys((*usage, *asked)):
         stated = usage.deciding(category)
         by = f" by {_line_in_words(stated)}" if stated is not None else ""
-        is_policy = stated is not None and stated.product_token in POLICY_TOKENS.values()
-        group = f" (group of {stated.product_token!r})" if stated is not None and is_policy else ""
-        texts.append(f"{category}: {PREFERENCE_WORDS[usage.get(category)]}{by}{group}")
+        if stated is not None and stated.product_token in POLICY_TOKENS.values():
+            by += f" (group of {stated.product_token!r})"
+        texts.append(f"{category}: {PREFERENCE_WORDS[usage.get(category)]}{by}")
     return texts
 
 
 def _line_in_words(line: DecidingLine) -> str:
     """Return, for example, `line 2, Disallow: /private/`."""
     return f"line {line.line}, {printable(str(line), MAX_RULE)}"
-
-
-def _ignored_in_words(ignored: Ignored) -> str:
-    return f"line {ignored.line}, {ignored.reason}: {printable(ignored.text)}".rstrip(" :")
 
 
 def _many(label: str, items: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -15,10 +15,9 @@ AROUND = 3  # lines to show before and after the line that decides
 
 
 def listing(robots: RobotsTxt, product_token: str | None, deciding: int | None, *, whole: bool) -> Iterator[str]:
-    """Yield lines of robots.txt, each after a mark.
+    """Yield lines of robots.txt, each after a mark: `>` for the line that decides, `|` in a group that is obeyed.
 
-    The mark is `>` for the line that decides, `|` for a line of a group that is obeyed, and else a space. With `whole`,
-    all lines are shown. Otherwise `...` stands for lines that are left out, and these lines are shown:
+    With `whole`, all lines are shown. Otherwise `...` stands for lines that are left out, and these lines are shown:
 
     - if a line decides: the lines around it, and the user-agent lines of the groups that are obeyed;
     - if no line decides: the groups that are obeyed.
@@ -28,23 +27,20 @@ def listing(robots: RobotsTxt, product_token: str | None, deciding: int | None, 
         lines.pop()
     width = len(str(len(lines)))
     obeyed = obeyed_lines(robots, product_token)
-    shown = range(1, len(lines) + 1) if whole else _lines_that_matter(robots, obeyed, deciding)
+    matter = obeyed
+    if deciding is not None:
+        user_agents = {record.line for record in robots.records if record.key == "user-agent"}
+        matter = user_agents & obeyed | set(range(deciding - AROUND, deciding + AROUND + 1))
     before = 0
-    for number in (number for number in shown if number <= len(lines)):
-        if number > before + 1:
-            yield "  ..."
-        mark = ">" if number == deciding else "|" if number in obeyed else " "
-        yield f"{mark} {number:>{width}}  {printable(text_of(lines[number - 1]).expandtabs(4), None)}"
-        before = number
-    if shown and before < len(lines):
+    for number, line in enumerate(lines, start=1):
+        if whole or number in matter:
+            if number > before + 1:
+                yield "  ..."
+            mark = ">" if number == deciding else "|" if number in obeyed else " "
+            yield f"{mark} {number:>{width}}  {printable(text_of(line).expandtabs(4), None)}"
+            before = number
+    if matter and before < len(lines):
         yield "  ..."
-
-
-def _lines_that_matter(robots: RobotsTxt, obeyed: set[int], deciding: int | None) -> list[int]:
-    if deciding is None:
-        return sorted(obeyed)
-    user_agents = {record.line for record in robots.records if record.key == "user-agent"}
-    return sorted(user_agents & obeyed | set(range(max(deciding - AROUND, 1), deciding + AROUND + 1)))
 
 
 def obeyed_lines(robots: RobotsTxt, product_token: str | None) -> set[int]:

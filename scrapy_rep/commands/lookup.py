@@ -29,7 +29,7 @@ from scrapy_rep.user_agent import SPIDER_ATTRIBUTE
 # The attributes that the command's spider copies from the spider of `--spider`.
 COPIED_ATTRIBUTES = ("name", "allowed_domains", "custom_settings", "update_settings", "user_agent", SPIDER_ATTRIBUTE)
 
-MAX_UNWRITTEN = 10_000  # URLs that have been read and not yet answered; beyond that, reading pauses
+MAX_UNWRITTEN = 10_000  # reading pauses while more URLs than this have been read, but not answered
 LOOK_EVERY = 0.01  # seconds between two checks whether reading can go on
 SHOW_EVERY = 1.0  # seconds between two progress lines on a terminal, while a robots.txt is awaited
 
@@ -56,10 +56,6 @@ def command_spider(model: type[Spider] | None) -> type[CommandSpider]:
     return type(CommandSpider.__name__, (CommandSpider,), taken_over)
 
 
-Lookups = dict["Origin | None", "Finding | Deferred[Finding]"]
-"""Origin -> the finding for the first URL of that origin in a list. None is the key of URLs without an origin."""
-
-
 class Lookup:
     """Answers lists of URLs. It fetches each robots.txt as a crawl would fetch it."""
 
@@ -70,7 +66,8 @@ class Lookup:
         self._lists = lists
         self._output = output
         self._profile = profile
-        self._begun: DeferredQueue[tuple[list[str], Lookups] | None] = DeferredQueue()
+        self._begun: DeferredQueue[list[tuple[str, Deferred[Finding] | None]] | None] = DeferredQueue()
+        """The lists that have been read: each URL, and its lookup if this has begun. None follows the last list."""
         self._unwritten = 0
         self._answers: defaultdict[Request, list[Answer]] = defaultdict(list)
 
@@ -80,12 +77,20 @@ class Lookup:
         crawler.signals.connect(self._robots_response, signal=robots_response)
         await self.answer_all()
 
+    def _robots_response(self, answer: Answer, request: Request) -> None:
+        self._answers[request].append(answer)
+
     async def answer_all(self) -> None:
-        """Write the answers in the order of the URLs. Meanwhile, read the next URLs and begin their lookups."""
+        """Write the answers in the order of the URLs. At the same time, read more URLs and begin their lookups."""
         reading = deferred_from_coro(self._begin_lists())
         try:
             while (begun := await maybe_deferred_to_future(self._begun.get())) is not None:
-                await self._write(*begun)
+                for url, lookup in begun:
+                    if self._output.is_closed:
+                        break
+                    self._output.write(await (self._find(url) if lookup is None else self._result(lookup, url)))
+                    self._unwritten -= 1
+                self._output.flush()
         finally:
             await maybe_deferred_to_future(reading)
         self._output.finish()
@@ -94,12 +99,13 @@ class Lookup:
         lists, thread = iter(self._lists), OwnThread()
         try:
             while not self._output.is_closed and (urls := await thread.run(next, lists, None)) is not None:
-                lookups: Lookups = {}
+                # Look up only the first URL of each origin now. The others follow when its robots.txt is known.
+                begun, origins = [], set()
                 for url in urls:
-                    # Look up only the first URL of each origin now. The others follow when its robots.txt is known.
-                    if (origin := Origin.of(url)) not in lookups:
-                        lookups[origin] = self._begin(url)
-                self._begun.put((urls, lookups))
+                    origin = Origin.of(url)
+                    begun.append((url, None if origin in origins else deferred_from_coro(self._find(url))))
+                    origins.add(origin)
+                self._begun.put(begun)
                 self._unwritten += len(urls)
                 while self._unwritten > MAX_UNWRITTEN and not self._output.is_closed:
                     await sleep(LOOK_EVERY)
@@ -107,59 +113,31 @@ class Lookup:
             thread.close()
             self._begun.put(None)
 
-    async def _write(self, urls: list[str], lookups: Lookups) -> None:
-        for url in urls:
-            if self._output.is_closed:
-                return
-            origin = Origin.of(url)
-            finding = lookups.pop(origin, None) or self._begin(url)
-            if isinstance(finding, Deferred):
-                self._output.flush()
-                showing = create_looping_call(self._output.show_waiting, str(origin), time.monotonic())
-                showing.start(SHOW_EVERY, now=False)
-                try:
-                    finding = await maybe_deferred_to_future(finding)
-                finally:
-                    showing.stop()
-            self._output.write(finding)
-            self._unwritten -= 1
+    async def _result(self, lookup: Deferred[Finding], url: str) -> Finding:
+        """Return the result of the URL's lookup. On a terminal, show that the command waits."""
         self._output.flush()
+        showing = create_looping_call(self._output.show_waiting, str(Origin.of(url)), time.monotonic())
+        showing.start(SHOW_EVERY, now=False)
+        try:
+            return await maybe_deferred_to_future(lookup)
+        finally:
+            showing.stop()
 
-    def _robots_response(self, answer: Answer, request: Request) -> None:
-        self._answers[request].append(answer)
-
-    def _begin(self, url: str) -> Finding | Deferred[Finding]:
-        """Return the URL's finding if its robots.txt is known; else begin a lookup and return its Deferred."""
+    async def _find(self, url: str) -> Finding:
         try:
             request = Request(url)
             check_host(url)
         except ValueError as exc:
             return Finding(url, self._profile, f"{exc}{cure_of(url)}")
-        policy = self._peek(request)
-        if policy is not None:
-            return self._judged(request, url, policy)
-        return deferred_from_coro(self._look_up(url, request))
-
-    def _judged(self, request: Request, url: str, policy: RobotsPolicy) -> Finding:
-        verdict, answers = self._profile.verdict(policy, request.url), tuple(self._answers.pop(request, ()))
-        return Finding(url, self._profile, verdict=verdict, policy=policy, answers=answers, now=self._gate.now())
-
-    async def _look_up(self, url: str, request: Request) -> Finding:
         try:
-            policy = await self._wait_for_policy(request)
+            policy = await self._policy_for(request)
         except (CannotTellError, IgnoreRequest) as exc:
             return Finding(url, self._profile, str(exc))
         if policy is None:
             return Finding(url, self._profile, verdict=self._gate.judge(request, None))
-        return self._judged(request, url, policy)
+        verdict, answers = self._profile.verdict(policy, request.url), tuple(self._answers.pop(request, ()))
+        return Finding(url, self._profile, verdict=verdict, policy=policy, answers=answers, now=self._gate.now())
 
-    def _peek(self, request: Request) -> RobotsPolicy | None:
-        """Return the policy that applies; None if none applies, or if robots.txt has to be looked up first."""
-        return self._gate.peek(request)
-
-    async def _wait_for_policy(self, request: Request) -> RobotsPolicy | None:
-        """Look up and return the policy that applies; None if no robots.txt applies.
-
-        Raises CannotTellError or IgnoreRequest.
-        """
+    async def _policy_for(self, request: Request) -> RobotsPolicy | None:
+        """Return the policy that applies; None if no robots.txt applies. Raises CannotTellError or IgnoreRequest."""
         return await self._gate.wait_for_policy(request)

@@ -8,8 +8,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable
 
 from scrapy_rep.commands.findings import Finding, as_json, as_line, as_text
 from scrapy_rep.protocol.access_result import AccessResult
@@ -19,8 +18,6 @@ ALL_ALLOWED, SOME_REFUSED, COULD_NOT_TELL = 0, 1, 3  # exit statuses; Scrapy use
 
 # The words of `Finding.word`, in the order of the summary.
 COUNTED = ("allowed", "refused", "can't tell", "forgotten", "not stored")
-
-T = TypeVar("T")
 
 
 class Output:
@@ -33,10 +30,10 @@ class Output:
         leaves_out_allowed: bool = False,
     ) -> None:
         """- `as_objects`: write JSON objects.
-        - `show`: the same as for `as_text`.
-        - `is_list`: there may be many URLs. Each has one line, and standard error has a summary at the end. If standard
-          error is a terminal, it shows the summary from the beginning.
-        - `leaves_out_allowed`: count the URLs that are allowed, and do not write them.
+        - `show`: as for `as_text`.
+        - `is_list`: there may be many URLs. Write one line for each, and a summary to standard error: at the end, and
+          on a terminal also while the command runs.
+        - `leaves_out_allowed`: count the URLs that are allowed, but do not write them.
         """
         self._as_objects = as_objects
         self._show = show
@@ -48,7 +45,6 @@ class Output:
         self._texts: list[str] = []
         self._written = self._unreachable = self._not_as_builtin = 0
         self._counts: Counter[str] = Counter()
-        self._status = ALL_ALLOWED
         self._is_complete = False
         self.is_closed = False
         """Whether the reader of standard output, such as `head` or a pager, has closed it."""
@@ -61,14 +57,13 @@ class Output:
         """The exit status. Before `finish`, it is COULD_NOT_TELL, because the crawl may fail to start, or end early."""
         if not self._is_complete or self._unreachable or self._counts["can't tell"]:
             return COULD_NOT_TELL
-        return self._status
+        return SOME_REFUSED if self._counts["refused"] else ALL_ALLOWED
 
     def write(self, finding: Finding) -> None:
         """Count the finding. The next `flush` writes it."""
         verdict = finding.verdict
         if not finding.is_listed:
             self._counts[finding.word] += 1
-            self._status = SOME_REFUSED if finding.allowed is False else self._status
             is_unreachable = verdict is not None and verdict.access is AccessResult.UNREACHABLE
             self._unreachable += is_unreachable and not finding.allowed
             self._not_as_builtin += finding.compared is not None and bool(finding.compared.why)
@@ -83,14 +78,15 @@ class Output:
         self._written += 1
         self._texts.append(text)
 
-    def for_each(self, lists: Iterable[Iterable[T]], write: Callable[[T], None]) -> None:
-        """Call `write` for each value, and `flush` after each list. Stop if the reader has closed standard output."""
-        for values in lists:
-            for value in values:
-                write(value)
+    def write_all(self, lists: Iterable[Iterable[Finding]]) -> None:
+        """Write all findings, `flush` after each list, and `finish`. Stop if the reader has closed standard output."""
+        for findings in lists:
+            for finding in findings:
+                self.write(finding)
             self.flush()
             if self.is_closed:
                 break
+        self.finish()
 
     def flush(self) -> None:
         """Write the findings that have not been written yet.
@@ -140,7 +136,7 @@ class Output:
             words["refused"] += f" ({self._unreachable:,} of them because robots.txt is unreachable)"
         parts = [", ".join(words.values()) or "nothing to answer"]
         if self._not_as_builtin:
-            parts.append(f"{self._not_as_builtin:,} answered differently by Scrapy's own")
+            parts.append(f"Scrapy's own middleware would answer {self._not_as_builtin:,} differently")
         number = self._counts.total()
         parts.append(f"{number / max(time.monotonic() - self._began, 1e-3):,.0f} a second")
         return f"{counted(number, 'URL')}: {'; '.join(parts)}"

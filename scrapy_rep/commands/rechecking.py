@@ -6,10 +6,9 @@ import gzip
 import json
 import zlib
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from scrapy_rep.commands.findings import CrawlerProfile, Finding
@@ -30,15 +29,15 @@ COMPARED = ("sha256", "received_at", "allowed", "reason", "rule", "line", "group
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item of a feed: the request that it came from, and the evidence about robots.txt."""
+    """A request to judge again. `--recheck` makes one from each item of a feed, and `--archive` from each URL."""
 
     url: str
     at: float | None = None
-    """The time of the request, in seconds since the epoch; None if the item has no time."""
+    """The time of the request, in seconds since the epoch; None means the end of the archive."""
     evidence: dict[str, Any] = field(default_factory=dict)
-    """The item's key `robots`; empty if it has no such key."""
+    """The value of the item's key `robots`; empty without that key."""
     error: str = ""
-    """Why the line is not an item; empty if it is one."""
+    """Why the item cannot be judged; empty if it can."""
 
 
 def items_of(path: str) -> Iterator[Item]:
@@ -70,31 +69,48 @@ def _item(line: bytes, name: str) -> Item:
         at = None if time is None else seconds_of_time(str(time))
     except (ValueError, AttributeError, RecursionError, OverflowError) as exc:
         return Item(name, error=f"the line is not a JSON object with a URL and a time: {exc}")
-    return Item(url, at, evidence) if isinstance(url, str) else Item(name, error="the item has no URL")
+    if not isinstance(url, str):
+        return Item(name, error="the item has no URL")
+    return Item(url, at, evidence, "the item has no 'time', and no 'robots'" if at is None else "")
 
 
 class ArchiveJudge:
-    """Judges URLs by the robots.txt files of an archive."""
+    """Judges requests by the robots.txt files of an archive."""
 
     def __init__(self, archive: ArchiveReader, profile: CrawlerProfile) -> None:
-        """URLs are judged by the tokens and purposes of `profile`.
+        """The tokens of `profile` count. If it has none, those of the item count, or else those of the archive.
 
-        If it has no tokens, those of the item or of the archive are used; if it has no purposes, those of the archive.
+        The purposes of `profile` count. If it has none, those of the archive count.
         """
         self._archive = archive
         self._profile = profile
 
-    def finding(self, url: str, at: float | None, evidence: Mapping[str, Any] = MappingProxyType({})) -> Finding:
-        """Judge the URL by the robots.txt that the crawl had at that time.
+    def checked(self, item: Item) -> Finding:
+        """Judge the item, and check that the archive agrees with the item's evidence on all of COMPARED."""
+        url, evidence, reason = item.url, item.evidence, item.evidence.get("reason")
+        if item.error:
+            return Finding(url, self._profile, item.error)
+        if reason == VerdictReason.EXEMPT.value:  # the archive does not contain the settings that exempt a URL
+            return Finding(url, self._profile, verdict=Verdict(True, VerdictReason.EXEMPT))
+        found = self._judged(item)
+        if found.policy is None or found.verdict is None or self._profile.tokens or not (evidence and found.allowed):
+            return found
+        archived = evidence_of(url, found.verdict, found.profile.tokens, found.now)
+        for key in COMPARED:
+            # A verdict by usage preferences may come from the headers of the page, which the archive does not have.
+            if evidence.get(key) != archived[key] and reason != VerdictReason.USAGE.value:
+                error = f"the item says {key} {evidence.get(key)!r}, the archive {archived[key]!r}"
+                return replace(found, error=shortened(error), verdict=None)
+        return found
 
-        `at` is in seconds since the epoch; None means the end of the archive. `evidence` is that of an item, for
-        `ArchiveReader.known`.
-        """
+    def _judged(self, item: Item) -> Finding:
+        """Judge the item by the robots.txt that the crawl had at the item's time."""
+        url, evidence = item.url, item.evidence
         if is_without_robots(url) or is_robots_txt(url):
             return Finding(url, self._profile, verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
         try:
-            known = self._archive.known(url, at, evidence)
-            now = known.at if at is None else at
+            known = self._archive.known(url, item.at, evidence)
+            now = known.at if item.at is None else item.at
             policy = self._archive.read_policy(known, now)
             tokens = self._profile.tokens or tuple(evidence.get("product_tokens") or known.file.tokens)
             purposes = self._profile.purposes if self._profile.purposes.categories else known.file.purposes
@@ -103,30 +119,11 @@ class ArchiveJudge:
         except (ValueError, TypeError) as exc:
             return Finding(url, self._profile, str(exc))
 
-    def checked(self, item: Item) -> Finding:
-        """Judge the item's request, and check that the archive agrees with the item's evidence on all of COMPARED."""
-        url, at, evidence = item.url, item.at, item.evidence
-        if item.error or at is None:
-            return Finding(url, self._profile, item.error or "the item has no 'time', and no 'robots'")
-        reason = evidence.get("reason")
-        if reason == VerdictReason.EXEMPT.value:  # the archive does not contain the settings that exempt a URL
-            return Finding(url, self._profile, verdict=Verdict(True, VerdictReason.EXEMPT))
-        found = self.finding(url, at, evidence)
-        if found.policy is None or found.verdict is None or self._profile.tokens or not (evidence and found.allowed):
-            return found
-        archived = evidence_of(url, found.verdict, found.profile.tokens, at)
-        for key in COMPARED:
-            # A verdict by usage preferences may come from the headers of the page, which the archive does not have.
-            if evidence.get(key) != archived[key] and reason != VerdictReason.USAGE.value:
-                error = f"the item says {key} {evidence.get(key)!r}, the archive {archived[key]!r}"
-                return replace(found, error=shortened(error), verdict=None)
-        return found
-
 
 def judge_again(opts: Namespace, lists: Iterable[list[str]], output: Output, profile: CrawlerProfile) -> None:
     """Judge the URLs, or the items of `--recheck`, by the archive.
 
-    Raises ValueError if warcio is missing, if the time is wrong, or if a file cannot be read.
+    Raises ValueError if warcio is missing, the time is wrong, or a file cannot be read.
     """
     if find_spec("warcio") is None:
         raise ValueError("--archive needs warcio: pip install warcio")
@@ -137,8 +134,7 @@ def judge_again(opts: Namespace, lists: Iterable[list[str]], output: Output, pro
     except ValueError:
         raise ValueError(f"--at {opts.at!r} is not a time; write it as 2026-05-17T09:30:00Z") from None
     judge = ArchiveJudge(ArchiveReader(opts.archive), profile)
-    if opts.recheck is None:
-        output.for_each(lists, lambda url: output.write(judge.finding(url, at)))
+    if opts.recheck is not None:
+        output.write_all([judge.checked(item)] for item in items_of(opts.recheck))
     else:
-        output.for_each(([item] for item in items_of(opts.recheck)), lambda item: output.write(judge.checked(item)))
-    output.finish()
+        output.write_all((judge.checked(Item(url, at)) for url in urls) for urls in lists)

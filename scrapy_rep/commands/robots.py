@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
@@ -42,21 +42,12 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: ArgumentParser) -> None:
         super().add_options(parser)
+        repeatable: dict[str, Any] = {"action": "append", "default": []}
         add = parser.add_argument_group("Judge").add_argument
-        add(
-            "--agent",
-            action="append",
-            default=[],
-            metavar="TOKEN",
-            help="the crawler's product token; repeat it for several, in order of preference",
-        )
-        add(
-            "--purpose",
-            action="append",
-            default=[],
-            metavar="CATEGORY",
-            help="refuse pages that may not be used for this purpose, such as train-ai; repeat it for several",
-        )
+        agent_help = "the crawler's product token; repeat the option for several, in order of preference"
+        add("--agent", **repeatable, metavar="TOKEN", help=agent_help)
+        purpose_help = "refuse pages that may not be used for this purpose, such as train-ai; can be repeated"
+        add("--purpose", **repeatable, metavar="CATEGORY", help=purpose_help)
         add("--spider", metavar="NAME", help="use the settings and the product token of this spider")
         add("--input", metavar="FILE", help="read the URLs from this file, one per line; '-' for standard input")
         add("--file", metavar="FILE", help="judge by this robots.txt and fetch nothing; '-' for standard input")
@@ -69,30 +60,26 @@ class Command(ScrapyCommand):
         add("--forget", action="store_true", help="delete the stored files of the URLs' origins")
         add("--all", action="store_true", help="with --forget: delete all stored files")
         add = parser.add_argument_group("Archive", "The robots.txt files in REP_ARCHIVE.").add_argument
-        add(
-            "--archive",
-            action="append",
-            default=[],
-            metavar="FILES",
-            help="judge by these archives and fetch nothing; '*' stands for any text, and more files may follow",
-        )
+        archive_help = "judge by these archives, such as 'robots-*.warc.gz', and fetch nothing"
+        add("--archive", **repeatable, metavar="FILES", help=archive_help)
         add("--at", metavar="TIME", help="with --archive: judge as the crawl did at this time (2026-05-17T09:30:00Z)")
         add("--recheck", metavar="FILE", help="with --archive: judge the items of this feed (JSON lines) again")
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
-        from scrapy_rep.commands.run import is_offline, prepare  # noqa: PLC0415 - see above
+        from scrapy_rep.commands.run import prepare  # noqa: PLC0415 - see above
 
         super().process_options(args, opts)
         if args == ["-"]:
             args.clear()
             opts.input = opts.input or "-"
-        if opts.archive:  # the shell may have replaced the '*' by several names of files
+        if opts.archive:  # the shell may have replaced 'robots-*.warc.gz' by several names
             files = [arg for arg in args if arg.endswith(".warc.gz") and "://" not in arg]
             opts.archive += files
             args[:] = [arg for arg in args if arg not in files]
         if wrong := _wrong(args, opts):
             raise UsageError(wrong, print_help=False)
-        self.requires_crawler_process = opts.spider is not None or not is_offline(opts)
+        is_offline = opts.archive or opts.file is not None
+        self.requires_crawler_process = opts.spider is not None or not is_offline
         prepare(cast("Settings", self.settings), opts)
 
     def run(self, args: list[str], opts: Namespace) -> None:
@@ -107,16 +94,12 @@ class Command(ScrapyCommand):
 def _wrong(urls: list[str], opts: Namespace) -> str:
     """Return what is wrong with the options or the URLs; empty if nothing is wrong."""
     given = {name for name, value in vars(opts).items() if value not in (None, False, [])}
-    for row in EXCLUDING:
-        one, *others = [name for name in row if name in given] or [""]
-        if others:
-            return f"give --{one} or --{others[0]}, not both"
-    for name, needed in NEEDED.items():
-        if name in given and needed not in given:
-            return f"--{name} needs --{needed}"
+    excluding = [[f"--{name}" for name in row if name in given] for row in EXCLUDING]
     unknown = " ".join(url for url in urls if url.startswith("-"))
     has_any = urls or {"input", "recheck", "cached", "all"} & given
     checks = (
+        *((row[1:], f"give {' or '.join(row[:2])}, not both") for row in excluding),
+        *((name in given and needed not in given, f"--{name} needs --{needed}") for name, needed in NEEDED.items()),
         *((wrong, wrong) for wrong in map(_wrong_agent, opts.agent)),
         (unknown == "-", "give URLs or '-', not both"),
         (unknown, f"unknown options: {unknown}"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import traceback
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from scrapy import Spider
@@ -25,15 +26,14 @@ from scrapy_rep.commands.rechecking import judge_again
 from scrapy_rep.commands.stored_lookup import StoredLookup, StoredRemoval
 from scrapy_rep.commands.urls import body_of, lists_of_urls
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinParser
-from scrapy_rep.settings import FILES, RepSettings
+from scrapy_rep.settings import FILES, RepSettings, is_obeying
 from scrapy_rep.usage.preferences import Purposes
 from scrapy_rep.user_agent import UserAgent
 
+ADDON = "scrapy_rep.Addon"
 logger = logging.getLogger("scrapy_rep")
 
-ADDON = "scrapy_rep.Addon"
-
-# These override the project's settings, because the command crawls no pages and does not wait for an outage to end.
+# The command's values of these settings. The command crawls no pages, and does not wait for the end of an outage.
 COMMAND_SETTINGS: dict[str, Any] = {
     "REP_UNREACHABLE_WAIT": 0,
     **dict.fromkeys(FILES),
@@ -62,23 +62,27 @@ def prepare(settings: BaseSettings, opts: Namespace) -> None:
 
 
 def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any) -> int:
-    """Run the command and return its exit status.
+    """Run the command and return its exit status. Raises ValueError for a wrong setting, spider or file.
 
-    `process` is the crawler process; None if neither a crawl nor a spider is needed. Raises ValueError if a setting is
-    wrong, if the spider does not exist, or if a file cannot be read.
+    `process` is the crawler process; None if neither a crawl nor a spider is needed.
     """
     model = _model(process, opts.spider)
     crawl_settings = settings.copy()
     if model is not None:
         model.update_settings(crawl_settings)
-    profile = _profile_of(crawl_settings, model)
+    spider = command_spider(model)
+    profile = _profile_of(crawl_settings, spider)
     lists = lists_of_urls(given, opts.input)
     is_list = opts.input is not None or opts.all or opts.recheck is not None
     output = Output(as_objects=opts.json, show=opts.show, is_list=is_list, leaves_out_allowed=opts.recheck is not None)
     if opts.archive:
-        judge_again(opts, lists, output, _profile_for_archive(profile, opts))
+        # What the user has not given is as in the crawl that wrote the archive.
+        tokens = profile.tokens if opts.spider or opts.agent else ()
+        purposes = profile.purposes if opts.purpose else Purposes()
+        judge_again(opts, lists, output, replace(profile, tokens=tokens, purposes=purposes, not_obeyed=""))
     elif opts.file is not None:
-        _judge_by_file(opts, lists, output, profile, crawl_settings)
+        judge = _judge_of_file(opts, profile, crawl_settings)
+        output.write_all(map(judge, urls) for urls in lists)
     else:
         # Override even `-s`: without the add-on and ROBOTSTXT_OBEY, the crawl would not have our middleware.
         settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
@@ -86,54 +90,35 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
         settings.set("ADDONS", {ADDON: 500, **switched_on}, priority="cmdline")
         fetching = ComparingLookup if opts.compare else Lookup
         kind = StoredLookup if opts.cached else StoredRemoval if opts.forget else fetching
-        _crawl(process, command_spider(model), kind(lists, output, profile))
+        _crawl(process, spider, kind(lists, output, profile))
     return output.exit_status
 
 
-def is_offline(opts: Namespace) -> bool:
-    """Whether the command judges by files, and makes no requests."""
-    return bool(opts.archive) or opts.file is not None
-
-
-def _profile_of(settings: BaseSettings, model: type[Spider] | None) -> CrawlerProfile:
-    rep, not_obeyed = RepSettings.read(settings), _not_obeyed(settings)
-    tokens = UserAgent(settings, command_spider(model)()).product_tokens
+def _profile_of(settings: BaseSettings, spider: type[CommandSpider]) -> CrawlerProfile:
+    rep = RepSettings.read(settings)
+    tokens = UserAgent(settings, spider()).product_tokens
     purposes = Purposes.of(rep.purposes, rep.purposes_refuse)
+    not_obeyed = _not_obeyed(settings, is_dry_run=rep.dry_run)
     return CrawlerProfile(tokens, rep.status_policy, rep.crawl_delay_max, purposes, not_obeyed)
 
 
-def _profile_for_archive(profile: CrawlerProfile, opts: Namespace) -> CrawlerProfile:
-    """Return the profile for `--archive`, with only the tokens and purposes that the user has given.
-
-    The rest is as in the crawl that wrote the archive.
-    """
-    return replace(
-        profile,
-        tokens=profile.tokens if opts.spider or opts.agent else (),
-        purposes=profile.purposes if opts.purpose else Purposes(),
-        not_obeyed="",
-    )
-
-
-def _judge_by_file(
-    opts: Namespace, lists: Iterable[list[str]], output: Output, profile: CrawlerProfile, settings: BaseSettings
-) -> None:
+def _judge_of_file(opts: Namespace, profile: CrawlerProfile, settings: BaseSettings) -> Callable[[str], Finding]:
+    """Return the function that judges a URL by the robots.txt of `--file`."""
     body = body_of(opts.file)
     policy = policy_of_file(body, RepSettings.read(settings).body_limit)
     profile = replace(profile, file_name="standard input" if opts.file == "-" else opts.file)
-    builtin = BuiltinParser(settings, body) if opts.compare else None
+    if not opts.compare:
+        return partial(judged, profile=profile, policy=policy)
+    builtin = BuiltinParser(settings, body)
 
-    def found(url: str) -> Finding:
+    def judged_by_both(url: str) -> Finding:
         finding = judged(url, profile, policy)
-        if builtin is None:
-            return finding
         try:
             return compared(finding, None if gets_no_answer(finding) else builtin.answer(url))
         except ValueError as exc:  # a parser of another package may reject a URL
             return Finding(url, profile, str(exc), policy=policy)
 
-    output.for_each(lists, lambda url: output.write(found(url)))
-    output.finish()
+    return judged_by_both
 
 
 def _model(process: Any, name: str | None) -> type[Spider] | None:
@@ -148,19 +133,16 @@ def _model(process: Any, name: str | None) -> type[Spider] | None:
     return spider
 
 
-def _not_obeyed(settings: BaseSettings) -> str:
-    """Return why a crawl does not obey the answers; empty if it does. Raises ValueError for a wrong setting."""
+def _not_obeyed(settings: BaseSettings, *, is_dry_run: bool) -> str:
+    """Return why a crawl does not obey the verdicts; empty if it does. Raises ValueError if ROBOTSTXT_OBEY is wrong."""
     is_in_use = not inside_project() or _is_in_use(settings)
-    # The default of Scrapy is also False, but the add-on replaces that default by True.
+    # Scrapy's default is False, but the add-on changes this default to True.
     is_set = (settings.getpriority("ROBOTSTXT_OBEY") or 0) > SETTINGS_PRIORITIES["addon"]
-    try:
-        if (is_set or not is_in_use) and not settings.getbool("ROBOTSTXT_OBEY"):
-            return "ROBOTSTXT_OBEY is False, so a crawl fetches it anyway"
-    except ValueError:
-        raise ValueError(f"ROBOTSTXT_OBEY is {settings['ROBOTSTXT_OBEY']!r}; set it to True or False") from None
+    if not is_obeying(settings) and (is_set or not is_in_use):
+        return "ROBOTSTXT_OBEY is False, so a crawl fetches it anyway"
     if not is_in_use:
         return "ADDONS does not have scrapy_rep.Addon, so Scrapy's own middleware decides"
-    return "REP_DRY_RUN is True, so a crawl fetches it anyway" if RepSettings.read(settings).dry_run else ""
+    return "REP_DRY_RUN is True, so a crawl fetches it anyway" if is_dry_run else ""
 
 
 def _is_in_use(settings: BaseSettings) -> bool:
@@ -179,27 +161,26 @@ def _crawl(process: Any, spider: type[CommandSpider], lookup: Lookup) -> None:
     logger.addFilter(lambda record: record.levelno < logging.CRITICAL)
     crawling = process.crawl(spider, lookup=lookup)
     process.start()
-    failure = _failure(crawling)
-    if isinstance(failure, ValueError) and _is_ours(failure):
-        raise failure
-    if failure is not None:
-        logger.error("The crawl could not start", exc_info=failure)
-    if lookup.error is not None:
-        raise lookup.error
+    if error := lookup.error or _setting_error(crawling):
+        raise error
 
 
-def _failure(crawling: Any) -> BaseException | None:
-    """Return the exception of a crawl, and keep it out of the log; None if there was none.
+def _setting_error(crawling: Any) -> ValueError | None:
+    """Return our own error about a setting, which kept the crawl from starting. Log any other error of the crawl.
 
     `crawling` is a Deferred or an asyncio.Task, depending on the class of the crawler process.
     """
-    if not isinstance(crawling, Deferred):
-        return crawling.exception() if crawling.done() and not crawling.cancelled() else None
-    failures: list[Failure] = []
-    crawling.addErrback(failures.append)
-    return failures[0].value if failures else None
-
-
-def _is_ours(error: BaseException) -> bool:
+    error: BaseException | None = None
+    if isinstance(crawling, Deferred):
+        failures: list[Failure] = []
+        crawling.addErrback(failures.append)
+        error = failures[0].value if failures else None
+    elif crawling.done() and not crawling.cancelled():
+        error = crawling.exception()
+    if error is None:
+        return None
     *_, (frame, _line) = traceback.walk_tb(error.__traceback__)
-    return str(frame.f_globals.get("__name__")).startswith("scrapy_rep.")
+    if isinstance(error, ValueError) and frame.f_globals["__name__"].startswith("scrapy_rep."):
+        return error
+    logger.error("The crawl could not start", exc_info=error)
+    return None

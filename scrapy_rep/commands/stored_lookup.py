@@ -7,14 +7,12 @@ from typing import TypeVar
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.utils.defer import deferred_from_coro
-from twisted.internet.defer import Deferred
 
 from scrapy_rep.cache.memory import Memory
 from scrapy_rep.commands.findings import CannotTellError, Finding
 from scrapy_rep.commands.lookup import Lookup
 from scrapy_rep.commands.urls import cure_of
-from scrapy_rep.protocol.entry import Entry, entry_from_bytes, is_judged_by
+from scrapy_rep.protocol.entry import entry_from_bytes, is_judged_by
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
@@ -46,58 +44,51 @@ class StoredLookup(Lookup):
         if self._lists:
             return await super().answer_all()
         try:
-            await self._stored(self._list)
+            await self._stored(self._write_entries)
         except CannotTellError as exc:
             self._output.write(Finding(self._where, self._profile, str(exc)))
         return self._output.finish(if_empty=f"nothing is stored in {self._where}")
 
-    async def _list(self, storage: Storage) -> None:
+    async def _write_entries(self, storage: Storage) -> None:
+        """Write a finding for each entry: the entry, and whether the front page of its origin is allowed."""
         for origin in await storage.origins():
             octets = await storage.get(origin)
             if octets is not None:  # else it was deleted in the meantime
-                self._output.write(self._listed(origin, self._entry_in(origin, octets)))
+                policy, error = self._read(origin, octets)
+                verdict = None if policy is None or error else self._profile.verdict(policy, origin)
+                now = self._gate.now()
+                self._output.write(
+                    Finding(origin, self._profile, error, verdict=verdict, policy=policy, now=now, is_listed=True)
+                )
                 self._output.flush()
 
-    def _listed(self, origin: str, entry: Entry | None) -> Finding:
-        """Return a finding with the origin's entry, and whether its front page is allowed."""
-        if entry is None:
-            error = "the entry is damaged, or was stored by another version of scrapy-rep"
-            return Finding(origin, self._profile, error, is_listed=True)
-        now = self._gate.now()
-        policy = self._memory.policy_of(entry, now)
-        error = self._why_unusable(origin, policy)
-        verdict = None if error else self._profile.verdict(policy, origin)
-        return Finding(origin, self._profile, error, verdict=verdict, policy=policy, now=now, is_listed=True)
-
-    def _peek(self, request: Request) -> RobotsPolicy | None:
-        origin = self._gate.applicable_origin(request)
-        policy = self._memory.recall(origin, self._gate.now()) if isinstance(origin, Origin) else None
-        return None if policy is None or policy.refetch is Refetch.FIRST else policy
-
-    async def _wait_for_policy(self, request: Request) -> RobotsPolicy | None:
+    async def _policy_for(self, request: Request) -> RobotsPolicy | None:
         origin = self._gate.applicable_origin(request)
         if not isinstance(origin, Origin):
             return None
+        known = self._memory.recall(origin, self._gate.now())
+        if known is not None and known.refetch is not Refetch.FIRST:
+            return known
         octets = await self._stored(lambda storage: storage.get(str(origin)))
-        entry = None if octets is None else self._entry_in(str(origin), octets)
-        if entry is None:
+        if octets is None:
             raise CannotTellError(f"REP_STORAGE has no entry of {origin}")
-        policy = self._memory.policy_of(entry, self._gate.now())
-        if error := self._why_unusable(str(origin), policy):
+        policy, error = self._read(str(origin), octets)
+        if policy is None or error:
             raise CannotTellError(error)
         self._memory.put(origin, policy)
         return policy
 
-    def _entry_in(self, origin: str, octets: bytes) -> Entry | None:
-        return entry_from_bytes(octets, f"{origin}/robots.txt", self._settings.body_limit)
-
-    def _why_unusable(self, origin: str, policy: RobotsPolicy) -> str:
-        """Return why a crawl would not use the stored entry; empty if it would."""
-        if not is_judged_by(policy.entry, self._settings.status_policy):
-            return f"the entry of {origin} was stored with another REP_STATUS_POLICY"
-        if policy.refetch is Refetch.FIRST:
-            return f"the entry of {origin} has expired: a crawl would fetch robots.txt again"
-        return ""
+    def _read(self, origin: str, octets: bytes) -> tuple[RobotsPolicy | None, str]:
+        """Return the policy of a stored entry, and why a crawl would not use it; empty if a crawl would use it."""
+        entry = entry_from_bytes(octets, f"{origin}/robots.txt", self._settings.body_limit)
+        if entry is None:
+            return None, "the entry is damaged, or was stored by another version of scrapy-rep"
+        policy, error = self._memory.policy_of(entry, self._gate.now()), ""
+        if not is_judged_by(entry, self._settings.status_policy):
+            error = f"the entry of {origin} was stored with another REP_STATUS_POLICY"
+        elif policy.refetch is Refetch.FIRST:
+            error = f"the entry of {origin} has expired: a crawl would fetch robots.txt again"
+        return policy, error
 
     async def _stored(self, ask: Callable[[Storage], Awaitable[T]]) -> T:
         """Return the store's answer. Raises CannotTellError if the store cannot be used.
@@ -115,18 +106,15 @@ class StoredLookup(Lookup):
 class StoredRemoval(StoredLookup):
     """Deletes the entries of the URLs' origins; without URLs, all entries."""
 
-    def _begin(self, url: str) -> Finding | Deferred[Finding]:
+    async def _find(self, url: str) -> Finding:
         origin = Origin.of(url)
         if origin is None:
             return Finding(url, error=f"{url!r} has no origin{cure_of(url)}")
-        return deferred_from_coro(self._forget(url, origin))
-
-    async def _forget(self, url: str, origin: Origin) -> Finding:
         try:
             return Finding(url, forgotten=await self._stored(lambda storage: storage.forget(str(origin))))
         except CannotTellError as exc:
             return Finding(url, error=str(exc))
 
-    async def _list(self, storage: Storage) -> None:
+    async def _write_entries(self, storage: Storage) -> None:
         for origin in await storage.origins():
             self._output.write(Finding(origin, forgotten=await storage.forget(origin)))

@@ -17,10 +17,10 @@ MAX_LINE = 1_048_576  # bytes
 
 
 def lists_of_urls(given: list[str], file: str | None) -> Iterable[list[str]]:
-    """Return the URLs in lists; from a pipe, each list is available as soon as its lines have arrived.
+    """Return the URLs in `file`, one per line, or else those in `given`. `-` is standard input.
 
-    The URLs come from `file`, one per line, or else from `given`. `-` is standard input. Raises ValueError if the file
-    cannot be opened. The iterator raises ValueError if a line is too long for a URL.
+    They come in lists. From a pipe, each list is available as soon as its lines have arrived. Raises ValueError if the
+    file cannot be opened; the iterator raises ValueError if a line is too long for a URL.
     """
     if file is None:
         return [given] if given else []
@@ -57,7 +57,7 @@ def body_of(file: str) -> bytes:
 
 
 def unreadable(option: str, file: str, error: OSError) -> ValueError:
-    """Return the error for a file that cannot be read: it names the option, the file and the reason."""
+    """Return an error that names the option, the file and the reason."""
     return ValueError(f"{option} {file}: {error.strerror or error}")
 
 
@@ -73,7 +73,7 @@ def check_host(url: str) -> None:
 
 
 def cure_of(url: str) -> str:
-    """Return the end of the error about a text that is not a URL: what to write instead. Empty if that is unclear."""
+    """Return what to write instead of a text that is not a URL, for the end of an error; empty if that is unclear."""
     if url.startswith("/"):
         return "; give a whole URL, or use --file, with which a path is enough"
-    return "" if not _LIKE_A_HOST.match(url) else f"; did you mean https://{url}?"
+    return f"; did you mean https://{url}?" if _LIKE_A_HOST.match(url) else ""

@@ -1,4 +1,4 @@
-"""Get the answer of one URL on the way to a robots.txt, with retries. Each request waits for its turn first."""
+"""Gets the answer of one URL on the way to a robots.txt, with retries. Each request first waits for its turn."""
 
 from __future__ import annotations
 
@@ -50,14 +50,11 @@ class Answers:
 
     async def _request(self, question: Question) -> Answer:
         """Wait for a turn, and make one request."""
-        turn = await self._turns.wait_for_turn(question.trigger.priority, is_repeated=question.is_repeated)
-        try:
+        async with self._turns.turn(question.trigger.priority, is_repeated=question.is_repeated):
             answer, response = await self._fetcher.fetch(question)
-        finally:
-            self._turns.end(turn)
         if question.is_from_public and answer.address is not None and is_private(answer.address):
-            # A public host redirected to a name that leads to a private address. (`protocol.redirect_target` judges
-            # only the name.) The response is dropped: no archive or signal may show what a private server answered.
+            # A public host redirected to a name that leads to a private address. `protocol.redirect_target` judges only
+            # the name. The response is dropped: no archive or signal may show what a private server answered.
             reason = f"a public host redirected to {answer.address}, which is private (REP_REDIRECT_PRIVATE)"
             answer, response = Answer(question.url, reason=reason, dropped=True), None
         answer = self._judged(answer, question)

@@ -1,7 +1,7 @@
-"""Stops the download of a robots.txt that is longer than REP_BODY_LIMIT: 500 KiB or more (RFC 9309 section 2.5).
+"""Stops the download of a robots.txt after 500 KiB, or after REP_BODY_LIMIT if that is more (RFC 9309 section 2.5).
 
-The last chunk may go beyond the limit. `RobotsTxt.parse` then cuts the body at the exact octet. The default limit is
-`protocol.robotstxt.parser.PARSING_LIMIT`.
+The default of 500 KiB is PARSING_LIMIT in `protocol.robotstxt.parser`. The last chunk of a download may go beyond the
+limit; `RobotsTxt.parse` cuts the body at the exact octet.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from scrapy_rep.text import printable
 
 
 class BodyLimit:
-    """Stops a download of a robots.txt at the limit, and keeps what was received.
+    """Stops each download of a robots.txt at the limit. What was received is used.
 
-    It listens to `bytes_received` only during such a download, because Scrapy sends it for each chunk of all downloads.
+    It listens to `bytes_received` only during such downloads, because Scrapy sends that signal for every chunk of every
+    download.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -40,14 +41,10 @@ class BodyLimit:
             self._signals.disconnect(self._received, signal=signals.bytes_received)
 
     def warn_if_too_late(self, request: Request, response: Response) -> None:
-        """Log a WARNING, once, if the limit could not stop the download.
-
-        The cause is a download handler of another package that sends no `bytes_received`. The whole body was received.
-        """
-        was_unreported = (
-            response.body and not request.meta[ROBOTS_TXT_REQUEST].octets and "cached" not in response.flags
-        )
-        if was_unreported and not self._has_warned and urlparse_cached(request).scheme in HAVE_TIMEOUTS:
+        """Log a WARNING, once, if a download handler of another package sends no `bytes_received`."""
+        if self._has_warned or urlparse_cached(request).scheme not in HAVE_TIMEOUTS:
+            return
+        if response.body and not request.meta[ROBOTS_TXT_REQUEST].octets and "cached" not in response.flags:
             self._has_warned = True
             self._log.warning(
                 "%s: its download handler sends no signal bytes_received, so REP_BODY_LIMIT holds only afterwards",
@@ -55,16 +52,15 @@ class BodyLimit:
             )
 
     def abandon(self, request: Request) -> None:
-        """Close the request's connection when the server sends the next data, because nothing waits for the answer."""
+        """Close the connection when more of the body comes. The crawl is closing, so nothing waits for the answer."""
         request.meta[ROBOTS_TXT_REQUEST].limit = -1
-        # The next signal ends the download, whether it is for headers or for a part of the body. Both signals stay
-        # connected, because the crawl is closing.
-        self._under_way += 1
-        self._signals.connect(self._received, signal=signals.headers_received)
+        self._under_way += 1  # so the signal stays connected
 
-    def _received(self, request: Request, data: bytes = b"") -> None:
+    def _received(self, request: Request, data: bytes) -> None:
         download = request.meta.get(ROBOTS_TXT_REQUEST)
         if isinstance(download, RobotsTxtDownload):
-            download.count(request, data)
+            if download.response is not None:  # a middleware has requested the robots.txt again
+                download.response, download.octets = None, 0
+            download.octets += len(data)
             if download.octets > download.limit:
                 raise StopDownload(fail=False)

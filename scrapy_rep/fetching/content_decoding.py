@@ -20,17 +20,15 @@ from scrapy_rep.text import printable
 
 
 def _first_of(*modules: str) -> Any:
-    """Return the first of the modules that is installed; None if none is."""
+    """Return the first of the modules that is installed; None if none is installed."""
     for name in modules:
-        try:
+        with suppress(ImportError):
             return import_module(name)
-        except ImportError:  # noqa: PERF203 - two of them
-            continue
     return None
 
 
-# Scrapy 2.18 and later require these libraries. With an older Scrapy, a library may be missing; then a robots.txt that
-# needs it is unreachable.
+# Scrapy 2.18 and later require these libraries. With an older Scrapy, a library may be missing. Then a robots.txt that
+# needs the library is unreachable.
 zstd = _first_of("compression.zstd", "backports.zstd")
 brotli = _first_of("brotli", "brotlicffi")
 
@@ -39,11 +37,11 @@ MAX_CODINGS = 3  # codings of one body; decoding each takes a pass over the body
 CUT = "the body ends before its compressed data do"
 GZIP_MAGIC = b"\x1f\x8b\x08"  # RFC 1952 2.3.1, with deflate, the only compression method
 # IANA's registry of content codings (RFC 9110 16.6.1), without the codings that are always decoded here. Any other name
-# is no content coding; it may be a charset.
+# may be a charset.
 _REGISTERED = frozenset(
     [b"aes128gcm", b"br", b"compress", b"dcb", b"dcz", b"exi", b"pack200-gzip", b"x-compress", b"zstd"]
 )
-# Text has none of these octets; compressed data has many.
+# Compressed data has many of these octets. Text has none.
 _CONTROL = re.compile(rb"[\x01-\x08\x0e-\x1f]")
 MAX_LOOKED_AT = 256  # octets that are searched for _CONTROL
 
@@ -53,9 +51,10 @@ class UndecodableBodyError(Exception):
 
 
 class RepDecodingMiddleware:
-    """Decodes bodies of robots.txt files, up to REP_BODY_LIMIT. HttpCompressionMiddleware has no such limit.
+    """Decodes the bodies of robots.txt files, up to REP_BODY_LIMIT.
 
-    With order 595, this middleware gets responses before HttpCompressionMiddleware (590).
+    Scrapy's HttpCompressionMiddleware (590) drops a body that is too long. This middleware has the order 595, so it
+    gets responses first.
     """
 
     def process_response(self, request: Request, response: Response) -> Response:
@@ -81,12 +80,12 @@ class RepDecodingMiddleware:
 
 
 def decoded(body: bytes, content_encoding: bytes, limit: int, *, is_cut: bool = False) -> bytes:
-    """Return the decoded body, at most `limit` + 1 octets.
+    """Return the decoded body, at most `limit` + 1 octets. Raises UndecodableBodyError.
 
-    `content_encoding` is the value of the header (RFC 9110 8.4). A name that is no content coding is skipped if the
-    body looks like text. gzip is decoded even if the header does not name it. `is_cut` is whether REP_BODY_LIMIT has
-    cut the body. Then the part that can be decoded is enough. Otherwise, incomplete compressed data raises
-    UndecodableBodyError.
+    `content_encoding`: the value of the header (RFC 9110 8.4). If it has an unknown name, such as `utf-8`, and the body
+    looks like text, the name is skipped. gzip is decoded even if the header does not name it.
+    `is_cut`: whether REP_BODY_LIMIT has cut the body. Then the part that can be decoded is returned; otherwise,
+    incomplete compressed data is an error.
     """
     codings = [coding for text in content_encoding.lower().split(b",") if (coding := text.strip(b" \t")) != b""]
     if len(codings) > MAX_CODINGS:
@@ -149,10 +148,6 @@ def _unbrotli(body: bytes) -> Iterator[bytes]:
         raise EOFError(CUT)
 
 
-def _unzstd(body: bytes) -> Iterator[bytes]:
-    return _chunks(zstd.ZstdFile(BytesIO(body)))
-
-
 # RFC 9110 8.4.1, RFC 7932, RFC 8878.
 _DECODERS: dict[bytes, Callable[[bytes], Iterator[bytes]]] = {
     b"identity": lambda body: iter([body]),
@@ -160,5 +155,5 @@ _DECODERS: dict[bytes, Callable[[bytes], Iterator[bytes]]] = {
     b"x-gzip": _gunzip,
     b"deflate": _inflate,
     **({b"br": _unbrotli} if brotli is not None else {}),
-    **({b"zstd": _unzstd} if zstd is not None else {}),
+    **({b"zstd": lambda body: _chunks(zstd.ZstdFile(BytesIO(body)))} if zstd is not None else {}),
 }

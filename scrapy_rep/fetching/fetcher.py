@@ -1,10 +1,9 @@
-"""Makes one request for a robots.txt through Scrapy's own engine, and turns its response into an Answer."""
+"""Makes one request for a robots.txt through Scrapy's engine, and turns its response into an `Answer`."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import cached_property
 from urllib.parse import urljoin, urlsplit
 
 from scrapy import Request
@@ -41,12 +40,12 @@ STOPPED = (
 
 
 class Fetcher:
-    """Sends single requests. Never raises, whatever a server or another component does."""
+    """Sends single requests."""
 
     def __init__(
         self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, now: Callable[[], float]
     ) -> None:
-        """`now` gives seconds since the epoch."""
+        """`now` returns seconds since the epoch."""
         self._crawler = crawler
         self._settings = settings
         self._downloads = downloads
@@ -55,15 +54,14 @@ class Fetcher:
         self._body_limit = BodyLimit(crawler)
 
     async def fetch(self, question: Question) -> tuple[Answer, Response | None]:
-        """Request the URL once. Return the answer (not judged yet) and the response as received (None if none).
+        """Request the URL once. Return the answer before it is judged, and the response as received, if there is one.
 
-        Raises CancelledError when the crawl closes.
+        Raises nothing but CancelledError, when the crawl closes.
         """
         stats, download = self._crawler.stats, RobotsTxtDownload(self._settings.body_limit)
         try:
-            crawl = self._crawler.settings
-            request = robots_request(question, download, crawl, self._settings, offline=self._offline)
-            if self._has_decoding_middleware:
+            request = robots_request(question, download, self._crawler.settings, self._settings, offline=self._offline)
+            if self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None:
                 # REP_BODY_LIMIT cuts a body. download_maxsize could drop it, and download_warnsize could log a WARNING.
                 request.meta.update(download_maxsize=0, download_warnsize=0)
             with self._downloads.uncounted(request), self._body_limit:
@@ -87,29 +85,24 @@ class Fetcher:
             return answer, download.taken()
         self._body_limit.warn_if_too_late(request, response)
         stats.inc_value("robotstxt/response_count")
-        stats.inc_value(f"robotstxt/response_status_count/{_bucket(response.status)}")
+        # All impossible statuses share one name, so that servers cannot add stats.
+        bucket = response.status if 100 <= response.status < 600 else "other"
+        stats.inc_value(f"robotstxt/response_status_count/{bucket}")
         return self._answer(question.url, response, request, download), download.taken() or response
 
-    @cached_property
-    def _has_decoding_middleware(self) -> bool:
-        return self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None
-
     async def _download(self, request: Request) -> Response:
+        download = self._crawler.engine.download_async(request)
+        if urlparse_cached(request).scheme not in HAVE_TIMEOUTS:
+            seconds = self._settings.fetch_timeout
+            late = DownloadTimeoutError(f"No answer within {seconds:g} seconds")
+            download = within(seconds, download, late, counts=lambda: is_on_wire(self._crawler, request))
         try:
-            return await self._response(request)
+            return await download
         except StopDownload as exc:
             stopped: Response | None = getattr(exc, "response", None)
             if stopped is None:
                 raise
             return RepDecodingMiddleware().process_response(request, stopped)  # this response has passed no middleware
-
-    async def _response(self, request: Request) -> Response:
-        download = self._crawler.engine.download_async(request)
-        if urlparse_cached(request).scheme in HAVE_TIMEOUTS:
-            return await download
-        seconds = self._settings.fetch_timeout
-        late = DownloadTimeoutError(f"No answer within {seconds:g} seconds")
-        return await within(seconds, download, late, counts=lambda: is_on_wire(self._crawler, request))
 
     def _answer(self, url: str, response: Response, request: Request, download: RobotsTxtDownload) -> Answer:
         status, now = response.status, self._now()
@@ -128,7 +121,7 @@ class Fetcher:
             status,
             sign=sign,
             body=response.body[: self._settings.body_limit + 1],
-            location=_location(response),
+            location=url_of(response.url, response.headers.get("Location") or b""),
             retry_after=0.0 if replayed else retry_after(response.headers, now),
             caching=caching,
             dated=min(now, caching.date or 0.0) if replayed and not offline else now,
@@ -140,26 +133,18 @@ class Fetcher:
         )
 
 
-def _bucket(status: int) -> str:
-    """Return the name of the status in a stat. All impossible statuses share one name, so servers cannot add stats."""
-    return str(status) if 100 <= status < 600 else "other"
-
-
 def _in_words(exc: Exception) -> str:
-    """Return the exception's type and message; those of the first failure if Twisted's exception has several."""
+    """Return the exception's type and message. An exception of Twisted may have several causes; the first counts."""
     failures = getattr(exc.__cause__, "reasons", None) or getattr(exc, "reasons", None)
     error = failures[0].value if failures else exc
     return printable(f"{type(error).__name__}: {error}".rstrip(".: "))
 
 
-def _location(response: Response) -> str | None:
-    """Return the absolute URL in the Location header, as RedirectMiddleware reads it; None if missing or malformed."""
-    value = response.headers.get("Location")
-    return url_of(response.url, value) if value else None
-
-
 def url_of(base: str, reference: str | bytes) -> str | None:
-    """Return a site's reference as an absolute URL, in the spelling of Request; None if the reference is malformed."""
+    """Return a reference, such as a Location, as an absolute URL in the spelling of Request.
+
+    None if the reference is empty or malformed.
+    """
     if not reference.strip() or len(reference) > MAX_OCTETS:
         return None
     try:

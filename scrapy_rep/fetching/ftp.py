@@ -1,4 +1,4 @@
-"""Downloads a robots.txt by FTP, up to REP_BODY_LIMIT. Scrapy's own handler has no limit."""
+"""Downloads a robots.txt by FTP, up to REP_BODY_LIMIT. Scrapy's own FTP handler has no limit."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
 
         parts, meta = urlparse_cached(request), request.meta
         user, password = meta.get("ftp_user", self.default_user), meta.get("ftp_password", self.default_password)
-        passive = bool(meta.get("ftp_passive", self.passive_mode))
-        creator = ClientCreator(reactor, FTPClient, user, password, passive=int(passive))  # type: ignore[no-untyped-call]
+        passive = int(bool(meta.get("ftp_passive", self.passive_mode)))
+        creator = ClientCreator(reactor, FTPClient, user, password, passive=passive)  # type: ignore[no-untyped-call]
         connected = creator.connectTCP(parts.hostname, parts.port or 21)  # type: ignore[no-untyped-call]
         client: FTPClient = await maybe_deferred_to_future(connected)
         _limit_replies(client)
@@ -52,7 +52,7 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
 
 
 def _limit_replies(client: FTPClient) -> None:
-    """Abort the connection after MAX_REPLIES octets, because Twisted keeps all lines of a reply until the last one."""
+    """Abort the connection after MAX_REPLIES octets, because Twisted keeps all lines of a reply in memory."""
     receive, left = client.dataReceived, MAX_REPLIES
 
     def received(data: bytes) -> None:

@@ -1,6 +1,6 @@
-"""Reads the header fields of a robots.txt response: those about caching, and Retry-After (RFC 9110, RFC 9111).
+"""Reads header fields of a robots.txt response: those about caching, and Retry-After (RFC 9110, RFC 9111).
 
-`protocol.freshness` says how long the response may be used, `protocol.outage` how long a Retry-After is obeyed.
+`protocol.freshness` says how long the response may be used. `protocol.outage` says how long a Retry-After is obeyed.
 """
 
 from __future__ import annotations
@@ -14,20 +14,23 @@ from scrapy.http import Headers
 
 from scrapy_rep.protocol.freshness import Caching
 
-MAX_OCTETS = 8_192  # the rest of a longer field is not read
+MAX_OCTETS = 8_192  # of one field; the rest is not read
 MAX_VALIDATOR = 1_024  # octets; a longer ETag or Last-Modified is not kept
 MAX_SECONDS = 2**31  # RFC 9111 1.2.2: a larger number of seconds counts as this
 
 
 def caching_of(headers: Headers) -> Caching:
-    """The header fields that say how the response may be cached. Never raises."""
+    """Return the header fields that say how the response may be cached. Never raises."""
     directives = cache_control(field_text(headers, "Cache-Control"))
+    expires = field_text(headers, "Expires", first=True)
     return Caching(
-        max_age=_max_age(directives),
-        expires=_expires(field_text(headers, "Expires", first=True)),
+        # RFC 9111 4.2.1: without a number, the response counts as stale.
+        max_age=delta_seconds(directives["max-age"] or "") or 0.0 if "max-age" in directives else None,
+        # RFC 9111 5.3: "MUST interpret invalid date formats ... as representing a time in the past".
+        expires=None if expires is None else max(0.0, http_date(expires) or 0.0),
         date=http_date(field_text(headers, "Date", first=True)),
         age=delta_seconds(field_text(headers, "Age", first=True) or "") or 0.0,
-        # A no-cache with field names is about these fields only (RFC 9111 5.2.2.4), and we reuse none of them.
+        # A no-cache with field names is only about these fields (RFC 9111 5.2.2.4), which are not used again here.
         no_cache="no-cache" in directives and directives["no-cache"] is None,
         no_store="no-store" in directives,
         must_revalidate="must-revalidate" in directives,
@@ -37,8 +40,8 @@ def caching_of(headers: Headers) -> Caching:
 
 
 def cache_control(value: str | None) -> Mapping[str, str | None]:
-    """Directives in lower case, with their unquoted arguments. If a name is repeated, the first counts (RFC 9111 4.2.1
-    and 5.2)."""
+    """Return the directives in lower case, with their unquoted arguments. If a name is repeated, the first counts (RFC
+    9111 4.2.1 and 5.2)."""
     directives: dict[str, str | None] = {}
     for directive in parse_http_list(value or ""):
         name, equals, argument = directive.partition("=")
@@ -47,7 +50,7 @@ def cache_control(value: str | None) -> Mapping[str, str | None]:
 
 
 def delta_seconds(text: str) -> float | None:
-    """Seconds (RFC 9111 1.2.2); None for anything but digits."""
+    """Return seconds (RFC 9111 1.2.2); None for anything but digits."""
     text = text.strip(" \t")
     if not text.isascii() or not text.isdigit():
         return None
@@ -55,7 +58,7 @@ def delta_seconds(text: str) -> float | None:
 
 
 def http_date(text: str | None) -> float | None:
-    """Seconds since the epoch, from any of HTTP's three date formats (RFC 9110 5.6.7); None for anything else."""
+    """Read one of HTTP's three date formats (RFC 9110 5.6.7). Return seconds since the epoch; None for other text."""
     if not text:
         return None
     try:
@@ -63,18 +66,6 @@ def http_date(text: str | None) -> float | None:
         return (date if date.tzinfo else date.replace(tzinfo=timezone.utc)).timestamp()
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-
-
-def _max_age(directives: Mapping[str, str | None]) -> float | None:
-    if "max-age" not in directives:
-        return None
-    # RFC 9111 4.2.1: without a number the response counts as stale.
-    return delta_seconds(directives["max-age"] or "") or 0.0
-
-
-def _expires(text: str | None) -> float | None:
-    """RFC 9111 5.3: "A cache recipient MUST interpret invalid date formats ... as representing a time in the past"."""
-    return None if text is None else max(0.0, http_date(text) or 0.0)
 
 
 def field_text(headers: Headers, name: str, *, first: bool = False) -> str | None:
@@ -91,12 +82,12 @@ def _validator(headers: Headers, name: str) -> str | None:
 
 
 def retry_after(headers: Headers, now: float) -> float:
-    """Seconds that the Retry-After field asks us to wait from `now`, at most MAX_SECONDS (RFC 9110 10.2.3).
+    """Return the seconds to wait from `now` by Retry-After (RFC 9110 10.2.3), at most MAX_SECONDS.
 
-    0 if there is no such field, or if it cannot be read. `now`: seconds since the epoch.
+    Without a readable field, return 0. `now`: seconds since the epoch.
     """
     value = field_text(headers, "Retry-After", first=True) or ""
-    seconds, date = delta_seconds(value), http_date(value)
+    seconds = delta_seconds(value)
     if seconds is None:
-        seconds = 0.0 if date is None else date - now
+        seconds = (http_date(value) or now) - now
     return min(max(seconds, 0.0), MAX_SECONDS)

@@ -1,15 +1,16 @@
-"""Builds a request for a robots.txt: its mark, its header fields and cookies, and its meta for Scrapy and plugins.
+"""Builds a request for a robots.txt: its mark, its header fields, and its meta for Scrapy and for plugins.
 
-The request takes the proxy and the User-Agent of the request that needs the robots.txt. Some plugins replace Scrapy's
-downloads, for example by a browser. The request's meta tells them to fetch plain text, only once, and with a time
-limit. No plugin is imported here. Meta keys of a plugin that is not installed have no effect.
+The request takes the proxy and the User-Agent of the request that needs the robots.txt. Its cookies come from
+`fetching.redirects`.
+
+Some plugins replace Scrapy's downloads, for example by a browser. The request's meta tells them to fetch plain text,
+only once, and with a time limit. If a plugin is not installed, its meta keys are ignored.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from weakref import ref
 
 from scrapy import Request
 from scrapy.http import Response
@@ -21,10 +22,10 @@ from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.settings import RepSettings
 
 ROBOTS_TXT_REQUEST = "rep_robots_txt"
-"""The request meta key that marks our requests for a robots.txt, with a `RobotsTxtDownload`."""
+"""The meta key that marks scrapy-rep's own requests for a robots.txt. Its value is a `RobotsTxtDownload`."""
 
-# With these, Scrapy's middlewares and extensions do not handle the answers: we decide what an answer means.
-_UNTOUCHED = {
+# Keep Scrapy's middlewares and extensions from acting on the answer: scrapy-rep decides what an answer means.
+_META = {
     "allow_offsite": True,
     "autothrottle_dont_adjust_delay": True,
     "dont_merge_cookies": True,
@@ -32,6 +33,8 @@ _UNTOUCHED = {
     "dont_redirect": True,
     "dont_retry": True,
     "download_fail_on_dataloss": False,
+    "playwright": False,  # scrapy-playwright: a browser would turn the text into a page
+    "max_proxies_to_try": 0,  # scrapy-rotating-proxies: REP_FETCH_RETRIES limits the retries
 }
 # The download handlers of these schemes obey `download_timeout`, and send `bytes_received`.
 HAVE_TIMEOUTS = {"http", "https"}
@@ -50,10 +53,10 @@ class Question:
 
     url: str
     trigger: Request
-    """The request that needs the robots.txt; its proxy and User-Agent are used."""
+    """The request that needs the robots.txt. Its proxy and its User-Agent are used."""
     jar: CookieJar
-    """The cookies of this chain of redirects for the URL's origin (`fetching.redirects`). `fetching.fetcher` adds those
-    of the answer."""
+    """The cookies that the URL's origin has set in this chain of redirects. `fetching.fetcher` adds those of the
+    answer."""
     validators: Caching | None = None
     """The validators of a stored answer, to ask whether that answer is still valid (RFC 9111 4.3.1)."""
     is_repeated: bool = False
@@ -65,36 +68,27 @@ class Question:
 
 @dataclass(eq=False, slots=True)
 class RobotsTxtDownload:
-    """The download of one robots.txt: how many octets have come, and the response once it is there."""
+    """The download of one robots.txt: how many octets were received, and the response."""
 
     limit: int
-    """The most octets of the body to receive (REP_BODY_LIMIT). -1 if nothing waits for the response any longer. Then
-    the connection is closed when the server sends the next data."""
+    """The most octets of the body to receive (REP_BODY_LIMIT); -1 to close the connection (`BodyLimit.abandon`)."""
     octets: int = 0
     """The octets of the body that were received so far."""
-    sent: ref[Request] | None = None
-    """The request that the octets came for. A middleware may send a copy of the request, which shares this object."""
     response: Response | None = None
-    """The response as it came, not decoded. Its `request` is set."""
-
-    def count(self, request: Request, data: bytes) -> None:
-        """Count the octets that have come for the request. For a copy of the request, counting starts at 0 again."""
-        if self.sent is None or self.sent() is not request:
-            self.sent, self.octets = ref(request), 0
-        self.octets += len(data)
+    """The response as received, not decoded. Its `request` is set. None before."""
 
     def is_cut(self, response: Response) -> bool:
-        """Whether the limit has cut the body on the wire. If the response is a replay, its length shows it."""
-        return max(self.octets, len(response.body)) > self.limit
+        """Whether the limit cuts the body. `response`: as received, not decoded."""
+        return len(response.body) > self.limit
 
     def is_stopped(self, response: Response) -> bool:
-        """Whether another component has stopped the download too early. `response`: as it came, not decoded."""
+        """Whether another component has stopped the download too early. `response`: as received, not decoded."""
         if "download_stopped" not in response.flags or self.is_cut(response):
             return False
         return response.headers.get("Content-Length") != str(len(response.body)).encode()
 
     def taken(self) -> Response | None:
-        """Return the response and drop it here: its request has this object in its meta, which would be a cycle."""
+        """Return the response, and forget it here: the meta of its request has this object, so they are a cycle."""
         response, self.response = self.response, None
         return response
 
@@ -102,12 +96,13 @@ class RobotsTxtDownload:
 def robots_request(
     question: Question, download: RobotsTxtDownload, crawl: BaseSettings, settings: RepSettings, *, offline: bool
 ) -> Request:
-    """Build the request. `crawl`: Scrapy's settings. `offline`: only HttpCacheMiddleware may answer
+    """Build the request. `crawl`: Scrapy's settings. `offline`: whether only HttpCacheMiddleware may answer
     (HTTPCACHE_IGNORE_MISSING)."""
     url, trigger, validators = question.url, question.trigger, question.validators
     meta: dict[str, Any] = {
-        **_UNTOUCHED,
-        **_for_other_plugins(crawl, settings, trigger),
+        **_META,
+        **_for_impersonate(settings, trigger),
+        **_for_zyte_api(crawl, trigger),
         ROBOTS_TXT_REQUEST: download,
         "download_timeout": settings.fetch_timeout,
     }
@@ -118,44 +113,28 @@ def robots_request(
     if url.startswith("ftp:"):
         meta.update({key: trigger.meta[key] for key in _COPIED_FOR_FTP if key in trigger.meta})
     # An uncompressed body can be cut anywhere and still be read.
-    request = Request(url, NO_CALLBACK, headers={"Accept-Encoding": "identity"}, meta=meta)
-    for name in _COPIED_HEADERS:
-        if name in trigger.headers:
-            request.headers[name] = trigger.headers[name]
+    headers: dict[Any, Any] = {"Accept-Encoding": "identity"}
+    headers.update({name: trigger.headers[name] for name in _COPIED_HEADERS if name in trigger.headers})
     if validators is not None and not offline:
-        conditions = {"If-None-Match": validators.etag, "If-Modified-Since": validators.last_modified}
-        for field, value in conditions.items():
-            if value is not None:
-                request.headers[field] = value.encode("latin-1")
+        conditions = ("If-None-Match", validators.etag), ("If-Modified-Since", validators.last_modified)
+        headers.update({name: value.encode("latin-1") for name, value in conditions if value is not None})
+    request = Request(url, NO_CALLBACK, headers=headers, meta=meta)
     if len(question.jar):
         question.jar.add_cookie_header(request)
     return request
 
 
-def _for_other_plugins(crawl: BaseSettings, settings: RepSettings, trigger: Request) -> dict[str, Any]:
-    """Request meta for plugins. `crawl`: Scrapy's settings. `trigger`: the request that needs the robots.txt."""
-    return {
-        "playwright": False,  # scrapy-playwright: a browser would turn the text into a page
-        "max_proxies_to_try": 0,  # scrapy-rotating-proxies: REP_FETCH_RETRIES limits the retries
-        **_for_impersonate(settings, trigger),
-        **_for_zyte_api(crawl, trigger),
-    }
-
-
 def _for_impersonate(settings: RepSettings, trigger: Request) -> dict[str, Any]:
-    """Return request meta for scrapy-impersonate.
+    """Return request meta for scrapy-impersonate, so that the request impersonates the same browser as `trigger`.
 
-    The request impersonates the same browser as `trigger`, because a server could otherwise take us for another client.
-    The time limit and the size limit are set here, because the plugin ignores DOWNLOAD_TIMEOUT and receives whole
-    bodies.
+    The plugin ignores DOWNLOAD_TIMEOUT and receives whole bodies. So the time limit and the size limit are set here.
     """
-    args, options = (trigger.meta.get(f"impersonate_{name}") or {} for name in ("args", "curl_options"))
+    args = trigger.meta.get("impersonate_args") or {}
+    options = trigger.meta.get("impersonate_curl_options") or {}
     meta: dict[str, Any] = {
         "impersonate_args": {"timeout": settings.fetch_timeout},  # seconds
-        "impersonate_curl_options": {
-            **options,
-            "MAXFILESIZE_LARGE": MAX_TIMES_BODY_LIMIT * settings.body_limit,  # bytes on the wire
-        },
+        # The limit is in bytes on the wire.
+        "impersonate_curl_options": {**options, "MAXFILESIZE_LARGE": MAX_TIMES_BODY_LIMIT * settings.body_limit},
     }
     if "impersonate" in trigger.meta:
         meta["impersonate"] = trigger.meta["impersonate"]
@@ -165,7 +144,7 @@ def _for_impersonate(settings: RepSettings, trigger: Request) -> dict[str, Any]:
 
 
 def _for_zyte_api(crawl: BaseSettings, trigger: Request) -> dict[str, Any]:
-    """Return request meta for scrapy-zyte-api: use the API if `trigger` does, and let it follow no redirects."""
+    """Return request meta for scrapy-zyte-api: use the API if `trigger` does, without following redirects."""
     is_transparent = crawl.getbool("ZYTE_API_TRANSPARENT_MODE")
     ways = trigger.meta.get("zyte_api", False), trigger.meta.get("zyte_api_automap", is_transparent)
     if all(way is False for way in ways):

@@ -1,145 +1,121 @@
-"""Limits how many robots.txt files are fetched at a time (REP_FETCH_CONCURRENCY). Hosts that hang do not count."""
+"""Limits how many robots.txt files are fetched at a time (REP_FETCH_CONCURRENCY), and decides which fetch is next.
+
+Slow requests do not count, because their hosts will probably never answer.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 
-from scrapy.utils.asyncio import call_later
+from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 SLOW_AFTER = 0.5  # seconds after which a request that has begun is slow
-LOOK_AFTER = 0.02  # seconds between two looks for slow requests, at least
 REPEATED_EVERY = 8  # every eighth turn goes to a repeated request, if one waits
-ROOM = 2  # a multiple of REP_FETCH_CONCURRENCY; with so many first requests, one more would not begin soon
+MAX_STARTING = 2  # in multiples of REP_FETCH_CONCURRENCY; if more fetches start, the last wait too long for a turn
 MAX_SLOW = 1_000  # slow requests under way; each takes a socket
 SELECT_MAX = 512 if sys.platform == "win32" else 1024  # FD_SETSIZE in CPython, and in C libraries elsewhere
 SHARE_OF_FILES = 0.5  # the share of `max_open_files()` that fetches may use; downloads of pages need the rest
 
 
 @dataclass(eq=False, slots=True)
-class Turn:
+class _Turn:
     """The right to make one request for a robots.txt."""
 
     is_repeated: bool
     """Whether the robots.txt was requested before."""
     given: Deferred[None] = field(default_factory=Deferred)
-    began: float | None = None
-    """When the turn was given, in seconds of the monotonic clock; None before."""
+    """Fires when the request may begin."""
+    timer: CallLaterResult | None = None
+    """Fires when the request becomes slow; None before the turn is given."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the turn is neither given nor cancelled."""
+        return not self.given.called
 
 
 class FetchTurns:
     """Gives turns to requests for a robots.txt, at most `limit` at a time.
 
-    A slow request does not count, because its host will probably never answer.
+    A request is slow after SLOW_AFTER seconds. Then it no longer counts, and another request gets a turn.
 
-    The priority of the request that needs the robots.txt decides which turn is next: the highest first, and the oldest
-    first if priorities are equal. But every eighth turn (REPEATED_EVERY) goes to a repeated request. So known origins
-    are fetched again, whatever the priorities.
+    Each robots.txt is fetched because of another request. The priority of that request decides which turn is next: the
+    highest first, and the oldest first if priorities are equal. But every eighth turn (REPEATED_EVERY) goes to the
+    repeated request that has waited longest. So known origins are fetched again, whatever the priorities.
     """
 
-    def __init__(self, limit: int, monotonic: Callable[[], float], on_room: Callable[[], None]) -> None:
-        """`on_room` is called when one more fetch may begin soon (`has_room`)."""
+    def __init__(self, limit: int, on_change: Callable[[], None]) -> None:
+        """`on_change` is called when the result of `can_start_another` may have changed."""
         self._limit = limit
-        self._monotonic = monotonic
-        self.on_room = on_room
-        self.without_turn = 0
-        """The number of fetches that count in `has_room` but have no turn: they have just begun, or ask a store."""
-        # Heaps of the turns that requests wait for.
-        self._first: list[tuple[int, int, Turn]] = []
-        self._repeated: list[tuple[int, int, Turn]] = []
+        self._max_under_way = limit + min(MAX_SLOW, max(int(SHARE_OF_FILES * max_open_files()) - limit, 0))
+        self.on_change = on_change
+        self.starting: set[object] = set()
+        """What counts in `can_start_another`: the turns of first requests until they are slow, and the origins of
+        fetches that have no turn yet, because they have just begun or ask a store."""
+        self._line: list[tuple[int, int, _Turn]] = []  # a heap of the turns that requests wait for
         self._arrivals = count()
         self._given = 1
-        self._turns: dict[Turn, None] = {}  # turns of requests that are not slow, the earliest first
-        self._firsts = 0  # how many of these turns are of first requests
-        self._slow = 0
-        self._max_slow = min(MAX_SLOW, max(int(SHARE_OF_FILES * max_open_files()) - limit, 0))
-        self._is_looking = False
+        self._under_way: set[_Turn] = set()
+        self._not_slow: set[_Turn] = set()
 
-    def has_room(self) -> bool:
-        """Whether one more fetch would begin soon. Slow and repeated requests take no room."""
-        return self.without_turn + self._firsts + len(self._first) < ROOM * self._limit
+    def can_start_another(self) -> bool:
+        """Whether one more fetch would soon get its turn. Slow and repeated requests do not count."""
+        return len(self.starting) < MAX_STARTING * self._limit
 
-    @contextmanager
-    def taking_room(self) -> Iterator[None]:
-        """Count a fetch without a turn in `has_room`, while the `with` block runs."""
-        self.without_turn += 1
+    @asynccontextmanager
+    async def turn(self, priority: int, *, is_repeated: bool) -> AsyncIterator[None]:
+        """Wait for a turn. It ends with the `async with` block."""
+        turn = _Turn(is_repeated)
+        heappush(self._line, (-priority, next(self._arrivals), turn))
+        if not is_repeated:
+            self.starting.add(turn)
         try:
+            self._give_turns()
+            if turn.is_waiting:
+                await maybe_deferred_to_future(turn.given)
             yield
         finally:
-            self.without_turn -= 1
-            self.on_room()
+            if turn.timer is not None:
+                turn.timer.cancel()
+            self._under_way.discard(turn)
+            self._stop_counting(turn)
 
-    async def wait_for_turn(self, priority: int, *, is_repeated: bool) -> Turn:
-        """Wait for a turn and return it; `end` gives it back."""
-        turn = Turn(is_repeated)
-        heappush(self._repeated if is_repeated else self._first, (-priority, next(self._arrivals), turn))
-        self._give()
-        if turn.began is None:
-            try:
-                await maybe_deferred_to_future(turn.given)
-            except BaseException:  # it was cancelled, perhaps after the turn was given
-                self.end(turn)
-                raise
-        return turn
-
-    def end(self, turn: Turn) -> None:
-        """Give the turn back: its request has ended."""
-        if turn in self._turns:
-            self._take_back(turn)
-        elif turn.began is not None:
-            self._slow -= 1
-
-    def _give(self) -> None:
-        while len(self._turns) < self._limit and (turn := self._next()) is not None:
-            turn.began = self._monotonic()
-            self._turns[turn] = None
-            self._firsts += not turn.is_repeated
+    def _give_turns(self) -> None:
+        while len(self._not_slow) < self._limit and len(self._under_way) < self._max_under_way:
+            turn = self._next()
+            if turn is None:
+                break
+            self._under_way.add(turn)
+            self._not_slow.add(turn)
+            self._given += 1
+            turn.timer = call_later(SLOW_AFTER, self._stop_counting, turn)
             turn.given.callback(None)
-        if self._turns and not self._is_looking:
-            self._is_looking = True
-            # One timer serves all requests, because a timer for each would slow the crawl.
-            call_later(SLOW_AFTER, self._look)
 
-    def _next(self) -> Turn | None:
+    def _next(self) -> _Turn | None:
         """The turn to give next; None if no request waits."""
-        while heaps := [heap for heap in (self._first, self._repeated) if heap]:
-            is_for_repeated = self._repeated and self._given % REPEATED_EVERY == 0
-            turn = heappop(self._repeated if is_for_repeated else min(heaps))[-1]
-            if not turn.given.called:  # else it was cancelled
-                self._given += 1
+        if self._given % REPEATED_EVERY == 0:
+            repeated = [(arrival, turn) for _, arrival, turn in self._line if turn.is_repeated and turn.is_waiting]
+            if repeated:
+                return min(repeated)[1]  # it stays in the line, and is skipped later
+        while self._line:
+            turn = heappop(self._line)[-1]
+            if turn.is_waiting:
                 return turn
         return None
 
-    def _take_back(self, turn: Turn) -> None:
-        """Stop counting the turn, so that another request may begin."""
-        del self._turns[turn]
-        self._firsts -= not turn.is_repeated
-        self._give()
-        self.on_room()
-
-    def _look(self) -> None:
-        """Let another request begin for each one that has become slow."""
-        now = self._monotonic()
-        for turn in list(self._turns):
-            if _slow_at(turn) > now or self._slow >= self._max_slow:
-                break
-            self._slow += 1
-            self._take_back(turn)
-        oldest = next(iter(self._turns), None)
-        self._is_looking = oldest is not None
-        if oldest is not None:
-            call_later(max(_slow_at(oldest) - now, LOOK_AFTER), self._look)
-
-
-def _slow_at(turn: Turn) -> float:
-    """When the request of a given turn becomes slow, in seconds of the monotonic clock."""
-    return (turn.began or 0.0) + SLOW_AFTER
+    def _stop_counting(self, turn: _Turn) -> None:
+        """The request is slow or has ended, so another one may begin."""
+        self._not_slow.discard(turn)
+        self.starting.discard(turn)
+        self._give_turns()
+        self.on_change()
 
 
 def max_open_files() -> int:

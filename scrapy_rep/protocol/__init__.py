@@ -1,1 +1,1 @@
-"""The Robots Exclusion Protocol: values and functions. They use no Scrapy, no Twisted, no clock and no I/O."""
+"""The Robots Exclusion Protocol: values and functions. They use the standard library alone, without clock or I/O."""

@@ -20,16 +20,14 @@ class AccessResult(WordEnum):
     """The site has no robots.txt (a 404, for example), so everything is allowed (2.3.1.3)."""
     RESTRICTED = "restricted"
     """The site restricts access to robots.txt, so nothing is allowed. This result is cached in the same way as rules.
-    It exists only if REP_STATUS_POLICY asks for it; RFC 9309 does not define it."""
+    RFC 9309 does not define it; REP_STATUS_POLICY can."""
     UNREACHABLE = "unreachable"
     """The fetch failed (a 503 or a time-out), so nothing is allowed. It is retried after a backoff (2.3.1.4)."""
 
 
-# Each result in words, with its source. If a row of the status policy names the status, that row's source counts
-# instead. The words for UNREACHABLE are in `lifecycle.OUTAGE_WORDS`.
+# The results that an entry can store, in words, each with its source. A row of the status policy may name another one.
 ACCESS_WORDS: Mapping[AccessResult, tuple[str, str]] = {
     AccessResult.SUCCESS: ("its rules are obeyed", "RFC 9309 2.3.1.1"),
-    AccessResult.REDIRECT: ("it is followed", "RFC 9309 2.3.1.2"),
     AccessResult.UNAVAILABLE: ("everything is allowed", "RFC 9309 2.3.1.3"),
     AccessResult.RESTRICTED: ("nothing is allowed", "REP_STATUS_POLICY"),
 }
@@ -56,14 +54,14 @@ class Answer:
     timed_out: bool = False
     """Whether the request took longer than REP_FETCH_TIMEOUT, so that there is no status."""
     dropped: bool = False
-    """Whether another component of the crawl dropped the request. It would probably drop an early retry, too."""
+    """Whether another component of the crawl dropped the request."""
     retry_after: float = 0.0
     """Seconds from now that the server asks the crawler to wait (RFC 9110 10.2.3)."""
     caching: Caching = SILENT
     """The caching headers of the answer. Those of a 304 are combined with those of the stored answer."""
     dated: float = 0.0
-    """Seconds since the epoch, from which the age of the answer counts: the time when it was received. For a replay
-    that is not `offline`, this is the Date header, or 0 without one."""
+    """The time from which the age of the answer counts, in seconds since the epoch: when the answer was received. For
+    a replayed answer, it is the Date header (0 if missing), unless the crawl is `offline`."""
     response_delay: float = 0.0
     """Seconds from the request to the response (RFC 9111 4.2.3)."""
     replayed: bool = False
@@ -77,9 +75,9 @@ class Answer:
     def is_worth_a_retry(self) -> bool:
         """Whether the same request may succeed a moment later.
 
-        It may if the connection failed, or after a server error (2.3.1.4) without a Retry-After. A challenge, or a
-        request that another component dropped, is not retried at once. Neither is a time-out, because the retry would
-        take as long again."""
+        It may if the connection failed, or after a server error (2.3.1.4) without a Retry-After. A time-out is not
+        retried at once, because the retry would take as long again. Challenges and dropped requests are not either.
+        """
         if self.access is not AccessResult.UNREACHABLE or self.dropped or self.retry_after or self.sign:
             return False
         return not self.timed_out if self.status is None else self.status in range(500, 600)

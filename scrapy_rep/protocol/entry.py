@@ -1,14 +1,11 @@
-"""An entry is what the crawler remembers about one origin's robots.txt.
-
-This file has the entry, its conversion to bytes and back, and what part of it may be stored and shared.
-"""
+"""What the crawler remembers about one origin's robots.txt, as values and as bytes for a storage."""
 
 from __future__ import annotations
 
 import codecs
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -52,14 +49,14 @@ class StoredResponse:
     """Whether the answer, or a redirect to it, must not outlive the process (RFC 9111 5.2.2.5)."""
     sha256: str = ""
     """The SHA-256, in hexadecimal, of the body as it was received (decoded, and cut one byte after the limit). Empty if
-    there are no rules, or if another version of scrapy-rep stored them."""
+    there are no rules."""
     sign: str = ""
     """The vendor of a challenge or `markup`, as in `Answer.sign`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the crawler remembers about one origin's robots.txt: the last usable answer, and the failures after it."""
+    """The last usable answer for one origin's robots.txt, the failures after it, or both."""
 
     robots_url: str
     """The URL of the origin's robots.txt, before any redirect (2.3.1.2)."""
@@ -72,23 +69,9 @@ class Entry:
         return self.stored.access if self.stored is not None and self.outage is None else AccessResult.UNREACHABLE
 
     @property
-    def status(self) -> int | None:
-        """The HTTP status of the last answer; None if there was no answer, or there were too many redirects."""
-        return self._last.status if self._last is not None else None
-
-    @property
-    def sign(self) -> str:
-        """The vendor of a challenge or `markup` in the last answer, as in `Answer.sign`."""
-        return self._last.sign if self._last is not None else ""
-
-    @property
-    def reason(self) -> str:
-        """The last answer in words, such as `HTTP 404`, or why there was no answer."""
-        return self._last.reason if self._last is not None else "not fetched yet"
-
-    @property
-    def _last(self) -> Outage | StoredResponse | None:
-        return self.outage or self.stored
+    def last(self) -> Outage | StoredResponse:
+        """The last answer. Both types have its `status`, `sign` and `reason`."""
+        return self.outage or self.stored  # type: ignore[return-value]  # an entry has at least one of them
 
     def outage_at(self, now: float) -> Outage | None:
         """Return the outage if it continues at `now`; else None."""
@@ -127,18 +110,22 @@ def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT)
     """
     if not octets.startswith(VERSION):
         return None
+    decompressor = zlib.decompressobj()
     try:
-        header, _newline, body = _inflated(octets[len(VERSION) :], limit).partition(b"\n")
+        # A UTF-16 body is stored as UTF-8, which may be longer by half.
+        inflated = decompressor.decompress(octets[len(VERSION) :], 2 * limit + MAX_HEADER)
+        header, _newline, body = inflated.partition(b"\n")
         values = json.loads(header)
     except (ValueError, RecursionError, zlib.error):
         return None
-    return entry_from_values(values, body, robots_url)
+    is_whole = decompressor.eof and not decompressor.unused_data
+    return entry_from_values(values, body, robots_url) if is_whole else None
 
 
 def entry_from_values(values: Any, octets: bytes, robots_url: str) -> Entry | None:
-    """Return the entry that has these plain values (see `plain_values`), with its rules read from `octets`.
+    """Return the entry with these `plain_values` and with rules read from `octets`; None if the values are wrong.
 
-    None if the values are not as this package writes them. `robots_url` is the URL that the entry is for.
+    `robots_url` is the URL that the entry is for.
     """
     stored = outage = None
     try:
@@ -149,19 +136,6 @@ def entry_from_values(values: Any, octets: bytes, robots_url: str) -> Entry | No
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
     return Entry(robots_url, stored, outage) if stored or outage else None
-
-
-def _inflated(octets: bytes, limit: int) -> bytes:
-    """Return the decompressed bytes.
-
-    Raises an exception if they are damaged (zlib's checksum), or longer than `entry_to_bytes` ever writes.
-    """
-    decompressor = zlib.decompressobj()
-    # A UTF-16 body is stored as UTF-8, which may be longer by half.
-    inflated = decompressor.decompress(octets, 2 * limit + MAX_HEADER)
-    if not decompressor.eof or decompressor.unused_data:
-        raise ValueError("torn")
-    return inflated
 
 
 def _stored_response(values: dict[str, Any], body: bytes, truncated: bool | None) -> StoredResponse:
@@ -190,23 +164,17 @@ def _checked(kind: type[StoredResponse | Outage | Caching], values: dict[str, An
         has_type = type(value) in _TYPES[needed] or (bool(optional) and value is None)
         if not has_type or (isinstance(value, int | float) and not 0 <= value <= MAX_NUMBER):
             raise ValueError(name)
-    if "reason" in values:
-        values["reason"] = shortened(values["reason"])
-    if len(values.get("sha256", "")) not in (0, 64):
-        raise ValueError("sha256")
-    if values.get("sign", "") not in SIGNS:
-        raise ValueError("sign")
-    return values
+    if len(values.get("sha256", "")) not in (0, 64) or values.get("sign", "") not in SIGNS:
+        raise ValueError("sha256 or sign")
+    return {**values, "reason": shortened(values["reason"])} if "reason" in values else values
 
 
-# Which part of an entry may be stored, for how long, and which crawls that share a store may use it.
+# Entries in a store that crawls share.
 
 
 def last_fetched_at(entry: Entry) -> float:
     """Return the time of the last fetch, in seconds since the epoch. If an origin has two entries, the later counts."""
-    if entry.outage is not None:
-        return entry.outage.asked_at
-    return entry.stored.received_at if entry.stored is not None else 0.0
+    return entry.last.asked_at if isinstance(entry.last, Outage) else entry.last.received_at
 
 
 def storable(entry: Entry) -> Entry | None:
@@ -229,12 +197,11 @@ def useful_until(entry: Entry, unreachable_for: float) -> float:
     return max(moments)
 
 
-def is_judged_by(entry: Entry, rows: Iterable[StatusRow]) -> bool:
+def is_judged_by(entry: Entry, rows: Sequence[StatusRow]) -> bool:
     """Whether the status policy with these rows gives the stored answers the same results as when they were stored.
 
     Crawls with different status policies may share a store.
     """
-    rows = tuple(rows)
     stored, outage = entry.stored, entry.outage
     judged = [(stored.status, stored.sign, stored.access)] if stored is not None else []
     judged += [(outage.status, outage.sign, AccessResult.UNREACHABLE)] if outage is not None else []

@@ -15,8 +15,8 @@ LAST_TENTH = 0.1  # the last part of an answer's lifetime, in which it is renewe
 class Caching:
     """The caching headers of an answer.
 
-    `s-maxage` and `private` are ignored, because they concern shared caches. A crawler is a private cache, and so is a
-    fleet that shares a store.
+    `s-maxage` and `private` are ignored, because they concern shared caches. Crawlers that share a store are one
+    private cache.
     """
 
     max_age: float | None = None
@@ -66,9 +66,8 @@ def initial_age(caching: Caching, received_at: float, response_delay: float = 0.
 def fresh_until(caching: Caching, received_at: float, least: float, response_delay: float = 0.0) -> float:
     """Return the time, in seconds since the epoch, when the answer expires.
 
-    This is at least `least` seconds and at most one day (RFC 9309 2.4) after the answer was received. The lower bound
-    departs from RFC 9111. Many servers forbid all caching, and a fetch of robots.txt for each request would be a burden
-    to them.
+    This is at least `least` seconds and at most one day (RFC 9309 2.4) after the answer was received. RFC 9111 has no
+    lower bound. But many servers forbid all caching, and fetching robots.txt for each request would burden them.
     """
     remaining = freshness_lifetime(caching, received_at) - initial_age(caching, received_at, response_delay)
     return received_at + min(max(remaining, least), MAX_LIFETIME)

@@ -1,20 +1,15 @@
 """The lifecycle of an entry: what it means for requests at a moment, and how a fetch changes it.
 
 The sources are RFC 9309 2.3.1.4 and 2.4, and RFC 9111 4. An entry has the last usable answer (`stored`) and the
-failures after it (`outage`). What an entry means follows from these two and the time:
+failures after it (`outage`).
 
-    1. `state_of` returns the state. While the stored answer is fresh, it decides, even if a later fetch failed. When it
-       has expired, the outage decides, by how long it has lasted.
+    1. `state_of` returns the state at a moment. While the stored answer is fresh, it decides, even if a later fetch
+       failed. When it has expired, the outage decides, by how long it has lasted.
     2. POLICY_OF_STATE has, for each state, what decides about requests (`Basis`), and when robots.txt is fetched again
-       (`Refetch`): before the request is decided, while the request proceeds, or not yet.
-    3. After a fetch, `after_fetch` returns the new entry. An answer replaces the entry. A failure begins an outage or
-       continues it, and keeps the stored answer, because expired rules are obeyed during an outage (2.4).
-
-The table has a row for every state, and every row has its source. A `RobotsPolicy` is the meaning of an entry from the
-time `at` to the time `until`; then another row may apply. A request only compares the time with `at` and `until`.
-
-A known weakness: if a clock was ahead, the stored answer may have a time in the future. If that time is more than
-CLOCK_SKEW ahead, the answer counts as STALE.
+       (`Refetch`).
+    3. `policy_at` returns the RobotsPolicy of an entry: its row of the table, and the times between which the row
+       applies. So a request only has to compare times.
+    4. `after_fetch` returns the new entry after a fetch.
 """
 
 from __future__ import annotations
@@ -83,7 +78,7 @@ POLICY_OF_STATE: Mapping[State, tuple[Basis, Refetch, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class RobotsPolicy:
-    """What an entry means for requests from the time `at` to the time `until`."""
+    """What an entry means for requests from the time `at` to the time `until`, in seconds since the epoch."""
 
     entry: Entry
     state: State
@@ -92,24 +87,18 @@ class RobotsPolicy:
     """When robots.txt is fetched again, from the state's row. During a backoff this is NOT, except that FIRST stays
     FIRST if requests wait for the end of the backoff."""
     at: float
-    """Seconds since the epoch. If the clock is set back to an earlier time, the policy is not valid."""
     until: float
-    """Seconds since the epoch. From this time on, another policy may be valid."""
     robots: RobotsTxt | None
     """The rules that are obeyed; None if there are no rules."""
 
     @property
     def is_fetch_due(self) -> bool:
         """Whether robots.txt is to be fetched now, not after a backoff."""
-        outage = self.entry.outage
-        is_backing_off = outage is not None and outage.is_backing_off_at(self.at)
-        return self.refetch is not Refetch.NOT and not is_backing_off
+        outage = self.entry.outage_at(self.at)
+        return self.refetch is not Refetch.NOT and (outage is None or self.at >= outage.ask_again_at)
 
     def pause_at(self, now: float, left: float, *, may_be_last: bool) -> float | None:
-        """Return the seconds until the next fetch that requests wait for in an outage; None if they do not wait.
-
-        Requests wait only while nothing is allowed. The arguments are those of `Outage.pause_at`.
-        """
+        """Return `Outage.pause_at`; None also if something is allowed, because requests need not wait then."""
         outage = self.entry.outage_at(now) if self.basis is Basis.NOTHING_ALLOWED else None
         return outage.pause_at(now, left, may_be_last=may_be_last) if outage is not None else None
 
@@ -149,7 +138,7 @@ class RobotsPolicy:
             found.product_token,
             self.access,
             self.entry.robots_url,
-            self.entry.reason,
+            self.entry.last.reason,
             self._received,
         )
 
@@ -176,11 +165,16 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
     if entry is None:
         return State.UNKNOWN
     stored, outage = entry.stored, entry.outage_at(now)
-    if stored is not None and now < stored.fresh_until and _is_plausible(stored, now):
-        return State.AGEING if now >= refresh_from(stored.received_at, stored.fresh_until) else State.FRESH
+    if stored is not None and now < stored.fresh_until:
+        # If a clock was ahead or was set back, the times may be impossible. Then the response is not used.
+        is_plausible = (
+            stored.received_at <= now + CLOCK_SKEW and stored.fresh_until <= stored.received_at + MAX_LIFETIME
+        )
+        if is_plausible:
+            return State.AGEING if now >= refresh_from(stored.received_at, stored.fresh_until) else State.FRESH
     if outage is None:
         return State.UNKNOWN if stored is None else State.STALE
-    too_long = outage.is_too_long_at(now, unreachable_for)
+    too_long = now - outage.since >= unreachable_for
     if stored is None or stored.robots is None:
         unreachable = State.LONG_UNREACHABLE if too_long else State.UNREACHABLE
     else:
@@ -196,13 +190,13 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
 def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.0) -> RobotsPolicy:
     """Return what the entry means at `now`.
 
-    `unreachable_for` is how many seconds an outage may last (REP_UNREACHABLE_DAYS), and `wait` is how many seconds
-    requests wait in an outage (REP_UNREACHABLE_WAIT).
+    `unreachable_for` is how many seconds an outage may last (REP_UNREACHABLE_DAYS). `wait` is how many seconds requests
+    wait in an outage (REP_UNREACHABLE_WAIT).
     """
     state = state_of(entry, now, unreachable_for)
     basis, refetch, _source = POLICY_OF_STATE[state]
     outage = entry.outage_at(now)
-    if outage is not None and outage.is_backing_off_at(now):
+    if outage is not None and now < outage.ask_again_at:
         is_awaited = outage.pause_at(now, wait, may_be_last=False) is not None
         refetch = Refetch.FIRST if refetch is Refetch.FIRST and is_awaited else Refetch.NOT
     until = _next_change(entry, now, unreachable_for, wait)
@@ -210,13 +204,8 @@ def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.
     return RobotsPolicy(entry, state, basis, refetch, now, until, robots)
 
 
-def _is_plausible(stored: StoredResponse, now: float) -> bool:
-    """Whether the response's times are possible. They are not if a clock was ahead, or was set back since."""
-    return stored.received_at <= now + CLOCK_SKEW and stored.fresh_until <= stored.received_at + MAX_LIFETIME
-
-
 def _next_change(entry: Entry, now: float, unreachable_for: float, wait: float) -> float:
-    """Return the first time after `now` at which the entry may mean something else; `now` if it never will."""
+    """Return the first time after `now` at which the entry may mean something else; `now` if there is none."""
     moments: list[float] = []
     if entry.stored is not None:
         received_at, fresh_until = entry.stored.received_at, entry.stored.fresh_until
@@ -232,8 +221,8 @@ def after_fetch(entry: Entry | None, robots_url: str, result: StoredResponse | A
     """Return the origin's entry after a fetch that ended at `now`.
 
     `entry` is the entry before the fetch. `result` is a response to store, or an answer that is UNREACHABLE. A response
-    replaces the whole entry. (After a 304 it is the stored response with a new lifetime.) A failure keeps the stored
-    response, because expired rules are obeyed during an outage (2.4).
+    replaces the whole entry. A failure begins or continues an outage, and keeps the stored response, because expired
+    rules are obeyed during an outage (2.4).
     """
     if isinstance(result, StoredResponse):
         return Entry(robots_url, result)

@@ -29,10 +29,7 @@ class Origin(NamedTuple):  # each request hashes its origin, and a tuple's hash 
 
     @staticmethod
     def of(url: str) -> Origin | None:
-        """Return the URL's origin.
-
-        None for `data:`, `file:` and `s3:` URLs, and if the authority is missing or malformed.
-        """
+        """Return the URL's origin; None for `data:`, `file:` and `s3:`, and without a well-formed authority."""
         scheme = url.find(":")
         if url[scheme : scheme + 3] != "://":
             return None

@@ -5,12 +5,11 @@
 - The wait (REP_UNREACHABLE_WAIT): requests wait for fetches that begin within 30 s. If the backoff is longer than the
   rest of the wait, one last fetch begins at the end of the wait. After that, and after a fetch that timed out,
   requests are refused at once until a fetch succeeds.
-- The 30 days (REP_UNREACHABLE_DAYS): after an outage of 30 days, the crawler may assume that there is no robots.txt. It
-  must have seen failures throughout: two failures that are more than MAX_UNSEEN apart belong to two outages.
+- The 30 days (REP_UNREACHABLE_DAYS): after an outage of 30 days, the crawler may assume that there is no robots.txt.
+  Failures that are more than MAX_UNSEEN apart belong to two outages.
 
-An outage is stored and shared, so it has wall-clock times. A wall clock may be wrong: it may have been set back, or
-another crawler's clock may be ahead. A wrong time delays a fetch by at most CLOCK_SKEW. How long requests wait is
-measured with the monotonic clock.
+An outage is stored and shared, so it has wall-clock times. If a clock is wrong, a fetch is delayed by at most
+CLOCK_SKEW. How long requests wait is measured with the monotonic clock.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ BACKOFF_MAX = 3600.0  # seconds
 CLOCK_SKEW = 300.0
 
 # The most seconds between two failures of one outage. An outage of 30 days (RFC 9309 2.3.1.4) must be seen several
-# times, so this is a third of 30 days, plus one day for crawls that start some hours late. A weekly crawl sees it often
-# enough.
+# times. So this is a third of 30 days, plus one day for crawls that start late. A weekly crawl sees it often enough.
 MAX_UNSEEN = 11 * DAY
 
 
@@ -46,8 +44,8 @@ class Outage:
     asked_at: float
     """The time of the last failure, in seconds since the epoch."""
     retry_after: float = 0.0
-    """Seconds that the server asked the crawler to wait after the last failure. The crawler waits at most BACKOFF_MAX
-    seconds. If another component of the crawl dropped the request, this is BACKOFF_MAX."""
+    """Seconds that the server asked the crawler to wait after the last failure; the crawler waits at most BACKOFF_MAX.
+    If another component of the crawl dropped the request, this is BACKOFF_MAX."""
     status: int | None = None
     """The HTTP status of the last failure; None if there was no answer, or a redirect that cannot be followed."""
     sign: str = ""
@@ -61,27 +59,15 @@ class Outage:
         return self.asked_at + max(backoff(self.failures), min(self.retry_after, BACKOFF_MAX))
 
     def goes_on_at(self, now: float) -> bool:
-        """Whether the outage continues at `now`.
-
-        It does not if the last failure is too long ago (MAX_UNSEEN), or if it is in the future because a clock was
-        ahead or was set back.
-        """
+        """Whether the outage continues at `now`: its last failure is neither too long ago nor in the future."""
         return self.asked_at - CLOCK_SKEW <= now < self.asked_at + MAX_UNSEEN
-
-    def is_backing_off_at(self, now: float) -> bool:
-        """Whether the outage continues at `now` and the next fetch is not due yet."""
-        return self.goes_on_at(now) and now < self.ask_again_at
-
-    def is_too_long_at(self, now: float, unreachable_for: float) -> bool:
-        """Whether the outage has lasted `unreachable_for` seconds (REP_UNREACHABLE_DAYS; "for example, 30 days")."""
-        return now - self.since >= unreachable_for
 
     def pause_at(self, now: float, left: float, *, may_be_last: bool) -> float | None:
         """Return the seconds until the next fetch that requests wait for; None if they do not wait.
 
         Requests wait for a fetch that begins within `left` seconds, unless the last fetch timed out. If the backoff is
         longer than `left` and `may_be_last` is True, the fetch begins after `left` seconds. A Retry-After is never cut
-        short: if it is longer than `left`, requests do not wait.
+        short in this way.
         """
         # The clock may have been set back since the failure.
         since_failure = max(now - self.asked_at, 0.0)
@@ -93,10 +79,7 @@ class Outage:
 
 
 def backoff(failures: int, first: float = BACKOFF_FIRST, longest: float = BACKOFF_MAX) -> float:
-    """Return the seconds until the next attempt, after that many failures in a row.
-
-    The delay begins with `first` and doubles, up to `longest`.
-    """
+    """Return the seconds until the next attempt: `first` after one failure, then twice as many, up to `longest`."""
     # The exponent is bounded, because 2.0 ** 1100 overflows.
     return min(first * 2.0 ** min(failures - 1, 64), longest)
 
@@ -110,5 +93,6 @@ def outage_after(before: Outage | None, answer: Answer, now: float) -> Outage:
     # A redirect that cannot be followed failed because of its Location. Its status is not the reason.
     status = None if answer.status in REDIRECT_STATUSES and not answer.sign else answer.status
     retry_after = BACKOFF_MAX if answer.dropped else answer.retry_after
-    reason, sign = shortened(answer.reason), answer.sign
-    return Outage(min(since, now), failures, reason, now, retry_after, status, sign, answer.timed_out)
+    return Outage(
+        min(since, now), failures, shortened(answer.reason), now, retry_after, status, answer.sign, answer.timed_out
+    )

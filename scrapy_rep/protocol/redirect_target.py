@@ -1,7 +1,6 @@
 """Which redirects of robots.txt the crawler follows (RFC 9309 section 2.3.1.2).
 
-It follows no redirect from a public host to a private host. Otherwise a site could make the crawler send requests to
-servers that only the crawler's own network can reach.
+It follows none from a public to a private host, so that no site can reach servers in the crawler's own network.
 """
 
 from __future__ import annotations
@@ -36,8 +35,7 @@ _ENDS_IN_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)")  # URL St
 def why_not_followed(url: str, location: str | None, *, private: bool) -> str | None:
     """Return why the crawler does not follow a redirect from `url` to `location`; None if it may be followed.
 
-    Both URLs are absolute. `location` is exactly the string that would be requested. `private` is whether a public host
-    may redirect to a private host (REP_REDIRECT_PRIVATE).
+    Both URLs are absolute. `private` is whether a public host may redirect to a private host (REP_REDIRECT_PRIVATE).
     """
     origin = Origin.of(location) if location else None
     if location is None or origin is None:
@@ -69,8 +67,7 @@ def is_private(host: str) -> bool:
     """Whether a host is outside the public internet, judged by its name or address alone.
 
     A private host has a name for private use, such as `localhost`, or an address that is loopback, private, link-local,
-    multicast or otherwise not global. Any other name may still resolve to a private address; `fetching.answers` checks
-    that.
+    multicast or otherwise not global. Any other name may resolve to a private address, too (see `fetching.answers`).
     """
     if host in PRIVATE_NAMES or host.endswith(tuple(f".{name}" for name in PRIVATE_NAMES)):
         return True

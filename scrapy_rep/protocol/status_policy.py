@@ -1,7 +1,4 @@
-"""The status policies: tables of what an answer for robots.txt means (RFC 9309 section 2.3.1).
-
-The HTTP status decides, except for a challenge and for a page of markup.
-"""
+"""The status policies: tables of what an answer for robots.txt means (RFC 9309 section 2.3.1)."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 
 REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
-# A row of a policy has HTTP statuses as keys, or one of these two keys for answers whose status does not decide.
+# The keys of a row are HTTP statuses, or one of these two, for answers whose status does not decide.
 CHALLENGE = "challenge"
 """A page that demands proof that the client is a browser, sent instead of robots.txt, with any status."""
 MARKUP = "markup"
@@ -95,7 +92,7 @@ def judge(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
 
 
 def _is_page(body: bytes) -> bool:
-    # Most files have no `<` and need not be parsed here.
+    # Most files are not parsed here, because they have no `<`.
     return b"<" in body[:MAX_PAGE] and RobotsTxt.parse(body, len(body)).is_markup_without_records
 
 

@@ -1,7 +1,4 @@
-"""Ask Scrapy's own robots.txt middleware and parser whether a URL is allowed, for `scrapy robots --compare`.
-
-This uses private attributes and methods of the middleware. Without them, `--compare` explains fewer differences.
-"""
+"""Ask Scrapy's own robots.txt middleware and parser whether a URL is allowed, for `scrapy robots --compare`."""
 
 from __future__ import annotations
 

@@ -20,10 +20,7 @@ AIOHTTP, HTTPX = f"{_MODULE}._aiohttp.AiohttpDownloadHandler", f"{_MODULE}._http
 
 
 def prepare_handlers(crawler: Crawler) -> None:
-    """Change the aiohttp and httpx handlers that the crawl uses. Call this before the first request.
-
-    Other handlers stay as they are, and Scrapy still creates them when they are first needed.
-    """
+    """Change the aiohttp and httpx handlers that the crawl uses. Call this before the first request."""
     handlers: Any = getattr(crawler.engine.downloader, "handlers", None)
     settings = crawler.settings.getwithbase("DOWNLOAD_HANDLERS")
     for scheme in ("http", "https"):
@@ -37,10 +34,7 @@ def prepare_handlers(crawler: Crawler) -> None:
 
 
 def _names_of_bases(handler: Any) -> set[str]:
-    """Return the import paths of a handler's class and of its base classes.
-
-    Paths are compared because this module cannot import the classes: aiohttp and httpx are optional.
-    """
+    """Return the import paths of a handler's class and its base classes, which need aiohttp or httpx to be imported."""
     try:
         return {f"{cls.__module__}.{cls.__qualname__}" for cls in load_object(handler).__mro__}
     except Exception:  # noqa: BLE001 - Scrapy logs the error itself when it needs the handler

@@ -1,8 +1,4 @@
-"""Access to the internals of Scrapy's downloader.
-
-- `UncountedDownloads`: requests that do not count against CONCURRENT_REQUESTS.
-- `MinimumDelays`: the delay between the requests of a download slot (`Downloader.slots`).
-- `is_on_wire`, `remove_from_downloader`: a robots.txt request in its slot.
+"""Scrapy's downloader: requests that do not count in it, the delays of its slots, and a robots.txt request in its slot.
 
 `scheduler_queues.py` reads the slots, too, to choose the next request.
 """
@@ -31,10 +27,9 @@ MAX_SLOTS = 10_000  # slots whose delay is remembered; Scrapy itself drops a slo
 
 
 class UncountedDownloads:
-    """Requests that do not count against CONCURRENT_REQUESTS.
+    """Requests that do not count against CONCURRENT_REQUESTS: requests for a robots.txt, and some that wait for one.
 
-    These are the requests for a robots.txt, and the requests that wait for a robots.txt in the downloader. If the
-    project has replaced the downloader's check of its limit, they count like any other request.
+    If the project has replaced the downloader's check of its limit, these requests count like any other.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -62,8 +57,7 @@ class UncountedDownloads:
 
     def _replace_check(self) -> None:
         downloader: Any = self._crawler.engine.downloader
-        # To raise `total_concurrency` instead has two faults: the number would be wrong for a moment whenever a request
-        # ends, and other components may set it, too.
+        # Not `total_concurrency += 1`: other components may set it, and it would be wrong whenever a request ends.
         is_scrapys = getattr(type(downloader), "needs_backout", None) is getattr(Downloader, "needs_backout", ...)
         if is_scrapys and all(hasattr(downloader, name) for name in _COUNTING_NEEDS):
             downloader.needs_backout = self._needs_backout
@@ -141,11 +135,7 @@ def is_on_wire(crawler: Crawler, request: Request) -> bool:
 
 
 def remove_from_downloader(crawler: Crawler, request: Request) -> None:
-    """Remove a cancelled request from its download slot.
-
-    A request that stayed in the slot's queue would still be sent. One that stayed on the wire would delay the requests
-    behind it.
-    """
+    """Remove a cancelled request from its slot's queue, which would send it, and from the wire, where others wait."""
     downloader: Any = crawler.engine.downloader
     slot: Any = getattr(downloader, "slots", {}).get(request.meta.get("download_slot"))
     if slot is None:
@@ -162,10 +152,7 @@ def remove_from_downloader(crawler: Crawler, request: Request) -> None:
 
 
 class _Transferring(set[Request]):
-    """The requests that a slot has on the wire. `remove` ignores a request that is no longer there.
-
-    Scrapy removes each request when its download ends, also a cancelled request that we have already removed.
-    """
+    """The requests that a slot has on the wire. Scrapy removes a request again after `remove_from_downloader` did."""
 
     def remove(self, request: Request) -> None:
         self.discard(request)

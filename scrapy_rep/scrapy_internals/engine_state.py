@@ -1,7 +1,4 @@
-"""Access to Scrapy's engine beyond its signals.
-
-These functions return its scheduler, report when the crawl begins to close, and make it look for requests at once.
-"""
+"""Scrapy's engine: its scheduler, the moment when the crawl begins to close, and a look for requests at once."""
 
 from __future__ import annotations
 
@@ -28,8 +25,7 @@ def scheduler_of(crawler: Crawler) -> Any:
 def call_when_closing(crawler: Crawler, closing: Callable[[], None]) -> None:
     """Have `closing` called when the crawl begins to close. The spider has to be open already.
 
-    `spider_closed` comes too late: Scrapy sends it after all downloads have ended, and a download may be waiting for a
-    robots.txt.
+    `spider_closed` comes too late: Scrapy sends it after all downloads have ended, and some may wait for a robots.txt.
     """
     slot = engine_slot(crawler)
     close = getattr(slot, "close", None)

@@ -1,7 +1,4 @@
-"""The queues of Scrapy's scheduler: which request leaves them next, and how a request goes back into them.
-
-The scheduler has a queue in memory and, with a JOBDIR, a queue on disk.
-"""
+"""The queues of Scrapy's scheduler: which request leaves them next, and how a request goes back into them."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ LAST = 10**6  # a number of downloads that no slot reaches; it sorts a slot behi
 
 
 class SchedulerQueues:
-    """The scheduler's queues, and the download slots of their requests, for the door (`scheduler_door.py`).
+    """The queue in memory and, with a JOBDIR, the queue on disk, for the door (`scheduler_door.py`).
 
     Scrapy's `DownloaderAwarePriorityQueue` returns requests to the slots with the fewest downloads first. A slot whose
     requests all wait for a robots.txt has no downloads, so requests to dead origins would come first. This class
@@ -33,7 +30,7 @@ class SchedulerQueues:
         self._downloader: Any = crawler.engine.downloader
         self.site_of = getattr(self._downloader, "get_slot_key", lambda _request: "")
         """Return the key of a request's slot, which code outside this folder calls a site."""
-        self._here: Container[str] = ()
+        self._waiting_sites: Container[str] = ()
         self._aware: list[Any] = []
         self._are_new_last = False
         # A subclass of Scrapy's scheduler may get its requests from other places than these queues.
@@ -52,25 +49,25 @@ class SchedulerQueues:
 
     # Which request is next.
 
-    def put_last(self, sites: Container[str]) -> None:
+    def put_last(self, waiting_sites: Container[str]) -> None:
         """Sort requests to these sites last, because other requests to them wait at the door. The sites may change."""
-        self._here = sites
+        self._waiting_sites = waiting_sites
 
-    def is_next_of_use(self, *, has_room: bool, is_full: bool) -> bool:
+    def is_next_useful(self, *, can_fetch: bool, is_full: bool) -> bool:
         """Whether the scheduler's next request could be sent, or could wait at the door.
 
-        `has_room` is whether one more robots.txt may be fetched. With `is_full`, a request may wait only if no other
+        `can_fetch` is whether one more robots.txt may be fetched. With `is_full`, a request may wait only if no other
         request to its site waits. A `DownloaderAwarePriorityQueue` returns requests to sites without waiting requests
-        first. Without room, it also puts sites that have a slot before sites that have none. The next request of any
-        other queue cannot be foreseen.
+        first. If no more may be fetched, it also puts sites that have a slot before sites that have none. The next
+        request of any other queue cannot be foreseen.
         """
-        self._are_new_last = not has_room
-        if has_room and not is_full:
+        self._are_new_last = not can_fetch
+        if can_fetch and not is_full:
             return True
         # The scheduler empties the queue in memory first.
         sites = next((queue.pqueues for queue in self._aware if queue.pqueues), ())
-        known = sites if has_room else (key for key in self._downloader.slots if key in sites)
-        return any(key not in self._here for key in known)
+        known = sites if can_fetch else (key for key in self._downloader.slots if key in sites)
+        return any(key not in self._waiting_sites for key in known)
 
     def is_next_from_memory(self) -> bool:
         """Whether the next request comes from the queue in memory. The queue on disk is used when that one is empty."""
@@ -84,11 +81,11 @@ class SchedulerQueues:
 
     def _busy(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
         """Return each slot's number of downloads, plus LAST if the slot has to come after the others."""
-        slots, here = self._downloader.slots, self._here
+        slots, waiting = self._downloader.slots, self._waiting_sites
         of_new = LAST if self._are_new_last else 0
         # The queue asks for all its slots for each request. In a crawl of many sites, this may take half of the time.
         return [
-            ((len(slots[key].active) if key in slots else of_new) + (LAST if key in here else 0), key)
+            ((len(slots[key].active) if key in slots else of_new) + (LAST if key in waiting else 0), key)
             for key in possible_slots
         ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
 from itertools import chain
@@ -29,16 +29,12 @@ from scrapy_rep.usage.vocabulary import POLICY_TOKENS
 _MEMORY_OF_STATEMENT = 500
 _MEMORY_OF_REFERENCE = 8
 
-NEVER_REFUSED = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)  # robots.txt does not apply to them
-_STATING = (VerdictReason.RULE, VerdictReason.TOO_COSTLY)
+NEVER_REFUSED = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)  # robots.txt does not apply to these pages
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Usage(Mapping[str, bool]):
-    """The usage preferences for a page: category of use -> whether that use is allowed.
-
-    A category that is missing is unknown.
-    """
+    """The usage preferences for a page: category of use -> whether that use is allowed. A missing one is unknown."""
 
     preferences: Mapping[str, bool] = field(default_factory=dict)
     statements: tuple[Statement, ...] = ()
@@ -69,15 +65,16 @@ class Usage(Mapping[str, bool]):
 
     def deciding(self, category: str) -> Statement | None:
         """Return the first statement that decided about the category; None if its preference is unknown."""
-        allowed = self.preferences.get(category)
-        stated = [one for one in self.statements if one.preferences.get(category) is allowed]
-        return stated[0] if allowed is not None and stated else None
+        if category not in self.preferences:
+            return None
+        allowed = self.preferences[category]
+        return next((one for one in self.statements if one.preferences.get(category) is allowed), None)
 
     def with_header(self, directive: str, values: Sequence[bytes]) -> Usage:
-        """Return the preferences, combined with those in the headers of the page's response.
+        """Return the preferences, combined with those in the response's headers of the name `directive`.
 
-        `directive` is the headers' name. All headers of one name are one list (RFC 9110 5.3). If two preferences
-        differ, the stricter counts. A list that cannot be read is ignored.
+        All headers of one name are one list (RFC 9110 5.3). If two preferences differ, the stricter counts. A list that
+        cannot be read is ignored.
         """
         # Empty headers are left out, because RFC 9651 forbids empty elements.
         value = b", ".join(filter(None, map(bytes.strip, values)))
@@ -103,11 +100,10 @@ def _lines_for(product_token: str | None, robots: RobotsTxt) -> list[StatementLi
 
 
 def deciding_statements(url: str, lines: Sequence[StatementLine]) -> list[Statement]:
-    """Return those of a crawler's statements that decide about a URL.
+    """Return those of a crawler's statements that decide about a URL. Raises ValueError as `spellings` does.
 
-    For each directive, these are the lines with the longest path that matches. All matching lines before the first
-    user-agent line decide, too. If comparing the URL would take too long, all statements decide. Raises ValueError as
-    `spellings` does.
+    For each directive, the lines with the longest matching path decide, and all matching lines before the first
+    user-agent line. If comparing the URL would take too long, all statements decide.
     """
     try:
         places = matching_places([line.pattern for line in lines], spellings(url))
@@ -125,17 +121,17 @@ def deciding_statements(url: str, lines: Sequence[StatementLine]) -> list[Statem
 
 def _by_policy_tokens(robots: RobotsTxt, url: str) -> Iterator[Statement]:
     """Yield, as statements, the rules about the URL in groups that name a policy token. Groups of `*` do not count."""
-    if "tokens" not in robots.kept:
-        text = robots.octets.lower()
-        robots.kept["tokens"] = [one for one in POLICY_TOKENS.items() if one[1].encode() in text], 0
-    for category, token in robots.kept["tokens"][0]:
+    for category, token in POLICY_TOKENS.items():
         found = robots.verdict(url, token)
-        if found.product_token == token and found.reason in _STATING:
-            # If it would take too long to find the rule that decides, all rules of these groups count.
-            groups = [group for group in robots.groups if token in group.product_tokens] if found.rule is None else ()
-            for rule in chain.from_iterable(group.rules for group in groups) if found.rule is None else [found.rule]:
-                directive = "allow" if rule.allow else "disallow"
-                yield Statement(rule.line, directive, rule.octets, "", {category: rule.allow}, token)
+        if found.product_token != token:
+            continue
+        rules: Iterable[Rule] = [found.rule] if found.rule is not None else []
+        if found.reason is VerdictReason.TOO_COSTLY:
+            # Finding the rule that decides would take too long, so all rules of these groups count.
+            rules = chain.from_iterable(group.rules for group in robots.groups if token in group.product_tokens)
+        for rule in rules:
+            directive = "allow" if rule.allow else "disallow"
+            yield Statement(rule.line, directive, rule.octets, "", {category: rule.allow}, token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +177,9 @@ class Purposes:
     def judge(
         self, verdict: Verdict, robots: RobotsTxt | None, url: str, product_token: str | Sequence[str]
     ) -> UsageVerdict:
-        """Return the verdict with the usage preferences in robots.txt for the URL.
+        """Return the verdict with the usage preferences in robots.txt for the URL. Raises the exceptions of `Usage.of`.
 
-        A URL with dot segments is also refused if one of its other readings is refused (`dot_segments`). Raises the
-        exceptions of `Usage.of`.
+        A URL with dot segments is also refused if one of its other readings is refused (`dot_segments`).
         """
         if robots is None or not verdict.allowed:
             return self.judge_usage(verdict, Usage())
@@ -196,10 +191,7 @@ class Purposes:
         return judged
 
     def judge_usage(self, verdict: Verdict, usage: Usage) -> UsageVerdict:
-        """Return the verdict for a page with these preferences.
-
-        A page is never refused for its usage if robots.txt does not apply to it.
-        """
+        """Return the verdict for a page with these preferences. Pages with NEVER_REFUSED reasons stay allowed."""
         values = {field.name: getattr(verdict, field.name) for field in fields(Verdict)}
         if not verdict.allowed or verdict.reason in NEVER_REFUSED or (purpose := self.refused_by(usage)) is None:
             return UsageVerdict(**values, usage=usage, purpose=getattr(verdict, "purpose", None))

@@ -28,8 +28,8 @@ NEEDS_EXTRA = "Content-Usage cannot be read without the extra `usage`: pip insta
 _RULE_OR_STATEMENT = record_of(
     key_of(Directive.ALLOW, Directive.DISALLOW, Directive.CONTENT_USAGE, Directive.CONTENT_SIGNAL), ""
 )
-# The directive is in one of the first two groups, and the value in the third.
-_STATEMENT = record_of(f"(?:({key_of(Directive.CONTENT_USAGE)})|({key_of(Directive.CONTENT_SIGNAL)}))", VALUE)
+# The first group is the key of a Content-Usage line. It is empty for a Content-Signal line. The second is the value.
+_STATEMENT = record_of(f"(?:({key_of(Directive.CONTENT_USAGE)})|{key_of(Directive.CONTENT_SIGNAL)})", VALUE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,7 @@ class Statement:
 
 
 def stricter(stated: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
-    """Return all preferences combined: disallowed beats allowed, and allowed beats unknown (vocab, Combining
-    Preferences)."""
+    """Combine preferences: disallowed beats allowed, and allowed beats unknown (vocab, Combining Preferences)."""
     combined: dict[str, bool] = {}
     for preferences in stated:
         for category, allowed in preferences.items():
@@ -98,20 +97,16 @@ def _dictionary(value: bytes) -> dict[str, bool] | None:
 
 
 def _signals(value: bytes) -> dict[str, bool] | None:
-    """Return the preferences in a text such as `search=yes, ai-train=no, use=reference`, in upper or lower case.
-
-    None if the text has no such pair.
-    """
-    pairs = [part.partition("=") for part in value.decode("latin-1").lower().split(",")]
-    stated = [_signal(key.strip(), word.strip()) for key, _, word in pairs]
-    return stricter(stated) if any(stated) else None
-
-
-def _signal(key: str, word: str) -> dict[str, bool]:
-    """Return the preferences in one pair: spelling of the category -> allowed. Empty if the pair states none."""
-    if key == "use" and word in USE_LEVELS:
-        return {f"use={level}": at <= USE_LEVELS.index(word) for at, level in enumerate(USE_LEVELS)}
-    return {key: word == "yes"} if word in {"yes", "no"} else {}
+    """Return the preferences in a text such as `search=yes, ai-train=no, use=reference`, in upper or lower case; None
+    if there are none."""
+    stated = []
+    for pair in value.decode("latin-1").lower().split(","):
+        key, word = pair.partition("=")[0].strip(), pair.partition("=")[2].strip()
+        if key == "use" and word in USE_LEVELS:
+            stated.append({f"use={level}": at <= USE_LEVELS.index(word) for at, level in enumerate(USE_LEVELS)})
+        elif word in {"yes", "no"}:
+            stated.append({key: word == "yes"})
+    return stricter(stated) if stated else None
 
 
 # The lines of a robots.txt.
@@ -129,20 +124,14 @@ class StatementLine(NamedTuple):
 
 def read_statements(octets: bytes) -> list[StatementLine]:
     """Return the statements for all crawlers, in the order of the file. Raises ImportError as `preferences_of` does."""
-    text = searchable(octets)
-    if not _STATEMENT.search(text):  # as in most files
-        return []
-    starts = starts_of_segments(text)
     lines = []
-    for line, directive, value, start in _values(text):
-        path, stated = _path_and_rest(value)
-        preferences, segment = preferences_of(directive, stated) or {}, bisect(starts, start) - 1
-        if segment == BEFORE_ALL:
-            preferences = _before_all(directive, preferences)
-            if not preferences:
-                continue
-        statement = Statement(line, directive, path, shortened(text_of(stated)), preferences)
-        lines.append(StatementLine(statement, segment, patterns(path.decode("latin-1"))))
+    for line, segment, directive, path, stated, is_read in _statement_lines(octets):
+        if not is_read:
+            break
+        preferences, _fault = _preferences_and_fault(segment, directive, stated)
+        if preferences or segment != BEFORE_ALL:
+            statement = Statement(line, directive, path, shortened(text_of(stated)), preferences)
+            lines.append(StatementLine(statement, segment, patterns(path.decode("latin-1"))))
     return lines
 
 
@@ -153,76 +142,62 @@ def statements_for(product_token: str | None, lines: Sequence[StatementLine], oc
     first user-agent line is for all crawlers.
     """
     own = set(Segments(octets).of(product_token, _RULE_OR_STATEMENT)) if lines else set()
-    found = []
-    for statement, segment, pattern in lines:
-        if segment in own:
-            found.append(StatementLine(replace(statement, product_token=product_token), segment, pattern))
-        elif segment == BEFORE_ALL:
-            found.append(StatementLine(statement, segment, pattern))
-    return found
+    return [
+        line._replace(statement=replace(line.statement, product_token=product_token)) if line.segment in own else line
+        for line in lines
+        if line.segment in own or line.segment == BEFORE_ALL
+    ]
 
 
 def ignored_statements(octets: bytes) -> list[Ignored]:
     """Return the lines with statements that are ignored, for any crawler, each with the reason."""
-    text = searchable(octets)
-    starts = starts_of_segments(text)
-    read = {line for line, *_ in _values(text)}
     lines = octets.split(b"\n")
     ignored = []
-    for line, directive, value, start in _values(text, len(text)):
-        is_before_all = bisect(starts, start) - 1 == BEFORE_ALL
-        fault = _fault(directive, value, is_before_all=is_before_all)
-        reason = fault if line in read else f"beyond {MAX_READ} bytes of such lines"
-        if reason:
-            ignored.append(Ignored(line, shortened(text_of(lines[line - 1].strip(WHITE_SPACE.encode()))), reason))
+    for line, segment, directive, _path, stated, is_read in _statement_lines(octets):
+        fault = f"beyond {MAX_READ} bytes of such lines"
+        if is_read:
+            try:
+                _preferences, fault = _preferences_and_fault(segment, directive, stated)
+            except ImportError as exc:
+                fault = str(exc)
+        if fault:
+            ignored.append(Ignored(line, shortened(text_of(lines[line - 1].strip(WHITE_SPACE.encode()))), fault))
     return ignored
 
 
-def _fault(directive: str, value: bytes, *, is_before_all: bool) -> str:
-    """Return why a line with this value is ignored; empty if it is read."""
+def _preferences_and_fault(segment: int, directive: str, stated: bytes) -> tuple[dict[str, bool], str]:
+    """Return the preferences that count in a line, and why the line is ignored (empty if it is not ignored).
+
+    Sites write Content-Signal before the first user-agent line and mean their whole origin. Only its `no` counts there.
+    Content-Usage does not count there, because it must be in a group (attach, 3).
+    """
+    is_before_all = segment == BEFORE_ALL
     if is_before_all and directive == CONTENT_USAGE:
-        return f"{directive} before the first user-agent line"
-    try:
-        preferences = preferences_of(directive, _path_and_rest(value)[1])
-    except ImportError as exc:
-        return str(exc)
+        return {}, f"{directive} before the first user-agent line"
+    preferences = preferences_of(directive, stated)
     if preferences is None:
-        return "no preferences that can be read"
-    is_silent = is_before_all and not _before_all(directive, preferences)
-    return "before the first user-agent line, only a `no` counts" if is_silent else ""
+        return {}, "no preferences that can be read"
+    if not is_before_all:
+        return preferences, ""
+    disallowed: dict[str, bool] = {category: False for category, allowed in preferences.items() if not allowed}
+    return disallowed, "" if disallowed else "before the first user-agent line, only a `no` counts"
 
 
-def _before_all(directive: str, preferences: Mapping[str, bool]) -> dict[str, bool]:
-    """Return the preferences that count in a line before the first user-agent line.
+def _statement_lines(octets: bytes) -> Iterator[tuple[int, int, str, bytes, bytes, bool]]:
+    """Yield the parts of each line with a statement, for any crawler.
 
-    Sites write Content-Signal there and mean their whole origin. Only its `no` counts. Content-Usage does not count
-    there, because it must be in a group (attach, 3).
+    They are the line number, the segment, the directive, the path, the preferences, and whether the line is read
+    (MAX_READ). The path begins with `/` and ends at white space; it may be missing.
     """
-    if directive != CONTENT_SIGNAL:
-        return {}
-    return {category: allowed for category, allowed in preferences.items() if not allowed}
-
-
-def _values(text: str, most: int = MAX_READ) -> Iterator[tuple[int, str, bytes, int]]:
-    """Yield the line number, directive, value and offset of each line with a statement, for any crawler.
-
-    It ends when these lines have more than `most` octets.
-    """
-    line, counted_to, left = 0, 0, most
+    text = searchable(octets)
+    starts = starts_of_segments(text)
+    line, counted_to, left = 0, 0, MAX_READ
     for record in _STATEMENT.finditer(text):
         left -= len(record[0])
-        if left < 0:
-            return
         line += text.count("\n", counted_to, record.start() + 1)
         counted_to = record.start() + 1
-        value = record[3].partition("#")[0].rstrip(WHITE_SPACE).encode("latin-1")
-        yield line, CONTENT_USAGE if record[1] else CONTENT_SIGNAL, value, record.start()
-
-
-def _path_and_rest(value: bytes) -> tuple[bytes, bytes]:
-    """Return a statement's path, which begins with `/` and ends at white space, and the preferences after it.
-
-    Without a path, the whole value is preferences.
-    """
-    path = value.replace(b"\t", b" ").partition(b" ")[0] if value.startswith(b"/") else b""
-    return path, value[len(path) :].strip(b" \t")
+        value = record[2].partition("#")[0].rstrip(WHITE_SPACE).encode("latin-1")
+        path = value.replace(b"\t", b" ").partition(b" ")[0] if value.startswith(b"/") else b""
+        directive = CONTENT_USAGE if record[1] else CONTENT_SIGNAL
+        segment = bisect(starts, record.start()) - 1
+        yield line, segment, directive, path, value[len(path) :].strip(b" \t"), left >= 0

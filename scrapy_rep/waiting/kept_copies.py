@@ -15,9 +15,8 @@ from scrapy_rep.log import logger_of
 KILLED_LOSES = "If this crawler is killed, requests that wait for a robots.txt are lost: %s"
 
 
-class Keeper:
-    """Keeps nothing. Its subclasses keep a copy of each request that has left its queue and waits. If a subclass fails,
-    it logs a warning, and the crawl goes on without the copies."""
+class KeptCopies:
+    """Keeps no copies. Its subclasses do. If they fail, they log a warning once, and the crawl goes on."""
 
     _has_warned = False
 
@@ -26,14 +25,16 @@ class Keeper:
         self._spider = crawler.spider
 
     def keep(self, request: Request) -> None:
-        """Keep a copy of the request, which begins to wait."""
+        """Keep a copy of the request, which has left its queue."""
 
-    def forget(self, request: Request) -> None:
+    def delete(self, request: Request) -> None:
         """Delete the copy of the request, if there is one: the request has gone on, or is safe in its queue."""
 
     def left_over(self) -> list[Request]:
-        """The requests that waited when this job was killed, in their order. Their copies stay until `forget`. With
-        scrapy-redis the list is empty, because other crawlers take such requests over while they run."""
+        """Return the requests that waited when this job was killed, in their order. Their copies stay until `delete`.
+
+        With scrapy-redis, the list is empty: the crawlers that run put such requests back into the queue.
+        """
         return []
 
     def close(self) -> None:

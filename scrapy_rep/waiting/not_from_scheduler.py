@@ -1,15 +1,13 @@
-"""Requests that wait in the downloader, as in any middleware of Scrapy's: mainly those that do not come from the
-scheduler. Nearly all other requests wait at the scheduler's door (`scheduler_door`).
+"""Where a few requests wait for a robots.txt: in the downloader, as in any middleware of Scrapy's.
 
-Three kinds of requests wait here:
+Nearly all requests wait at the scheduler's door (`scheduler_door`) instead. These wait here:
 
-- Requests that do not come from the scheduler (`engine.download_async`, a media pipeline). The engine has not checked
-  CONCURRENT_REQUESTS for them, so they do not count against it while they wait. If the scheduler cannot be wrapped,
-  such requests cannot be recognised, and they count.
-- Requests from the scheduler, if no request may wait at the door (REP_WAITING_MAX = 0, or a scheduler that cannot be
-  wrapped). They count.
-- Requests that the door let pass, but whose robots.txt is no longer known: its policy was forgotten to save memory, or
-  has expired. They count, too.
+- Requests that do not come from the scheduler (`engine.download_async`, a media pipeline). They do not count against
+  CONCURRENT_REQUESTS while they wait, because the engine has not checked this limit for them.
+- Requests that the door let pass, but whose robots.txt is no longer known: its policy was dropped to save memory, or
+  has expired. They count.
+- All requests, if REP_WAITING_MAX is 0 or the scheduler cannot be wrapped. Those from the scheduler count. If the
+  scheduler cannot be wrapped, all count, because it is not known where a request comes from.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ class InDownloader:
         wait = self.waits.begin(request, origin)
         result: RobotsPolicy | BaseException
         try:
-            with self.downloads.uncounted(request) if self.door.never_saw(request) else nullcontext():
+            with self.downloads.uncounted(request) if self.door.is_not_from_scheduler(request) else nullcontext():
                 # The fetch's error becomes a value, so that it is not mistaken for a cancellation of this request.
                 resolved: Deferred[Any] = self.resolver.resolve(origin, request)
                 resolved.addErrback(lambda failure: failure.value)
@@ -65,7 +63,7 @@ class InDownloader:
         finally:
             self.waits.end(wait)
         if isinstance(result, CrawlClosingError):
-            again = ", and it is back in the queue" if self.door.take_back(request) else ""
+            again = ", and it is back in the queue" if self.door.put_back(request) else ""
             raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}")
         self.waits.went_on(wait)
         return result

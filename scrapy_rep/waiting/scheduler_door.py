@@ -5,29 +5,32 @@ CONCURRENT_REQUESTS.
 
 1. The engine asks for a request, and the door takes the next request out of the queue. If no robots.txt applies to that
    request, or if its robots.txt is known, the engine gets the request.
-2. Else the request waits (`waiting_requests`), and a fetch of its origin's robots.txt begins, unless one is under way
-   (`cache.resolver`). Then the door takes the next request.
-   - The door takes any request while fewer than twice REP_FETCH_CONCURRENCY fetches are under way or wait for their
-     turn: one more would begin soon. Slow and repeated fetches do not count (`fetching.turns`).
-   - At this number of fetches, the door takes only requests that probably need no fetch. Each of them goes to a site
-     that the downloader has asked in the last minute or so, and no request here goes to that site. Scrapy's default
-     queue (`DownloaderAwarePriorityQueue`) hands these out first. The order of any other queue is not known, so the
-     door takes nothing from it.
-3. REP_WAITING_MAX limits the number of requests that are here. The first request to each origin does not count. Nor
-   does the limit hold for Scrapy's queue in memory, because its requests take as much memory there as here. At the
-   limit, the door takes a request from Scrapy's default queue on disk only if no request here goes to the same site.
-   From any other queue, it takes nothing.
-4. When the fetch ends, with an answer or without, the requests to its origin are ready. The engine gets them in turns:
-   one request to each site that has room in the downloader, and requests from the queue in between. (A site is usually
-   a host, which may have many origins.) `RepMiddleware` decides about a ready request as about any other, by the policy
-   in memory. The policy may be gone: forgotten to save memory, or expired. Such requests stay ready until no other
-   ready request can go on. Only then do they wait again, for another fetch.
-5. A lazy `start` of the spider waits while `engine.needs_backout()` is true, as when the downloader is full. The door
-   makes it true if no request can go on and one of these holds: twice REP_FETCH_CONCURRENCY requests are here, or one
-   of the limits of 2 and 3 is reached.
-6. If the crawl closes, the requests that are here go back to their queue. If the process is killed, copies of the
-   requests from disk or from scrapy-redis survive (`kept_copies`). The crawl that resumes the JOBDIR has such requests
-   here when it opens. With scrapy-redis, another crawler puts them back into the queue about ten seconds later.
+2. Else the request waits (`waiting_requests`). A fetch of its origin's robots.txt begins, unless one is under way
+   (`cache.resolver`). Then the door takes the next request out of the queue.
+3. When the fetch ends, with an answer or without, the requests to its origin are ready. The engine gets a ready request
+   and a request from the queue in turn. From MANY_READY sites with ready requests on, the queue has a turn only if no
+   ready request can go on. A ready request can go on if the downloader has room for its site. Sites take turns, too. (A
+   site is usually a host, which may have many origins.)
+4. `RepMiddleware` decides about a ready request as about any other, by the policy in memory. If the policy has expired
+   or was dropped to save memory, the request waits again once no other ready request can go on.
+
+Two limits keep requests in the queue:
+
+- Fetches: twice REP_FETCH_CONCURRENCY fetches are under way or wait for their turn, so that one more would not begin
+  soon. Slow and repeated fetches do not count (`fetching.turns`).
+- Requests: REP_WAITING_MAX requests are here. The first request to each origin does not count. This limit does not hold
+  for Scrapy's queue in memory, because its requests take as much memory there as here.
+
+At a limit, the door takes nothing more from most queues. From Scrapy's default queue (`DownloaderAwarePriorityQueue`),
+it still takes requests to sites to which no request is here. At the limit of fetches, it takes them only if the
+downloader has used their site in the last minute or so: then robots.txt is probably known.
+
+A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true while no request can
+go on and either a limit is reached or twice REP_FETCH_CONCURRENCY requests are here.
+
+If the crawl closes, the requests that are here go back to their queue. If the process is killed, copies of the requests
+from disk or from scrapy-redis are left (`kept_copies`). A crawl that resumes a JOBDIR has such requests here when it
+opens. With scrapy-redis, another crawler puts them back into the queue.
 """
 
 from __future__ import annotations
@@ -47,19 +50,18 @@ from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests, scheduler_of
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.waiting.kept_copies import KILLED_LOSES, Keeper
+from scrapy_rep.waiting.kept_copies import KILLED_LOSES, KeptCopies
 from scrapy_rep.waiting.waiting_log import Waits
 from scrapy_rep.waiting.waiting_requests import Wait, WaitingRequests
 from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
 
 MAX_SECONDS = 0.005  # for one call of the engine, if every request that comes out of the queue has to wait
-MANY_READY = 100  # sites with ready requests: from this number on, no request from the queue goes in between
+MANY_READY = 100
+NO_ORIGIN = Origin("", "", None)  # of a URL such as `data:`, whose request waited for the engine
 ENOUGH = 2  # times REP_FETCH_CONCURRENCY: from this number of requests here on, a lazy `start` waits
 
 
 class SchedulerDoor:
-    """Takes the place of the crawl's scheduler: gives the engine the next request that need not wait."""
-
     _scheduler: WrappedScheduler
     _queues: SchedulerQueues
 
@@ -78,11 +80,10 @@ class SchedulerDoor:
         self._handed_out: WeakKeyDictionary[Request, BaseException | None] = WeakKeyDictionary()
         """The requests that the engine got from here, each with the internal error that ended its fetch, or None."""
         self._is_open = False
-        self._keeper = Keeper(crawler)
+        self._copies = KeptCopies(crawler)
 
     def open(self, downloads: UncountedDownloads) -> None:
-        """Wrap the scheduler, so that requests wait here from now on. If that fails, or if REP_WAITING_MAX is 0,
-        they wait in the downloader."""
+        """Wrap the scheduler: requests wait here from now on. If that is impossible, they wait in the downloader."""
         scheduler, log = scheduler_of(self._crawler), logger_of(self._crawler)
         if is_of(scheduler, "apify.scrapy.scheduler", "ApifyScheduler"):
             log.warning(
@@ -91,7 +92,13 @@ class SchedulerDoor:
             )
             self._max_waiting = 0
         try:
-            self._scheduler = WrappedScheduler(self._crawler, scheduler, self)
+            self._scheduler = WrappedScheduler(
+                self._crawler,
+                scheduler,
+                next_request=self.next_request,
+                has_pending_requests=self.has_pending_requests,
+                close=self.close,
+            )
         except AttributeError as exc:
             log.warning(
                 "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl: the scheduler's"
@@ -102,38 +109,34 @@ class SchedulerDoor:
         self._is_open = True
         self._queues = self._scheduler.queues
         self._queues.put_last(self._here.sites)
-        self._keeper = _keeper(self._crawler, scheduler, self._queues)
-        self._take_in(self._keeper.left_over())
+        self._copies = _copies_for(self._crawler, scheduler, self._queues)
+        self._add(self._copies.left_over())
         downloads.back_out_when(self._has_enough)
 
-    def _take_in(self, left_over: list[Request]) -> None:
-        """Let the requests that waited when this job was killed wait here again. They do not go through the queue, in
-        which another kill could lose them."""
+    def _add(self, left_over: list[Request]) -> None:
+        """Add the requests that waited when this job was killed. They skip the queue: another kill could lose them."""
         if left_over:
             number = len(left_over)
             logger_of(self._crawler).info("Requests that waited for a robots.txt when this job was killed: %d", number)
         for request in left_over:
-            origin = Origin.of(request.url)
-            if origin is None:  # a request without an origin never waits, so another program has written it
-                for taken in self._scheduler.put_back([request]):
-                    self._keeper.forget(taken)
-            else:
-                # When the engine asks for a request, this one waits again if its robots.txt is not known.
-                wait = self._waits.begin(request, origin, self._queues.site_of(request))
-                self._waits.end(wait)
-                self._here.be_ready(wait)
+            # It is ready. When the engine asks for a request, this one waits again if its robots.txt is not known.
+            wait = self._waits.begin(request, Origin.of(request.url) or NO_ORIGIN, self._queues.site_of(request))
+            self._waits.end(wait)
+            self._here.add_ready(wait)
 
-    def never_saw(self, request: Request) -> bool:
-        """Whether the request went to the downloader another way, so that CONCURRENT_REQUESTS was not checked."""
+    # For requests that are in the downloader.
+
+    def is_not_from_scheduler(self, request: Request) -> bool:
+        """Whether the request does not come from the scheduler. False if this is not known."""
         return self._is_open and request not in self._handed_out
 
     def fault_of(self, request: Request) -> BaseException | None:
         """The internal error that ended the fetch for which the request waited here; None if there was none."""
         return self._handed_out.get(request)
 
-    def take_back(self, request: Request) -> bool:
-        """Put a request that the engine got from here back into the queue, because the crawl closes. False if it did
-        not come from here, or if the queue has not taken it."""
+    def put_back(self, request: Request) -> bool:
+        """Put a request that the engine got from here back into the queue, because the crawl closes. Returns whether
+        the queue has taken it."""
         return self._is_open and request in self._handed_out and bool(self._scheduler.put_back([request]))
 
     # In place of the scheduler's methods.
@@ -142,32 +145,30 @@ class SchedulerDoor:
         """The next request that need not wait."""
         request, self._next = self._next or self._choose(), None
         if request is not None:
-            self._keeper.forget(request)
+            self._copies.delete(request)
             self._handed_out.setdefault(request, None)
         return request
 
     def has_pending_requests(self) -> bool:
-        """Whether any request is here."""
-        return bool(self._here) or self._next is not None
+        return bool(self._here) or self._next is not None or self._scheduler.has_pending_requests()
 
     def close(self, reason: str) -> Any:
         """Put the requests that are here back into the queue. Then close the scheduler: some schedulers keep the queue
         for the next crawl."""
-        here = [*self._here, *([self._next] if self._next is not None else [])]
-        taken_back = self._scheduler.put_back(here)
+        taken_back = self._scheduler.put_back([*self._here] if self._next is None else [*self._here, self._next])
         closed = self._scheduler.close(reason)
         # Not earlier: Scrapy's queue on disk loses requests if the process is killed before the queue is closed.
         for request in taken_back:
-            self._keeper.forget(request)
-        self._keeper.close()
+            self._copies.delete(request)
+        self._copies.close()
         return closed
 
     # What the engine gets.
 
     def _has_enough(self) -> bool:
-        """Whether the spider's `start` has to wait: no request can go on, and enough requests are here."""
+        """Whether the spider's `start` has to wait."""
         if not self._max_waiting or (
-            len(self._here) < self._enough and not self._is_full and self._resolver.has_room()
+            len(self._here) < self._enough and not self._is_full and self._resolver.can_start_another_fetch()
         ):
             return False
         if self._next is None:
@@ -176,8 +177,8 @@ class SchedulerDoor:
         return self._next is None
 
     def _choose(self, *, keep: bool = False) -> Request | None:
-        """The next request that need not wait, or None. `keep`: the request may stay here for a while, so it needs a
-        copy."""
+        """The next request that need not wait, or None. With `keep`, a copy is kept, because the request may stay here
+        for a while."""
         is_turn_of_queue = self._is_turn_of_queue and self._here.ready_sites < MANY_READY
         self._is_turn_of_queue = not is_turn_of_queue
         if is_turn_of_queue:
@@ -193,14 +194,14 @@ class SchedulerDoor:
         if not self._max_waiting:
             return self._scheduler.next_request()
         until = self._waits.monotonic() + MAX_SECONDS
-        while self._queues.is_next_of_use(has_room=self._resolver.has_room(), is_full=self._is_full):
+        while self._queues.is_next_useful(can_fetch=self._resolver.can_start_another_fetch(), is_full=self._is_full):
             is_from_memory = self._queues.is_next_from_memory()
             request = self._scheduler.next_request()
-            origin = self._gate.origin_to_await(request) if request is not None else None
             if request is None:
                 return None
+            origin = self._gate.origin_to_await(request)
             if not is_from_memory and (keep or origin is not None):
-                self._keeper.keep(request)
+                self._copies.keep(request)
             if origin is None:
                 return request
             self._wait(self._waits.begin(request, origin, self._queues.site_of(request)))
@@ -210,31 +211,25 @@ class SchedulerDoor:
         return None
 
     def _from_here(self) -> Request | None:
-        """The next ready request to a site that has room in the downloader. Sites take turns."""
+        """The next ready request that can go on."""
         undecided = []
-        for wait in self._here.ready_by_turns(self._has_room):
+        for wait in self._here.next_ready(lambda site: self._queues.has_room(site, self._handed_out)):
             if wait.fault is None and self._gate.origin_to_await(wait.request) is not None:
                 undecided.append(wait)
                 continue
-            self._here.leave(wait)
+            self._here.remove(wait)
             self._handed_out[wait.request] = wait.fault
             self._waits.went_on(wait)
             return wait.request
-        # Their origins are fetched again only when no other ready request can go on. Otherwise origins could push each
-        # other out of memory endlessly.
+        # Not earlier: otherwise origins could push each other out of memory endlessly.
         for first in undecided:
-            for wait in self._here.no_longer_ready(first):
+            for wait in self._here.pop_ready(first):
                 self._waits.begin_again(wait)
                 self._wait(wait)
         return None
 
-    def _has_room(self, site: str) -> bool:
-        return self._queues.has_room(site, self._handed_out)
-
-    # Waiting.
-
     def _wait(self, wait: Wait) -> None:
-        if self._here.wait(wait):
+        if self._here.add_waiting(wait):
             self._resolver.resolve(wait.origin, wait.request).addBoth(self._release, wait.origin)
 
     def _release(self, result: object, origin: Origin) -> None:
@@ -249,7 +244,7 @@ class SchedulerDoor:
         look_for_requests(self._crawler)
 
 
-def _keeper(crawler: Crawler, scheduler: Any, queues: SchedulerQueues) -> Keeper:
+def _copies_for(crawler: Crawler, scheduler: Any, queues: SchedulerQueues) -> KeptCopies:
     try:
         if is_of(scheduler, "scrapy_redis.scheduler", "Scheduler"):
             from scrapy_rep.waiting.kept_in_redis import KeptInRedis  # noqa: PLC0415 - few crawls need it
@@ -262,4 +257,4 @@ def _keeper(crawler: Crawler, scheduler: Any, queues: SchedulerQueues) -> Keeper
     except Exception as exc:  # noqa: BLE001 - a user's own queue class, or a file that cannot be created
         logger_of(crawler).warning(KILLED_LOSES, exc)
     # The queue is in memory, so its requests are lost with the process anyway; or it is a queue of an unknown kind.
-    return Keeper(crawler)
+    return KeptCopies(crawler)

@@ -20,8 +20,7 @@ EVERY = 15.0  # seconds from one log line to the next
 
 
 class Waits:
-    """Counts requests that wait (stat rep/waited), and sends the signal `request_waited`: once for each request, even
-    if it waits several times."""
+    """Reports each request once (stat rep/waited, signal `request_waited`), even if it waits several times."""
 
     def __init__(self, crawler: Crawler, monotonic: Callable[[], float]) -> None:
         self._crawler = crawler
@@ -63,19 +62,17 @@ class Waits:
             self._log.exception("A handler of the signal request_waited has failed")
 
     def log(self) -> None:
-        """Log how many requests wait now, for how long, and for which robots.txt. If none waits, log nothing."""
+        """Log how many requests wait now, for how long, and for which robots.txt."""
         if not self._under_way:
             return
         first = min(self._under_way, key=lambda wait: wait.since)
         self._log.info(
-            "Waiting for robots.txt: %(requests)s to %(origins)s, the longest for %(seconds).0f s (%(url)s)."
+            "Waiting for robots.txt: %s to %s, the longest for %.0f s (%s)."
             " The wait is limited by REP_FETCH_TIMEOUT and REP_UNREACHABLE_WAIT",
-            {
-                "requests": counted(len(self._under_way), "request"),
-                "origins": counted(len({wait.origin for wait in self._under_way}), "origin"),
-                "seconds": self.monotonic() - first.since,
-                "url": first.origin.robots_url,
-            },
+            counted(len(self._under_way), "request"),
+            counted(len({wait.origin for wait in self._under_way}), "origin"),
+            self.monotonic() - first.since,
+            first.origin.robots_url,
         )
 
     def _opened(self) -> None:

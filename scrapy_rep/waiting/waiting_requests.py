@@ -1,4 +1,4 @@
-"""The requests at the scheduler's door: those that wait for a robots.txt, those that are ready, and their order."""
+"""The requests at the scheduler's door. Each waits for a robots.txt, or is ready because its fetch has ended."""
 
 from __future__ import annotations
 
@@ -33,8 +33,6 @@ class Wait:
 
 
 class WaitingRequests:
-    """The requests at the door. Each waits for its origin's robots.txt, or is ready because the fetch has ended."""
-
     def __init__(self) -> None:
         self._all: dict[Wait, None] = {}
         self._waiting: dict[Origin, list[Wait]] = {}
@@ -52,7 +50,7 @@ class WaitingRequests:
 
     @property
     def beyond_the_first(self) -> int:
-        """The number of requests here, not counting one request to each origin."""
+        """The number of requests, without the first one to each origin."""
         return len(self._all) - len(self._origins)
 
     @property
@@ -60,57 +58,56 @@ class WaitingRequests:
         """The number of sites with ready requests."""
         return len(self._ready)
 
-    def wait(self, wait: Wait) -> bool:
-        """Let the request wait. Returns whether it is the first one that waits for its origin."""
-        self._come(wait)
+    def add_waiting(self, wait: Wait) -> bool:
+        """Add a request that waits. Returns whether no other request waits for its origin."""
+        self._count(wait)
         of_origin = self._waiting.setdefault(wait.origin, [])
         of_origin.append(wait)
         return len(of_origin) == 1
 
-    def be_ready(self, wait: Wait) -> None:
-        """Let the request go on as soon as the downloader has room."""
-        self._come(wait)
+    def add_ready(self, wait: Wait) -> None:
+        self._count(wait)
         self._ready.setdefault(wait.site, OrderedDict()).setdefault(wait.origin, deque()).append(wait)
 
     def release(self, origin: Origin) -> list[Wait]:
-        """Make the requests that waited for the origin ready, and return them, the highest priority first."""
+        """Make the requests that wait for the origin ready, and return them, the highest priority first."""
         released = sorted(self._waiting.pop(origin), key=lambda wait: -wait.request.priority)
         for wait in released:
-            self.be_ready(wait)
+            self.add_ready(wait)
         return released
 
-    def ready_by_turns(self, has_room: Callable[[str], bool]) -> Iterator[Wait]:
+    def next_ready(self, has_room: Callable[[str], bool]) -> Iterator[Wait]:
         """For each site that has room, the first ready request to each of its origins. Sites and origins take turns: a
         site that comes first now comes last in the next call."""
-        for site, of_site in _by_turns(self._ready):
+        for site, of_site in _in_turns(self._ready):
             if has_room(site):
-                for _, of_origin in _by_turns(of_site):
+                for _, of_origin in _in_turns(of_site):
                     yield of_origin[0]
 
-    def leave(self, wait: Wait) -> None:
-        """Remove the request, which goes on. It has to be the first ready one to its origin."""
+    def remove(self, wait: Wait) -> None:
+        """Remove a request that goes on. It has to be the first ready one to its origin."""
         self._ready[wait.site][wait.origin].popleft()
         if not self._ready[wait.site][wait.origin]:
-            self.no_longer_ready(wait)
+            self.pop_ready(wait)
         del self._all[wait]
         _count_down(self._origins, wait.origin)
         _count_down(self.sites, wait.site)
 
-    def no_longer_ready(self, wait: Wait) -> deque[Wait]:
-        """Remove the ready requests to the same origin and site, and return them. They have to wait again."""
+    def pop_ready(self, wait: Wait) -> deque[Wait]:
+        """Return the ready requests to the same site and origin. They are no longer ready, and have to wait again."""
         waits = self._ready[wait.site].pop(wait.origin)
         if not self._ready[wait.site]:
             del self._ready[wait.site]
         return waits
 
-    def _come(self, wait: Wait) -> None:
+    def _count(self, wait: Wait) -> None:
         if wait not in self._all:
             self._all[wait] = None
             self._origins[wait.origin] += 1
             self.sites[wait.site] += 1
 
 
-def _by_turns(items: OrderedDict[H, V]) -> Iterator[tuple[H, V]]:
+def _in_turns(items: OrderedDict[H, V]) -> Iterator[tuple[H, V]]:
     """Each item once. An item moves to the end when it is yielded, so that the items after it come first next time."""
     for _ in range(len(items)):
         key = next(iter(items))

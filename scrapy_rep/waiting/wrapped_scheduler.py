@@ -1,11 +1,11 @@
-"""The crawl's scheduler behind the door, of any class: the door's methods replace the scheduler's."""
+"""The crawl's scheduler, of any class: the engine calls the methods of the door (`scheduler_door`) in its place."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -19,32 +19,34 @@ PUT_BACK = "rep_put_back"
 MAX_FAILING = 5.0
 
 
-class InItsPlace(Protocol):
-    """The methods that the engine calls instead of the scheduler's."""
-
-    def next_request(self) -> Request | None: ...
-
-    def has_pending_requests(self) -> bool: ...
-
-    def close(self, reason: str) -> Any: ...
-
-
 class WrappedScheduler:
-    def __init__(self, crawler: Crawler, scheduler: Any, door: InItsPlace) -> None:
-        """Raises AttributeError if the scheduler's methods cannot be replaced."""
+    """The scheduler's own methods, and a way to put requests back."""
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        scheduler: Any,
+        *,
+        next_request: Callable[[], Request | None],
+        has_pending_requests: Callable[[], bool],
+        close: Callable[[str], Any],
+    ) -> None:
+        """The arguments replace the scheduler's methods. Raises AttributeError if that is impossible."""
         self._log = logger_of(crawler)
         self._next_request: Callable[[], Request | None] = scheduler.next_request
-        self._has_pending_requests: Callable[[], bool] = scheduler.has_pending_requests
         self._enqueue_request: Callable[[Request], Any] = scheduler.enqueue_request
+        self.has_pending_requests: Callable[[], bool] = scheduler.has_pending_requests
         self.close: Callable[[str], Any] = scheduler.close
         self._is_working = False
-        scheduler.next_request = door.next_request
-        scheduler.has_pending_requests = lambda: self._is_any_pending(door)
-        scheduler.close = door.close
+        scheduler.next_request = next_request
+        # scrapy-frontera's scheduler calls this itself while it works, and means its own queue only.
+        scheduler.has_pending_requests = lambda: (
+            self.has_pending_requests() if self._is_working else has_pending_requests()
+        )
+        scheduler.close = close
         self.queues = SchedulerQueues(crawler, scheduler)
 
     def next_request(self) -> Request | None:
-        """The next request of the scheduler's own queue."""
         self._is_working = True
         try:
             request = self._next_request()
@@ -53,10 +55,6 @@ class WrappedScheduler:
         if request is not None and request.meta.pop(PUT_BACK, False):
             request.dont_filter = False
         return request
-
-    def _is_any_pending(self, door: InItsPlace) -> bool:
-        # scrapy-frontera's scheduler calls this itself while it works, and means its own queue only.
-        return (not self._is_working and door.has_pending_requests()) or bool(self._has_pending_requests())
 
     def put_back(self, requests: list[Request]) -> list[Request]:
         """Put requests back into the queue that they have left. Returns the requests that the queue has taken."""

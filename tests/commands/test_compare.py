@@ -1,4 +1,4 @@
-"""`scrapy robots --compare`: what Scrapy's own middleware and parser would answer, and why they differ."""
+"""`scrapy robots --compare`: what Scrapy's own middleware and parser would answer, and why their answer differs."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_list_and_json(tmp_path: Path) -> None:
         f"allowed\t/drafts/a\tno rule matches it (group of '*')\tScrapy's own: refused: {why}",
         "allowed\t/b\tno rule matches it (group of '*')\tScrapy's own: the same",
     ]
-    assert "2 URLs: 2 allowed; 1 answered differently by Scrapy's own; " in done.stderr
+    assert "2 URLs: 2 allowed; Scrapy's own middleware would answer 1 differently; " in done.stderr
     objects = Ended(*file, "--json", "/drafts/a", "/b", cwd=tmp_path).objects
     assert [found["scrapy"] for found in objects] == [{"allowed": False, "why": why}, {"allowed": True, "why": ""}]
 

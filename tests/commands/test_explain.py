@@ -1,4 +1,4 @@
-"""What was found out about a URL, in words: the file with its marks, durations, colours, exit statuses."""
+"""The result for a URL in words: the lines of the file with their marks, durations, colours, exit statuses."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ AGENT = {"USER_AGENT": "ExampleBot/1.0"}
 
 
 class Kept(CrawlSpider):
-    """Its items are what each request's meta says, for those that were refused as well."""
+    """Its items are the values of meta["robots"], also for refused requests."""
 
     def parse(self, response: Response, **_: Any) -> Any:
         super().parse(response)
@@ -47,7 +47,7 @@ class Kept(CrawlSpider):
 
 
 async def kept(folder: Path, *requests: str | Request, **settings: Any) -> Crawl:
-    """Crawled with an archive and evidence; the items are in `items.jsonl`."""
+    """Crawl with an archive and evidence. The items are in `items.jsonl`."""
     settings = {**AGENT, "REP_ARCHIVE": folder / "a.warc.gz", "REP_EVIDENCE": True, **settings}
     result = await crawl(*requests, settings=settings, spider=Kept)
     (folder / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in result.ends))
@@ -66,7 +66,7 @@ def asked(folder: Path, *arguments: str, stdin: bytes = b"") -> tuple[int, list[
 
 
 def rechecked(folder: Path, items: list[dict[str, Any]] | None = None) -> list[str]:
-    """What is not as the archive says, in words: `refused URL why`."""
+    """Each item that is not allowed, or differs from the archive: `refused URL why`."""
     if items is not None:
         (folder / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
     judge = ArchiveJudge(ArchiveReader([str(folder / "*.warc.gz")]), CrawlerProfile())
@@ -78,7 +78,7 @@ def rechecked(folder: Path, items: list[dict[str, Any]] | None = None) -> list[s
 
 
 def some_rules(source: random.Random) -> bytes:
-    """A robots.txt with what files have, and some of what they should not have."""
+    """A robots.txt with lines that files have, and lines that they should not have."""
     lines = ["\ufeff" * source.randrange(2)]
     for _ in range(source.randrange(1, 6)):
         lines.append(source.choice(["User-agent: *", "User-Agent: ExampleBot", "user-agent: other", "nonsense"]))
@@ -118,7 +118,7 @@ async def test_each_request_of_a_crawl_is_judged_as_it_was(web: Web, tmp_path: P
     result = await kept(tmp_path, *urls, REP_STATUS_POLICY=policy, LOG_LEVEL="ERROR")
     assert len(result.ends) == len(urls)
     wrong = rechecked(tmp_path)
-    # The refused ones are those that the crawl has refused, and nothing else is told.
+    # The crawl has refused the same URLs, and no other item differs.
     assert sorted(line.split(" ")[:2] for line in wrong) == sorted(["refused", url] for url in result.refused)
     assert len(result.refused) > origins / 3
     assert len(result.pages) > origins / 3
@@ -215,7 +215,7 @@ async def test_what_a_page_says_of_itself_is_not_in_the_archive(web: Web, tmp_pa
 
 @ensureDeferred
 async def test_several_crawls_with_an_archive_each(web: Web, tmp_path: Path) -> None:
-    """One has other rules than the other, and each item is judged by those that it names."""
+    """The crawls have different rules. Each item is judged by the rules that its evidence names."""
     site, items = web.robots(RULES), []
     for rules in (RULES, "user-agent: *\ndisallow: /other\n"):
         site.change("/robots.txt", answer(rules))
@@ -239,7 +239,7 @@ async def test_the_log_of_refusals_can_be_judged_again(web: Web, tmp_path: Path,
     assert sorted((finding.url, finding.allowed) for finding in found) == sorted((url, False) for url in urls)
 
 
-# What is not as the archive says.
+# Items that differ from the archive.
 
 
 @pytest.mark.parametrize(

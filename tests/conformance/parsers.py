@@ -1,4 +1,4 @@
-"""The parsers that are compared, each as its users call it."""
+"""The parsers that are compared. Each is called as its users call it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def installed() -> dict[str, Parser]:
 
 
 def version_of(name: str) -> str:
-    """The version of an installed parser, with its name; empty if it is not installed."""
+    """Return the name and version of a parser; empty if it is not installed."""
     if name == "urllib.robotparser":
         return f"Python {platform.python_version()}"
     try:
@@ -82,7 +82,7 @@ def version_of(name: str) -> str:
 
 
 class Program:
-    """A parser in another language: a program that reads a question a line and answers a word a line."""
+    """A parser in another language: a program that reads one question and prints one word per line."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
@@ -90,7 +90,7 @@ class Program:
         self._paths: dict[bytes, Path] = {}
 
     def asked(self, body: bytes, agent: str, url: str) -> bool:
-        """Raises ValueError for any other word than `allow` and `disallow`."""
+        """Ask one question. Raises ValueError if the program prints another word than `allow` or `disallow`."""
         if body not in self._paths:
             self._paths[body] = Path(self._folder.name) / f"{len(self._paths)}.txt"
             self._paths[body].write_bytes(body)

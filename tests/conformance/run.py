@@ -88,13 +88,13 @@ def page() -> str:
 INTRODUCTION = f"""\
 # Conformance
 
-How parsers of robots.txt answer the questions of [`tests/conformance`]({FILES}/run.py), a suite that other
-parsers can use. Each case is a robots.txt as a site would write it. Beside it are questions, each with the sentence of
-RFC 9309 that decides.
-`python tests/conformance/run.py PARSER` asks a parser, and its README says how a program in any language can be asked.
-(reppy can be asked, too, where it installs. Its last release, 0.4.14, does not build under Python 3.11.)
+How parsers of robots.txt answer the questions of [`tests/conformance`]({FILES}/run.py), a suite for any parser. Each
+case is a robots.txt as a site would write it, with questions. Each question names the sentence of RFC 9309 that
+decides.
 
-This page is written by `run.py --record`.
+`python tests/conformance/run.py PARSER` asks a parser. The README of the suite says how to ask a program in any
+language. `run.py --record` writes this page. The suite can also ask reppy, but its last release, 0.4.14, does not build
+under Python 3.11.
 
 ## The matrix
 
@@ -134,19 +134,23 @@ def _wrong(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]
 
 
 def _contested(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]:
-    """Yield the lines of the section about contested questions, with a row for each question."""
+    """Yield the lines of the section about contested questions: a row for each question with different answers."""
     yield "## Contested questions\n"
-    yield "Here the standard says nothing, or its readers disagree, so that no answer is wrong. The column `chosen` has"
-    yield "what scrapy-rep answers; the `.questions` file beside each robots.txt says why. A dash is no answer.\n"
+    yield "Here the standard says nothing, or its readers disagree. No answer is wrong. The column `chosen`"
+    yield "has scrapy-rep's answer, and the `.questions` file beside each robots.txt says why. A dash means no answer."
+    yield "Questions to which all parsers give the same answer are left out.\n"
     yield f"| robots.txt | agent | URL | chosen | {' | '.join(name for name in recorded if name != OURS)} |"
     yield "|---|---|---|---|" + "---|" * (len(recorded) - 1)
     shown = {letter: word if word != "none" else "-" for word, letter in WORDS.items()}
     for case in (case for case in everything if case.section == CONTESTED):
         for at, question in enumerate(case.questions):
             others = [shown[one["answers"][case.name][at]] for name, one in recorded.items() if name != OURS]
+            chosen = shown[WORDS[question.expected]]
+            if {chosen} == set(others):
+                continue
             agent, url = (_code(text) for text in (question.agent, question.url))
             file = f"[{case.name.partition('/')[2]}]({FILES}/{case.name}.txt)"
-            yield f"| {file} | {agent} | {url} | {shown[WORDS[question.expected]]} | {' | '.join(others)} |"
+            yield f"| {file} | {agent} | {url} | {chosen} | {' | '.join(others)} |"
     yield ""
 
 

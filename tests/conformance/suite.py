@@ -29,7 +29,7 @@ class Question:
     """A question about a robots.txt: may this agent fetch this URL?"""
 
     expected: str
-    """ALLOW or DISALLOW; NONE if the agent is no product token, so that no answer is expected."""
+    """ALLOW or DISALLOW. NONE if the agent is not a product token; then no answer is expected."""
     agent: str
     url: str
     sources: tuple[str, ...]
@@ -65,7 +65,7 @@ def unescaped(text: bytes) -> bytes:
 
 
 def cases() -> Iterator[Case]:
-    """All cases, by section and name."""
+    """Yield all cases, sorted by section and name."""
     for section in (*SECTIONS, CONTESTED):
         for path in sorted((HERE / section).glob("*.txt")):
             questions = tuple(_questions(path.with_suffix(".questions").read_text(encoding="utf-8")))
@@ -92,9 +92,9 @@ Asked = Callable[[bytes, str, str], bool]
 
 
 def answer(asked: Asked, case: Case, question: Question) -> str:
-    """ALLOW or DISALLOW; NONE if the parser gives no answer, such as an exception."""
+    """Return ALLOW or DISALLOW; NONE if the parser raises an exception."""
     try:
         allowed = asked(case.body, question.agent, question.url)
-    except Exception:  # noqa: BLE001 - a parser of others may raise anything
+    except Exception:  # noqa: BLE001 - any parser may raise anything
         return NONE
     return ALLOW if allowed else DISALLOW

@@ -1,4 +1,4 @@
-"""The suite is right about our parser, whole, and the page with the matrix is of its answers."""
+"""Our parser gives the expected answers, the suite is complete, and docs/conformance.md has the recorded answers."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_the_page_is_of_the_recorded_answers() -> None:
 @pytest.mark.parametrize("name", installed())
 def test_the_recorded_answers_of_what_is_installed(name: str) -> None:
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))[name]
-    # Another version may answer otherwise; the page says which version was asked.
+    # Another version may give other answers. The page names the version that was asked.
     if name == OURS or recorded["version"] == version_of(name):
         assert recorded["answers"] == answers_of(installed()[name].asked)
 

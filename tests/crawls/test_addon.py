@@ -307,8 +307,8 @@ async def test_values_as_the_command_line_gives_them(name: str, value: Any) -> N
     ("name", "value", "said"),
     [
         ("REP_EXEMPT", ["example.com", ".example.com"], "('.example.com': for subdomains write '*.example.com')"),
-        ("REP_EXEMPT", "a.example, b.example/x", "('b.example/x' is no origin, no host and no '*.' before a host)"),
-        ("REP_EXEMPT", ["a.example:80"], "('a.example:80' is no origin, no host and no '*.' before a host)"),
+        ("REP_EXEMPT", "a.example, b.example/x", "('b.example/x' is not an origin, a host, or '*.' and a host)"),
+        ("REP_EXEMPT", ["a.example:80"], "('a.example:80' is not an origin, a host, or '*.' and a host)"),
         ("REP_EXEMPT", [True], "(True is no text)"),
         ("REP_PURPOSES", ["search", "ai-train"], "('ai-train' is no category of use; did you mean 'train-ai'?)"),
         ("REP_PURPOSES", "Search", "('Search' is no category of use; did you mean 'search'?)"),
@@ -327,7 +327,7 @@ async def test_values_as_the_command_line_gives_them(name: str, value: Any) -> N
         (
             "REP_STATUS_POLICY",
             {"4xx": "restricted"},
-            "('4xx' is no status such as 403, no range such as '400-499', and none of 'challenge' and 'markup')",
+            "('4xx' is not a status such as 403, a range such as '400-499', 'challenge' or 'markup')",
         ),
         ("REP_STORAGES", "{own: x}", """(text has to be JSON, such as '{"own": "package.module.OwnStorage"}')"""),
         ("REP_PURPOSES", '["search"', """(text has to be JSON, such as '["one", "two"]')"""),
@@ -377,7 +377,7 @@ async def test_a_name_that_resembles_no_setting_gets_no_suggestion(web: Web) -> 
 
 
 def test_each_suggestion_is_a_setting() -> None:
-    assert {name for name in OTHER_WORDS.values() if not hasattr(default_settings, name)} <= set(SETTINGS)
+    assert {name for name in OTHER_WORDS if not hasattr(default_settings, name)} <= set(SETTINGS)
 
 
 def test_the_public_names_are_there() -> None:

@@ -47,7 +47,7 @@ def test_a_crawl_that_is_killed_again_and_again_loses_no_waiting_request(web: We
     assert not (job / KEPT).exists()
 
 
-def test_the_copy_of_a_request_is_deleted_when_it_goes_on(web: Web, tmp_path: Path) -> None:
+def test_a_copy_is_deleted_when_its_request_goes_on_and_the_others_stay(web: Web, tmp_path: Path) -> None:
     good, dead = web.robots([HELD, answer(RULES)]), web.robots(HELD)
     of_good, of_dead = ([site.url(f"/{n}") for n in range(4)] for site in (good, dead))
     settings = {"JOBDIR": str(tmp_path), "DOWNLOADER": "crawling.SlotByOrigin"}

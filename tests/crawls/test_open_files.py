@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
+from contextlib import AsyncExitStack
 
 import pytest
 from scrapy.utils.defer import deferred_f_from_coro_f, deferred_from_coro
@@ -20,12 +20,11 @@ async def test_slow_fetches_leave_files_for_pages(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (files, files))
     monkeypatch.delitem(sys.modules, "twisted.internet.selectreactor", raising=False)
     monkeypatch.setattr(turns, "SLOW_AFTER", 0.01)
-    monkeypatch.setattr(turns, "LOOK_AFTER", 0.01)
-    fetch_turns, under_way = turns.FetchTurns(64, time.monotonic, lambda: None), 0
+    fetch_turns, under_way, held = turns.FetchTurns(64, lambda: None), 0, AsyncExitStack()
 
     async def fetch() -> None:
         nonlocal under_way
-        await fetch_turns.wait_for_turn(0, is_repeated=True)
+        await held.enter_async_context(fetch_turns.turn(0, is_repeated=True))  # and it never ends
         under_way += 1
 
     fetches = [deferred_from_coro(fetch()) for _ in range(300)]

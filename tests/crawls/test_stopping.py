@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import pickle
 import sqlite3
 from collections import Counter
 from pathlib import Path
@@ -152,6 +153,19 @@ async def test_a_copy_that_cannot_be_read_is_logged_once_and_deleted(web: Web, t
         said.append([message for message in result.messages(logging.ERROR) if "cannot be read" in message])
     assert said == [["A request that waited for a robots.txt when its crawl was killed cannot be read"], []]
     assert not file.exists()
+
+
+@ensureDeferred
+async def test_a_kept_request_without_an_origin_goes_on(tmp_path: Path) -> None:
+    """It was chosen for the engine when its crawl was killed."""
+    with sqlite3.connect(tmp_path / "requests.waiting") as db:
+        db.execute("CREATE TABLE waiting (number INTEGER PRIMARY KEY, request BLOB)")
+        kept = Request("data:,kept", meta={"asked": "data:,kept"})
+        db.execute("INSERT INTO waiting (request) VALUES (?)", (pickle.dumps(kept.to_dict()),))
+    db.close()
+    result = await crawl(settings={"JOBDIR": str(tmp_path)})
+    assert list(result.pages) == ["data:,kept"]
+    assert not (tmp_path / "requests.waiting").exists()
 
 
 def test_a_stopped_job_can_be_resumed_without_the_plugin(web: Web, tmp_path: Path) -> None:

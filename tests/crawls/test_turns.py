@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 from crawling import Crawl, CrawlSpider, crawl, is_fetching
 from pytest_twisted import ensureDeferred
+from scrapy.utils.asyncio import CallLaterResult
 from scrapy.utils.defer import deferred_f_from_coro_f, deferred_from_coro
+from twisted.internet.task import Clock
 from web import RULES, Web, answer
 
 from scrapy_rep import RepMiddleware
+from scrapy_rep.fetching import turns as module
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.scrapy_internals.compat import sleep
 
@@ -20,13 +24,13 @@ class AsksForRoom(CrawlSpider):
 
     async def start(self) -> Any:
         resolver = RepMiddleware.of(self.crawler)._resolver
-        self.crawl.ends.append(resolver.has_room())
+        self.crawl.ends.append(resolver.can_start_another_fetch())
         async for request in super().start():
             yield request
         while len(resolver._fetches) < len(self.requests):
             await sleep(0.005)
-        self.crawl.ends.append(resolver.has_room())
-        while not resolver.has_room():
+        self.crawl.ends.append(resolver.can_start_another_fetch())
+        while not resolver.can_start_another_fetch():
             await sleep(0.01)
         self.crawl.ends.append(is_fetching(self.crawler))
 
@@ -75,24 +79,35 @@ async def test_fetches_that_are_retried_do_not_count(web: Web) -> None:
 class StandingTurns(FetchTurns):
     """Turns with a clock that stands still. `begun` has the names of the requests that had a turn, in order."""
 
+    clock: Clock
+
     def __init__(self, limit: int) -> None:
-        self.now = 0.0
         self.begun: list[str] = []
-        super().__init__(limit, lambda: self.now, lambda: None)
+        self.held = AsyncExitStack()  # no request ends
+        super().__init__(limit, lambda: None)
 
     def ask(self, *names: str, priority: int = 0, is_repeated: bool = False) -> None:
         for name in names:
-            deferred_from_coro(self._ask(name, priority, is_repeated))
+            deferred_from_coro(self._ask(name, priority, is_repeated)).addErrback(lambda _failure: None)
 
     async def _ask(self, name: str, priority: int, is_repeated: bool) -> None:
-        await self.wait_for_turn(priority, is_repeated=is_repeated)
+        await self.held.enter_async_context(self.turn(priority, is_repeated=is_repeated))
         self.begun.append(name)
 
     async def pass_time(self, seconds: float) -> None:
-        self.now += seconds
-        self._look()
+        await sleep(0)
+        self.clock.advance(seconds)
         await sleep(0)
         await sleep(0)
+
+
+@pytest.fixture(autouse=True)
+def time_stands_still(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the tests without a crawl, time passes only by `pass_time`."""
+    if "web" not in request.fixturenames:
+        clock = Clock()
+        monkeypatch.setattr(StandingTurns, "clock", clock, raising=False)
+        monkeypatch.setattr(module, "call_later", lambda *call: CallLaterResult.from_twisted(clock.callLater(*call)))
 
 
 @deferred_f_from_coro_f
@@ -145,7 +160,7 @@ async def test_a_known_origin_is_fetched_again_however_many_new_ones_hang(limit:
     turns.ask("known", is_repeated=True)
     while "known" not in turns.begun:
         await turns.pass_time(0.5)
-    assert turns.now <= 4.0, "one turn in eight is for known origins"
+    assert turns.clock.seconds() <= 4.0, "one turn in eight is for known origins"
     assert turns.begun.index("known") <= limit + 8
 
 
@@ -172,6 +187,18 @@ async def test_one_turn_in_eight_goes_to_a_known_origin_whatever_the_priorities(
 
 
 @deferred_f_from_coro_f
+async def test_that_turn_goes_to_the_known_origin_that_has_waited_longest() -> None:
+    turns = StandingTurns(1)
+    turns.ask("first")
+    turns.ask("known", priority=-5, is_repeated=True)
+    turns.ask(*["urgent"] * 20, is_repeated=True)
+    turns.ask(*["new"] * 20, priority=10)
+    while "known" not in turns.begun:
+        await turns.pass_time(0.5)
+    assert turns.begun == ["first", *["new"] * 6, "known"]
+
+
+@deferred_f_from_coro_f
 async def test_a_request_that_is_cancelled_while_it_waits_takes_no_turn() -> None:
     turns = StandingTurns(1)
     turns.ask("first")
@@ -181,4 +208,4 @@ async def test_a_request_that_is_cancelled_while_it_waits_takes_no_turn() -> Non
     waiting.addErrback(lambda _failure: None).cancel()
     await turns.pass_time(0.5)
     assert turns.begun == ["first", "next"]
-    assert turns.has_room()
+    assert turns.can_start_another()

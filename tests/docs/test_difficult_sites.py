@@ -1,4 +1,4 @@
-"""docs/difficult-sites.md: what each answer does, how the log shows it, what changes it, and signed requests."""
+"""docs/difficult-sites.md: the rows of its table in real crawls, and the sample that signs requests."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from logging import INFO
 from typing import Any
 
 import pytest
-from crawling import ADDON, Time, crawl, is_about_denial, with_clock
-from doc_pages import EXAMPLE, blocks, marked, names, table
+from crawling import ADDON, crawl
+from doc_pages import blocks, names, table
 from pytest_twisted import ensureDeferred
 from web import RULES, Route, Web, answer, redirect
 
@@ -41,16 +41,6 @@ async def test_each_row(web: Web, said: str, does: str, shown: str, policy: str)
         assert len((await crawl(site.url("/"), settings=opposite)).pages) == 1 - len(result.pages)
 
 
-@ensureDeferred
-async def test_the_log_of_a_challenge(web: Web) -> None:
-    site = web.robots(CHALLENGE)
-    result = await crawl(site.url("/"), settings={"REP_UNREACHABLE_WAIT": 30}, robots=with_clock(Time()))
-    records = [r for r in result.log if r.name == "scrapy_rep" and r.levelno >= INFO]
-    lines = [f"{r.levelname}: {r.getMessage()}" for r in records if not is_about_denial(r.getMessage())]
-    shown = [line.replace(site.origin, EXAMPLE) for line in lines if "product token" not in line]
-    assert shown == marked("challenge-log").splitlines()
-
-
 @pytest.mark.parametrize("order", [50, 950])
 @ensureDeferred
 async def test_each_request_is_signed_anew(web: Web, order: int) -> None:
@@ -72,7 +62,7 @@ async def test_each_request_is_signed_anew(web: Web, order: int) -> None:
 
 
 def is_signed(headers: dict[str, str], key: Any, key_id: str) -> bool:
-    """As RFC 9421 says, for the host that was asked. Raises InvalidSignature."""
+    """Check the signature of a request as RFC 9421 says. Raises InvalidSignature."""
     params = headers["Signature-Input"].removeprefix("sig1=")
     agent = headers["Signature-Agent"].removeprefix("sig1=")
     base = f'"@authority": {headers["Host"]}\n"signature-agent";key="sig1": {agent}\n"@signature-params": {params}'

@@ -23,18 +23,18 @@ SETTINGS = blocks("python", "settings")
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a crawl outside of a project keeps its files."""
+    """Crawls outside of a project keep their files in the working directory."""
     monkeypatch.chdir(tmp_path)
 
 
 def settings_with(*parts: str) -> Block:
-    """The first block of settings that has all of this in it."""
+    """Return the first block of settings that contains all these texts."""
     return next(block for block in SETTINGS if all(part in block.text for part in parts))
 
 
 @pytest.mark.parametrize("script", blocks("python"), ids=str)
 def test_scripts_print_what_stands_below_them(script: Block, web: Web, tmp_path: Path) -> None:
-    # The robots.txt is the README's own, and names a sitemap; the address is that of the test web.
+    # The site has the README's robots.txt. For the sample about sitemaps, it also names a sitemap.
     site = web.robots(marked("robots.txt"))
     if "Sitemap" in script.text:
         page = f"<urlset><url><loc>{site.url('/news')}</loc></url></urlset>"
@@ -65,7 +65,7 @@ def test_the_sample_that_asks_for_verdicts_survives_a_site_that_hangs(web: Web, 
 
 
 async def crawl_with(block: Block, site: Site, *urls: str, **settings: Any) -> Crawl:
-    """A crawl with the block's settings; the add-on is on unless they say how robots.txt is obeyed."""
+    """Crawl with the settings of a block. The add-on is on unless the block sets ROBOTSTXT_OBEY."""
     variables: dict[str, Any] = {}
     exec(block.text.replace(EXAMPLE, site.origin), variables)
     ours = {name: value for name, value in variables.items() if name.isupper()}
@@ -73,7 +73,7 @@ async def crawl_with(block: Block, site: Site, *urls: str, **settings: Any) -> C
 
 
 def log_below(block: Block) -> list[str]:
-    """The lines of the log that the page shows before its next block of settings."""
+    """Return the log lines that the page shows between this block and its next block of settings."""
     for other in BLOCKS[block.number + 1 :]:
         if other.page != block.page or other.mark == "settings":
             break

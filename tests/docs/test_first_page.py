@@ -1,4 +1,4 @@
-"""docs/index.md: the refusal that it shows, the way to install, and the rows of the comparison."""
+"""docs/index.md: the log line, the installation and the comparison agree with a crawl and with the README."""
 
 from __future__ import annotations
 

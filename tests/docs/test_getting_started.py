@@ -1,4 +1,4 @@
-"""docs/start.md, from its first step to its last, as somebody would follow it."""
+"""docs/start.md, carried out step by step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PORT = "8000"
 
 @contextmanager
 def serving(server: str, folder: Path) -> Iterator[str]:
-    """The server that the page starts, at a free port. Yields the port."""
+    """Start the page's server at a free port, and yield the port."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     program, *arguments = server.replace(PORT, port).split()
@@ -35,7 +35,7 @@ def serving(server: str, folder: Path) -> Iterator[str]:
 
 
 def run(commands: str, folder: Path) -> tuple[str, Path]:
-    """What they print, and in which folder they end."""
+    """Run shell commands. Return what they print, and the folder in which they end."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     command = ["bash", "-c", f"{commands}\npwd"]
     done = subprocess.run(
@@ -46,13 +46,13 @@ def run(commands: str, folder: Path) -> tuple[str, Path]:
 
 
 def write(file: Path, text: str) -> None:
-    """A new file, or settings: each replaces the line that sets it, or is added."""
+    """Write a new file, or change settings.py: replace the line that sets the same name, or append the text."""
     if not file.exists():
         file.write_text(text, "utf-8")
         return
     name = text.split(maxsplit=1)[0]
     settings, replaced = re.subn(rf"^{name} = .*\n", lambda _: text, file.read_text("utf-8"), flags=re.MULTILINE)
-    assert replaced == (name == "ADDONS"), "the template of Scrapy's has ADDONS, and not the others"
+    assert replaced == (name == "ADDONS"), "Scrapy's template has ADDONS, and no other of these settings"
     # Scrapy's template waits a second between pages.
     settings = settings.replace("DOWNLOAD_DELAY = 1\n", "")
     file.write_text(settings if replaced else settings + text, "utf-8")
@@ -61,7 +61,7 @@ def write(file: Path, text: str) -> None:
 def as_shown(text: str, port: str, folder: Path) -> list[str]:
     text = text.replace(f"localhost:{port}", f"localhost:{PORT}").replace(str(folder), "/home/you")
     text = re.sub(r"^\d+-\d+-\d+ \d+:\d+:\d+", "2026-05-17 09:30:00", text, flags=re.MULTILINE)
-    # What is fetched and what is refused comes in any order.
+    # Pages are fetched and refused in any order.
     return sorted(re.sub(r"fetched \d+ s ago", "fetched just now", text).splitlines())
 
 

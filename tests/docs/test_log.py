@@ -1,4 +1,4 @@
-"""docs/log.md has each line that the package logs, as it is logged."""
+"""docs/log.md has a row for each line that the package logs, in the same words."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FILLED_IN = r"%(\(\w+\))?(\.\d)?[a-z]"
 
 
 def logged() -> Iterator[str]:
-    """The messages of all calls of a logger, with what is filled in as `%s` and the like."""
+    """Yield the message of each logging call, with its placeholders such as `%s`."""
     for node in NODES:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CALLS:
             constants = [part for arg in node.args[:2] for part in ast.walk(arg) if isinstance(part, ast.Constant)]
@@ -32,7 +32,7 @@ def logged() -> Iterator[str]:
 
 
 def parts(row: str) -> list[str]:
-    """What the page says of a line, around what differs."""
+    """Return the fixed parts of a row, without the words that differ."""
     return [part for part in re.split(r"\.\.\.|: <GET", row) if part.strip(" :;(),>")]
 
 

@@ -1,4 +1,4 @@
-"""The pages as such: links, lengths, and that a test knows each example and each table."""
+"""Links and lengths of the pages. A test checks each example and each table."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_each_table_is_held_against_the_code() -> None:
 
 
 def anchors(page: str) -> set[str]:
-    """The headings, as repository viewers and Sphinx spell them in links."""
+    """Return the anchors of a page's headings, as repository viewers and Sphinx spell them."""
     headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

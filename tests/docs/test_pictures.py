@@ -1,4 +1,4 @@
-"""docs/origin.svg and docs/request.svg are what docs/pictures.py draws from the code of now."""
+"""docs/origin.svg and docs/request.svg are what docs/pictures.py draws from the present code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The samples of README and docs have the types that `mypy --strict` asks for, as a project that copies them may."""
+"""The samples of README and docs pass `mypy --strict`, so projects that use it can copy them."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ ASKED = [(words, page) for typed, page in QUESTIONS.values() for words in typed.
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the built site searches in."""
+    """Return the search index of the built site."""
     site = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", str(ROOT / "docs"), str(site)]
     subprocess.run(command, check=True, timeout=300)
@@ -50,7 +50,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def search(index: dict[str, Any], query: str) -> list[str]:
-    """The pages that the site's search lists, best first."""
+    """Return the pages that the site's search lists, best first."""
     scores: Counter[str] = Counter()
     names, query = index["docnames"], query.lower()
     for where, score in (("alltitles", 15), ("indexentries", 20)):
@@ -66,7 +66,7 @@ def search(index: dict[str, Any], query: str) -> list[str]:
 
 
 def _pages(index: dict[str, Any], word: str) -> Iterable[int]:
-    """The numbers of the pages with the word, in a heading or in the text."""
+    """Yield the numbers of the pages that contain the word, in a heading or in the text."""
     stem = import_module("snowballstemmer").stemmer("porter").stemWord(word)  # it comes with Sphinx
     for where in ("terms", "titleterms"):
         for term in {word, stem}:
@@ -86,7 +86,7 @@ def test_twelve_questions_need_no_more_than_fourteen_pages() -> None:
 
 
 def test_index_entries_stand_above_a_heading() -> None:
-    """Elsewhere the docs do not read them."""
+    """Sphinx reads index entries only there (docs/conf.py)."""
     for page, text in PAGES.items():
         comments = text.count("<!-- index: ")
         assert len(re.findall(r"^<!-- index: .* -->\n#+ ", text, re.MULTILINE)) == comments, page

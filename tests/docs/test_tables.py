@@ -1,4 +1,4 @@
-"""Every table of README and docs says what a crawl, the command or a public name does."""
+"""Each row of each table in README and docs agrees with a crawl, the command or the code."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class StatusByHost:
 
 
 async def answered(statuses: Iterable[int], **settings: Any) -> dict[int, tuple[str, str]]:
-    """Status -> the access result, and when robots.txt is fetched again."""
+    """Return for each status the access result, and when robots.txt is fetched again."""
     found: dict[int, tuple[str, str]] = {}
     time = Time()
     words = {5: "5 seconds, doubling, at most an hour", 24 * 3600: "24 hours"}
@@ -76,7 +76,7 @@ def statuses_in(text: str) -> set[int]:
 
 
 def statuses_of(cell: str) -> set[int]:
-    """`400-499 but not 407, 429`."""
+    """Return the statuses of a cell such as `400-499 but not 407, 429`."""
     held, _, excepted = cell.partition(" but not ")
     return statuses_in(held) - statuses_in(excepted)
 
@@ -131,7 +131,7 @@ def test_every_setting_has_a_row_a_heading_and_its_default() -> None:
     rows = {
         names(cells[0])[0]: ast.literal_eval(names(cells[1])[0]) for mark in SETTINGS_TABLES for cells in table(mark)
     }
-    sections = re.findall(r"^## ((?:REP|ROBOTSTXT)_\w+)\n\nDefault: `(.*)`$", PAGES["docs/settings.md"], re.MULTILINE)
+    sections = re.findall(r"^## ((?:REP|ROBOTSTXT)_\w+)\n\nDefault: `(.*?)`\.", PAGES["docs/settings.md"], re.MULTILINE)
     assert rows == DEFAULTS
     assert {name: ast.literal_eval(default) for name, default in sections} == DEFAULTS
 
@@ -169,7 +169,7 @@ def test_the_limits() -> None:
     ],
 )
 def test_numbers_in_words(page: str, words: str, code: str) -> None:
-    """They stand somewhere in the code, wherever that is by now."""
+    """Each number on a page is a constant somewhere in the package."""
     assert " ".join(words.split()) in " ".join(PAGES[f"docs/{page}.md"].split())
     assert re.search(rf"^{re.escape(code)}(\.0)?(?!\w)", CODE, re.MULTILINE)
 
@@ -270,7 +270,7 @@ def test_what_is_reckoned_follows_from_what_is_measured() -> None:
     most = table("many-origins")[-1]
     assert most[0] == "1,000,000"
     in_redis = float(most[4].removesuffix(" MiB").replace(",", "")) * 2**20 / 1_000_000
-    (milliseconds,) = re.findall(r"50,000 sites, in another run: ([0-9.]+)", PAGES["docs/benchmarks.md"])
+    (milliseconds,) = re.findall(r"50,000 sites: ([0-9.]+)", PAGES["docs/benchmarks.md"])
     cpu, crawlers, storage, daily, weekly, _queue = table("reckoned")
     for at, sites in ((1, 10_000_000), (2, 100_000_000)):
         hours = sites * float(milliseconds) / 1000 / 3600

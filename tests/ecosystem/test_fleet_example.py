@@ -46,10 +46,6 @@ def test_two_crawlers_fetch_each_page_and_each_robots_txt_once() -> None:
     assert "Traceback" not in run.stderr
 
 
-def test_the_output_in_the_docs() -> None:
-    check(marked("fleet-output"))
-
-
 def test_the_command_in_the_docs() -> None:
     assert marked("fleet-command").endswith("&& (cd example_project && ../.venv/bin/python -m example.fleet)\n")
     assert "pip install -q . scrapy-redis " in marked("fleet-command")

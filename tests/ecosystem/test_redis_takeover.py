@@ -80,8 +80,8 @@ class Fleet:
         return seconds
 
     def looks_dead(self, crawler: KeptInRedis) -> None:
-        """Its last sign of life was long ago."""
-        self.redis.zadd(KEEPERS, {crawler._name: 0})
+        """Its last sign of life has expired."""
+        self.redis.delete(f"{crawler._own}:alive")
 
     def queued(self) -> list[str]:
         """The URLs in the queue."""
@@ -119,7 +119,7 @@ async def test_a_takeover_takes_many_beats_if_redis_is_far_away(fleet: Fleet) ->
         longest = max(longest, *(fleet.beat(crawler) for crawler in others))
         queued = fleet.queued()
         assert len(set(queued)) == len(queued), "no request comes back twice"
-        assert fleet.redis.hlen(dead._hash(dead._name)) == len(urls) - len(queued)
+        assert fleet.redis.hlen(dead._own) == len(urls) - len(queued)
         if len(queued) == len(urls):
             break
     assert queued == urls
@@ -165,7 +165,7 @@ async def test_nobody_judges_others_while_redis_refuses_writes(fleet: Fleet) -> 
         for crawler in (idle, waiting):  # the idle one is first
             fleet.beat(crawler)
     assert fleet.queued() == []
-    assert fleet.redis.hlen(waiting._hash(waiting._name)) == len(urls)
+    assert fleet.redis.hlen(waiting._own) == len(urls)
 
 
 @pytest.mark.parametrize("after", range(6))

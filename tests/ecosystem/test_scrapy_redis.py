@@ -268,21 +268,3 @@ def test_what_went_on_while_redis_refused_to_forget_it_does_not_come_twice(web: 
         web.release(sites[1])
         once_each(sites, process.ended(SECONDS))
     assert keys(redis_server) == set()
-
-
-def test_a_killed_crawler_is_dead_whatever_redis_clock_said(web: Web, redis_server: RedisServer) -> None:
-    """And entries that are no crawlers' do not keep others from its requests."""
-    from redis import Redis  # noqa: PLC0415 - an extra
-
-    sites = [web.robots(HELD) for _ in range(2)]
-    settings = settings_for(redis_server)
-    with crawl_process(pages(*sites), settings, **WAITED) as process:
-        all_wait(process, redis_server)
-        assert process.killed()
-    with Redis.from_url(redis_server.url) as redis:
-        (crawler,) = redis.zrange("tells-all:requests:waiting", 0, -1)
-        redis.zadd("tells-all:requests:waiting", {crawler: time.time() + 100_000, b"\xff\xfe": 0, b"a-text": 0})
-        redis.set("tells-all:requests:waiting:a-text", "somebody else's")
-    web.release(*sites)
-    once_each(sites, crawled([], settings, seconds=SECONDS))
-    assert keys(redis_server) == {"tells-all:requests:waiting:a-text"}

@@ -24,17 +24,17 @@ class Ended:
         return [json.loads(line) for line in self.stdout.splitlines()]
 
     def row(self, label: str) -> str:
-        """The words beside a label, of the first URL."""
+        """The words beside the first such label."""
         (line, *_) = (line for line in self.stdout.splitlines() if line.startswith(f"  {label}"))
         return line[2 + len(label) :].strip()
 
 
-def assert_wrong_usage(done: Ended, told: str) -> None:
+def assert_wrong_usage(done: Ended, message: str) -> None:
     """Assert that the command prints this error, in one line, below the usage."""
     assert done.status == 2
     assert done.stdout == ""
     usage, _, error = done.stderr.partition("error: ")
     assert usage.startswith("Usage")
     assert "Traceback" not in usage
-    assert error.startswith(told)
+    assert error.startswith(message)
     assert error.count("\n") == 1

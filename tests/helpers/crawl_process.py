@@ -31,7 +31,7 @@ from scrapy.utils.defer import deferred_from_coro
 
 from scrapy_rep.scrapy_internals.compat import sleep
 
-# Meta keys of Scrapy's.
+# Meta keys that Scrapy sets.
 SCRAPYS = {
     *("depth", "download_latency", "download_slot", "download_timeout", "is_start_request"),
 }
@@ -43,7 +43,7 @@ def tell(what: dict[str, Any]) -> None:
 
 
 class Ahead(Time):
-    """The clock, so many seconds ahead."""
+    """A clock that is ahead by this many seconds."""
 
     def __call__(self) -> float:
         return time.time() + self.now

@@ -36,19 +36,19 @@ DENIED = "Nothing was crawled: every start request"
 
 
 def is_about_denial(message: str) -> bool:
-    """Whether it is one of the last lines of a crawl whose start requests were all refused: that, or advice."""
+    """Whether a line says that all start requests were refused, or gives advice about it."""
     return message.startswith(DENIED) or message in {FOR_ALL, *ADVICE.values()}
 
 
 class SlotByOrigin(Downloader):
-    """A download slot for each origin of the test web, which are all of one host: as if each had its own."""
+    """Give each origin of the test web its own download slot. All of them are on one host."""
 
     def get_slot_key(self, request: Request) -> str:
         return urlparse_cached(request).netloc
 
 
 class FollowsByItself(HTTP11DownloadHandler):
-    """As a browser does: the response is that of the redirect's target."""
+    """Follows redirects as a browser does, so the response comes from the target."""
 
     async def download_request(self, request: Request) -> Response:
         response = await super().download_request(request)
@@ -64,12 +64,12 @@ class Crawl:
 
     stats: dict[str, Any] = field(default_factory=dict)
     pages: dict[str, Response] = field(default_factory=dict)
-    """By the URL that was asked for."""
+    """Requested URL -> its response."""
     refused: dict[str, ForbiddenByRobots] = field(default_factory=dict)
     failed: dict[str, BaseException] = field(default_factory=dict)
     log: list[logging.LogRecord] = field(default_factory=list)
     ends: list[Any] = field(default_factory=list)
-    """What a spider of a test's own noted of each end, or of what else the test is about."""
+    """What the test's own spider has recorded, in most tests one value for each request that ended."""
     crawler: Crawler = field(init=False)
 
     @property
@@ -127,7 +127,7 @@ class CrawlSpider(Spider):
 
 
 def close_spider(spider: Spider, reason: str) -> None:
-    """For use in `start`, where Scrapy before 2.18 does not heed a CloseSpider."""
+    """Close the spider. For `start`, because Scrapy before 2.18 ignores a CloseSpider there."""
     assert spider.crawler.engine is not None
     deferred_from_coro(spider.crawler.engine.close_spider_async(reason=reason))
 
@@ -201,7 +201,7 @@ class Time:
 
 
 def with_clock(time: Time) -> dict[str, Any]:
-    """Settings that put our middleware, by this clock, in the built-in's place."""
+    """Settings that replace Scrapy's own middleware by ours, with this clock."""
 
     class ClockedMiddleware(RepMiddleware):
         clock = staticmethod(time)
@@ -216,7 +216,7 @@ def is_fetching(crawler: Crawler) -> bool:
 
 
 def in_turn(time: Time, *steps: float, note: Callable[[str], Any] = str) -> type[CrawlSpider]:
-    """A spider that asks for the same page again after each of these seconds; `note` makes of an end what is kept."""
+    """A spider that requests the same page again after each of these waits. `note` turns an end into a record."""
 
     class InTurn(CrawlSpider):
         def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -35,9 +35,7 @@ class DictStorage(Storage):
 
 
 def shared_store(storage: Storage, counted: list[str]) -> SharedStore:
-    """As a crawl asks the storage. `counted` gets the stats."""
+    """Call the storage as a crawl does. `counted` gets the stats."""
     breaker = CircuitBreaker(counted.append, time.monotonic, LoggerAdapter(getLogger("scrapy_rep"), {}))
     clock = Clock(time.time, time.monotonic, asyncio.sleep)
-    return SharedStore(
-        storage, breaker, RepSettings.read(Settings()), FetchTurns(64, time.monotonic, lambda: None), clock
-    )
+    return SharedStore(storage, breaker, RepSettings.read(Settings()), FetchTurns(64, lambda: None), clock)

@@ -31,7 +31,7 @@ class Block:
         return BLOCKS[self.number + 1]
 
     def __str__(self) -> str:
-        """For test ids."""
+        """The test id."""
         return f"{self.page}-{self.number}"
 
 
@@ -51,7 +51,7 @@ def marked(mark: str) -> str:
 
 
 def prose(page: str) -> str:
-    """Without fenced blocks."""
+    """The page without its fenced blocks."""
     return re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.MULTILINE | re.DOTALL)
 
 
@@ -63,10 +63,10 @@ def table(mark: str) -> list[list[str]]:
 
 
 def names(cell: str) -> list[str]:
-    """What stands in backticks."""
+    """The texts in backticks."""
     return re.findall(r"`([^`]+)`", cell)
 
 
 def first_names(mark: str) -> list[str]:
-    """What stands in backticks in the first column."""
+    """The texts in backticks in the first column."""
     return [name for cells in table(mark) for name in names(cells[0])]

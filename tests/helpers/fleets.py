@@ -31,11 +31,11 @@ class Account:
 
     @property
     def asked_more(self) -> int:
-        """Requests beyond one an origin."""
+        """The number of requests for robots.txt beyond one for each origin."""
         return sum(self.asked) - len(self.asked)
 
     def is_complete(self, origins: int) -> bool:
-        """Every crawler that lived fetched the allowed page of every origin, and nothing that is disallowed."""
+        """Whether every crawler that was not killed fetched the allowed page of each origin, and no disallowed page."""
         return all((len(c.ends), len(c.pages), len(c.refused)) == (2 * origins, origins, origins) for c in self.crawls)
 
 
@@ -83,7 +83,7 @@ def fleet(
 
 
 def torn_by_killed_writers(file: Path, writers: int, kills: int, seed: int = 1) -> tuple[int, int]:
-    """How many entries the writers found torn, killed at random moments as they were; and how many kills there were."""
+    """Kill writers at random moments. Return how many damaged entries they found, and how many writers were killed."""
     chance = random.Random(seed)
     with ExitStack() as stack:
 

@@ -1,8 +1,12 @@
-"""Python processes that begin with Scrapy already imported; the import would take most of a second.
+"""Python processes that begin with Scrapy already imported. The import would take most of a second.
 
-They are forked from a process that runs this file as a script. It reads commands as JSON lines and answers each with
-one: `{"start": arguments, "cwd": ..., "environment": ..., "files": [stdin, stdout, stderr]}` -> the new process's id;
-`{"poll": id}` -> its exit status, or null while it runs. It ends when its standard input does.
+They are forked from a process that runs this file as a script. It reads commands as JSON lines, and answers each with a
+JSON line:
+
+- `{"start": arguments, "cwd": ..., "environment": ..., "files": [stdin, stdout, stderr]}` -> the new process's id
+- `{"poll": id}` -> its exit status, or null while it runs
+
+It ends at the end of its standard input.
 """
 
 from __future__ import annotations
@@ -76,7 +80,7 @@ class PythonProcess:
         return self._status
 
     def wait(self, seconds: float) -> int:
-        """Its exit status. Raises TimeoutError."""
+        """Wait for the end of the process, and return its exit status. Raises TimeoutError."""
         give_up_at = time.monotonic() + seconds
         while (status := self.poll()) is None:
             if time.monotonic() > give_up_at:
@@ -106,7 +110,7 @@ def run_python(
     stdin: bytes = b"",
     seconds: float = 60,
 ) -> subprocess.CompletedProcess[str]:
-    """One that has ended. Raises TimeoutError if it does not within so many seconds."""
+    """Run a Python process to its end. Raises TimeoutError if it runs longer than `seconds`."""
     with PythonProcess(*arguments, cwd=cwd, environment=environment, stdin=stdin) as process:
         status = process.wait(seconds)
         stdout, stderr = process.stdout.decode("utf-8"), process.stderr.decode("utf-8")
@@ -114,7 +118,7 @@ def run_python(
 
 
 class _Forks:
-    """The process that they are forked from, from our side."""
+    """Sends commands to the process from which the others are forked."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -162,7 +166,7 @@ def preload() -> None:
 
 
 def serve() -> Sequence[str]:
-    """Returns in each new process, with its arguments; where standard input ends, exits."""
+    """Fork processes as commands ask. Return in each new process, with its arguments. Exit at the end of the input."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     preload()
     assert "twisted.internet.reactor" not in sys.modules, "each of them chooses its own"

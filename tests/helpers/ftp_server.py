@@ -20,14 +20,14 @@ from twisted.python.filepath import FilePath
 
 
 class Realm(FTPRealm):
-    """Alice has a folder of her own."""
+    """Gives the user alice her own folder."""
 
     def getHomeDirectory(self, avatarId: object) -> FilePath[str]:  # noqa: N802, N803 - Twisted's names
         return FilePath(str(Path(self.anonymousRoot.path) / "alice"))
 
 
 class Talks(Protocol):
-    """Its greeting goes on and on."""
+    """Sends a greeting that never ends."""
 
     def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
         transport: Any = self.transport

@@ -1,4 +1,4 @@
-"""Robots.txt files and questions, made up from a seed: all that a parser may trip over, close together."""
+"""Robots.txt files and questions, drawn from a seed. They are full of what parsers get wrong."""
 
 from __future__ import annotations
 

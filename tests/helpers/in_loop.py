@@ -1,4 +1,4 @@
-"""Run tests that await asyncio's own objects, as Scrapy's coroutines may under its default reactor."""
+"""Run tests that await objects of asyncio, as Scrapy's coroutines may with the default reactor."""
 
 from __future__ import annotations
 

@@ -16,14 +16,14 @@ from scrapy.settings import default_settings
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 
 TIMEOUT = DownloadTimeoutError.__name__
-"""Of a page that does not answer in time, as errbacks and logs name it."""
+"""The exception for a page that does not answer in time, as errbacks and logs name it."""
 
 DATA_LOSS = "ResponseDataLossError" if hasattr(scrapy.exceptions, "ResponseDataLossError") else "ResponseFailed"
-"""The same of a page whose connection is lost before its end."""
+"""The exception for a page whose connection is lost before the end of the page."""
 
 
 def as_now(text: str) -> str:
-    """The text as the newest Scrapy has it, as the docs show it."""
+    """Replace the names of exceptions by those of the newest Scrapy, which the docs show."""
     return re.sub(rf"\b{TIMEOUT}(: User timeout caused connection failure)?\b", "DownloadTimeoutError", text)
 
 
@@ -50,5 +50,5 @@ HANDLERS: dict[str, str] = {
 
 
 def not_tested() -> list[str]:
-    """What is left out, because this Scrapy cannot do it."""
+    """A line for each feature that is not tested, because this Scrapy lacks it."""
     return [f"Not tested: Scrapy {scrapy.__version__} cannot {ability}" for ability, can in CAN.items() if not can]

@@ -66,7 +66,7 @@ class ReturnsNone(OwnScheduler):
 
 
 class DerivedScheduler(Scheduler):
-    """Takes requests from its backend only while it has none itself, which it asks itself."""
+    """Takes requests from its backend only while its own queue is empty."""
 
     _backend: Backend
 

@@ -1,6 +1,6 @@
-"""RFC 9309's matcher written down sentence by sentence: plain, slow, and nothing of the package's own in it.
+"""RFC 9309's matcher written down sentence by sentence. It is plain and slow, and imports nothing from the package.
 
-What the standard leaves open is decided as in `conformance/contested`. Of UTF-16 and of a limit it knows nothing.
+What the standard leaves open is decided as in `conformance/contested`. There is no UTF-16 and no limit.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PlainGroup:
 class Outcome:
     allowed: bool
     line: int | None = None
-    """The line that decides; None where none matches."""
+    """The line that decides; None if no line matches."""
     product_token: str | None = None
 
 
@@ -51,7 +51,7 @@ class Outcome:
 
 
 def lines_of(body: bytes) -> list[str]:
-    """A line ends at CR, LF or CRLF, and at nothing else; NUL is white space at its end, and nowhere else."""
+    """Split at CR, LF and CRLF, and at nothing else. NUL is white space only at the end of a line."""
     while body.startswith(b"\xef\xbb\xbf"):
         body = body.removeprefix(b"\xef\xbb\xbf")
     text = body.decode("latin-1")
@@ -60,7 +60,7 @@ def lines_of(body: bytes) -> list[str]:
 
 
 def record_of(line: str) -> tuple[str, str] | None:
-    """The kind of record that the line is, and its value."""
+    """The kind of the record in the line, and its value; None if the line has no record."""
     line = line.split("#", maxsplit=1)[0].strip(" \t")
     before, colon, after = line.partition(":")
     if colon and (kind := kind_of(before.rstrip(" \t"))):
@@ -103,7 +103,7 @@ def groups_of(body: bytes) -> list[PlainGroup]:
 
 
 def token_of(value: str) -> str:
-    """The product token that a user-agent line names, in lower case; empty where it names nobody."""
+    """The product token in a user-agent line, in lower case; empty if the line names no crawler."""
     if value == "*" or value.startswith(("* ", "*\t")):
         return "*"
     token = ""
@@ -115,7 +115,7 @@ def token_of(value: str) -> str:
 
 
 def obeyed(groups: Sequence[PlainGroup], product_tokens: Sequence[str]) -> tuple[str | None, list[Line]]:
-    """The first of the crawler's tokens that any group names, else `*`, and the lines of all its groups."""
+    """The first of the crawler's tokens that a group names, or else `*`; and the lines of all groups that name it."""
     for token in (*product_tokens, "*"):
         mine = [group for group in groups if token and token.lower() in group.tokens]
         if mine:
@@ -139,7 +139,7 @@ def delays_of(group: PlainGroup, token: str | None) -> list[float]:
 
 
 def is_number(text: str) -> bool:
-    """Finite, and without a minus sign."""
+    """Whether the text is a finite number without a minus sign."""
     if not text or text[0] == "-" or any(character not in string.digits + ".eE+-" for character in text):
         return False
     try:
@@ -152,7 +152,7 @@ def is_number(text: str) -> bool:
 
 
 def octets_of(text: str) -> Iterator[str]:
-    """Each octet as it is compared: as a character, or as an escape in capitals."""
+    """Each octet as it is compared: a character, or an escape in capitals."""
     place = 0
     while place < len(text):
         escape = text[place : place + 3]
@@ -171,7 +171,7 @@ def with_query_decoded(octets: Sequence[str]) -> list[str]:
 
 
 def paths_of(url: str) -> list[str]:
-    """Path and query of the URL, in both spellings; in a URL neither `*` nor `$` is special.
+    """The path and query of the URL, in both spellings. In a URL, `*` and `$` are ordinary characters.
 
     Raises ValueError for a text that has neither an authority nor a path.
     """
@@ -192,13 +192,13 @@ def paths_of(url: str) -> list[str]:
 
 
 def rule_of(value: str) -> str:
-    """A rule as it is compared; a `$` at its end stays one, any other is a character."""
+    """A rule as it is compared. A `$` is special only at the end of the rule."""
     body, end = (value[:-1], "$") if value.endswith("$") else (value, "")
     return "".join(with_query_decoded(["%24" if octet == "$" else octet for octet in octets_of(body)])) + end
 
 
 def does_match(rule: str, path: str) -> bool:
-    """Whether a rule matches from the first octet of the path: after each octet, where in the path it may be."""
+    """Whether a rule matches from the first octet of the path. `places`: where in the path the match may be."""
     places = {0}
     for octet in rule:
         if octet == "*":
@@ -232,6 +232,6 @@ def outcome_of_groups(groups: Sequence[PlainGroup], url: str, product_tokens: Se
 
 
 def is_above(line: Line, other: Line) -> bool:
-    """The most octets; of equals, the one that allows; of those, whichever comes first."""
+    """Whether the line has more octets; or if both have as many, whether it is the only one that allows."""
     octets, other_octets = len(rule_of(line.value)), len(rule_of(other.value))
     return octets > other_octets or (octets == other_octets and line.allow and not other.allow)

@@ -1,4 +1,4 @@
-"""Crawls in processes of their own, from a test's side."""
+"""Start crawls in processes of their own, and read their results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REACTORS: dict[str, dict[str, Any]] = {
 
 
 def until(is_so: Callable[[], object], process: CrawlProcess | None = None) -> None:
-    """Wait until it is so. Raises TimeoutError, with the process's log, if it is not so within a minute."""
+    """Wait until the condition holds. After a minute, raises TimeoutError with the process's log."""
     give_up_at = time.monotonic() + 60
     while not is_so():
         if time.monotonic() > give_up_at:
@@ -38,7 +38,7 @@ class Ended:
 
     log: str
     ends: list[dict[str, Any]] = field(default_factory=list)
-    """Each request that came to an end: `url`, `end` ("HTTP 200" or an exception's type), `why`, and as it was."""
+    """Each request that ended: `url`, `end` ("HTTP 200" or the type of an exception), `why`, and its own attributes."""
     stats: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     """What the test's own spider has recorded."""
@@ -53,7 +53,7 @@ class Ended:
 
     @property
     def refused(self) -> list[str]:
-        """By robots.txt."""
+        """The URLs that robots.txt refused."""
         return [end["url"] for end in self.ends if end["end"] in {"ForbiddenByRobots", "RobotsUnreachable"}]
 
     @property
@@ -88,12 +88,12 @@ class CrawlProcess:
         self._process.send_signal(signal.SIGINT)
 
     def killed(self) -> bool:
-        """False where it had come to an end before."""
+        """Kill the process. False if it had ended before."""
         self._process.send_signal(signal.SIGKILL)
         return self._process.wait(SECONDS) == -signal.SIGKILL
 
     def ended(self, seconds: float = SECONDS) -> Ended:
-        """Raises TimeoutError if it does not end within so many seconds."""
+        """Wait for the result. Raises TimeoutError if the crawl takes longer than this many seconds."""
         assert self._process.wait(seconds) == 0, self.log
         return Ended(self.log, **json.loads(self._process.stdout.splitlines()[-1]))
 
@@ -107,7 +107,7 @@ def crawl_process(
     environment: Mapping[str, str] | None = None,
     **task: Any,
 ) -> Iterator[CrawlProcess]:
-    """A crawl under way; it does not outlive the block. `task`: see `crawl_process.py`."""
+    """A running crawl, which is killed at the end of the `with` block. `task`: see `crawl_process.py`."""
     settings = {**QUIET, **ADDON, **(settings or {})}
     stdin = json.dumps({"urls": list(urls), "settings": settings, **task}).encode()
     with PythonProcess(*command, stdin=stdin, environment=environment) as process:

@@ -26,7 +26,7 @@ class RedisServer:
         for _ in range(3):
             try:
                 self.start()
-            except OSError:  # another process has taken the port meanwhile
+            except OSError:  # another process has taken the port
                 self.port = _free_port()
             else:
                 return self

@@ -70,7 +70,7 @@ class SimulatedCrawl:
         access: AccessResult = AccessResult.UNREACHABLE,
         **more: Any,
     ) -> None:
-        """The origin's robots.txt was fetched: with that body, or without one. `more`: of the OriginInfo."""
+        """Send the signal for a fetched robots.txt, with this body or none. `more`: attributes of the OriginInfo."""
         known = parsed(body) if body is not None else None
         access = access if known is None else AccessResult.SUCCESS
         is_unreachable = access is AccessResult.UNREACHABLE
@@ -85,7 +85,7 @@ class SimulatedCrawl:
             tell(found, info, Request(f"{origin}/"))
 
     def page(self, url: str, body: bytes = RULES, answer: str = "HTTP 200") -> None:
-        """A page is fetched, or refused by the rules in the body."""
+        """Send the signal for a page that is fetched, or that the rules in the body refuse."""
         origin = Origin.of(url)
         assert origin is not None
         verdict = replace(parsed(body).verdict(url, "NewsBot"), robots_url=origin.robots_url, answer=answer)
@@ -127,7 +127,7 @@ HOSTILE = (
 
 
 def hostile_crawl(path: Path, **settings: Any) -> SimulatedCrawl:
-    """Everything that strangers write is meant to break out of the page."""
+    """A report in which all texts of strangers try to break out of the page."""
     crawl = SimulatedCrawl(path, **{"REP_PURPOSES": ["train-ai", "search"], **settings})
     long_host = "https://" + "a-name-without-end-" * 12 + "example.com:8443"
     rules = b"user-agent: *\ndisallow: /" + HOSTILE.encode() + b"a" * 1_000 + b"\n"
@@ -145,7 +145,7 @@ def hostile_crawl(path: Path, **settings: Any) -> SimulatedCrawl:
 
 
 def broad_crawl(path: Path, origins: int, **settings: Any) -> SimulatedCrawl:
-    """Each fifth origin refuses a page, each tenth is unreachable for a while, each twentieth to the end."""
+    """Every fifth origin refuses a page, every tenth is unreachable for a while, every twentieth until the end."""
     crawl = SimulatedCrawl(path, **settings)
     for number in range(origins):
         origin = f"https://www.site{number}.example"
@@ -167,7 +167,7 @@ def broad_crawl(path: Path, origins: int, **settings: Any) -> SimulatedCrawl:
 
 
 def lines_of(path: Path) -> dict[str, list[dict[str, Any]]]:
-    """A report's JSON lines by their type."""
+    """Type -> the JSON lines of this type in a report."""
     lines: dict[str, list[dict[str, Any]]] = {"crawl": [], "origin": [], "refused": []}
     for text in path.read_text("utf-8").splitlines():
         line = json.loads(text)

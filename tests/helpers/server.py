@@ -33,7 +33,7 @@ class Origin:
         self.released = asyncio.Event()
 
     def route(self, target: str) -> Route:
-        """The next answer of the path's sequence; its last one stays."""
+        """The next answer for the path. The last answer is repeated."""
         sequence = self.routes.get(target) or self.routes.get("*")
         if not sequence:
             return {"status": 404} if target == "/robots.txt" else {"body": base64.b64encode(b"page").decode()}
@@ -106,7 +106,7 @@ class Origin:
         await self.released.wait()
 
     async def held(self, kind: str, reader: asyncio.StreamReader) -> bool:
-        """Whether it was released before the client hung up."""
+        """Wait until the client hangs up, or a "hold" is released. Whether it was released."""
         waits = [asyncio.ensure_future(gone(reader))]
         if kind == "hold":
             waits.append(asyncio.ensure_future(self.until_released()))
@@ -138,7 +138,7 @@ async def send(octets: bytes, request: dict[str, Any], writer: asyncio.StreamWri
 
 
 async def gone(reader: asyncio.StreamReader) -> None:
-    """Until the client hangs up, or LONGEST_WAIT is over."""
+    """Wait until the client hangs up, at most LONGEST_WAIT."""
     with contextlib.suppress(asyncio.TimeoutError):
         await asyncio.wait_for(reader.read(1), LONGEST_WAIT)
 

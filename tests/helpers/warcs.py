@@ -18,9 +18,9 @@ class Record:
     kind: str
     url: str | None
     fields: Any
-    """The record's own, as `warcio` has them: `fields["WARC-Date"]`."""
+    """The record's own header fields, with the names that `warcio` gives them: `fields["WARC-Date"]`."""
     http: Any
-    """The status line and header fields; None where there are none."""
+    """The status line and header fields of the response; None if there is none."""
     body: bytes
 
     @property

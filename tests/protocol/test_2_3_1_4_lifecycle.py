@@ -90,7 +90,7 @@ def test_an_outage_begins_with_its_first_failure_and_ends_with_an_answer() -> No
 
 
 def test_a_long_reason_is_cut() -> None:
-    assert after_fetch(None, ROBOTS_URL, Answer(ROBOTS_URL, reason="x" * 100_000), NOW).reason == f"{'x' * 199}…"
+    assert after_fetch(None, ROBOTS_URL, Answer(ROBOTS_URL, reason="x" * 100_000), NOW).last.reason == f"{'x' * 199}…"
 
 
 def everything_allowed(entry: Entry, now: float) -> bool:

@@ -57,7 +57,6 @@ JUST_NOW, LONG_AGO = outage(NOW - HOUR, NOW), outage(NOW - LONG, NOW)
 IN_STATE: dict[State, list[Entry | None]] = {
     State.UNKNOWN: [
         None,
-        Entry(ROBOTS_URL),
         Entry(ROBOTS_URL, None, outage(NOW - LONG, NOW - MAX_UNSEEN)),  # nobody has looked since
         Entry(ROBOTS_URL, None, outage(NOW + HOUR, NOW + HOUR)),  # by a clock that was set back since
     ],
@@ -266,7 +265,6 @@ def test_until_when_an_entry_is_of_use(entry: Entry, until: float) -> None:
 def test_of_two_entries_the_later_asked_says_more() -> None:
     assert last_fetched_at(Entry(ROBOTS_URL, copy())) == NOW
     assert last_fetched_at(Entry(ROBOTS_URL, OLD, JUST_NOW)) == NOW
-    assert last_fetched_at(Entry(ROBOTS_URL)) == 0.0
 
 
 def test_another_policys_judgement_is_not_taken_over() -> None:
@@ -304,7 +302,7 @@ def test_what_decided_instead_of_the_status_is_judged_by_its_own_row(entry: Entr
 @pytest.mark.parametrize("entry", [CHALLENGED, PAGE], ids=["challenge", "markup"])
 def test_what_decided_instead_of_the_status_is_kept(entry: Entry) -> None:
     assert entry_from_bytes(entry_to_bytes(entry), ROBOTS_URL) == entry
-    assert entry.sign in SIGNS - {""}
+    assert entry.last.sign in SIGNS - {""}
 
 
 def test_a_sign_that_nobody_knows_is_a_miss() -> None:

@@ -1,6 +1,6 @@
-"""The records, groups and ignored lines of a robots.txt (RFC 9309 2.1, 2.2 and 2.2.4).
+"""The records, groups and ignored lines of a robots.txt, as lists (RFC 9309 2.1, 2.2 and 2.2.4).
 
-This file is for reports to people and for programs that read other directives. A verdict does not use it.
+They are for reports and for programs that read other directives. A verdict does not use them.
 """
 
 from __future__ import annotations
@@ -8,11 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, repeat
 
 from scrapy_rep.protocol.foreign_text import text_of
 from scrapy_rep.protocol.robotstxt.rules import Rule
-from scrapy_rep.protocol.robotstxt.segments import Segments
 from scrapy_rep.protocol.robotstxt.syntax import (
     PATTERN_STARTS,
     RECORDS,
@@ -55,23 +53,19 @@ class Record:
 class Group:
     """One or more user-agent lines and the rules that follow them (2.1).
 
-    A crawler combines all groups that name it into one group (2.2.1). So look at all of them before you conclude
-    anything about a crawler.
+    A crawler obeys the rules of all groups that name it (2.2.1).
     """
 
     product_tokens: tuple[str, ...]
     """The product tokens that the group names, in lower case, in the order of the file, without duplicates. `*` stands
-    for all crawlers that no group names. Empty if no user-agent line names a product token."""
+    for all crawlers that no group names."""
     rules: tuple[Rule, ...]
-    """The rules in the order of the file, without rules that cannot match any URL, such as an empty `Disallow:`."""
+    """The rules in the order of the file. Rules that match no URL, such as an empty `Disallow:`, are left out."""
 
 
 def read_lines(octets: bytes) -> Iterator[Record | int]:
     """Yield each line with a key and a value as a record, and the line number of every other line that is not empty."""
-    group_of_each_segment = chain.from_iterable(
-        repeat(number, last - first + 1) for number, (first, last) in enumerate(Segments(octets).runs())
-    )
-    group: int | None = None
+    groups, is_after_rule = 0, True  # a user-agent line after a rule begins a group (2.1)
     for number, text in enumerate(searchable(octets)[1:].split("\n"), start=1):
         line = text.partition("#")[0].strip(WHITE_SPACE)
         if not line:
@@ -86,8 +80,12 @@ def read_lines(octets: bytes) -> Iterator[Record | int]:
             yield number
             continue
         if key == Directive.USER_AGENT.key:
-            group = next(group_of_each_segment)
-        yield Record(number, None if key == Directive.SITEMAP.key else group, key, value.encode("latin-1"))
+            groups += is_after_rule
+            is_after_rule = False
+        elif key in _RULE_KEYS:
+            is_after_rule = True
+        group = None if key == Directive.SITEMAP.key or not groups else groups - 1
+        yield Record(number, group, key, value.encode("latin-1"))
 
 
 def read_records(octets: bytes) -> Iterator[Record]:

@@ -1,7 +1,7 @@
 """The rules that a crawler obeys, and the rule that decides about a URL: the longest match (RFC 9309 section 2.2.2).
 
-Many robots.txt files are used for a single URL. So the first URL is compared with each pattern, which needs no
-preparation. For the second URL an index of the patterns is built, and it is used for all later URLs.
+Many robots.txt files are used for a single URL, so the first URL is compared with each pattern. For the second URL, an
+index of the patterns is built.
 """
 
 from __future__ import annotations
@@ -27,10 +27,7 @@ BEGINNING = 4  # octets at the beginning of a text that are searched for first
 
 
 class EffectiveRules:
-    """The rules of all groups that name a crawler, combined (2.2.1).
-
-    Inside this class, a rule is known by its place: the first rule of these groups has the place 0.
-    """
+    """The rules of all groups that name a crawler, combined (2.2.1). The first of these rules has the place 0."""
 
     __slots__ = ("_allow", "_first", "_in_file", "_index", "_lines", "_order", "_patterns", "own", "size")
 
@@ -41,9 +38,7 @@ class EffectiveRules:
         self.size = len(lines)
         """The number of octets in these segments."""
         values: list[str] = RULE_VALUE.findall(lines)
-        as_written = "\n".join(values)
-        normalised = patterns(without_comments(as_written)) if values else ""
-        self._patterns = values if normalised == as_written else normalised.split("\n")
+        self._patterns = patterns(without_comments("\n".join(values))).split("\n") if values else []
         self._lines = lines
         self._allow = b""
         # For each rule, the number of line ends before it in the file, and the offset of its value in the file.
@@ -66,9 +61,9 @@ class EffectiveRules:
         return place is None or self._which_allow()[place] > 0
 
     def rule(self, url: str, octets: bytes) -> Rule | None:
-        """Return the rule that decides about the URL; None if no rule matches it.
+        """Return the rule that decides about the URL; None if none matches it. Raises the exceptions of `allows`.
 
-        `octets` is the whole file, from which the rule is read. Raises the exceptions of `allows`.
+        `octets` is the whole file.
         """
         place = self._deciding(url)
         if place is None:
@@ -85,10 +80,7 @@ class EffectiveRules:
         return Rule(numbers[place] + 1, self._which_allow()[place] > 0, value)
 
     def _deciding(self, url: str) -> int | None:
-        """Return the place of the rule that decides about the URL; None if no rule matches it.
-
-        Raises the exceptions of `allows`.
-        """
+        """Return the place of the rule that decides about the URL; None if no rule matches it."""
         compared = spellings(url)
         if compared[0] == ROBOTS_PATH:  # 2.2.2: "The /robots.txt URI is implicitly allowed."
             return None
@@ -110,20 +102,14 @@ class EffectiveRules:
     def _by_precedence(self, found: Iterable[int]) -> list[int]:
         """Return the places in the order in which their rules decide (2.2.2).
 
-        The longest pattern comes first, in octets with `*` and `$` counted. Of patterns with the same length, those of
-        allow lines come before those of disallow lines, in the order of the file.
+        The longest pattern comes first, in octets with `*` and `$` counted. If patterns have the same length, allow
+        lines come before disallow lines, in the order of the file.
         """
-        patterns = self._patterns
-        ordered = sorted(found)
-        ordered.sort(key=self._which_allow().__getitem__, reverse=True)
-        ordered.sort(key=lambda place: len(patterns[place]), reverse=True)
-        return ordered
+        patterns, allow = self._patterns, self._which_allow()
+        return sorted(found, key=lambda place: (-len(patterns[place]), -allow[place], place))
 
     def _which_allow(self) -> bytes:
-        """Return for each rule 1 if it is an allow line, else 0.
-
-        This is computed when the first rule matches. Few URLs match a rule.
-        """
+        """Return, for each rule, 1 for an allow line and 0 for a disallow line. Few URLs need it."""
         if self._lines:
             self._allow = bytes(map(bool, RULE_ALLOWS.findall(self._lines)))
             self._lines = ""
@@ -133,10 +119,9 @@ class EffectiveRules:
 class MatchIndex:
     """An index of patterns that are ordered by precedence: the first pattern that matches a URL decides.
 
-    Most patterns are plain prefixes. `/a*` is the prefix `/a`. `/a$` is a prefix, too, when URLs are compared with a
-    `$` added at their end. (A normalised URL contains no `$`.) The prefixes are sorted. Each prefix links to the
-    longest other prefix that it begins with: `/a/b` links to `/a`. A pattern with a `*` before its end is compared only
-    with URLs that contain one of its texts.
+    Most patterns are prefixes. `/a*` is the prefix `/a`. `/a$` is a prefix, too, because `$` is added to URLs, which
+    have no other `$`. The prefixes are sorted, and each links to the longest other prefix that it begins with: `/a/b`
+    links to `/a`. A pattern with a `*` before its end is compared only with URLs that contain one of its texts.
     """
 
     __slots__ = ("_by_beginning", "_first", "_longest", "_prefixes", "_shorter", "_starred", "memory")
@@ -169,8 +154,7 @@ class MatchIndex:
             by_beginning.setdefault(text[:BEGINNING], []).append((text, pattern))
         self._by_beginning = list(by_beginning.items())
         self.memory = 45 * len(prefixes) + 310 * len(self._starred)
-        """The approximate bytes of memory of the index without the patterns, measured by
-        tests/protocol/test_costs.py."""
+        """The approximate bytes of memory without the patterns (measured: tests/protocol/test_costs.py)."""
 
     def first_match(self, spelling: str) -> int | None:
         """Return the place of the first pattern that matches this spelling of a URL; None if no pattern matches.
@@ -178,8 +162,8 @@ class MatchIndex:
         Raises TooCostlyError.
         """
         with_end = f"{spelling}$"
-        # Begin with the last prefix that is not sorted after the spelling. Either the spelling begins with it, or it
-        # begins with every prefix that the spelling begins with. So its links lead to the longest of those.
+        # All prefixes of the spelling are sorted before it. The last prefix that is sorted before the spelling is one
+        # of them, or its links lead to the longest of them.
         number = bisect_right(self._prefixes, with_end) - 1
         while number >= 0 and not with_end.startswith(self._prefixes[number]):
             number = self._shorter[number]
@@ -203,10 +187,10 @@ class MatchIndex:
 
 
 def _distinctive_text(pattern: str) -> str:
-    """Return a text of the pattern that is in every URL that the pattern matches.
+    """Return a text that every URL must contain to match the pattern.
 
-    It is the text after the last `*`, because files often have many patterns that differ only there: `/*?color=` and
-    `/*?size=`. If that text is short, it is the longest text of the pattern.
+    It is the text after the last `*`, because many patterns differ only there: `/*?color=` and `/*?size=`. If this text
+    is short, it is the longest text of the pattern.
     """
     last = pattern.rstrip("*").rpartition("*")[2]
     return last if len(last) >= BEGINNING else max(pattern.split("*"), key=len)

@@ -1,8 +1,8 @@
 """A robots.txt: which URLs a crawler may fetch, and all other records (RFC 9309 section 2).
 
-A verdict takes four steps. `syntax` defines what a record is. `segments` finds the records of the crawler. `patterns`
-normalises rules and URLs so that they can be compared. `longest_match` finds the rule that decides. Lines are parsed
-only when a method needs them, because most lines of most files are about other crawlers.
+`syntax` defines what a record is. `segments` finds the records of a crawler. `patterns` normalises rules and URLs for
+comparison. `longest_match` finds the rule that decides. Lines are parsed only when a method needs them, because most
+lines of most files are about other crawlers.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from scrapy_rep.protocol.robotstxt.syntax import (
 
 PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"
 
-# Parsed rules are kept for each crawler. When a limit is reached, the rules of all crawlers are deleted. (They are
-# parsed again when they are needed.) A crawl has one product token, or a few that its requests name.
+# Parsed rules are kept for each crawler. When a limit is reached, all parsed rules are deleted, and parsed again when
+# they are needed. A crawl has one product token, or a few that its requests name.
 MAX_PARSED = 64  # crawlers
 MAX_PARSED_COPIES = 4  # octets of the lines of all these crawlers, as a multiple of the octets of the file
 
@@ -61,7 +61,7 @@ class _Crawler:
     """The parsed rules of one crawler."""
 
     token: str | None
-    """The product token whose groups apply: one that the caller gave, or `*`. None if no group applies."""
+    """As in Verdict.product_token."""
     rules: EffectiveRules
     delay: float | None = _NOT_READ
 
@@ -78,11 +78,9 @@ class RobotsTxt:
     >>> robots.crawl_delay("ExampleBot")
     2.5
 
-    The methods have two arguments. `url` is a URL with a host, or a path. `product_token` is the crawler's name without
-    a version, or a sequence of such names: the first name that a group has is obeyed. If no group has any of the names,
-    the groups of `*` are obeyed. An empty sequence stands for a crawler without a name, which obeys the groups of `*`.
-
-    All methods raise ValueError for other arguments.
+    `url` is a URL with a host, or a path. `product_token` is the crawler's name without a version, or a sequence of
+    such names. The first name that a group has is obeyed. If there is none, or the sequence is empty, the groups of `*`
+    are obeyed. All methods raise ValueError for other arguments.
     """
 
     octets: bytes
@@ -92,15 +90,14 @@ class RobotsTxt:
     """Whether the body is longer than the limit."""
     _parsed: dict[str | tuple[str, ...], _Crawler] = field(init=False, compare=False, default_factory=dict)
     kept: dict[object, tuple[Any, int]] = field(init=False, compare=False, repr=False, default_factory=dict)
-    """A cache for other modules that read the file (`usage.preferences`): key -> value and its bytes of memory. It is
-    cleared when the parsed rules of all crawlers are deleted (MAX_PARSED)."""
+    """A cache for `usage.preferences`: key -> value and its bytes of memory. It is cleared with the parsed rules."""
 
     @classmethod
     def parse(cls, body: bytes, limit: int = PARSING_LIMIT) -> RobotsTxt:
         """Return the robots.txt with this body. All bytes are accepted.
 
         `limit` is how many bytes are read (2.5). A line that the limit cuts is not read. Raises TypeError if the body
-        is not bytes. (Rules are compared as bytes, 2.2.2, and the encoding of a str is unknown.)
+        is not bytes.
         """
         if not isinstance(body, (bytes, bytearray, memoryview)):
             kind = type(body).__name__
@@ -115,10 +112,9 @@ class RobotsTxt:
             return False
 
     def verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
-        """Return whether the crawler may fetch the URL, and why.
+        """Return whether the crawler may fetch the URL, and why. Raises ValueError.
 
-        The verdict has no `robots_url`, `answer` and `received`, because the file was parsed without a URL. Raises
-        ValueError.
+        The verdict has no `robots_url`, `answer` and `received`, because the file was parsed without a URL.
         """
         crawler = self._crawler(product_token)
         try:
@@ -134,8 +130,8 @@ class RobotsTxt:
         """Return the seconds between requests that the crawler's groups ask for; None if they ask for none.
 
         If the groups have several delays, the longest counts. A delay is for the user-agent lines before it that
-        follow the last rule or delay. So no crawler gets another crawler's delay. (Protego, crawler-commons and
-        robots-parser read it in this way.) Raises ValueError.
+        follow the last rule or delay. (Protego, crawler-commons and robots-parser read it in this way.) Raises
+        ValueError.
         """
         crawler = self._crawler(product_token)
         if crawler.delay == _NOT_READ:
@@ -152,10 +148,7 @@ class RobotsTxt:
 
     @property
     def is_markup_without_records(self) -> bool:
-        """Whether this is a page of HTML or XML and no robots.txt.
-
-        Such a page begins with `<` and has no user-agent line, no sitemap and no rule that can match.
-        """
+        """Whether this is a page of HTML or XML, not a robots.txt: it begins with `<`, and `has_record` is False."""
         return self.octets.lstrip(b" \t\n").startswith(b"<") and not has_record(searchable(self.octets))
 
     @property
@@ -218,15 +211,12 @@ class RobotsTxt:
         segments = Segments(self.octets)
         obeyed = segments.obeyed_token(tokens)
         own = segments.of(obeyed)
-        if not self._parsed:
-            rules = EffectiveRules(segments, own)
-        else:
-            # Crawlers that obey the same lines share their parsed rules.
-            parsed = {crawler.rules.own: crawler.rules for crawler in self._parsed.values()}
-            rules = parsed.setdefault(own, parsed.get(own) or EffectiveRules(segments, own))
-            size = sum(rules.size for rules in parsed.values())
-            if len(self._parsed) >= MAX_PARSED or size > MAX_PARSED_COPIES * len(self.octets):
-                self._parsed.clear()
-                self.kept.clear()
+        # Crawlers that obey the same lines share their parsed rules.
+        parsed = {crawler.rules.own: crawler.rules for crawler in self._parsed.values()}
+        rules = parsed[own] = parsed.get(own) or EffectiveRules(segments, own)
+        size = sum(rules.size for rules in parsed.values())
+        if len(self._parsed) >= MAX_PARSED or size > MAX_PARSED_COPIES * len(self.octets):
+            self._parsed.clear()
+            self.kept.clear()
         self._parsed[key] = crawler = _Crawler(obeyed, rules)
         return crawler

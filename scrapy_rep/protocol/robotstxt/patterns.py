@@ -43,10 +43,9 @@ _PLAIN_TARGET = re.compile(rf"{_BEFORE_PATH}(/[{re.escape(_PLAIN)}]*)")
 
 
 def _normalised(text: str, may_stand: bytes) -> str:
-    """Return the text with normalised escapes (2.2.2). It has one character for each octet.
+    """Return the text with normalised escapes (2.2.2). All octets that are not in `may_stand` are encoded.
 
-    The hex digits of escapes are in upper case. Escapes of unreserved characters are decoded. All octets that are not
-    in `may_stand` are encoded.
+    The text has one character for each octet.
     """
     if "%" in text:
         text = _TO_SETTLE.sub(lambda escape: _ESCAPES[escape[0]], _NO_ESCAPE.sub("%25", text))
@@ -69,10 +68,9 @@ def spellings(url: str) -> tuple[str, ...]:
     """Return the spellings of a URL that rules are compared with: the normalised path and query, without a fragment.
 
     Most URLs have one spelling. A URL has a second spelling if its query has `%3A %2F %3F %40`, which are decoded there
-    (2.2.2, Figure 4, row 2): `/?u=a%2Fb` is also `/?u=a/b`. A spelling is ASCII. The hex digits of its escapes are in
-    upper case, escapes of unreserved characters are decoded, and octets that a URI must not contain are encoded
-    (2.2.2). An empty path becomes `/` (RFC 9110 4.2.3).
-    Raises ValueError for a text that is neither a URL with an authority nor a path.
+    (2.2.2, Figure 4, row 2): `/?u=a%2Fb` is also `/?u=a/b`. A spelling is ASCII. Its escapes are in upper case, escapes
+    of unreserved characters are decoded, and octets that a URI must not contain are encoded (2.2.2). An empty path
+    becomes `/` (RFC 9110 4.2.3). Raises ValueError for a text that is neither a URL with an authority nor a path.
     """
     plain = _PLAIN_TARGET.fullmatch(url)
     if plain:  # most URLs match
@@ -133,10 +131,7 @@ def matches(pattern: str, spelling: str) -> bool:
 
 
 def matching_places(patterns: Sequence[str], spellings: Sequence[str]) -> list[int]:
-    """Compare each pattern with a URL's `spellings`, and return the places of those that match.
-
-    Raises TooCostlyError.
-    """
+    """Return the places of the patterns that match one of a URL's `spellings`. Raises TooCostlyError."""
     beginnings = tuple(patterns)
     starred: Collection[str] = {pattern for pattern in patterns if "*" in pattern}
     found: list[int] = []

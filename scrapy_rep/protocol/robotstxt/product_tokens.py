@@ -16,7 +16,7 @@ _AT_START_OF_COMMENT = re.compile(rf"\(\s*({IDENTIFIER})/[0-9]")
 # A product is at the start of a word and has a letter. So `+http` is no product (its word begins with `+`), nor `5.0`.
 _PRODUCT = re.compile(rf"(?<![^\s,;()])(?=[0-9_.-]*[A-Za-z])({IDENTIFIER})")
 
-# The products of browsers. Crawlers that resemble browsers send them, too, so none of them identifies a crawler.
+# The products of browsers. Crawlers send them, too, so none of these products identifies a crawler.
 BROWSERS = frozenset(
     """
     mozilla applewebkit khtml gecko like version mobile chrome chromium headlesschrome crios crmo safari firefox fxios
@@ -34,8 +34,8 @@ def is_product_token(text: str) -> bool:
 def product_token(user_agent: str) -> str | None:
     """Return the product token in a crawler's User-Agent header; None if the header names no crawler.
 
-    The first of these that exists counts: a product after `compatible;` (Figure 1), a product outside comments, a
-    product with a version at the start of a comment. The products of browsers are skipped.
+    A product after `compatible;` (Figure 1) counts first, then a product outside comments, then a product with a
+    version at the start of a comment. The products of browsers are skipped.
     """
     without_comments = user_agent
     while (shorter := _COMMENT.sub(" ", without_comments)) != without_comments:

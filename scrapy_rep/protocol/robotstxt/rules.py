@@ -108,8 +108,7 @@ class Verdict:
     rule: Rule | None = None
     """The rule that decided; None unless the reason is RULE."""
     product_token: str | None = None
-    """The product token whose groups applied: one that the caller gave, or `*`. None if no group applied, or if there
-    are no rules."""
+    """The product token whose groups applied: one that the caller gave, or `*`. None if no group applied."""
     access: AccessResult = AccessResult.SUCCESS
     """The access result for robots.txt; SUCCESS if there are rules."""
     robots_url: str | None = None

@@ -1,18 +1,17 @@
-"""Segments of a robots.txt decide which records are for which crawlers (RFC 9309 sections 2.1, 2.2.1 and 2.2.4).
+"""Which records of a robots.txt are for which crawlers (RFC 9309 sections 2.1, 2.2.1 and 2.2.4).
 
-A segment is the text from one user-agent line to the next. The records of a segment are for its own user-agent line,
-and for those of the segments before it, back to the nearest segment that ends the run. That segment is not included.
-A segment with a rule ends the run for all kinds of records. A segment with a delay also ends it for delays, and a
-segment with a statement about usage for statements:
+A segment is the text from one user-agent line to the next:
 
-    User-agent: a       segment 0 has a delay and no rule
+    User-agent: a       Segment 0 has a delay and no rule.
     Crawl-delay: 5
-    User-agent: b       segment 1 has a rule, which is for a and b, and a delay, which is for b alone
+    User-agent: b       Segment 1 has a rule for a and b, and a delay for b alone.
     Disallow: /x
     Crawl-delay: 7
-    User-agent: c       segment 2
+    User-agent: c       Segment 2 has no records.
 
-So each kind of record has a regular expression, `ends`, for the lines that end a run of user-agent lines.
+A record is for a run of user-agent lines: that of its own segment and those above, up to the segment that ended the
+run before. A rule ends a run for all kinds of records. A delay ends a run for delays only, and a statement about usage
+for statements only.
 """
 
 from __future__ import annotations
@@ -48,25 +47,22 @@ class Segments:
                 return token
         return None
 
-    def runs(self, product_token: str | None = None, ends: re.Pattern[str] = RULE_LINE) -> Iterator[tuple[int, int]]:
-        """Yield the first and the last segment of each run of user-agent lines.
+    def of(self, product_token: str | None, ends: re.Pattern[str] = RULE_LINE) -> tuple[int, ...]:
+        """Return the segments that contain the token's records of one kind. There are none if the token is None.
 
-        A run begins at a segment whose user-agent line names the token (None: at any segment). It ends at the first
-        segment with a line that matches `ends`, or at the end of the file.
+        `ends` matches the lines that end a run of user-agent lines. The last segment of a run has the records.
         """
         key = product_token and product_token.lower()
         last, end = len(self.tokens) - 1, -1
-        for start in [at for at, token in enumerate(self.tokens) if key is None or token == key]:
+        own = []
+        for start in [at for at, token in enumerate(self.tokens) if token == key]:
             if start <= end:
                 continue
             end = start
             while end < last and not ends.search(self.texts[end]):
                 end += 1
-            yield start, end
-
-    def of(self, product_token: str | None, ends: re.Pattern[str] = RULE_LINE) -> tuple[int, ...]:
-        """Return the segments that contain the token's records. There are none if the token is None."""
-        return () if product_token is None else tuple([last for _first, last in self.runs(product_token, ends)])
+            own.append(end)
+        return tuple(own)
 
     def joined(self, own: Sequence[int]) -> str:
         """Return the lines of these segments as one text."""

@@ -34,9 +34,7 @@ def readable(body: bytes, limit: int) -> bytes:
         # There may be several: some editors add a mark to a file that has one.
         octets = octets[_MARKS.match(octets).end() :]  # type: ignore[union-attr]  # it matches anything
     if b"\r" in octets:
-        # Both ways turn each CRLF and CR into LF. Removing octets is ten times as fast as replacing them.
-        ends_all = octets.count(b"\r") == octets.count(b"\r\n")
-        octets = octets.replace(b"\r", b"") if ends_all else octets.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        octets = octets.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if len(body) > limit:
         # The octet after the limit shows whether the last line is whole.
         octets = octets[: octets.rfind(b"\n") + 1]
@@ -49,8 +47,8 @@ def readable(body: bytes, limit: int) -> bytes:
 def _from_utf_16(octets: bytes) -> str | None:
     """Return the octets decoded as UTF-16; None if they are not UTF-16.
 
-    UTF-16 begins with a byte order mark, or an ASCII character, or both. If it has only one of the two, it must also
-    have a record.
+    UTF-16 begins with a byte order mark and an ASCII character. If one of the two is missing, the text must have a
+    record.
     """
     for encoding, mark, place_of_0 in _UTF_16:
         rest = octets.removeprefix(mark)
@@ -109,8 +107,7 @@ def key_of(*directives: Directive) -> str:
 def record_of(key: str, value: str) -> re.Pattern[str]:
     """Return the expression for a line.
 
-    A search takes time linear in the length of the text, because no part of the expression can match the beginning of
-    the next part.
+    No part of it can match the beginning of the next part. So a search takes time linear in the length of the text.
     """
     return re.compile(rf"\n{_ANY_WS}{key}{_ANY_WS}{value}", re.ASCII)
 
@@ -125,8 +122,8 @@ RULE_LINE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW), "")
 RULE_OR_DELAY_LINE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW, Directive.CRAWL_DELAY), "")
 PATTERN_STARTS = (b"/", b"*")  # the first octet of a rule's value if the rule can match (2.2, path-pattern; 5.1)
 _PATTERN_START = "[/*]"
-# RULE_VALUE finds the values of rules that can match. RULE_ALLOWS finds the key of an allow line, and an empty text for
-# a disallow line. Both find the same lines in the same order, so a rule has the same place in both results.
+# RULE_VALUE finds the values of rules that can match. RULE_ALLOWS finds the same lines in the same order: the key of an
+# allow line, and an empty text for a disallow line.
 RULE_VALUE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW), rf"({_PATTERN_START}.*)")
 RULE_ALLOWS = record_of(f"(?:({key_of(Directive.ALLOW)})|{key_of(Directive.DISALLOW)})", _PATTERN_START)
 
