@@ -10,6 +10,7 @@ import asyncio
 import random
 import sys
 from collections.abc import Callable
+from heapq import heappop
 from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
@@ -199,3 +200,17 @@ def backoff_that_does_not_grow() -> None:
 def one_round_only() -> None:
     """No fetch has a second round, although requests wait."""
     RobotsPolicy.pause_at = lambda *_args, **_more: None  # type: ignore[method-assign]
+
+
+@fault
+def known_origins_wait_behind_new_ones() -> None:
+    """A repeated request for a robots.txt has its turn only when no first request waits."""
+
+    def _next(self: Any) -> Any:
+        while heap := self._first or self._repeated:
+            turn = heappop(heap)[-1]
+            if not turn.given.called:
+                return turn
+        return None
+
+    FetchTurns._next = _next  # type: ignore[method-assign]

@@ -361,7 +361,9 @@ def rounds_go_on_while_requests_wait(trial: Trial) -> Iterator[str]:
 
 
 def rounds_come_in_time(trial: Trial) -> Iterator[str]:
-    """While requests wait, the next round of a fetch begins when the backoff is over, or at REP_UNREACHABLE_WAIT."""
+    """While requests wait, the next round of a fetch begins when the backoff is over, or at REP_UNREACHABLE_WAIT.
+
+    Then the round waits for its turn like a first fetch: by priority, then by arrival."""
     if not trial.is_fleet_in_order:
         return
     for rounds in trial.fetches:
@@ -373,10 +375,9 @@ def rounds_come_in_time(trial: Trial) -> Iterator[str]:
                 rounds[0].chain.began + trial.settings["REP_UNREACHABLE_WAIT"], before[-1].at + before[-1].retry_after
             )
             late = after.chain.began - min(before[-1].at + pause_after(failures, before[-1]), latest)
-            # If every origin fails, each has a first request, its repetitions and three rounds, and the door lets in
-            # twice as many first requests as there are turns. So the line is a second long for each of these requests.
-            line = 2 * SLOW * (4 + trial.settings["REP_FETCH_RETRIES"])
-            if late > 2 * line + SLACK and trial.is_eager(after.chain.run):
+            lives = [life for life in trial.lives.values() if life.key == after.chain.key]
+            longest = trial.longest_turn(min(lives, key=lambda life: life.priority))
+            if late > longest and trial.is_eager(after.chain.run):
                 began = f"{after.chain.run}'s round for {after.chain.origin} at {after.chain.began:.3f}"
                 yield f"{began} was {late:.1f} s late"
 
