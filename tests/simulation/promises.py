@@ -110,7 +110,7 @@ class Trial:
         REP_FETCH_CONCURRENCY requests begin each half second. First go those of requests with a higher priority, then
         by arrival twice REP_FETCH_CONCURRENCY first requests, and as many repeated ones.
         """
-        lowest = min(self.priorities[key])
+        lowest = min(self.priorities.get(key, [0]))
         urgent = sum(max(each) > lowest for (run, _), each in self.priorities.items() if run == key[0])
         return float(4 + self.hops * urgent / self.settings["REP_FETCH_CONCURRENCY"]) * SLOW + SLACK
 

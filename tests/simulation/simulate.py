@@ -26,6 +26,8 @@ from typing import Any
 
 HERE = Path(__file__).parent
 MAX_CPU_SECONDS = 60  # for one case
+REMOVABLE = {"crawlers", "origins", "settings", "requests", "runs", "clock", "robots", "faults"}  # items of these
+OPTIONAL = {"lazy", "jobdir", "priority", "agent", "after", "inline"}
 FILES = 4_096  # the limit of open files decides how many fetches may be slow at a time
 
 if __name__ == "__main__" and os.environ.get("PYTHONHASHSEED") != "0":
@@ -138,12 +140,12 @@ def smaller(case: Case) -> Iterator[Case]:
 
 
 def parts(part: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
-    """Each list and dict of the case: where it is, and its keys."""
-    if isinstance(part, (list, dict)):
-        keys = list(part) if isinstance(part, dict) else [n for n, item in enumerate(part) if item is not None]
-        yield path, keys
-        for key in keys:
-            yield from parts(part[key], (*path, key))
+    """Where the case has items that it can do without, and their keys."""
+    items = list(part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ())
+    is_removable = not REMOVABLE.isdisjoint(path[-1:])
+    yield path, [key for key, item in items if item is not None and (is_removable or key in OPTIONAL)]
+    for key, item in items:
+        yield from parts(item, (*path, key))
 
 
 def without(case: Case, path: tuple[Any, ...], keys: list[Any]) -> Case:

@@ -53,7 +53,7 @@ def test_case_shrinks_to_what_breaks_the_promise(tmp_path: Path) -> None:
     small.write_text(run("shrink", str(large), "--fault", "shared_answers"))
     shrunk = json.loads(small.read_text())
     assert shrunk["settings"] == {}
-    assert len(shrunk["origins"]) == 2
+    assert len(shrunk["origins"]) <= 2
     assert "BROKEN" in run("replay", str(small), "--fault", "shared_answers")
     assert "BROKEN" not in run("replay", str(small))
 
