@@ -1,12 +1,12 @@
 """Decides about each request: whose robots.txt applies to it, and what this robots.txt says.
 
 1. `applicable_origin` says whose robots.txt applies. If none applies, the request goes on.
-2. If that robots.txt is known, its policy decides at once. A robots.txt that expires soon is fetched again in the
-   background. So is one that was unreachable, once its backoff is over. The request does not wait for this fetch.
-3. If that robots.txt is not known, the request waits for a fetch (`cache.resolver`). Most requests wait at the
-   scheduler, before they come here (`waiting.scheduler_door`). The others wait in the downloader
-   (`waiting.not_from_scheduler`). The fetch ends with a policy, unless the crawl closes first. The policy decides about
-   the requests that waited:
+2. If memory has a usable policy of that robots.txt, it decides at once. (An unreachable robots.txt has a policy, too.)
+   If robots.txt expires soon, or the backoff after a failure is over, it is fetched again in the background.
+3. Else the request waits for a fetch (`cache.resolver`). Most requests wait at the scheduler, before they come here
+   (`waiting.scheduler_door`). The others wait in the downloader (`waiting.not_from_scheduler`). The fetch ends with a
+   policy, unless the crawl closes first. (An internal error may also end it; then the requests that waited are
+   refused.) The policy decides about the requests that waited:
    - The fetch had an answer: its rules decide. An answer without rules allows everything or nothing, by its status
      (`protocol.status_policy`).
    - The fetch failed, and the old rules may still be obeyed: they decide.
@@ -14,8 +14,8 @@
      allowed.
    - Any other failure: nothing is allowed. But after most such failures, robots.txt is fetched again while the
      requests wait (REP_UNREACHABLE_WAIT, `cache.rounds`), and the last fetch decides.
-4. If a page comes from another URL than the request's (a browser followed a redirect), `look_at_page` finds the policy
-   of that URL, and the listeners in `after_download` judge the page by it.
+4. If a page comes from another URL than the request's (a browser followed a redirect), the page waits for the policy of
+   that URL, if memory has none (`look_at_page`). Then the functions in `after_download` judge the page by it.
 """
 
 from __future__ import annotations
@@ -69,18 +69,18 @@ class Gate:
         """Takes the verdict of a policy on a URL, and returns the verdict that counts (`usage.preferences`). None if
         the policy's own verdict counts."""
         self.before_download: list[Callable[[Request, Verdict], None]] = []
-        """Functions that are called with each request that goes on and the verdict on it, except for our own requests
-        for a robots.txt. In a dry run, the verdict may be a refusal. A function may raise ForbiddenByRobots to drop the
-        request. While the list is empty, no verdict is made for allowed requests, which is faster."""
+        """Functions with two arguments: a request that goes on, and the verdict on it. They are not called for our own
+        requests for a robots.txt. In a dry run, the verdict may be a refusal. A function may raise ForbiddenByRobots to
+        drop the request. Without functions and `also_judge`, no verdict is made for allowed requests: it is faster."""
         self.after_download: list[Callable[[Request, Response, Landing | None], None]] = []
-        """Functions that are called with a request and its response, before the spider gets the response, except for
-        our own requests for a robots.txt. A function may raise ForbiddenByRobots to drop the response."""
+        """Functions that are called with a request and its response, before the spider gets the response. They are not
+        called for our own requests for a robots.txt. A function may raise ForbiddenByRobots to drop the response."""
         self.robots_known = resolver.robots_known
         """Functions that are called after each round of a fetch (`cache.rounds`), with the origin, what is known of it
         now, and the request that needed its robots.txt."""
         self.refusals = Refusals(crawler, is_dry_run=settings.dry_run)
         self.decided = 0
-        """The number of requests that were decided about: by a policy, or because its fetch had an internal error."""
+        """The number of decisions by a policy, or because an internal error ended the fetch of robots.txt."""
         self.now = now
         self._crawler = crawler
         self._log = logger_of(crawler)
@@ -147,7 +147,7 @@ class Gate:
 
     def count_hits(self, waited: int) -> None:
         """Set the stat rep/cache/hit when the crawl ends. Counting at each request would double the cost of a decision.
-        `waited`: the number of requests that had to wait before they came here."""
+        `waited`: the number of requests that have waited, at the scheduler or in the downloader, and have gone on."""
         if self.decided > waited:  # another middleware may have dropped requests that had waited
             self._stats.inc_value("rep/cache/hit", self.decided - waited)
 
@@ -177,7 +177,7 @@ class Gate:
         return origin if isinstance(origin, Origin) and self._resolver.peek(origin) is None else None
 
     def peek(self, request: Request) -> RobotsPolicy | None:
-        """The policy that applies to the request; None if it is unknown, or if no robots.txt applies."""
+        """The usable policy that memory has for the request; None if it has none, or if no robots.txt applies."""
         origin = self.applicable_origin(request)
         return self._resolver.peek(origin) if isinstance(origin, Origin) else None
 
@@ -209,7 +209,7 @@ class Gate:
         """The product tokens that decide about the request; those of the crawl, if those in its meta are wrong."""
         try:
             return self.user_agent.tokens(request, decides=False)
-        except ValueError:  # `decide` raises this error, too
+        except ValueError:  # the error is not lost: `decide` raises it for the same request
             return self.user_agent.product_tokens
 
     # A page has come.

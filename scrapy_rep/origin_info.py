@@ -1,4 +1,4 @@
-"""What is known of one origin's robots.txt, as plain values: for signal handlers, log, command and report."""
+"""What is known of one origin's robots.txt, in one object: for signal handlers, log, command and report."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class OriginInfo:
     url: str
     """The URL that the redirects led to; empty if it is not known."""
     status: int | None = None
-    """The HTTP status of the answer; None if there was no answer, or if the number or target of redirects decided."""
+    """The HTTP status; None without an answer, after too many redirects, or after one that cannot be followed."""
     sign: str = ""
     """What decided instead of the status: the vendor of a challenge, or `markup`. Empty if the status decided."""
     pause: float | None = None
@@ -126,7 +126,7 @@ class OriginInfo:
 
 
 def origin_info(policy: RobotsPolicy, pause: float | None = None) -> OriginInfo:
-    """The plain values of a policy; `pause` as in OriginInfo."""
+    """The OriginInfo of a policy. `pause`: its attribute of that name."""
     entry = policy.entry
     stored, outage = entry.stored, entry.outage
     fresh_until = stored.fresh_until if stored is not None else 0.0

@@ -49,7 +49,7 @@ class Refusals:
             raise refusal(verdict)
 
     def report(self, request: Request, verdict: Verdict) -> None:
-        """Count and log the refusal, and send the signal. In a dry run, the log says that it would be refused."""
+        """Count, log and signal the refusal. In a dry run, the log says that the request would be refused."""
         self.counts[verdict.reason] += 1
         kind = verdict.reason.name.lower()
         if self._is_dry_run:

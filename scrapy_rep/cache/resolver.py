@@ -90,8 +90,8 @@ class Resolver:
             self._begin(origin, trigger, _Fetch())
 
     def resolve(self, origin: Origin, trigger: Request) -> Deferred[RobotsPolicy]:
-        """A Deferred of the origin's policy. Fails only with CrawlClosingError, if the crawl closes first, or with an
-        internal error outside of a round. (An internal error in a round counts as an outage: `cache.rounds`.)"""
+        """A Deferred of the origin's policy. Fails only with CrawlClosingError, if the crawl closes first, or with the
+        internal error that ended the fetch. (Most internal errors count as an outage instead: `cache.rounds`.)"""
         if self.is_closing:
             return fail(CrawlClosingError())
         waiter: Deferred[RobotsPolicy] = Deferred()
@@ -121,10 +121,10 @@ class Resolver:
         self._fetches[origin] = fetch
         self._turns.starting.add(origin)
         fetch.task = deferred_from_coro(self._run(origin, trigger, fetch))
-        fetch.task.addErrback(lambda _failure: None)  # a cancellation while it ends
+        fetch.task.addErrback(lambda _failure: None)  # the task was cancelled while it ended
 
     async def _run(self, origin: Origin, trigger: Request, fetch: _Fetch) -> None:
-        self._turns.starting.discard(origin)  # from here on, the turn or the call of the store counts
+        self._turns.starting.discard(origin)  # its turns and its calls of the store count instead
         result: RobotsPolicy | BaseException
         try:
             result = await self._rounds.policy(origin, trigger, lambda: bool(fetch.waiters))

@@ -2,15 +2,15 @@
 
 One round has four steps:
 
-1. Find. The round looks for an entry by which no fetch is due. It looks first at the entry that this crawl has: from
-   memory, or from the round before. Then it looks in the shared store, if there is one. If it finds no such entry, this
-   crawler takes the origin's lease. If another crawler has the lease, this crawler waits for that crawler's entry
-   (`cache.shared_store`).
+1. Find. The round looks for an entry that need not be fetched again now. (An entry that expires soon still decides, but
+   is fetched again.) It looks first at the entry that this crawl has: from memory, or from the round before. Then it
+   looks in the shared store, if there is one. If it finds no such entry, this crawler takes the origin's lease. If
+   another crawler has the lease, this crawler waits for that crawler's entry (`cache.shared_store`).
 2. Fetch, if no such entry was found (`fetching.redirects`).
    - In the first round, an HTTP request is retried as REP_FETCH_RETRIES says. Later rounds do not retry.
-   - If HttpCacheMiddleware has replayed an answer that is too old, or a failure, the fetch is repeated without it.
+   - If HttpCacheMiddleware has replayed a failure, or an answer that is too old, the fetch is repeated past its cache.
    - The answer and the old entry make the new entry (`protocol.lifecycle`). In the background, the new entry goes into
-     the shared store, and the lease is given back.
+     the shared store, and the lease is given back, also after an error.
 3. Report. The extensions and the signal `robots_known` get the result of the round.
 4. Pause. If nothing is allowed because robots.txt is unreachable, and requests wait, another round begins after the
    backoff. Rounds begin within REP_UNREACHABLE_WAIT seconds after the first one, by the monotonic clock. If the backoff
@@ -18,13 +18,13 @@ One round has four steps:
    - After a time-out, no round follows.
    - If the server asked for more time than is left (Retry-After), there is no last round. A fetch that another
      component of the crawl dropped counts like a Retry-After of an hour.
-   - If the first round made no request, because the store has the outage, there is no last round.
+   - If the first round made no request, because the outage is in the store or in memory, the next is no last round.
 
 The result of the last round decides about all requests that have waited. If it has rules, the signal `robots_parsed` is
-sent before the requests go on, once for each origin in a crawl.
+sent before the requests go on, unless the crawl remembers that it has sent the signal for this origin.
 
-The lease is given back however a round ends. An internal error in a round counts as a failure of the network, and more
-rounds may follow. A cancellation also counts as a failure, but no round follows.
+A cancellation counts as a failure of the network, after which no round follows. An internal error in steps 1 and 2
+also counts as such a failure, and more rounds may follow. Any other internal error ends the fetch.
 """
 
 from __future__ import annotations
@@ -167,8 +167,8 @@ class Rounds:
         """Fetch robots.txt along redirects. `known`: the latest entry that any crawler has. Waits for the answers."""
         policy, is_replayed = await self._follow_redirects(this, known, is_repeated=known is not None)
         if is_replayed and (policy.refetch is Refetch.FIRST or policy.entry.outage is not None):
-            # The replayed answer is too old to decide. It is still the known one: the server may confirm it, and if
-            # this fetch fails, its rules may be obeyed.
+            # The replay is a failure, or too old to decide. A replayed response that can be stored is still useful: the
+            # server may confirm it, and if the second fetch fails, its rules may be obeyed.
             known = policy.entry if policy.entry.stored is not None else known
             policy, _ = await self._follow_redirects(this, known, is_repeated=True)
         self._count(f"rep/access/{policy.entry.access.value}")
@@ -213,7 +213,7 @@ class Rounds:
         )
 
     async def _report_rules(self, this: _Round, policy: RobotsPolicy) -> None:
-        """Send `robots_parsed`, once for each origin. Waits for its handlers."""
+        """Send `robots_parsed`, unless it was sent for this origin. Waits for its handlers."""
         if policy.robots is None or this.origin in self._parsed:
             return
         self._parsed[this.origin] = None

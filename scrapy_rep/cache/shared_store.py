@@ -3,7 +3,7 @@
 For each origin, one crawler at a time has the lease. This crawler fetches robots.txt, stores its entry and gives the
 lease back; the others wait for the entry. A crawler fetches without the lease in three cases:
 
-- Another crawler has had the lease for longer than most fetches take.
+- This crawler has waited for the entry for longer than most fetches take.
 - The entry of the other crawler may not be shared (`no-store`).
 - The store fails, or does not answer within five seconds.
 """
@@ -103,7 +103,7 @@ class SharedStore:
                     self._renew_later(lease)
                     return entry, lease
                 if await self._acquire(lease) or waited >= self._longest_wait:
-                    is_to_fetch = True  # after one more look: the last holder may have stored its entry by now
+                    is_to_fetch = True  # unless the next `_get` finds an entry that the last holder has just stored
                 else:
                     await self._clock.sleep(pause)
                     waited, pause = waited + pause, min(1.5 * pause, POLL_MAX)
@@ -123,7 +123,7 @@ class SharedStore:
             lease.timer = call_later(RENEW_EVERY, self._renew, lease)
 
     def _renew(self, lease: Lease) -> None:
-        if lease.renewing is None or lease.renewing.called:  # else the store hangs
+        if lease.renewing is None or lease.renewing.called:  # if the store hangs, the last renewal has not ended
             lease.renewing = deferred_from_coro(self._acquire(lease))
             lease.renewing.addErrback(lambda _failure: None)  # only a cancellation comes here
         self._renew_later(lease)
@@ -142,7 +142,7 @@ class SharedStore:
         call, storage = self._breaker.call, self._storage
         if lease.timer is not None:
             lease.timer.cancel()
-        if lease.renewing is not None:  # else the renewal would take the lease again
+        if lease.renewing is not None:  # if this renewal ended after the release, it would take the lease again
             await maybe_deferred_to_future(lease.renewing)
         if entry is None:
             await call(storage.release_lease, lease.origin, lease.token, otherwise=None)

@@ -22,7 +22,7 @@ class BuiltinAnswer:
 
     allowed: bool
     user_agent: str
-    """The text in which the parser searches for the names of robots.txt."""
+    """The text in which the parser searches for the names in the User-agent lines."""
     parser: RobotParser | None = None
     """The parser with the rules; None if there are no rules, so everything is allowed."""
     status: int | None = None

@@ -29,12 +29,12 @@ def prepare_handlers(crawler: Crawler) -> None:
             if name in names:
                 get_handler = getattr(handlers, "_get_handler", None)
                 handler = get_handler(scheme) if get_handler is not None else handlers
-                if handler is not None:  # else Scrapy has logged why the handler cannot be used
+                if handler is not None:  # if it is None, Scrapy has logged why
                     prepare(crawler, handler)
 
 
 def _names_of_bases(handler: Any) -> set[str]:
-    """Return the import paths of a handler's class and its base classes, which need aiohttp or httpx to be imported."""
+    """Return the import paths of a handler's class and its base classes. AIOHTTP and HTTPX may not be importable."""
     try:
         return {f"{cls.__module__}.{cls.__qualname__}" for cls in load_object(handler).__mro__}
     except Exception:  # noqa: BLE001 - Scrapy logs the error itself when it needs the handler

@@ -1,4 +1,4 @@
-"""Scrapy's downloader: requests that do not count in it, the delays of its slots, and a robots.txt request in its slot.
+"""Scrapy's downloader: requests that do not count in it, the delays of its slots, and removing a request from its slot.
 
 `scheduler_queues.py` reads the slots, too, to choose the next request.
 """
@@ -57,7 +57,7 @@ class UncountedDownloads:
 
     def _replace_check(self) -> None:
         downloader: Any = self._crawler.engine.downloader
-        # Not `total_concurrency += 1`: other components may set it, and it would be wrong whenever a request ends.
+        # `total_concurrency` is not raised: other components may set it, and it would be too high after a request ends.
         is_scrapys = getattr(type(downloader), "needs_backout", None) is getattr(Downloader, "needs_backout", ...)
         if is_scrapys and all(hasattr(downloader, name) for name in _COUNTING_NEEDS):
             downloader.needs_backout = self._needs_backout
@@ -135,7 +135,7 @@ def is_on_wire(crawler: Crawler, request: Request) -> bool:
 
 
 def remove_from_downloader(crawler: Crawler, request: Request) -> None:
-    """Remove a cancelled request from its slot's queue, which would send it, and from the wire, where others wait."""
+    """Remove a cancelled request from its slot, so that it is not sent, and the next request can be sent."""
     downloader: Any = crawler.engine.downloader
     slot: Any = getattr(downloader, "slots", {}).get(request.meta.get("download_slot"))
     if slot is None:

@@ -1,4 +1,4 @@
-"""Scrapy's engine: its scheduler, the moment when the crawl begins to close, and a look for requests at once."""
+"""Scrapy's engine: its scheduler, the moment when the crawl begins to close, and a call to ask for requests now."""
 
 from __future__ import annotations
 

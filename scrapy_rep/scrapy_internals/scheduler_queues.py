@@ -18,9 +18,9 @@ LAST = 10**6  # a number of downloads that no slot reaches; it sorts a slot behi
 class SchedulerQueues:
     """The queue in memory and, with a JOBDIR, the queue on disk, for the door (`scheduler_door.py`).
 
-    Scrapy's `DownloaderAwarePriorityQueue` returns requests to the slots with the fewest downloads first. A slot whose
-    requests all wait for a robots.txt has no downloads, so requests to dead origins would come first. This class
-    reports such slots as the busiest ones.
+    Scrapy's `DownloaderAwarePriorityQueue` returns requests to the slots with the fewest downloads first. Dead origins
+    have no downloads, so requests to them would come first. This class reports a slot with a request at the door,
+    waiting or ready, as busier than all slots without one.
     """
 
     def __init__(self, crawler: Crawler, scheduler: Any) -> None:
@@ -30,7 +30,7 @@ class SchedulerQueues:
         self._downloader: Any = crawler.engine.downloader
         self.site_of = getattr(self._downloader, "get_slot_key", lambda _request: "")
         """Return the key of a request's slot, which code outside this folder calls a site."""
-        self._waiting_sites: Container[str] = ()
+        self._sites_at_door: Container[str] = ()
         self._aware: list[Any] = []
         self._are_new_last = False
         # A subclass of Scrapy's scheduler may get its requests from other places than these queues.
@@ -49,17 +49,17 @@ class SchedulerQueues:
 
     # Which request is next.
 
-    def put_last(self, waiting_sites: Container[str]) -> None:
-        """Sort requests to these sites last, because other requests to them wait at the door. The sites may change."""
-        self._waiting_sites = waiting_sites
+    def put_last(self, sites_at_door: Container[str]) -> None:
+        """Sort requests to these sites last: they have requests at the door. The sites may change."""
+        self._sites_at_door = sites_at_door
 
     def is_next_useful(self, *, can_fetch: bool, is_full: bool) -> bool:
         """Whether the scheduler's next request could be sent, or could wait at the door.
 
         `can_fetch` is whether one more robots.txt may be fetched. With `is_full`, a request may wait only if no other
-        request to its site waits. A `DownloaderAwarePriorityQueue` returns requests to sites without waiting requests
-        first. If no more may be fetched, it also puts sites that have a slot before sites that have none. The next
-        request of any other queue cannot be foreseen.
+        request to its site is at the door. A `DownloaderAwarePriorityQueue` returns requests to sites without such
+        requests first. If no more may be fetched, it also puts sites that have a slot before sites that have none. The
+        next request of any other queue cannot be foreseen.
         """
         self._are_new_last = not can_fetch
         if can_fetch and not is_full:
@@ -67,25 +67,25 @@ class SchedulerQueues:
         # The scheduler empties the queue in memory first.
         sites = next((queue.pqueues for queue in self._aware if queue.pqueues), ())
         known = sites if can_fetch else (key for key in self._downloader.slots if key in sites)
-        return any(key not in self._waiting_sites for key in known)
+        return any(key not in self._sites_at_door for key in known)
 
     def is_next_from_memory(self) -> bool:
         """Whether the next request comes from the queue in memory. The queue on disk is used when that one is empty."""
         return self.in_memory is not None and (self.on_disk is None or len(self.in_memory) > 0)
 
     def has_room(self, site: str, pages: Container[Request]) -> bool:
-        """Whether the site's slot could download one more of `pages` at the same time. True if this is not known."""
+        """Whether the site's slot has room for one more request, if only `pages` count. True if this is not known."""
         slot = getattr(self._downloader, "slots", {}).get(site)
         active, concurrency = getattr(slot, "active", ()), getattr(slot, "concurrency", 1)
         return len(active) < concurrency or sum(other in pages for other in active) < concurrency
 
     def _busy(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
         """Return each slot's number of downloads, plus LAST if the slot has to come after the others."""
-        slots, waiting = self._downloader.slots, self._waiting_sites
+        slots, at_door = self._downloader.slots, self._sites_at_door
         of_new = LAST if self._are_new_last else 0
         # The queue asks for all its slots for each request. In a crawl of many sites, this may take half of the time.
         return [
-            ((len(slots[key].active) if key in slots else of_new) + (LAST if key in waiting else 0), key)
+            ((len(slots[key].active) if key in slots else of_new) + (LAST if key in at_door else 0), key)
             for key in possible_slots
         ]
 

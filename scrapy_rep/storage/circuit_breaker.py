@@ -83,7 +83,7 @@ class CircuitBreaker:
 
     def _failed(self, exc: Exception) -> None:
         self._count("rep/storage/error")
-        if self._clock() >= self._down_until:  # else this call began before the first failure
+        if self._clock() >= self._down_until:  # calls that fail together count as one failure
             self._failures += 1
             self._down_until = self._clock() + backoff(self._failures, RETRY_FIRST, RETRY_MAX)
         self._warn(

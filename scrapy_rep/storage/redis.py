@@ -60,7 +60,7 @@ class RedisStorage(Storage):
         if address == "redis:":
             address = crawler.settings["REDIS_URL"]
             if not address:
-                raise ValueError("it stands for REDIS_URL, which is not set; set it to 'redis://host:port/db'")
+                raise ValueError("it stands for REDIS_URL, which is not set; set REDIS_URL to 'redis://host:port/db'")
         return cls(address)
 
     async def get(self, origin: str) -> bytes | None:
@@ -121,7 +121,7 @@ class RedisStorage(Storage):
         self._is_sending = False
 
     def _sent(self, commands: list[Command]) -> list[Any]:
-        """Send the commands and return their replies, in the same order. If this raises, all commands have failed."""
+        """Send the commands and return their replies, in the same order. If one command fails, all count as failed."""
         pipeline = self._redis.pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)  # type: ignore[no-untyped-call]
@@ -145,7 +145,7 @@ def _client(address: str) -> Redis:
         from redis.retry import Retry  # noqa: PLC0415
     except ImportError as exc:
         raise ValueError(
-            f"redis-py cannot be imported ({exc}); install it with `pip install redis`, or set it to another storage"
+            f"redis-py cannot be imported ({exc}); run `pip install redis`, or set REP_STORAGE to another storage"
         ) from exc
     try:
         # Retry once, in case the server has closed an idle connection. Do not retry after a time-out.

@@ -1,6 +1,6 @@
 """`sqlite:` keeps entries in a file, which several crawls on one machine may use at the same time.
 
-The calls of SQLite run in the event loop, like those of Scrapy's disk queues. A call waits at most 0.1 s for a lock.
+SQLite runs in the event loop, like Scrapy's disk queues. A call waits at most 0.1 s for a lock (2 s in a new file).
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class KeptCopies:
     def left_over(self) -> list[Request]:
         """Return the requests that waited when this job was killed, in their order. Their copies stay until `delete`.
 
-        With scrapy-redis, the list is empty: the crawlers that run put such requests back into the queue.
+        With scrapy-redis, the list is empty: other crawlers put such requests back into the queue.
         """
         return []
 

@@ -33,7 +33,7 @@ class KeptInJobdir(KeptCopies):
         self._path = Path(job_dir(crawler.settings) or "", FILE)
         self._numbers: dict[Request, int] = {}
         self._unwritten: dict[int, bytes | None] = {}
-        """What the file lacks, by number: a copy to insert, or None for a copy to delete."""
+        """The changes that are not yet in the file, by number: a copy to insert, or None to delete the copy."""
         self._failures = 0
         self._retry: CallLaterResult | None = None
         self._file = sqlite3.connect(self._path, isolation_level=None, timeout=OPENING)
@@ -59,7 +59,7 @@ class KeptInJobdir(KeptCopies):
         number = self._numbers.pop(request, None)
         if number is None:
             return
-        if self._unwritten.pop(number, None) is None:  # else its copy is not in the file
+        if self._unwritten.pop(number, None) is None:  # the copy is in the file
             self._unwritten[number] = None
             self._write()
 

@@ -19,16 +19,17 @@ from scrapy.exceptions import DontCloseSpider
 from scrapy.utils.asyncio import create_looping_call
 
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests
+from scrapy_rep.text import counted
 from scrapy_rep.waiting.kept_copies import KeptCopies
 
 ALIVE = 10  # seconds until a sign of life expires
 PULSE = 2.0  # seconds between two signs of life
-LONGEST = 1.0  # seconds, about, that one beat spends on putting back requests of other crawlers
+LONGEST = 1.0  # seconds after which a beat stops putting back requests of other crawlers
 
 
 class KeptInRedis(KeptCopies):
     def __init__(self, crawler: Crawler, scheduler: Any) -> None:
-        """`scheduler`: that of scrapy-redis, open. Raises AttributeError if its queue is not one of scrapy-redis."""
+        """`scheduler`: the open scheduler. Raises AttributeError if its queue is not one of scrapy-redis."""
         super().__init__(crawler)
         self._crawler = crawler
         self._queue = scheduler.queue
@@ -70,7 +71,7 @@ class KeptInRedis(KeptCopies):
         self._pulse.stop()
 
     def _beat(self) -> None:
-        seen_late, self._late_since = self._late_since, {}  # stays empty if Redis fails in this beat
+        seen_late, self._late_since = self._late_since, {}  # if Redis fails now, it stays empty
         with self._failing_softly():
             self._delete_copies()
             if self._fields:
@@ -79,18 +80,18 @@ class KeptInRedis(KeptCopies):
             self._others_keep_some = bool(others)
             late = [name for name in others if not self._redis.exists(f"{name}:alive")]
             now = monotonic()  # Redis may have hung before it answered
-            # Only one crawler at a time, or a request would come back twice. If Redis refuses writes, no crawler can
+            # If two crawlers did this at once, a request would come back twice. If Redis refuses writes, no crawler can
             # show life, and a late one may be alive. `set` then raises, so nothing is put back.
             if late and self._redis.set(self._lock, self._own, nx=True, ex=ALIVE):
                 self._late_since = {name: seen_late.get(name, now) for name in late}
-                # A crawler has to be late in two beats in a row: after Redis has hung, all crawlers are late for one.
+                # One beat is not enough: after Redis has hung, every crawler is late in one beat.
                 self._take_over([name for name, since in self._late_since.items() if now - since > PULSE / 2])
                 self._redis.delete(self._lock)
                 look_for_requests(self._crawler)
 
     def _delete_copies(self) -> None:
-        """Delete the copies in `_to_delete`. If Redis fails, the next beat tries again: else other crawlers would put
-        back requests that have gone on here."""
+        """Delete the copies in `_to_delete`. If Redis fails, the next beat tries again. Otherwise, other crawlers would
+        put back requests that have gone on."""
         if self._to_delete:
             self._redis.hdel(self._own, *self._to_delete)
             self._to_delete.clear()
@@ -109,15 +110,13 @@ class KeptInRedis(KeptCopies):
                     request = self._request_of(copy, self._queue.serializer.loads, "in another crawler")
                     if request is not None:
                         self._queue.push(request)
-                    # Not earlier: if this crawler is killed here, the request comes back twice instead of never.
+                    # The copy is deleted last. After a kill in between, the request comes back twice; it is never lost.
                     self._redis.hdel(name, field)
                     number += 1
                 self._delete_hash(name)
         finally:
             if number:
-                self._log.warning(
-                    "Requests that waited for a robots.txt in crawlers that are gone, back in the queue: %d", number
-                )
+                self._log.warning("Put %s of killed crawlers back into the queue", counted(number, "request"))
 
     def _idle(self) -> None:
         """Keep the spider open while other crawlers have copies: if they are killed, their requests come back."""

@@ -4,33 +4,34 @@ A request that waits here has left its queue and has passed no downloader middle
 CONCURRENT_REQUESTS.
 
 1. The engine asks for a request, and the door takes the next request out of the queue. If no robots.txt applies to that
-   request, or if its robots.txt is known, the engine gets the request.
+   request, or if memory has a usable policy for it, the engine gets the request.
 2. Else the request waits (`waiting_requests`). A fetch of its origin's robots.txt begins, unless one is under way
    (`cache.resolver`). Then the door takes the next request out of the queue.
 3. When the fetch ends, with an answer or without, the requests to its origin are ready. The engine gets a ready request
-   and a request from the queue in turn. From MANY_READY sites with ready requests on, the queue has a turn only if no
-   ready request can go on. A ready request can go on if the downloader has room for its site. Sites take turns, too. (A
-   site is usually a host, which may have many origins.)
-4. `RepMiddleware` decides about a ready request as about any other, by the policy in memory. If the policy has expired
-   or was dropped to save memory, the request waits again once no other ready request can go on.
+   and a request from the queue in turn. If MANY_READY or more sites have ready requests, the queue has a turn only if
+   no ready request can go on. A ready request can go on if the downloader has room for its site. Sites take turns, too.
+   (A site is usually a host, which may have many origins.)
+4. `RepMiddleware` decides about a ready request by the policy in memory. If an internal error ended the fetch, there is
+   no policy, and the request is refused. If the policy has expired or was dropped to save memory, the request waits
+   again, as soon as no other ready request can go on.
 
 Two limits keep requests in the queue:
 
-- Fetches: twice REP_FETCH_CONCURRENCY fetches are under way or wait for their turn, so that one more would not begin
-  soon. Slow and repeated fetches do not count (`fetching.turns`).
-- Requests: REP_WAITING_MAX requests are here. The first request to each origin does not count. This limit does not hold
-  for Scrapy's queue in memory, because its requests take as much memory there as here.
+- Fetches: twice REP_FETCH_CONCURRENCY. One more would not begin soon. A fetch does not count in this limit while its
+  HTTP request is more than half a second old, or if the robots.txt was requested before (`fetching.turns`).
+- Requests: REP_WAITING_MAX requests at the door. The first request to each origin does not count in this limit. The
+  limit does not hold for Scrapy's queue in memory, because a request takes as much memory there as at the door.
 
 At a limit, the door takes nothing more from most queues. From Scrapy's default queue (`DownloaderAwarePriorityQueue`),
-it still takes requests to sites to which no request is here. At the limit of fetches, it takes them only if the
-downloader has used their site in the last minute or so: then robots.txt is probably known.
+it still takes a request if no other request to its site is at the door. At the limit of fetches, it takes the request
+only if the downloader has used its site in the last minute or so: then robots.txt is probably known.
 
 A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true while no request can
-go on and either a limit is reached or twice REP_FETCH_CONCURRENCY requests are here.
+go on and either a limit is reached or twice REP_FETCH_CONCURRENCY requests are at the door.
 
-If the crawl closes, the requests that are here go back to their queue. If the process is killed, copies of the requests
-from disk or from scrapy-redis are left (`kept_copies`). A crawl that resumes a JOBDIR has such requests here when it
-opens. With scrapy-redis, another crawler puts them back into the queue.
+If the crawl closes, the requests at the door go back to their queue. If the process is killed, copies of the requests
+from disk or from scrapy-redis are left (`kept_copies`). A crawl that resumes a JOBDIR begins with these requests at the
+door. With scrapy-redis, another crawler puts them back into the queue.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
 
 MAX_SECONDS = 0.005  # for one call of the engine, if every request that comes out of the queue has to wait
 MANY_READY = 100
-NO_ORIGIN = Origin("", "", None)  # of a URL such as `data:`, whose request waited for the engine
-ENOUGH = 2  # times REP_FETCH_CONCURRENCY: from this number of requests here on, a lazy `start` waits
+NO_ORIGIN = Origin("", "", None)  # stands for the origin of a left-over `data:` request, which has none
+ENOUGH = 2  # times REP_FETCH_CONCURRENCY: with that many requests at the door, a lazy `start` may have to wait
 
 
 class SchedulerDoor:
@@ -68,7 +69,7 @@ class SchedulerDoor:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate, resolver: Resolver, waits: Waits) -> None:
         self._crawler = crawler
         self._max_waiting = settings.waiting_max
-        """REP_WAITING_MAX; with 0, requests wait in the downloader."""
+        """REP_WAITING_MAX. If it is 0, requests wait in the downloader."""
         self._enough = ENOUGH * settings.fetch_concurrency
         self._gate = gate
         self._resolver = resolver
@@ -78,17 +79,17 @@ class SchedulerDoor:
         """The request that the engine gets next; None if it is not chosen yet."""
         self._is_turn_of_queue = False
         self._handed_out: WeakKeyDictionary[Request, BaseException | None] = WeakKeyDictionary()
-        """The requests that the engine got from here, each with the internal error that ended its fetch, or None."""
+        """The requests that the engine got here, each with the internal error that ended the fetch, or None."""
         self._is_open = False
         self._copies = KeptCopies(crawler)
 
     def open(self, downloads: UncountedDownloads) -> None:
-        """Wrap the scheduler: requests wait here from now on. If that is impossible, they wait in the downloader."""
+        """Wrap the scheduler, so that requests wait at the door. If that is impossible, they wait in the downloader."""
         scheduler, log = scheduler_of(self._crawler), logger_of(self._crawler)
         if is_of(scheduler, "apify.scrapy.scheduler", "ApifyScheduler"):
             log.warning(
-                "REP_WAITING_MAX counts as 0 with Apify's scheduler, which takes requests that are not in the"
-                " downloader for done: requests that wait for a robots.txt count against CONCURRENT_REQUESTS"
+                "REP_WAITING_MAX counts as 0 with Apify's scheduler, which believes that a request outside of the"
+                " downloader is done. Requests that wait for a robots.txt count against CONCURRENT_REQUESTS"
             )
             self._max_waiting = 0
         try:
@@ -114,7 +115,7 @@ class SchedulerDoor:
         downloads.back_out_when(self._has_enough)
 
     def _add(self, left_over: list[Request]) -> None:
-        """Add the requests that waited when this job was killed. They skip the queue: another kill could lose them."""
+        """Add the requests that waited when this job was killed. In the queue, another kill could lose them."""
         if left_over:
             number = len(left_over)
             logger_of(self._crawler).info("Requests that waited for a robots.txt when this job was killed: %d", number)
@@ -127,16 +128,16 @@ class SchedulerDoor:
     # For requests that are in the downloader.
 
     def is_not_from_scheduler(self, request: Request) -> bool:
-        """Whether the request does not come from the scheduler. False if this is not known."""
+        """Whether the request is known to come from elsewhere than the scheduler."""
         return self._is_open and request not in self._handed_out
 
     def fault_of(self, request: Request) -> BaseException | None:
-        """The internal error that ended the fetch for which the request waited here; None if there was none."""
+        """The internal error that ended the fetch for which the request waited; None if there was none."""
         return self._handed_out.get(request)
 
     def put_back(self, request: Request) -> bool:
-        """Put a request that the engine got from here back into the queue, because the crawl closes. Returns whether
-        the queue has taken it."""
+        """Put a request that the engine got from the door back into the queue, because the crawl closes. Returns
+        whether the queue has taken it."""
         return self._is_open and request in self._handed_out and bool(self._scheduler.put_back([request]))
 
     # In place of the scheduler's methods.
@@ -153,11 +154,11 @@ class SchedulerDoor:
         return bool(self._here) or self._next is not None or self._scheduler.has_pending_requests()
 
     def close(self, reason: str) -> Any:
-        """Put the requests that are here back into the queue. Then close the scheduler: some schedulers keep the queue
+        """Put the requests at the door back into the queue. Then close the scheduler: some schedulers keep the queue
         for the next crawl."""
         taken_back = self._scheduler.put_back([*self._here] if self._next is None else [*self._here, self._next])
         closed = self._scheduler.close(reason)
-        # Not earlier: Scrapy's queue on disk loses requests if the process is killed before the queue is closed.
+        # The copies stay until now: Scrapy's queue on disk loses requests if the process is killed before it is closed.
         for request in taken_back:
             self._copies.delete(request)
         self._copies.close()
@@ -172,13 +173,13 @@ class SchedulerDoor:
         ):
             return False
         if self._next is None:
-            # Choose now: if the engine asked and got nothing, it would tell `start` that the scheduler is empty.
+            # If the engine got None from `next_request`, it would send `scheduler_empty`, and `start` would go on.
             self._next = self._choose(keep=True)
         return self._next is None
 
     def _choose(self, *, keep: bool = False) -> Request | None:
-        """The next request that need not wait, or None. With `keep`, a copy is kept, because the request may stay here
-        for a while."""
+        """The next request that need not wait, or None. With `keep`, a copy is kept, because the request may stay at
+        the door for a while."""
         is_turn_of_queue = self._is_turn_of_queue and self._here.ready_sites < MANY_READY
         self._is_turn_of_queue = not is_turn_of_queue
         if is_turn_of_queue:
@@ -221,7 +222,7 @@ class SchedulerDoor:
             self._handed_out[wait.request] = wait.fault
             self._waits.went_on(wait)
             return wait.request
-        # Not earlier: otherwise origins could push each other out of memory endlessly.
+        # If they waited again at once, their fetches could push each other's policies out of memory endlessly.
         for first in undecided:
             for wait in self._here.pop_ready(first):
                 self._waits.begin_again(wait)
@@ -256,5 +257,5 @@ def _copies_for(crawler: Crawler, scheduler: Any, queues: SchedulerQueues) -> Ke
             return KeptInJobdir(crawler)
     except Exception as exc:  # noqa: BLE001 - a user's own queue class, or a file that cannot be created
         logger_of(crawler).warning(KILLED_LOSES, exc)
-    # The queue is in memory, so its requests are lost with the process anyway; or it is a queue of an unknown kind.
+    # A queue in memory loses its requests with the process anyway. For any other queue, no copies can be kept.
     return KeptCopies(crawler)

@@ -68,7 +68,7 @@ class Waits:
         first = min(self._under_way, key=lambda wait: wait.since)
         self._log.info(
             "Waiting for robots.txt: %s to %s, the longest for %.0f s (%s)."
-            " The wait is limited by REP_FETCH_TIMEOUT and REP_UNREACHABLE_WAIT",
+            " REP_FETCH_TIMEOUT limits each attempt, REP_UNREACHABLE_WAIT the time in which attempts begin",
             counted(len(self._under_way), "request"),
             counted(len({wait.origin for wait in self._under_way}), "origin"),
             self.monotonic() - first.since,

@@ -77,8 +77,8 @@ class WaitingRequests:
         return released
 
     def next_ready(self, has_room: Callable[[str], bool]) -> Iterator[Wait]:
-        """For each site that has room, the first ready request to each of its origins. Sites and origins take turns: a
-        site that comes first now comes last in the next call."""
+        """For each site that has room, the first ready request to each of its origins. Sites and origins take turns:
+        each one that the caller has looked at moves to the end."""
         for site, of_site in _in_turns(self._ready):
             if has_room(site):
                 for _, of_origin in _in_turns(of_site):

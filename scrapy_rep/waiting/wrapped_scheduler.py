@@ -15,7 +15,7 @@ from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 
 # Meta key of a request that was put back into another package's scheduler, and whose `dont_filter` was False before.
 PUT_BACK = "rep_put_back"
-# Seconds that a queue may spend on failures. After that, no more requests are put back: each could take as long.
+# Seconds that a queue may spend on failures. Then no more requests are put back: each could block the close again.
 MAX_FAILING = 5.0
 
 
@@ -37,21 +37,21 @@ class WrappedScheduler:
         self._enqueue_request: Callable[[Request], Any] = scheduler.enqueue_request
         self.has_pending_requests: Callable[[], bool] = scheduler.has_pending_requests
         self.close: Callable[[str], Any] = scheduler.close
-        self._is_working = False
+        self._is_in_next_request = False
         scheduler.next_request = next_request
-        # scrapy-frontera's scheduler calls this itself while it works, and means its own queue only.
+        # The `next_request` of scrapy-frontera's scheduler calls this method to ask about its own queue only.
         scheduler.has_pending_requests = lambda: (
-            self.has_pending_requests() if self._is_working else has_pending_requests()
+            self.has_pending_requests() if self._is_in_next_request else has_pending_requests()
         )
         scheduler.close = close
         self.queues = SchedulerQueues(crawler, scheduler)
 
     def next_request(self) -> Request | None:
-        self._is_working = True
+        self._is_in_next_request = True
         try:
             request = self._next_request()
         finally:
-            self._is_working = False
+            self._is_in_next_request = False
         if request is not None and request.meta.pop(PUT_BACK, False):
             request.dont_filter = False
         return request
@@ -83,7 +83,7 @@ class WrappedScheduler:
             self.queues.put_back(request)
             return True
         if not request.dont_filter:
-            request.dont_filter = request.meta[PUT_BACK] = True  # else the duplicate filter drops it as seen
+            request.dont_filter = request.meta[PUT_BACK] = True  # the duplicate filter has seen it
         # Some schedulers return None for success.
         return self._enqueue_request(request) is not False
 
