@@ -244,7 +244,7 @@ class RepSettings:
     drop_early: bool = _switch()
     bypassed: Literal["count", "drop"] = _setting("count", _bypassed, "'count' or 'drop'")
     sitemaps_max: int = _whole(1_000, "sitemaps", 0)
-    """The number of sitemaps for each origin."""
+    """How many of the sitemaps that a robots.txt names are crawled."""
     purposes: tuple[str, ...] = _setting(
         [], _purposes, f"a list of some of {', '.join(repr(category.name) for category in VOCABULARY)}"
     )
