@@ -23,8 +23,8 @@ T = TypeVar("T")
 class OwnThread:
     """Makes calls one after the other. The thread is a daemon, so the process can end even if a call never returns.
 
-    Scrapy's `run_in_thread` and `ThreadPoolExecutor` are no choice: when the process ends, it waits for their threads.
-    The threads of `run_in_thread` also resolve host names, and a store that hangs would block them.
+    Scrapy's `run_in_thread` and `ThreadPoolExecutor` do not fit: a process that ends waits for their threads. The
+    threads of `run_in_thread` also resolve host names, so a store that hangs would block the crawl.
     """
 
     def __init__(self) -> None:

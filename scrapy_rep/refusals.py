@@ -26,8 +26,8 @@ class Refusals:
         """With `is_dry_run`, nothing is refused (REP_DRY_RUN)."""
         self.counts: Counter[VerdictReason] = Counter()
         """The number of refused requests for each reason. In a dry run, the number that would have been refused."""
-        self.advice = "REP_REPORT lists all"
-        """Where all refusals are listed: the end of a log line. The report, if it is on, changes it."""
+        self.advice = "For details, set REP_REPORT"
+        """The end of the log line about refusals: where the details are. The report, if it is on, changes it."""
         self._crawler = crawler
         self._log = logger_of(crawler)
         self._stats = crawler.stats
@@ -88,5 +88,5 @@ class Refusals:
         return True
 
     def largest(self) -> str:
-        """Return the rules that refused most, as in `2 x https://example.com/robots.txt line 2 (Disallow: /x)`."""
+        """Return the most frequent reasons, as in `2 x https://example.com/robots.txt line 2 (Disallow: /x)`."""
         return "; ".join(f"{number:,} x {rule}" for rule, number in self._by_rule.largest()[:MAX_NAMED])

@@ -1,4 +1,9 @@
-"""The entries that a crawl remembers. Those in use are kept parsed, all others compressed; both kinds are bounded."""
+"""The entries that a crawl remembers, in bounded memory (REP_MEMORY_OCTETS).
+
+A quarter of the memory is for entries in use, which are kept parsed. When it is full, the least recently used of them
+are compressed. When the rest is full, the least recently used of the compressed entries are dropped. The number of
+origins is limited, too (`RepSettings.memory_origins`).
+"""
 
 from __future__ import annotations
 
@@ -30,9 +35,6 @@ class _InUse:
 
 
 class Memory:
-    """The entries of origins. An entry in use is parsed. Of the others, the least recently used
-    are compressed, and later forgotten (REP_MEMORY_OCTETS)."""
-
     def __init__(self, settings: RepSettings) -> None:
         self._settings = settings
         self._in_use: OrderedDict[Origin, _InUse] = OrderedDict()
@@ -84,14 +86,14 @@ class Memory:
                 self._weigh(each)
         # The entry just used stays, whatever memory it takes.
         while self._in_use_octets > self._max_in_use and len(self._in_use) > 1:
-            self._compress(*self._forget_oldest())
+            self._compress(*self._pop_oldest())
         while len(self) > self._max_origins:  # which is at least 1
             if self._compressed:
                 self._drop_compressed(next(iter(self._compressed)))
             else:
-                self._forget_oldest()
+                self._pop_oldest()
 
-    def _forget_oldest(self) -> tuple[Origin, _InUse]:
+    def _pop_oldest(self) -> tuple[Origin, _InUse]:
         origin, used = self._in_use.popitem(last=False)
         self._in_use_octets -= used.weight
         return origin, used

@@ -1,15 +1,14 @@
 """The robots policy of each origin: from memory, or from one fetch that all requests to the origin share.
 
 An origin has one fetch at a time (`cache.rounds`). The fetch is a task of its own: if one waiting request is cancelled,
-the others still get the policy. When the fetch ends, the policy goes into memory, and then the requests go on. Later
-requests get the policy from memory. When the answer expires soon, or the backoff of an outage is over, the next request
-triggers a fetch in the background and does not wait.
+the others still get the policy. The request that triggers the fetch decides for all others which proxy and which
+User-Agent the fetch uses.
 
-No request is left waiting, however the fetch ends. If the crawl closes, the requests get CrawlClosingError, and nothing
-goes into memory.
+When the fetch ends, the policy goes into memory, and the waiting requests get it. Two endings put nothing into memory.
+If the crawl closes, the requests get CrawlClosingError. If an internal error ends the fetch, they get this error.
 
-A known weakness: the first request that needs the origin's robots.txt decides for all others through which proxy and
-with which User-Agent robots.txt is fetched.
+Later requests get the policy from memory. When the answer expires soon, or the backoff of an outage is over, the next
+request triggers a fetch in the background (`refresh`) and does not wait.
 """
 
 from __future__ import annotations
@@ -91,8 +90,8 @@ class Resolver:
             self._begin(origin, trigger, _Fetch())
 
     def resolve(self, origin: Origin, trigger: Request) -> Deferred[RobotsPolicy]:
-        """A Deferred of the origin's policy. Fails with CrawlClosingError if the crawl closes first, or with an
-        internal error outside of a round; with nothing else. (An error in a round is an outage: `cache.rounds`.)"""
+        """A Deferred of the origin's policy. Fails only with CrawlClosingError, if the crawl closes first, or with an
+        internal error outside of a round. (An internal error in a round counts as an outage: `cache.rounds`.)"""
         if self.is_closing:
             return fail(CrawlClosingError())
         waiter: Deferred[RobotsPolicy] = Deferred()

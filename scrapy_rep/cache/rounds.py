@@ -2,28 +2,26 @@
 
 One round has four steps:
 
-    1. Find. The crawl may know an entry already: from memory in the first round, from the round before in later ones.
-       If no fetch is due by this entry, the round ends with it. Else the round asks the shared store, if there is one.
-       If no fetch is due by the store's entry, the round ends with that one. Else this crawler takes the origin's
-       lease. If another crawler has the lease and fetches, this crawler waits for its answer (`cache.shared_store`).
-    2. Fetch, along redirects. Each HTTP request first waits for its turn (REP_FETCH_CONCURRENCY, `fetching.turns`).
-       - Retries (REP_FETCH_RETRIES): in the first round, an HTTP request is repeated after a second if the connection
-         failed, or if a 5xx came without a Retry-After. It is not repeated after a time-out, after a challenge, or if
-         another component of the crawl dropped it.
-       - The answer and the old entry make the new entry (`protocol.lifecycle`). In the background, the new entry goes
-         into the shared store and the lease is given back.
-       - If HttpCacheMiddleware has replayed an answer that is too old, or a failure, the fetch is repeated without that
-         cache.
-    3. Tell. The extensions and the signal `robots_known` report the result of the round.
-    4. Pause. If nothing is allowed because robots.txt is unreachable, and requests wait, another round begins after the
-       backoff. No round follows a time-out. A round may begin until REP_UNREACHABLE_WAIT seconds after the first round
-       began, by the monotonic clock. If the backoff ends later, one last round begins at the end of that time. Two
-       cases have no such last round: the server asked for more time than is left (Retry-After), or the first round made
-       no request because it found the outage in the store. A fetch that another component of the crawl dropped counts
-       as one with a Retry-After of an hour.
+1. Find. The round looks for an entry by which no fetch is due. It looks first at the entry that this crawl has: from
+   memory, or from the round before. Then it looks in the shared store, if there is one. If it finds no such entry, this
+   crawler takes the origin's lease. If another crawler has the lease, this crawler waits for that crawler's entry
+   (`cache.shared_store`).
+2. Fetch, if no such entry was found (`fetching.redirects`).
+   - In the first round, an HTTP request is retried as REP_FETCH_RETRIES says. Later rounds do not retry.
+   - If HttpCacheMiddleware has replayed an answer that is too old, or a failure, the fetch is repeated without it.
+   - The answer and the old entry make the new entry (`protocol.lifecycle`). In the background, the new entry goes into
+     the shared store, and the lease is given back.
+3. Report. The extensions and the signal `robots_known` get the result of the round.
+4. Pause. If nothing is allowed because robots.txt is unreachable, and requests wait, another round begins after the
+   backoff. Rounds begin within REP_UNREACHABLE_WAIT seconds after the first one, by the monotonic clock. If the backoff
+   ends later, one last round begins at the end of this time. There are exceptions:
+   - After a time-out, no round follows.
+   - If the server asked for more time than is left (Retry-After), there is no last round. A fetch that another
+     component of the crawl dropped counts like a Retry-After of an hour.
+   - If the first round made no request, because the store has the outage, there is no last round.
 
 The result of the last round decides about all requests that have waited. If it has rules, the signal `robots_parsed` is
-sent before the requests go on.
+sent before the requests go on, once for each origin in a crawl.
 
 The lease is given back however a round ends. An internal error in a round counts as a failure of the network, and more
 rounds may follow. A cancellation also counts as a failure, but no round follows.
@@ -127,7 +125,7 @@ class Rounds:
                 left = deadline - clock.monotonic()
                 has_next = is_awaited() and not this.is_last
                 pause = policy.pause_at(clock.now(), left, may_be_last=has_asked) if has_next else None
-                self._tell(this, policy, pause, is_fetched=is_fetched)
+                self._report(this, policy, pause, is_fetched=is_fetched)
                 if pause is None:
                     break
                 this = _Round(origin, trigger, policy.entry, retries=0, is_last=pause >= left)
@@ -137,7 +135,7 @@ class Rounds:
             return self._failed(this, "cancelled")
         if before is not None and before.state is State.AGEING and is_fetched and policy.entry.outage is None:
             self._count("rep/refreshed")
-        await self._tell_of_rules(this, policy)
+        await self._report_rules(this, policy)
         return policy
 
     async def _find_or_fetch(self, this: _Round) -> tuple[RobotsPolicy, bool]:
@@ -201,20 +199,20 @@ class Rounds:
         begins or goes on."""
         return self._policy_after(this, this.known, Answer(this.origin.robots_url, reason=reason))
 
-    # Reports.
+    # What becomes known is reported.
 
-    def _tell(self, this: _Round, policy: RobotsPolicy, pause: float | None, *, is_fetched: bool) -> None:
+    def _report(self, this: _Round, policy: RobotsPolicy, pause: float | None, *, is_fetched: bool) -> None:
         info = origin_info(policy, pause)
-        for tell in self.robots_known:
+        for report in self.robots_known:
             try:
-                tell(this.origin, info, this.trigger)
+                report(this.origin, info, this.trigger)
             except Exception:  # noqa: BLE001, PERF203 - as with a signal's handler, an error changes nothing
-                self._log.exception("Internal error while telling of %s", this.origin.robots_url)
+                self._log.exception("Internal error while reporting %s", this.origin.robots_url)
         self._signals.send_catch_log(
             robots_known, origin=this.origin, info=info, request=this.trigger, fetched=is_fetched
         )
 
-    async def _tell_of_rules(self, this: _Round, policy: RobotsPolicy) -> None:
+    async def _report_rules(self, this: _Round, policy: RobotsPolicy) -> None:
         """Send `robots_parsed`, once for each origin. Waits for its handlers."""
         if policy.robots is None or this.origin in self._parsed:
             return

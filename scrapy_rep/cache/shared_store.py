@@ -1,5 +1,12 @@
-"""The lease of a fleet, and the entries that its crawlers share (REP_STORAGE): one crawler has the origin's lease and
-fetches, and the others wait for its answer."""
+"""The entries that several crawlers share (REP_STORAGE), and the lease of the crawler that fetches.
+
+For each origin, one crawler at a time has the lease. This crawler fetches robots.txt, stores its entry and gives the
+lease back; the others wait for the entry. A crawler fetches without the lease in three cases:
+
+- Another crawler has had the lease for longer than most fetches take.
+- The entry of the other crawler may not be shared (`no-store`).
+- The store fails, or does not answer within five seconds.
+"""
 
 from __future__ import annotations
 
@@ -30,19 +37,18 @@ from scrapy_rep.storage.circuit_breaker import CircuitBreaker
 
 LEASE_SECONDS = 10.0  # a lease that its crawler has not renewed for so long is free for others
 RENEW_EVERY = 3.0  # seconds
-MAX_RENEWALS = 400  # so that a fetch that hangs keeps its lease for about 20 minutes at most
 POLL_FIRST, POLL_MAX = 0.05, 1.0  # seconds between two looks for another crawler's answer
+
+# In place of the answer of a store that fails: no entry, and this crawler fetches.
+NO_ANSWER: tuple[bytes | None, bool] = (None, True)
 
 # Stored in place of a `no-store` entry: it tells other crawlers that waiting for the entry is useless.
 NOT_SHARED = b"\x00"
 
-# Stands for the answer of a store that fails or takes longer than five seconds: no entry, and this crawler fetches.
-JUST_THE_LEASE: tuple[bytes | None, bool] = (None, True)
-
 
 @dataclass
 class Lease:
-    """The right of one crawler of a fleet to fetch an origin's robots.txt. This crawler has it, or asks for it."""
+    """The lease that this crawler has on an origin, or that it tries to get."""
 
     origin: str
     token: str = field(default_factory=lambda: uuid4().hex)
@@ -72,20 +78,17 @@ class SharedStore:
     async def find_or_lease(
         self, origin: Origin, known: Entry | None, is_fetch_due: Callable[[Entry], bool]
     ) -> tuple[Entry | None, Lease | None]:
-        """The latest entry of the origin that any crawler has; and a lease, if this crawler has to fetch. This crawler
-        gives the lease back after the fetch (`give_back`).
+        """The latest entry of the origin that any crawler has; and a lease, if this crawler has to fetch. The caller
+        passes the lease to `give_back` after the fetch, even if the store has not granted the lease.
 
-        Three cases return a lease that the store has not granted: another crawler has had it for too long, the answer
-        may not be shared, or the store fails.
-
-        Waits while another crawler has the lease, but not for longer than most fetches can take. `known`: the entry
-        that this crawler has.
+        Waits while another crawler has the lease. `known`: the entry that this crawler has.
         """
         lease, entry, waited, pause = Lease(str(origin)), known, 0.0, POLL_FIRST
         try:
             self._turns.starting.add(origin)
             try:
-                octets, may_fetch = await self._breaker.call(self._get_or_lease, lease, otherwise=JUST_THE_LEASE)
+                # `is_to_fetch`: whether this crawler fetches if the entry in the store does not suffice.
+                octets, is_to_fetch = await self._breaker.call(self._get_or_lease, lease, otherwise=NO_ANSWER)
             finally:
                 self._turns.starting.discard(origin)
                 self._turns.on_change()
@@ -93,14 +96,14 @@ class SharedStore:
                 known_and_stored = filter(None, (entry, self._read(origin, octets)))
                 entry = max(known_and_stored, key=last_fetched_at, default=None)
                 if entry is not None and not is_fetch_due(entry):
-                    if may_fetch:  # the store gave the lease, and also another crawler's answer
+                    if is_to_fetch:  # the store has granted the lease, but another crawler has just stored its entry
                         self.give_back(lease)
                     return entry, None
-                if may_fetch or octets == NOT_SHARED:
-                    self._renew_later(lease, MAX_RENEWALS)
+                if is_to_fetch or octets == NOT_SHARED:
+                    self._renew_later(lease)
                     return entry, lease
                 if await self._acquire(lease) or waited >= self._longest_wait:
-                    may_fetch = True  # after one more look: the last holder may have stored its answer by now
+                    is_to_fetch = True  # after one more look: the last holder may have stored its entry by now
                 else:
                     await self._clock.sleep(pause)
                     waited, pause = waited + pause, min(1.5 * pause, POLL_MAX)
@@ -115,20 +118,22 @@ class SharedStore:
         entry = entry_from_bytes(octets, origin.robots_url, self._settings.body_limit)
         return entry if entry is not None and is_judged_by(entry, self._settings.status_policy) else None
 
-    def _renew_later(self, lease: Lease, times: int) -> None:
-        if times and lease.is_granted:
-            lease.timer = call_later(RENEW_EVERY, self._renew, lease, times)
+    def _renew_later(self, lease: Lease) -> None:
+        if lease.is_granted:
+            lease.timer = call_later(RENEW_EVERY, self._renew, lease)
 
-    def _renew(self, lease: Lease, times: int) -> None:
+    def _renew(self, lease: Lease) -> None:
         if lease.renewing is None or lease.renewing.called:  # else the store hangs
             lease.renewing = deferred_from_coro(self._acquire(lease))
             lease.renewing.addErrback(lambda _failure: None)  # only a cancellation comes here
-        self._renew_later(lease, times - 1)
+        self._renew_later(lease)
 
     def give_back(self, lease: Lease, entry: Entry | None = None) -> None:
-        """Store the entry and release the lease, in the background; `close` waits for the end. `entry`: None if nothing
-        was fetched, or if the fetch was cancelled or had an internal error (a failure of the network is an entry, too).
-        The entry is stored first, so that the next crawler with the lease finds it."""
+        """Store the entry, and then release the lease, so that the next crawler with the lease finds the entry.
+
+        This happens in the background; `close` waits for its end. `entry` is None if nothing was fetched, or if the
+        fetch was cancelled or had an internal error. (After a failure of the network, there is an entry.)
+        """
         giving_back = deferred_from_coro(self._give_back(lease, entry, self._clock.now()))
         self._under_way.add(giving_back)
         giving_back.addBoth(lambda _: self._under_way.discard(giving_back))

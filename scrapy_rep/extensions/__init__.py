@@ -1,11 +1,13 @@
-"""Extensions listen to signals. Each file or folder is one feature that a setting turns on, or one part of the log.
+"""Extensions listen to signals. Each file or folder is one feature or one part of the log; `output_file` is a helper.
 
 To delete a feature, delete its file or folder, its row in EXTENSIONS, its fields in `settings` and its rows in
-`docs/stats.md`. Three features also have code elsewhere:
+`docs/stats.md`. These features also have code elsewhere:
 
 - `evidence`: `scrapy robots` judges items by an archive (`commands.rechecking`).
 - `crawl_delay`: `scrapy_internals.downloads` sets the delays. `scrapy robots` and the report show them.
 - `page_usage`: the folder `usage` reads usage preferences. `scrapy robots` and the report show them.
+- `bypassed` and `page_usage`: `gate` reads whether their settings refuse pages.
+- `report`: a log line refers to it (`refusals`).
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ def _always(_settings: RepSettings) -> bool:
 # Extensions receive each signal, request and response in this order.
 EXTENSIONS = (
     Extension(_always, "outage_log.OutageLog"),
-    Extension(_always, "origins_log.OriginsLog"),  # its last line comes after that of the outages
+    Extension(_always, "origins_log.OriginsLog"),  # second: its lines at the end come after those of OutageLog
     Extension(_always, "crawl_delay.CrawlDelay"),
     Extension(_always, "sent_user_agent.SentUserAgent"),
     Extension(lambda settings: not settings.dry_run, "robotstxt_denied.RobotsTxtDenied"),

@@ -23,12 +23,14 @@ class Bypassed:
         self._stats = crawler.stats
         self._log = logger_of(crawler)
         self._drops = settings.bypassed == "drop"
+        dropped = "kept (REP_DRY_RUN)" if settings.dry_run else "dropped (REP_BYPASSED)"
+        self._outcome = dropped if self._drops else "kept; REP_BYPASSED = 'drop' drops them"
         self._gate = gate
         self._has_warned = False
         gate.after_download.append(self._look)
 
     def _look(self, request: Request, _response: Response, landing: Landing | None) -> None:
-        """Count a forbidden page, and raise ForbiddenByRobots if it is to be dropped."""
+        """Count a forbidden page. Raises ForbiddenByRobots if the page is to be dropped, but not in a dry run."""
         if landing is None or landing.policy is None:
             return
         target = landing.request
@@ -42,10 +44,7 @@ class Bypassed:
                 "%(target)s: the download handler, or a service behind it, went there from %(url)s. %(reason)s",
                 {"target": printable(target.url), "url": printable(request.url), "reason": explanation(verdict)},
             )
-            self._log.warning(
-                "Such pages are %s. The stat rep/bypassed counts them",
-                "dropped (REP_BYPASSED)" if self._drops else "kept; REP_BYPASSED = 'drop' drops them",
-            )
+            self._log.warning("Such pages are %s. The stat rep/bypassed counts them", self._outcome)
         if self._drops:
             try:
                 self._gate.refusals.refuse(target, verdict)

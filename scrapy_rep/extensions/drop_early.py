@@ -20,7 +20,7 @@ MAX_REFUSED = 100_000  # refused requests that are remembered; about 20 MB
 class DropEarly:
     """Refuses a forbidden request when it is scheduled. Scrapy does not call the request's errback then.
 
-    Scrapy's duplicate filter does not remember these requests. So this class does, and counts and logs each only once.
+    Scrapy's duplicate filter does not know these requests. This class remembers them, and counts no duplicates.
     """
 
     def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:

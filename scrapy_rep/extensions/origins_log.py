@@ -20,7 +20,7 @@ from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_waited
 from scrapy_rep.text import counted, printable
 
-# Words for the log line of refused requests, which follow a number.
+# In the log line about refused requests, these words follow a number.
 REFUSED_BY = {
     "by rules": (VerdictReason.RULE, VerdictReason.TOO_COSTLY),
     "because robots.txt was unreachable": (VerdictReason.UNREACHABLE,),
@@ -99,7 +99,7 @@ class OriginsLog:
             f"{counts.total():,} ({by})" if by else "0",
         )
         if by:
-            self._log.info("Refused most: %s. %s", self._refusals.largest(), self._refusals.advice)
+            self._log.info("Most frequent reasons for refusal: %s. %s", self._refusals.largest(), self._refusals.advice)
 
     def _kinds(self) -> Iterator[str]:
         """Yield a text for each kind of origin, such as `6 without rules (4 x HTTP 404, 2 x a page of HTML)`."""

@@ -25,12 +25,12 @@ from scrapy_rep.text import counted, printable, were_refused
 WARNED_OUTAGES = 10
 
 CHALLENGE = (
-    "Such a challenge asks a browser to prove itself. Ask the site to let your crawler in, or sign requests"
-    " (Web Bot Auth)"
+    "With such a challenge, a site demands proof that the client is a browser. Ask the site to let your crawler in, or"
+    " sign requests (Web Bot Auth)"
 )
 
 DECIDED_BY = {
-    Basis.STORED: "are decided by its last answer (RFC 9309 2.4)",
+    Basis.STORED: "are decided by its last answer before the outage (RFC 9309 2.4)",
     Basis.EVERYTHING_ALLOWED: "are allowed after so long an outage (REP_UNREACHABLE_DAYS, RFC 9309 2.3.1.4)",
 }
 

@@ -20,7 +20,7 @@ META_KEY = "robots_usage"
 
 
 class PageUsage:
-    """Stores the preferences in `response.meta["robots_usage"]`: a dict, category -> bool, without unknown ones."""
+    """Stores `response.meta["robots_usage"]`, a dict: category -> whether it is allowed. Unknown ones are left out."""
 
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         """Raises ValueError if the extra `usage` is not installed."""

@@ -66,7 +66,7 @@ class RobotsTxtDenied:
             self._job_state[JOB_STATE] = self._job_state.get(JOB_STATE, 0) + number
 
     def _failed(self, response: Response | None) -> None:
-        """Note that the spider's `start` failed. Then Scrapy sets its own close reason."""
+        """Remember that the spider's `start` has failed. In this case, Scrapy sets its own close reason."""
         self._has_failed |= response is None
 
     def _page_came(self, *_: object) -> None:

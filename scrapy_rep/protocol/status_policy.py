@@ -14,7 +14,7 @@ REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
 # The keys of a row are HTTP statuses, or one of these two, for answers whose status does not decide.
 CHALLENGE = "challenge"
-"""A page that asks a browser to prove itself, sent instead of robots.txt, with any status."""
+"""A page that demands proof that the client is a browser, sent instead of robots.txt, with any status."""
 MARKUP = "markup"
 """A success whose body is a page of HTML or XML without records."""
 SIGN_KEYS = (CHALLENGE, MARKUP)

@@ -43,7 +43,7 @@ class CircuitBreaker:
         self._has_warned = False
 
     async def call(self, method: Callable[..., Coroutine[Any, Any, T]], *args: object, otherwise: T) -> T:
-        """Return the method's result; `otherwise` if the method fails, or if the store is down."""
+        """Return the method's result. Return `otherwise` if the method fails or the store is down."""
         # After a failure, one call at a time is enough to find out whether the store works again.
         if self._clock() < self._down_until or (self._failures and self._under_way):
             return otherwise

@@ -182,7 +182,7 @@ def memory() -> None:
         )
         again.put(origin, again.policy_of(Entry(origin.robots_url, copied), now))
     while len(again._in_use):
-        again._compress(*again._forget_oldest())
+        again._compress(*again._pop_oldest())
     gc.collect()
     print(f"an origin not in use: {(tracemalloc.get_traced_memory()[0] - base) / 3_000:.0f} octets")
     base, reckoned = tracemalloc.get_traced_memory()[0], 0

@@ -77,6 +77,8 @@ async def test_pages_that_are_not_dropped(web: Web, why: str) -> None:
     result = await crawl(Request(site.url("/"), meta=meta), settings=settings)
     assert list(result.pages) == [site.url("/")]
     assert result.stats.get("rep/bypassed", 0) == (why == "dry-run")
+    if why == "dry-run":
+        assert warnings(result)[1].startswith("Such pages are kept (REP_DRY_RUN). ")
 
 
 class Says(HTTP11DownloadHandler):

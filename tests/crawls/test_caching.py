@@ -185,7 +185,7 @@ async def test_a_refresh_that_fails_changes_nothing_and_backs_off(web: Web) -> N
     assert "rep/refreshed" not in result.stats
     assert "rep/cache/stale" not in result.stats
     (warning,) = result.messages(logger="scrapy_rep")
-    assert "Requests to this site are decided by its last answer (RFC 9309 2.4)" in warning
+    assert "Requests to this site are decided by its last answer before the outage (RFC 9309 2.4)" in warning
 
 
 # Stale while unreachable.

@@ -37,10 +37,11 @@ async def test_the_last_lines_count_refusals_and_name_the_rules(web: Web) -> Non
     origins, refused, rules = end(result)
     assert origins == "robots.txt of 3 origins: 1 with rules, 1 restricted (1 x HTTP 403), 1 unreachable"
     assert refused == "Refused requests: 4 (2 by rules, 1 because robots.txt was unreachable, 1 by REP_STATUS_POLICY)"
-    assert rules.startswith(f"Refused most: 2 x {site.robots_url} line 2 (Disallow: /private); 1 x ")
+    most = f"2 x {site.robots_url} line 2 (Disallow: /private)"
+    assert rules.startswith(f"Most frequent reasons for refusal: {most}; 1 x ")
     assert f"; 1 x {down.robots_url} (HTTP 503)" in rules
     assert f"; 1 x {closed.robots_url} (HTTP 403)" in rules
-    assert rules.endswith(". REP_REPORT lists all")
+    assert rules.endswith(". For details, set REP_REPORT")
 
 
 @ensureDeferred
@@ -118,8 +119,8 @@ async def test_the_first_challenge_is_explained(web: Web) -> None:
     result = await crawl(*(site.url("/") for site in sites))
     warnings = result.messages(logger="scrapy_rep")
     assert warnings[1] == (
-        "Such a challenge asks a browser to prove itself. Ask the site to let your crawler in, or sign requests"
-        " (Web Bot Auth)"
+        "With such a challenge, a site demands proof that the client is a browser. Ask the site to let your crawler in,"
+        " or sign requests (Web Bot Auth)"
     )
     challenged = "HTTP 403, a challenge by Cloudflare. Requests to this site are refused (RFC 9309 2.3.1.4)"
     assert {warnings[0], warnings[2]} == {f"{site.robots_url}: {challenged}" for site in sites}
@@ -131,7 +132,7 @@ async def test_the_first_challenge_is_explained(web: Web) -> None:
 @ensureDeferred
 async def test_a_crawl_with_a_report_refers_to_the_report(web: Web, tmp_path: Path) -> None:
     result = await crawl(web.robots(RULES).url("/private"), settings={"REP_REPORT": str(tmp_path / "report.html")})
-    assert end(result)[2].endswith(". The report (REP_REPORT) lists all")
+    assert end(result)[2].endswith(". The report (REP_REPORT) has details")
 
 
 @pytest.mark.parametrize(
@@ -183,4 +184,4 @@ async def test_an_error_in_a_listener_refuses_nothing(web: Web) -> None:
     result = await crawl(site.url("/"), prepare=prepare)
     assert list(result.pages) == [site.url("/")]
     assert end(result)[0] == "robots.txt of 1 origin: 1 with rules"
-    assert any(m.startswith("Internal error while telling of ") for m in result.messages(logger="scrapy_rep"))
+    assert any(m.startswith("Internal error while reporting ") for m in result.messages(logger="scrapy_rep"))

@@ -65,7 +65,8 @@ async def test_the_last_line_names_the_rules_that_refused_most(web: Web) -> None
     site = web.robots(f"User-agent: *\n{rules}")
     result = await crawl(*(site.url(f"/{n}/{page}") for n in range(1, 6) for page in range(n)))
     most = "; ".join(f"{n} x {site.robots_url} line {n + 1} (Disallow: /{n}/)" for n in (5, 4, 3))
-    assert result.messages(logging.INFO, "scrapy_rep")[-1] == f"Refused most: {most}. REP_REPORT lists all"
+    line = f"Most frequent reasons for refusal: {most}. For details, set REP_REPORT"
+    assert result.messages(logging.INFO, "scrapy_rep")[-1] == line
 
 
 @ensureDeferred

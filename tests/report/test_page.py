@@ -146,7 +146,7 @@ async def test_the_page_of_a_crawl_of_nothing(tmp_path: Path) -> None:
     words = read(path).words()
     assert "Refused pages None." in words
     assert "No request waited for a robots.txt." in words
-    assert "No robots.txt was unreachable." in words
+    assert "There were no outages." in words
     assert "Origins None." in words
 
 
@@ -340,5 +340,5 @@ def test_outages_are_in_order_of_time(tmp_path: Path) -> None:
         for page_number in range(number * 50):
             crawl.refused_in_outage(f"https://{number}.example/{page_number}", "HTTP 503")
     words = Reader(page(crawl.lines())).words()
-    outages = words[words.index("When each robots.txt") : words.index("Each origin links to")]
+    outages = words[words.index("The times at which") : words.index("Each origin links to")]
     assert re.findall("HTTP 50(.)", outages) == ["3", "1", "2", "0"]

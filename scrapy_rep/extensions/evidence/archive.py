@@ -75,14 +75,14 @@ class ArchiveWriter:
         self._write(self._file.write_end, self._gate.now(), reason, self._lost)
 
     def _write(self, write: Callable[..., None], *args: Any) -> bool:
-        """Write a record, and return whether that succeeded. A failure is counted, and the first is logged."""
+        """Write an event's records, and return whether this succeeded. Failures are counted, the first is logged."""
         try:
             write(*args)
         except Exception as exc:  # noqa: BLE001 - the disk may fail, and `warcio` may reject a server's headers
             if not self._lost:
                 self._log.error(
                     "The archive of robots.txt files (REP_ARCHIVE, %s) is not complete: %s. The crawl goes on. The stat"
-                    " rep/archive/lost counts the missing records",
+                    " rep/archive/lost counts the failed writes",
                     self._path,
                     printable(f"{type(exc).__name__}: {exc}"),
                 )

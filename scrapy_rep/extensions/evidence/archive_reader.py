@@ -28,7 +28,7 @@ from scrapy_rep.usage.preferences import Purposes
 logger = logging.getLogger("scrapy_rep")
 
 MAX_PARSED = 64 * 2**20  # approximate bytes of memory for parsed robots.txt files
-EACH_PARSED = 4_000  # bytes of memory for a parsed robots.txt besides its text, with the rules of a small file
+EACH_PARSED = 4_000  # estimated bytes of memory for each parsed robots.txt, in addition to its text
 MAX_BODY = 64 * 2**20  # bytes of a robots.txt, even if the archive has a larger `body-limit`
 MAX_VALUES = 2**20  # bytes of a metadata record; this package writes shorter ones
 # The exceptions that reading a damaged file, or a file of another kind, can raise.
@@ -48,7 +48,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What the crawl knew about one origin from the time `at`."""
+    """What the crawl knew about one origin from the time `at` on."""
 
     at: float
     """Seconds since the epoch."""
@@ -56,17 +56,17 @@ class Known:
     entry: Entry
     """The entry with empty rules. The text of the rules is in another record."""
     body: int | None
-    """The offset of that record in the file; None if the file does not contain it."""
+    """The offset in the file of the record with the rules; None if the file does not have it."""
 
     @property
     def received(self) -> tuple[str | None, str | None]:
-        """When the answer was received, and its SHA-256, in the form of evidence."""
+        """When the answer was received, and its SHA-256, both written as in the evidence."""
         stored = self.entry.stored
         return (iso_time(stored.received_at), stored.sha256 or None) if stored is not None else (None, None)
 
 
 class ArchiveReader:
-    """Reads several archive files as one. Each file is read once; the texts of rules are read when they are needed."""
+    """Reads several archive files as one: their metadata at the start, and a robots.txt when it is needed."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         """`patterns` are paths, in which `*` stands for any text. Raises ValueError if a file is no archive."""
@@ -110,13 +110,11 @@ class ArchiveReader:
             entry = replace(entry, stored=replace(stored, robots=self._robots(known, stored.robots.truncated)))
         policy = policy_at(entry, at, known.file.unreachable_for)
         if policy.refetch is Refetch.FIRST:
-            raise ValueError(
-                f"what the archive has was past its time at {iso_time(at)}; a crawl would have asked again"
-            )
+            raise ValueError(f"the archived robots.txt had expired by {iso_time(at)}; a crawl would fetch it again")
         return policy
 
     def _robots(self, known: Known, truncated: bool) -> RobotsTxt:
-        """Return the robots.txt. Up to MAX_PARSED bytes of them stay in memory. Raises ValueError."""
+        """Return the parsed robots.txt. Parsed files stay in memory, up to MAX_PARSED bytes. Raises ValueError."""
         if known not in self._parsed:
             robots = _read_robots(known, truncated)
             size = EACH_PARSED + 2 * len(robots.octets)
@@ -159,7 +157,7 @@ def _read_robots(known: Known, truncated: bool) -> RobotsTxt:
         with open(name, "rb") as stream:
             stream.seek(known.body)
             record = next(ArchiveIterator(stream))
-            octets = record.raw_stream.read(2 * limit)  # a UTF-16 body is stored as UTF-8, maybe longer by half
+            octets = record.raw_stream.read(2 * limit)  # UTF-16 is stored as UTF-8, which may be 1.5 times as long
     except DAMAGES as exc:
         raise ValueError(f"{name} is damaged: {printable(str(exc))}") from None
     if record.rec_type == "conversion":

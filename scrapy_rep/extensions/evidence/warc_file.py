@@ -1,7 +1,7 @@
 """A file of an archive (REP_ARCHIVE): WARC 1.1 records about robots.txt, written by `warcio`.
 
-Each record is compressed separately and written by one call. So if a crawl is killed, only the last record is lost. The
-format is ISO 28500:2017, https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/
+Each record is compressed separately, and the records of an event are written together. A crawl that is killed loses at
+most one event. Format: ISO 28500:2017, https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/
 """
 
 from __future__ import annotations
@@ -52,8 +52,7 @@ class WarcFile:
     def __init__(self, path: Path, information: Mapping[str, str], body_limit: int, max_known: int) -> None:
         """`path` must end in `.warc.gz`. A unique part is added to the file's name.
 
-        `information` has the fields of the first record. `max_known` is the number of bodies to remember. A remembered
-        body is not written again.
+        `information` has the fields of the first record. `max_known` is the number of bodies, and of URLs, to remember.
         """
         name = f"{path.name.removesuffix('.warc.gz')}-{uuid4().hex[:8]}.warc.gz"
         self._path = path.with_name(name)
@@ -102,28 +101,29 @@ class WarcFile:
         if stored is not None and stored.robots is not None:
             digest = stored.sha256 or sha256(stored.robots.octets).hexdigest()
             body = self._bodies.get(digest)
-            if body is None:  # the rules come from REP_STORAGE, which has the octets as parsed, not as received
+            if body is None:
+                # The rules come from REP_STORAGE, or the body was forgotten: the octets are as parsed, not as received.
                 body = self._add("conversion", stored.url or entry.robots_url, date, stored.robots.octets, RESOURCE)
                 self._bodies[digest] = body
         values = {"type": "robots.txt", "origin": str(origin), "at": date, "body": body, "entry": plain_values(entry)}
         self._metadata(entry.robots_url, date, values)
 
     def write_end(self, at: float, reason: str, lost: int) -> None:
-        """Write the last record. `lost` is how many records could not be written."""
+        """Write the last record. `lost` is the number of writes that failed."""
         self._metadata("urn:scrapy-rep:end", iso_time(at), {"type": "end", "reason": reason, "lost": lost})
 
     def _response(self, url: str, date: str, response: Response, request: Request) -> tuple[str, str]:
         """Write the response. Return the id of its record and the id of the record that contains its body.
 
-        If an earlier response had the same body, the second id is that of the earlier record.
+        The ids differ if the last response from this URL had the same body.
         """
         codings = response.headers.get("Content-Encoding")
-        # An uncompressed body is cut one octet after the limit, because the rest is not read.
+        # One octet beyond the limit shows that an uncompressed body is longer. A crawl does not read the rest.
         limit = self._limit + 1 if codings is None else 2 * self._limit
         body = response.body[:limit]
         digest = _digest(body)
         fields = {"WARC-Payload-Digest": digest}
-        is_direct = not request.meta.get("proxy") and "cached" not in response.flags  # HttpCacheMiddleware's
+        is_direct = not request.meta.get("proxy") and "cached" not in response.flags  # set by HttpCacheMiddleware
         if response.ip_address is not None and is_direct:
             fields["WARC-IP-Address"] = str(response.ip_address)
         if len(response.body) > self._limit:

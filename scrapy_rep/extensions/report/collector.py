@@ -59,7 +59,7 @@ class WaitingTimes(Counter[float]):
         self[float(f"{round(seconds, 2):.2g}")] += 1
 
     def quantile(self, share: float) -> float:
-        """Return the seconds that this share of the requests waited at most; 0 if no request waited."""
+        """Return the waiting time in seconds that this share of the requests did not exceed; 0 if no request waited."""
         rest = share * self.total()
         for seconds, requests in sorted(self.items()):
             rest -= requests
@@ -105,7 +105,7 @@ class OriginSeen:
 
 @dataclass(slots=True)
 class RefusedPages:
-    """The pages of all origins that were refused by the same rule, or because of the same answer for robots.txt."""
+    """Pages that were refused by the same rule, or because of the same answer for robots.txt, on all origins."""
 
     pages: int = 0
     origins: set[int] = field(default_factory=set)
@@ -124,7 +124,7 @@ class Report:
         self._gate = gate
         self._began = gate.now()
         self._path = output_path("REP_REPORT", str(settings.report), crawler, self._began)
-        gate.refusals.advice = "The report (REP_REPORT) lists all"
+        gate.refusals.advice = "The report (REP_REPORT) has details"
         self._fetched = self._outages = self._open_outages = 0
         self._known: Counter[tuple[str, str]] = Counter()  # origins by kind and cause
         self._pages_stated: Counter[tuple[str, str]] = Counter()  # pages by purpose and preference
@@ -199,7 +199,7 @@ class Report:
                 self._origins_stated[stated] += 1
 
     def _seen(self, request: Request) -> OriginSeen | None:
-        """Return the origin of the request; None if no robots.txt applies, or if it was dropped to save memory."""
+        """Return the counts of the request's origin; None if no robots.txt applies, or if TopK dropped the counts."""
         origin = Origin.of(request.url)
         return self._origins.get(origin) if origin is not None else None
 
