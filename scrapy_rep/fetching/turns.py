@@ -29,7 +29,7 @@ class _Turn:
     """The right to make one request for a robots.txt."""
 
     is_repeated: bool
-    """Whether it is for a retry, or an earlier request for this robots.txt is known."""
+    """Whether the request is a retry, or an earlier request for this robots.txt is known."""
     given: Deferred[None] = field(default_factory=Deferred)
     """Fires when the request may begin."""
     timer: CallLaterResult | None = None
