@@ -72,7 +72,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
     VerdictReason.UNREACHABLE: ReasonWords(
         "robots.txt has been unreachable for a long time", "robots.txt is unreachable", "RFC 9309 2.3.1.4"
     ),
-    VerdictReason.TOO_COSTLY: ReasonWords("", "comparing it with the rules would take too long", "RFC 9309 3"),
+    VerdictReason.TOO_COSTLY: ReasonWords("", "comparing the URL with the rules would take too long", "RFC 9309 3"),
     VerdictReason.USAGE: ReasonWords(
         "", "the site disallows what the crawl wants it for", "drafts on usage; REP_PURPOSES_REFUSE"
     ),
