@@ -130,7 +130,7 @@ def _purposes(value: Any) -> tuple[str, ...]:
 def _category(name: Any) -> str:
     if not isinstance(name, str):
         raise _WrongPartError(f"{name!r} is no text")
-    # A Content-Signal says `ai-train` for `train-ai`.
+    # Content-Signal spells `train-ai` as `ai-train`. The error for such a spelling names the right one.
     spellings = {text: one.name for one in VOCABULARY for text in (one.name, *one.spellings.values())}
     if name in spellings.values():
         return name
@@ -148,8 +148,8 @@ def _bypassed(value: Any) -> str:
 def _path(*endings: str) -> Any:
     """Return a field for a setting that is the path of a file; None stands for no file."""
     cure = (
-        f"the path of a file that ends in {' or '.join(endings)}, in which %(name)s stands for the spider's name,"
-        " %(time)s for the start of the crawl and %% for a single %"
+        f"a path that ends in {' or '.join(endings)}; in the path, %(name)s stands for the spider's name, %(time)s for"
+        " the start of the crawl, and %% for a single %"
     )
     return _setting(None, partial(_path_with, endings), cure, names_file=True)
 
@@ -180,7 +180,7 @@ def _status_policy(value: Any) -> tuple[StatusRow, ...]:
 
 
 def _statuses(key: Any) -> Sequence[int | str]:
-    """Return the statuses that a key of REP_STATUS_POLICY stands for, at least one; `(key,)` for a sign."""
+    """Return the statuses that a key of REP_STATUS_POLICY stands for; `(key,)` for `challenge` and `markup`."""
     if key in SIGN_KEYS:
         return (key,)
     statuses = key
@@ -222,7 +222,7 @@ class RepSettings:
     unreachable_days: float = _setting(30.0, partial(_number, float, 1), "a number of days, at least 1")
     body_limit: int = _whole(PARSING_LIMIT, "bytes", PARSING_LIMIT)
     max_redirects: int = _whole(MAX_REDIRECTS, "redirects", MAX_REDIRECTS)
-    """The number of redirects in a row that are followed."""
+    """The largest number of redirects in a row that are followed."""
     fetch_timeout: float = _setting(30.0, partial(_number, float, math.ulp(0.0)), "a number of seconds above 0")
     """Seconds that each request for a robots.txt may take, counted from when it is sent."""
     fetch_retries: int = _whole(1, "retries", 0)
@@ -244,7 +244,7 @@ class RepSettings:
     drop_early: bool = _switch()
     bypassed: Literal["count", "drop"] = _setting("count", _bypassed, "'count' or 'drop'")
     sitemaps_max: int = _whole(1_000, "sitemaps", 0)
-    """The number of sitemaps for each origin."""
+    """The largest number of sitemaps that RobotsSitemapSpider crawls for each origin."""
     purposes: tuple[str, ...] = _setting(
         [], _purposes, f"a list of some of {', '.join(repr(category.name) for category in VOCABULARY)}"
     )
@@ -259,7 +259,7 @@ class RepSettings:
 
     @property
     def memory_origins(self) -> int:
-        """The largest number of origins in the memory of the crawl, in its log and in its archive; at least 1."""
+        """How many origins the crawl remembers at most, for example in its memory and for its log; at least 1."""
         return self.memory_octets // OCTETS_OF_ORIGIN
 
     @property
@@ -278,7 +278,7 @@ def _name(attribute: str) -> str:
 
 
 SETTINGS: Mapping[str, Setting] = {_name(field.name): field.metadata["setting"] for field in fields(RepSettings)}
-"""The name of a setting, such as REP_STORAGE -> the setting."""
+"""All settings by their names, such as `REP_STORAGE`."""
 
 FILES = sorted(name for name, setting in SETTINGS.items() if setting.names_file)
 """The names of the settings whose value is the path of a file that the crawl writes."""
@@ -295,7 +295,7 @@ def _checked(settings: BaseSettings, name: str) -> Any:
 
 
 def is_obeying(settings: BaseSettings) -> bool:
-    """Return the value of ROBOTSTXT_OBEY. Raises a ValueError that names the setting. (Scrapy's own does not.)"""
+    """Return ROBOTSTXT_OBEY as a bool. Its ValueError for a wrong value names the setting, unlike that of `getbool`."""
     try:
         return settings.getbool("ROBOTSTXT_OBEY")
     except ValueError:

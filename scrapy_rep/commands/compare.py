@@ -18,7 +18,7 @@ from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinAnswer, Builtin
 NO_ANSWER = "it allows everything if there is no answer"
 UNKNOWN_TO_SCRAPY = {
     VerdictReason.EXEMPT: "it does not know REP_EXEMPT",
-    VerdictReason.NOT_SUBJECT: "it obeys robots.txt for this URL, too",
+    VerdictReason.NOT_SUBJECT: "it obeys robots.txt even for this URL",
     VerdictReason.RESTRICTED: "it does not know REP_STATUS_POLICY",
     VerdictReason.USAGE: "it does not know usage preferences",
 }
@@ -37,11 +37,11 @@ class ComparingLookup(Lookup):
 
 
 def gets_no_answer(finding: Finding) -> bool:
-    """Whether Scrapy's own middleware would get no robots.txt for this URL, so it need not be asked."""
+    """Whether to skip Scrapy's own middleware, because there is no verdict to compare or it would get no robots.txt."""
     verdict = finding.verdict
     if verdict is None or finding.url.lower().startswith("data:"):  # it would request `data:///robots.txt`
         return True
-    # Scrapy's own middleware would retry for minutes, with the same result.
+    # If we got no HTTP answer, Scrapy's own middleware would get none either, after minutes of retries.
     return verdict.reason is VerdictReason.UNREACHABLE and not verdict.answer.startswith("HTTP ")
 
 
@@ -67,15 +67,15 @@ def _reasons(finding: Finding, verdict: Verdict, builtin: BuiltinAnswer) -> Iter
         yield "its request for robots.txt failed or was dropped, so it allows everything"
         return
     if builtin.scheme and not finding.url.lower().startswith(f"{builtin.scheme}:"):
-        yield f"it uses the robots.txt of {builtin.scheme}: for the whole host"
+        yield f"it fetched robots.txt with {builtin.scheme}, and uses it for the whole host"
     if parser.allowed(finding.url, verdict.product_token or "*") is verdict.allowed:
-        yield f"it searches the whole text {builtin.user_agent!r} for the names in robots.txt"
+        yield f"it searches its whole User-Agent {builtin.user_agent!r} for the names in robots.txt"
     if robots is not None and robots.truncated:
         yield "it reads robots.txt beyond REP_BODY_LIMIT"
     if robots is not None:
         without_delays = parsed(type(parser), _without_delays(robots))
         if without_delays.allowed(finding.url, builtin.user_agent) is verdict.allowed:
-            yield "a Crawl-delay ends a group for its parser (RFC 9309 2.2.4)"
+            yield "its parser ends a group at a Crawl-delay, against RFC 9309 2.2.4"
     yield f"its parser, {type(parser).__name__}, reads robots.txt differently"
 
 

@@ -23,7 +23,7 @@ from scrapy_rep.usage.preferences import Purposes, Usage, UsageVerdict, usage_in
 from scrapy_rep.usage.statements import ignored_statements
 from scrapy_rep.usage.vocabulary import POLICY_TOKENS, PREFERENCE_WORDS
 
-MAX_NAMED = 10  # sitemaps, or ignored lines, in the text; the JSON has all of them
+MAX_NAMED = 10  # how many sitemaps or ignored lines the text shows; the JSON has all of them
 LABEL = 13  # width of the label before each row, in columns
 SMALL = 4_096  # size of a small robots.txt, in bytes
 NO_ROBOTS_TXT_APPLIES = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)
@@ -49,7 +49,7 @@ class CrawlerProfile:
     """The name of the file that `--file` gives as the robots.txt for all URLs; empty without `--file`."""
 
     def verdict(self, policy: RobotsPolicy, url: str) -> Verdict:
-        """Return the verdict for the URL. Raises ValueError if the text is not a URL."""
+        """Return the verdict for a URL or a path. Raises ValueError with the reason if there is none."""
         verdict = policy.verdict(url, self.tokens)
         try:
             return self.purposes.judge(verdict, policy.robots, url, self.tokens)
@@ -82,12 +82,12 @@ class Finding:
     error: str = ""
     """Why there is no verdict; empty if there is one."""
     forgotten: bool | None = None
-    """With `--forget`: whether an entry was deleted, because there was one. None without `--forget`."""
+    """True if `--forget` has deleted the entry, False if there was no entry; None in all other cases."""
     verdict: Verdict | None = None
     policy: RobotsPolicy | None = None
-    """The robots.txt of the URL's origin, or of `--file`; None if no robots.txt applies or is known."""
+    """The robots.txt of `--file`; without it, that of the URL's origin, or None if none applies or is known."""
     answers: tuple[Answer, ...] = ()
-    """The answers to the robots.txt requests that this URL caused, in their order: redirects, then the last answer."""
+    """The answers to the robots.txt requests that this URL caused, in their order, with redirects and retries."""
     now: float = 0.0
     """The time when the URL was judged, in seconds since the epoch."""
     compared: Compared | None = None
@@ -160,7 +160,7 @@ def judged(url: str, profile: CrawlerProfile, policy: RobotsPolicy) -> Finding:
 
 
 def _said(robots: RobotsTxt) -> dict[str, Any]:
-    """Return the part of the JSON that is the same for all crawlers and all URLs."""
+    """Return the part of the JSON that depends only on robots.txt."""
     return {"sitemaps": list(robots.sitemaps), "ignored": [asdict(ignored) for ignored in _ignored(robots)]}
 
 
@@ -274,7 +274,7 @@ def _origin_rows(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]
         yield "", f"-> {printable(info.url)}"
     words, source = info.meaning(finding.profile.status_policy)
     is_none = info.access is AccessResult.UNAVAILABLE and info.failing_since is None
-    counts_as = "none, so" if is_none else f"{info.access.value},"
+    counts_as = "no robots.txt, so" if is_none else f"{info.access.value},"
     yield "answer", f"{printable(info.answer)}: {counts_as} {words} ({source})"
     left = in_words(info.fetch_again_at - finding.now)
     fetched = "" if info.received_at is None else f"fetched {_ago(finding.now - info.received_at)}"
@@ -299,7 +299,7 @@ def _file_rows(finding: Finding, robots: RobotsTxt) -> Iterator[tuple[str, str]]
 def _usage_in_words(finding: Finding) -> list[str]:
     """Return one text for each category that robots.txt mentions and each purpose of the crawler.
 
-    For a page that may not be fetched, the list is empty.
+    The list is empty without a verdict, and for a page that is refused for another reason than a purpose.
     """
     usage = usage_in(finding.verdict)
     asked = finding.profile.purposes.categories if finding.allowed or usage else ()

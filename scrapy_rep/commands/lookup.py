@@ -29,7 +29,7 @@ from scrapy_rep.user_agent import SPIDER_ATTRIBUTE
 # The attributes that the command's spider copies from the spider of `--spider`.
 COPIED_ATTRIBUTES = ("name", "allowed_domains", "custom_settings", "update_settings", "user_agent", SPIDER_ATTRIBUTE)
 
-MAX_UNWRITTEN = 10_000  # reading pauses while more URLs than this have been read, but not answered
+MAX_UNWRITTEN = 10_000  # reading pauses while more findings than this are still to be written
 LOOK_EVERY = 0.01  # seconds between two checks whether reading can go on
 SHOW_EVERY = 1.0  # seconds between two progress lines on a terminal, while a robots.txt is awaited
 
@@ -57,7 +57,7 @@ def command_spider(model: type[Spider] | None) -> type[CommandSpider]:
 
 
 class Lookup:
-    """Answers lists of URLs. It fetches each robots.txt as a crawl would fetch it."""
+    """Judges lists of URLs, and writes the findings. Each robots.txt is fetched as a crawl would fetch it."""
 
     error: ValueError | None = None
     """The error that ended the lookup early; None if there was no error."""
@@ -72,16 +72,16 @@ class Lookup:
         self._answers: defaultdict[Request, list[Answer]] = defaultdict(list)
 
     async def run(self, crawler: Crawler) -> None:
-        """Answer all lists. Raises ValueError if the project has disabled the middleware."""
+        """Write the findings. Raises ValueError with the reason if this is impossible."""
         self._gate = RepMiddleware.of(crawler).gate
         crawler.signals.connect(self._robots_response, signal=robots_response)
-        await self.answer_all()
+        await self.write_findings()
 
     def _robots_response(self, answer: Answer, request: Request) -> None:
         self._answers[request].append(answer)
 
-    async def answer_all(self) -> None:
-        """Write the answers in the order of the URLs. At the same time, read more URLs and begin their lookups."""
+    async def write_findings(self) -> None:
+        """Write the findings in the order of the URLs. At the same time, read more URLs and begin their lookups."""
         reading = deferred_from_coro(self._begin_lists())
         try:
             while (begun := await maybe_deferred_to_future(self._begun.get())) is not None:
@@ -139,5 +139,5 @@ class Lookup:
         return Finding(url, self._profile, verdict=verdict, policy=policy, answers=answers, now=self._gate.now())
 
     async def _policy_for(self, request: Request) -> RobotsPolicy | None:
-        """Return the policy that applies; None if no robots.txt applies. Raises CannotTellError or IgnoreRequest."""
+        """Return the policy; None if no robots.txt applies. Raises CannotTellError or IgnoreRequest if unknown."""
         return await self._gate.wait_for_policy(request)

@@ -47,7 +47,7 @@ class Output:
         self._counts: Counter[str] = Counter()
         self._is_complete = False
         self.is_closed = False
-        """Whether the reader of standard output, such as `head` or a pager, has closed it."""
+        """Whether standard output can no longer be written, for example because `head` has closed it."""
         # A robots.txt may contain any character, and the encoding of a terminal or file may lack some of them.
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="backslashreplace")
@@ -60,7 +60,7 @@ class Output:
         return SOME_REFUSED if self._counts["refused"] else ALL_ALLOWED
 
     def write(self, finding: Finding) -> None:
-        """Count the finding. The next `flush` writes it."""
+        """Count the finding, if it is for a URL of the user. The next `flush` writes it, unless it is left out."""
         verdict = finding.verdict
         if not finding.is_listed:
             self._counts[finding.word] += 1
@@ -89,9 +89,9 @@ class Output:
         self.finish()
 
     def flush(self) -> None:
-        """Write the findings that have not been written yet.
+        """Write the findings that are left, unless the reader has closed standard output.
 
-        Raises ValueError if standard output cannot be written, for example because the disk is full.
+        Raises ValueError if writing fails for another reason, such as a full disk.
         """
         self._show_progress("")
         if self._texts and not self.is_closed:
@@ -116,7 +116,7 @@ class Output:
         self._show_progress(f"{self._summary()}; {waiting}" if self._is_list else waiting)
 
     def finish(self, if_empty: str = "") -> None:
-        """Write the rest, and the summary of a list. If there were no findings at all, write `if_empty`."""
+        """Write the last findings, and for a list the summary. Without findings, write `if_empty`, except with JSON."""
         if if_empty and not self._written and not self._as_objects:
             self._texts.append(if_empty)
         self.flush()

@@ -1,4 +1,4 @@
-"""Judges by an archive of robots.txt files: URLs at a given time (`--archive`), or items of a feed (`--recheck`)."""
+"""Judges URLs (`--archive`), or the items of a feed (`--recheck`), by an archive of robots.txt files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Item:
     at: float | None = None
     """The time of the request, in seconds since the epoch; None means the end of the archive."""
     evidence: dict[str, Any] = field(default_factory=dict)
-    """The value of the item's key `robots`; empty without that key."""
+    """The value of the item's key `robots`, or a whole line of REP_REFUSALS; empty without evidence."""
     error: str = ""
     """Why the item cannot be judged; empty if it can."""
 
@@ -60,7 +60,7 @@ def _item(line: bytes, name: str) -> Item:
     try:
         values = json.loads(line)
         evidence = values.get(META_KEY)
-        # A line of REP_REFUSALS is the evidence itself. Another feed may have a key of that name with another meaning,
+        # A line of REP_REFUSALS is the evidence itself. In another feed, the key `robots` may have another meaning,
         # such as the meta element `robots` of a page.
         if not isinstance(evidence, dict):
             evidence = values if "decided_at" in values else {}
@@ -78,15 +78,15 @@ class ArchiveJudge:
     """Judges requests by the robots.txt files of an archive."""
 
     def __init__(self, archive: ArchiveReader, profile: CrawlerProfile) -> None:
-        """The tokens of `profile` count. If it has none, those of the item count, or else those of the archive.
+        """If `profile` has no tokens, those of the item are used, or else those of the archive.
 
-        The purposes of `profile` count. If it has none, those of the archive count.
+        If it has no purposes, those of the archive are used.
         """
         self._archive = archive
         self._profile = profile
 
     def checked(self, item: Item) -> Finding:
-        """Judge the item, and check that the archive agrees with the item's evidence on all of COMPARED."""
+        """Judge the item. If it is allowed for the crawl's own tokens, compare the result with its evidence, if any."""
         url, evidence, reason = item.url, item.evidence, item.evidence.get("reason")
         if item.error:
             return Finding(url, self._profile, item.error)
@@ -121,10 +121,7 @@ class ArchiveJudge:
 
 
 def judge_again(opts: Namespace, lists: Iterable[list[str]], output: Output, profile: CrawlerProfile) -> None:
-    """Judge the URLs, or the items of `--recheck`, by the archive.
-
-    Raises ValueError if warcio is missing, the time is wrong, or a file cannot be read.
-    """
+    """Judge the URLs, or the items of `--recheck`, by the archive. Raises ValueError with the reason if it cannot."""
     if find_spec("warcio") is None:
         raise ValueError("--archive needs warcio: pip install warcio")
     from scrapy_rep.extensions.evidence.archive_reader import ArchiveReader  # noqa: PLC0415 - it needs warcio

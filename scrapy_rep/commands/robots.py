@@ -24,7 +24,7 @@ NEEDED = {"all": "forget", "at": "archive", "recheck": "archive"}  # option -> t
 
 
 class Command(ScrapyCommand):
-    """The command. Exit status: 0 all URLs allowed, 1 some refused, 2 wrong usage or settings, 3 some not answered."""
+    """The command `scrapy robots`. `long_desc` explains its exit statuses."""
 
     def syntax(self) -> str:
         return "[options] URL [URL ...]"
@@ -35,9 +35,9 @@ class Command(ScrapyCommand):
     def long_desc(self) -> str:
         return (
             "Show whether robots.txt allows each URL, and why. '-' reads the URLs from standard input, one per line."
-            " The command fetches robots.txt as a crawl would, with the project's settings if there is a project. It"
-            " fetches no pages. Exit status: 0 if all URLs are allowed, 1 if some are refused, 2 if the command, a"
-            " setting or a file is wrong, 3 if some URLs could not be answered."
+            " The command fetches robots.txt as a crawl would (in a project, with its settings), but no pages. Exit"
+            " status: 0 if all URLs are allowed, 1 if some are refused, 2 if an option, a setting or a file is wrong, 3"
+            " if some URLs cannot be judged or their robots.txt is unreachable, even if others are refused."
         )
 
     def add_options(self, parser: ArgumentParser) -> None:
@@ -59,7 +59,7 @@ class Command(ScrapyCommand):
         add("--cached", action="store_true", help="judge by the stored files; without URLs, list them")
         add("--forget", action="store_true", help="delete the stored files of the URLs' origins")
         add("--all", action="store_true", help="with --forget: delete all stored files")
-        add = parser.add_argument_group("Archive", "The robots.txt files in REP_ARCHIVE.").add_argument
+        add = parser.add_argument_group("Archive", "Files that a crawl has kept with REP_ARCHIVE.").add_argument
         archive_help = "judge by these archives, such as 'robots-*.warc.gz', and fetch nothing"
         add("--archive", **repeatable, metavar="FILES", help=archive_help)
         add("--at", metavar="TIME", help="with --archive: judge as the crawl did at this time (2026-05-17T09:30:00Z)")

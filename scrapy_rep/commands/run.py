@@ -76,7 +76,7 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
     is_list = opts.input is not None or opts.all or opts.recheck is not None
     output = Output(as_objects=opts.json, show=opts.show, is_list=is_list, leaves_out_allowed=opts.recheck is not None)
     if opts.archive:
-        # What the user has not given is as in the crawl that wrote the archive.
+        # Tokens and purposes that no option gives are those of the crawl that wrote the archive.
         tokens = profile.tokens if opts.spider or opts.agent else ()
         purposes = profile.purposes if opts.purpose else Purposes()
         judge_again(opts, lists, output, replace(profile, tokens=tokens, purposes=purposes, not_obeyed=""))
@@ -135,23 +135,22 @@ def _model(process: Any, name: str | None) -> type[Spider] | None:
 
 def _not_obeyed(settings: BaseSettings, *, is_dry_run: bool) -> str:
     """Return why a crawl does not obey the verdicts; empty if it does. Raises ValueError if ROBOTSTXT_OBEY is wrong."""
-    is_in_use = not inside_project() or _is_in_use(settings)
+    has_addon = not inside_project() or _has(settings, "ADDONS", ADDON)
     # Scrapy's default is False, but the add-on changes this default to True.
     is_set = (settings.getpriority("ROBOTSTXT_OBEY") or 0) > SETTINGS_PRIORITIES["addon"]
-    if not is_obeying(settings) and (is_set or not is_in_use):
-        return "ROBOTSTXT_OBEY is False, so a crawl fetches it anyway"
-    if not is_in_use:
+    if not is_obeying(settings) and (is_set or not has_addon):
+        return "ROBOTSTXT_OBEY is False, so a crawl fetches the page even if it is refused"
+    if not has_addon and not _has(settings, "DOWNLOADER_MIDDLEWARES", "scrapy_rep.RepMiddleware"):
         return "ADDONS does not have scrapy_rep.Addon, so Scrapy's own middleware decides"
-    return "REP_DRY_RUN is True, so a crawl fetches it anyway" if is_dry_run else ""
+    return "REP_DRY_RUN is True, so a crawl fetches the page even if it is refused" if is_dry_run else ""
 
 
-def _is_in_use(settings: BaseSettings) -> bool:
-    """Whether the settings enable our add-on, or our middleware without the add-on."""
-    for setting, ours in (("ADDONS", ADDON), ("DOWNLOADER_MIDDLEWARES", "scrapy_rep.RepMiddleware")):
-        for component, order in settings.getdict(setting).items():
-            with suppress(Exception):  # a component that cannot be imported is not ours
-                if order is not None and issubclass(load_object(component), load_object(ours)):
-                    return True
+def _has(settings: BaseSettings, setting: str, ours: str) -> bool:
+    """Whether the setting enables our component, or a subclass of it."""
+    for component, order in settings.getdict(setting).items():
+        with suppress(Exception):  # a component that cannot be imported is not ours
+            if order is not None and issubclass(load_object(component), load_object(ours)):
+                return True
     return False
 
 

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class StoredLookup(Lookup):
-    """Answers by the entries in REP_STORAGE. Without URLs, it lists the entries."""
+    """Judges URLs by the robots.txt files stored in REP_STORAGE (entries). Without URLs, it lists the entries."""
 
     _failure = ""
     """Why the store cannot be used; empty while it works."""
@@ -40,9 +40,9 @@ class StoredLookup(Lookup):
             if self._storage is not None:
                 await self._storage.close()
 
-    async def answer_all(self) -> None:
+    async def write_findings(self) -> None:
         if self._lists:
-            return await super().answer_all()
+            return await super().write_findings()
         try:
             await self._stored(self._write_entries)
         except CannotTellError as exc:
@@ -50,7 +50,7 @@ class StoredLookup(Lookup):
         return self._output.finish(if_empty=f"nothing is stored in {self._where}")
 
     async def _write_entries(self, storage: Storage) -> None:
-        """Write a finding for each entry: the entry, and whether the front page of its origin is allowed."""
+        """Write a finding for each entry. Its verdict, which only the JSON shows, is that for the front page."""
         for origin in await storage.origins():
             octets = await storage.get(origin)
             if octets is not None:  # else it was deleted in the meantime
@@ -100,7 +100,7 @@ class StoredLookup(Lookup):
                 return await ask(self._storage)
             except Exception as exc:  # noqa: BLE001 - each storage library has its own exceptions
                 self._failure = str(exc) or repr(exc)
-        raise CannotTellError(f"REP_STORAGE ({self._where}) cannot be read: {self._failure}")
+        raise CannotTellError(f"REP_STORAGE ({self._where}) cannot be used: {self._failure}")
 
 
 class StoredRemoval(StoredLookup):

@@ -42,7 +42,7 @@ def _lists_in(stream: RawIOBase) -> Iterator[list[str]]:
 
 
 def _urls_in(lines: bytes) -> list[str]:
-    # Decode like Python's command-line arguments. A URL that is not UTF-8 gets an error as its answer.
+    # Accept any octets, as Python does in command-line arguments.
     text = lines.decode("utf-8", "surrogateescape")
     # A file may begin with a byte order mark.
     return [url for line in text.split("\n") if (url := line.removeprefix("\ufeff").strip())]
@@ -62,18 +62,18 @@ def unreadable(option: str, file: str, error: OSError) -> ValueError:
 
 
 def is_without_robots(url: str) -> bool:
-    """Whether URLs of this scheme have no robots.txt, such as `data:` URLs."""
+    """Whether the URL's scheme, such as `data:`, has no robots.txt."""
     return url.partition(":")[0].lower() in WITHOUT_ROBOTS
 
 
 def check_host(url: str) -> None:
-    """Raise ValueError if the URL has no valid scheme or host, such as `http://`."""
+    """Raise ValueError if the URL's scheme or host is wrong, as in `http://`. A text without a scheme passes."""
     if _WITH_HOST.match(url) and Origin.of(url) is None and not is_without_robots(url):
         raise ValueError(f"{url!r} has no valid scheme and host")
 
 
 def cure_of(url: str) -> str:
-    """Return what to write instead of a text that is not a URL, for the end of an error; empty if that is unclear."""
+    """Return the end of an error about a text that is not a URL: what to write instead. Empty if this is unknown."""
     if url.startswith("/"):
-        return "; give a whole URL, or use --file, with which a path is enough"
+        return "; give a whole URL (only --file accepts a path)"
     return f"; did you mean https://{url}?" if _LIKE_A_HOST.match(url) else ""

@@ -47,7 +47,7 @@ class BodyLimit:
         if response.body and not request.meta[ROBOTS_TXT_REQUEST].octets and "cached" not in response.flags:
             self._has_warned = True
             self._log.warning(
-                "%s: its download handler sends no signal bytes_received, so REP_BODY_LIMIT holds only afterwards",
+                "%s: its download handler sends no signal bytes_received, so REP_BODY_LIMIT does not stop the download",
                 printable(request.url),
             )
 

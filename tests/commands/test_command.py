@@ -146,7 +146,7 @@ def test_a_missing_scheme_is_told_with_its_cure(tmp_path: Path) -> None:
 
 def test_a_path_alone_is_told_with_its_cure(tmp_path: Path) -> None:
     told = Ended("/private/diary", cwd=tmp_path).row("can't tell")
-    assert told.endswith("; give a whole URL, or use --file, with which a path is enough")
+    assert told.endswith("; give a whole URL (only --file accepts a path)")
     assert "did you mean" not in told
 
 
@@ -181,7 +181,7 @@ def test_the_chain_of_redirects(web: Web, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("route", "options", "told"),
     [
-        (answer(status=404), [], "HTTP 404: none, so everything is allowed (RFC 9309 2.3.1.3)"),
+        (answer(status=404), [], "HTTP 404: no robots.txt, so everything is allowed (RFC 9309 2.3.1.3)"),
         (
             answer(status=503),
             [],
@@ -190,7 +190,7 @@ def test_the_chain_of_redirects(web: Web, tmp_path: Path) -> None:
         (
             redirect("/robots.txt"),
             [],
-            "more than 5 redirects in a row: none, so everything is allowed (RFC 9309 2.3.1.2)",
+            "more than 5 redirects in a row: no robots.txt, so everything is allowed (RFC 9309 2.3.1.2)",
         ),
         (
             answer(status=403),
@@ -371,8 +371,8 @@ def test_while_one_robots_txt_is_awaited_later_lists_of_urls_are_looked_up(
 
 # Whether a crawl obeys it.
 
-NOT_OBEYED = "ROBOTSTXT_OBEY is False, so a crawl fetches it anyway"
-DRY_RUN = "REP_DRY_RUN is True, so a crawl fetches it anyway"
+NOT_OBEYED = "ROBOTSTXT_OBEY is False, so a crawl fetches the page even if it is refused"
+DRY_RUN = "REP_DRY_RUN is True, so a crawl fetches the page even if it is refused"
 
 
 @pytest.mark.parametrize("from_file", [True, False])
@@ -427,6 +427,15 @@ def test_where_the_project_does_not_use_the_plugin_that_is_said(
     assert (done.status, done.stderr) == (1, "")
     assert (done.row("not obeyed") if "not obeyed" in done.stdout else None) == told
     assert Ended("--json", *arguments, cwd=project).objects[0]["obeyed"] is (told is None)
+
+
+def test_without_the_add_on_the_middleware_is_off_by_default(project: Path) -> None:
+    settings = project / "own" / "settings.py"
+    settings.write_text(settings.read_text().replace("ROBOTSTXT_OBEY = False\n", ""))
+    (project / "robots.txt").write_text(RULES)
+    without_addon = Ended("-s", "ADDONS={}", "-s", AS_MIDDLEWARE, "--file", "robots.txt", "/", cwd=project)
+    assert without_addon.row("not obeyed") == NOT_OBEYED
+    assert "not obeyed" not in Ended("--file", "robots.txt", "/", cwd=project).stdout
 
 
 # --file
@@ -675,7 +684,7 @@ def test_what_is_stored(web: Web, tmp_path: Path) -> None:
         last.origin: (True, "HTTP 200", None),
     }, "whether the front page is allowed"
     as_text = Ended(*store, "--cached", cwd=tmp_path).stdout
-    assert f"{gone.origin}\n  robots.txt   {gone.robots_url}\n  answer       HTTP 404: none, so" in as_text
+    assert f"{gone.origin}\n  robots.txt   {gone.robots_url}\n  answer       HTTP 404: no robots.txt, so" in as_text
     assert f"  robots.txt   {last.robots_url}\n               -> {site.robots_url}\n" in as_text
 
     judged = Ended(*store, "--cached", site.url("/private/a"), cwd=tmp_path)
@@ -739,7 +748,7 @@ def test_to_forget(web: Web, tmp_path: Path) -> None:
 def test_where_nothing_is_kept_between_crawls_that_is_said(tmp_path: Path, options: list[str]) -> None:
     done = Ended(*options, cwd=tmp_path)
     assert done.status == 3
-    assert "REP_STORAGE (memory:) cannot be read" in done.stdout
+    assert "REP_STORAGE (memory:) cannot be used" in done.stdout
 
 
 def test_a_stored_entry_that_can_not_be_read(web: Web, tmp_path: Path) -> None:

@@ -63,13 +63,13 @@ def test_a_redirect_to_another_site_than_the_spiders(web: Web, tmp_path: Path) -
             RULES,
             "Foo/1.0 (like NewsBot)",
             "/drafts/a",
-            "it searches the whole text 'Foo/1.0 (like NewsBot)' for the names in robots.txt",
+            "it searches its whole User-Agent 'Foo/1.0 (like NewsBot)' for the names in robots.txt",
         ),
         (
             "User-agent: NewsBot\nCrawl-delay: 1\nUser-agent: Foo\nDisallow: /\n",
             "NewsBot/1.0",
             "/",
-            "a Crawl-delay ends a group for its parser (RFC 9309 2.2.4)",
+            "its parser ends a group at a Crawl-delay, against RFC 9309 2.2.4",
         ),
         (
             f"User-agent: *\nDisallow: /x\n{'#' * 512_000}\nDisallow: /private/\n",
@@ -104,14 +104,14 @@ def test_http_and_https_of_one_host() -> None:
     theirs = BuiltinAnswer(False, settings["USER_AGENT"], parser, 200, "http")
     found = compared(finding, theirs).compared
     assert found is not None
-    assert found.why == "it uses the robots.txt of http: for the whole host"
+    assert found.why == "it fetched robots.txt with http, and uses it for the whole host"
 
 
 def test_a_list_and_json(tmp_path: Path) -> None:
     (tmp_path / "robots.txt").write_text(RULES)
     file = ["--file", "robots.txt", "--compare", "-s", "USER_AGENT=Foo/1.0 (like NewsBot)"]
     done = Ended(*file, "-", cwd=tmp_path, stdin=b"/drafts/a\n/b\n")
-    why = "it searches the whole text 'Foo/1.0 (like NewsBot)' for the names in robots.txt"
+    why = "it searches its whole User-Agent 'Foo/1.0 (like NewsBot)' for the names in robots.txt"
     assert done.stdout.splitlines() == [
         f"allowed\t/drafts/a\tno rule matches it (group of '*')\tScrapy's own: refused: {why}",
         "allowed\t/b\tno rule matches it (group of '*')\tScrapy's own: the same",

@@ -1,7 +1,8 @@
 """Faults that are put into the package on purpose: `simulate.py --seeds 0-499 --fault NAME`.
 
-A promise that never fails proves nothing. Each function here patches the package in the simulation's process; the
-docstring describes the fault. `simulate.py faults` prints the seed and the promises by which each fault is found.
+A promise that never fails proves nothing. Each function here replaces a method, in the simulation's process only: it
+gets the right method, and then the method's arguments. The docstring describes the fault. `simulate.py faults` prints
+the seed and the promises by which each fault is found.
 """
 
 from __future__ import annotations
@@ -9,193 +10,148 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
 
+from crawl import wrap
 from network import Exchange, Network
 from store import SimStorage
 from virtual_time import seconds
 
-import scrapy_rep.protocol.outage as outage_rules
 from scrapy_rep.cache.resolver import Resolver
 from scrapy_rep.fetching.fetcher import Fetcher
 from scrapy_rep.fetching.turns import FetchTurns
+from scrapy_rep.protocol import lifecycle, outage
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
-from scrapy_rep.protocol.outage import Outage
 from scrapy_rep.scrapy_internals import engine_state
 from scrapy_rep.waiting.scheduler_door import SchedulerDoor
 
+Right = Callable[..., Any]
 FAULTS: dict[str, Callable[[], None]] = {}
+DRAW = random.Random(1)
 
 
-def fault(put_back: Callable[[], None]) -> Callable[[], None]:
-    FAULTS[put_back.__name__] = put_back
+def fault(owner: Any, name: str) -> Callable[[Right], Right]:
+    """Replace the owner's method; or a module's function, in each module that has imported it."""
+
+    def put_back(wrong: Right) -> Right:
+        def replace() -> None:
+            right = vars(owner)[name]
+            for place in [owner, *sys.modules.values()]:
+                if vars(place).get(name) is right:
+                    wrap(place, name, wrong)
+
+        FAULTS[wrong.__name__] = replace
+        return wrong
+
     return put_back
 
 
-@fault
-def turns_as_a_stack() -> None:
+@fault(FetchTurns, "__init__")
+def turns_as_a_stack(right: Right, turns: Any, *args: Any, **kwargs: Any) -> None:
     """The newest of the fetches that wait for a turn goes first."""
-    right = FetchTurns.__init__
-
-    def build(self: Any, *args: Any, **kwargs: Any) -> None:
-        right(self, *args, **kwargs)
-        self._arrivals = count(0, -1)
-
-    FetchTurns.__init__ = build  # type: ignore[method-assign]
+    right(turns, *args, **kwargs)
+    turns._arrivals = count(0, -1)
 
 
-@fault
-def shared_answers() -> None:
-    """A URL that several origins redirect to is asked once for all of them, and its answer is kept."""
-    right = Fetcher.fetch
-
-    async def fetch(self: Any, question: Any) -> Any:
-        kept = vars(self).setdefault("kept", {})
-        if urlsplit(question.url).netloc == urlsplit(question.trigger.url).netloc:
-            return await right(self, question)
-        if question.url not in kept:
-            kept[question.url] = asyncio.ensure_future(right(self, question))
-        return await kept[question.url]
-
-    Fetcher.fetch = fetch  # type: ignore[method-assign]
+@fault(FetchTurns, "_next")
+def known_origins_wait_behind_new_ones(right: Right, turns: Any) -> Any:
+    """A repeated request for a robots.txt has its turn only when no first request waits."""
+    waiting = [(turn.is_repeated, *place, turn) for *place, turn in turns._line if turn.is_waiting]
+    return min(waiting)[-1] if waiting else None
 
 
-@fault
-def time_in_a_queue_counts() -> None:
-    """The download handler has a pool of connections, and the time in its queue counts against the time-out."""
-    right, begin = Network._answered, {}
-
-    async def _answered(self: Network, request: Any, exchange: Exchange) -> Any:
-        pool = vars(self).setdefault("pool", asyncio.Semaphore(16))
-        begin[exchange] = seconds()
-        async with pool:
-            exchange.timeout -= seconds() - begin[exchange]
-            return await right(self, request, exchange)
-
-    Network._answered = _answered  # type: ignore[method-assign]
-
-
-@fault
-def lost_wake_up() -> None:
-    """Every other time, the engine is not told that it should look for requests."""
-    right, draw = engine_state.look_for_requests, random.Random(1)
-
-    def look_for_requests(crawler: Any) -> None:
-        if draw.random() < 0.5:
-            right(crawler)
-
-    for name, module in list(sys.modules.items()):
-        if name.startswith("scrapy_rep") and hasattr(module, "look_for_requests"):
-            vars(module)["look_for_requests"] = look_for_requests
-
-
-@fault
-def lease_not_given_back() -> None:
-    """The store forgets to release leases."""
-
-    async def release_lease(self: SimStorage, origin: str, token: str) -> None:
-        await asyncio.sleep(0.001)
-
-    SimStorage.release_lease = release_lease  # type: ignore[method-assign]
-
-
-@fault
-def backoff_off_by_one() -> None:
-    """The pause after n failures is that after n - 1."""
-    rules: Any = outage_rules
-    right = rules.backoff
-
-    def backoff(failures: int, *args: float) -> float:
-        pause: float = right(failures - 1, *args)
-        return pause
-
-    rules.backoff = backoff
-
-
-@fault
-def allowed_after_29_days() -> None:
-    """An outage counts as "there is no robots.txt" a day too early."""
-    right = Outage.is_too_long_at
-
-    def is_too_long_at(self: Outage, now: float, unreachable_for: float) -> bool:
-        return right(self, now, unreachable_for * 29 / 30)
-
-    Outage.is_too_long_at = is_too_long_at  # type: ignore[method-assign]
-
-
-@fault
-def request_handed_out_twice() -> None:
-    """One request in a hundred is handed out again when the next one is asked for."""
-    right = SchedulerDoor.next_request
-    draw = random.Random(1)
-
-    def next_request(self: Any) -> Any:
-        again = vars(self).pop("again", None)
-        request = again or right(self)
-        if request is not None and again is None and draw.random() < 0.01:
-            self.again = request.copy()
-        return request
-
-    SchedulerDoor.next_request = next_request  # type: ignore[method-assign]
-
-
-@fault
-def fetch_that_never_ends() -> None:
-    """One request for a robots.txt in fifty never ends."""
-    right, draw = Fetcher.fetch, random.Random(1)
-
-    async def fetch(self: Any, question: Any) -> Any:
-        if draw.random() < 0.02:
-            await asyncio.Future()
-        return await right(self, question)
-
-    Fetcher.fetch = fetch  # type: ignore[method-assign]
-
-
-@fault
-def one_origin_at_a_time() -> None:
+@fault(FetchTurns, "can_start_another")
+def one_origin_at_a_time(right: Right, turns: Any) -> bool:
     """The door takes no request from the queue while a robots.txt is fetched."""
-
-    def has_room(self: Any) -> bool:
-        return not self.without_turn + self._firsts + len(self._first)
-
-    FetchTurns.has_room = has_room  # type: ignore[method-assign]
+    return not turns.starting
 
 
-@fault
-def fetches_are_not_shared() -> None:
-    """One origin in ten is fetched twice at the same time."""
-    right, draw = Resolver._begin, random.Random(1)
-
-    def _begin(self: Any, origin: Any, trigger: Any, fetch: Any) -> None:
-        right(self, origin, trigger, fetch)
-        if draw.random() < 0.1:
-            self.more = asyncio.ensure_future(self._rounds.policy(origin, trigger, lambda: False))
-
-    Resolver._begin = _begin  # type: ignore[method-assign]
+@fault(Fetcher, "fetch")
+async def shared_answers(right: Right, fetcher: Any, question: Any) -> Any:
+    """A URL that several origins redirect to is asked once for all of them, and its answer is kept."""
+    kept = vars(fetcher).setdefault("kept", {})
+    if urlsplit(question.url).netloc == urlsplit(question.trigger.url).netloc:
+        return await right(fetcher, question)
+    if question.url not in kept:
+        kept[question.url] = asyncio.ensure_future(right(fetcher, question))
+    return await kept[question.url]
 
 
-@fault
-def store_that_loses_entries() -> None:
+@fault(Fetcher, "fetch")
+async def fetch_that_never_ends(right: Right, fetcher: Any, question: Any) -> Any:
+    """One request for a robots.txt in fifty never ends."""
+    if DRAW.random() < 0.02:
+        await asyncio.Future()
+    return await right(fetcher, question)
+
+
+@fault(Network, "send")
+async def time_in_a_queue_counts(right: Right, network: Any, request: Any, exchange: Exchange) -> Any:
+    """The download handler has a pool of connections, and the time in its queue counts against the time-out."""
+    begin = seconds()
+    async with vars(network).setdefault("pool", asyncio.Semaphore(16)):
+        exchange.timeout -= seconds() - begin
+        return await right(network, request, exchange)
+
+
+@fault(engine_state, "look_for_requests")
+def lost_wake_up(right: Right, crawler: Any) -> None:
+    """Every other time, the engine is not told that it should look for requests."""
+    if DRAW.random() < 0.5:
+        right(crawler)
+
+
+@fault(SimStorage, "release_lease")
+def lease_not_given_back(right: Right, *args: Any) -> Awaitable[None]:
+    """The store forgets to release leases."""
+    return asyncio.sleep(0.001)
+
+
+@fault(SimStorage, "put")
+def store_that_loses_entries(right: Right, *args: Any) -> Awaitable[None]:
     """The store keeps leases, and no entry."""
-
-    async def put(self: SimStorage, origin: str, entry: bytes, lifetime: float) -> None:
-        await asyncio.sleep(0.001)
-
-    SimStorage.put = put  # type: ignore[method-assign]
+    return asyncio.sleep(0.001)
 
 
-@fault
-def backoff_that_does_not_grow() -> None:
+@fault(outage, "backoff")
+def backoff_off_by_one(right: Right, failures: int, *args: float) -> Any:
+    """The pause after n failures is that after n - 1."""
+    return right(failures - 1, *args)
+
+
+@fault(outage, "backoff")
+def backoff_that_does_not_grow(right: Right, *args: float) -> float:
     """Each pause after a failure is five seconds."""
-    rules: Any = outage_rules
-    rules.backoff = lambda _failures, *_args: 5.0
+    return 5.0
 
 
-@fault
-def one_round_only() -> None:
+@fault(lifecycle, "state_of")
+def allowed_after_29_days(right: Right, entry: Any, now: float, unreachable_for: float) -> Any:
+    """An outage counts as "there is no robots.txt" a day too early."""
+    return right(entry, now, unreachable_for * 29 / 30)
+
+
+@fault(RobotsPolicy, "pause_at")
+def one_round_only(right: Right, *args: Any, **kwargs: Any) -> None:
     """No fetch has a second round, although requests wait."""
-    RobotsPolicy.pause_at = lambda *_args, **_more: None  # type: ignore[method-assign]
+
+
+@fault(SchedulerDoor, "next_request")
+def request_handed_out_twice(right: Right, door: Any) -> Any:
+    """One request in a hundred is handed out again when the next one is asked for."""
+    again = vars(door).pop("again", None)
+    request = again or right(door)
+    if request is not None and again is None and DRAW.random() < 0.01:
+        door.again = request.copy()
+    return request
+
+
+@fault(Resolver, "_begin")
+def fetches_are_not_shared(right: Right, resolver: Any, origin: Any, trigger: Any, fetch: Any) -> None:
+    """One origin in ten is fetched twice at the same time."""
+    right(resolver, origin, trigger, fetch)
+    if DRAW.random() < 0.1:
+        resolver.more = asyncio.ensure_future(resolver._rounds.policy(origin, trigger, lambda: False))

