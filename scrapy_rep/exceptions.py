@@ -13,9 +13,9 @@ from scrapy_rep.text import printable
 
 
 class ForbiddenByRobots(IgnoreRequest):
-    """Raised if robots.txt forbids a request, or if the headers of its response forbid the crawl's purpose.
+    """Raised if a request is refused, for example by a rule of robots.txt or by a header of its response.
 
-    The message has the URL of robots.txt, the line and the rule.
+    The message says what refuses the request, such as the URL of robots.txt with the line and the rule.
     """
 
     def __init__(self, verdict: Verdict) -> None:

@@ -19,7 +19,7 @@ def warn_of_misconfiguration(crawler: Crawler) -> None:
     if builtin is not None:
         path = f"{type(builtin).__module__}.{type(builtin).__qualname__}"
         log.warning(
-            "%s obeys robots.txt beside scrapy-rep, by rules of its own: switch it off with"
+            "%s also obeys robots.txt, and reads it differently from scrapy-rep: switch it off with"
             " DOWNLOADER_MIDDLEWARES = {'%s': None}",
             path,
             path,

@@ -40,7 +40,7 @@ class Refusals:
     def announce(self) -> None:
         """Log a WARNING at the start of a dry run."""
         if self._is_dry_run:
-            self._log.warning("Dry run (REP_DRY_RUN): what robots.txt forbids is fetched, and logged as refused")
+            self._log.warning("Dry run (REP_DRY_RUN): what robots.txt forbids is fetched, logged as 'Would be refused'")
 
     def refuse(self, request: Request, verdict: Verdict) -> None:
         """Report the refusal, and raise ForbiddenByRobots unless this is a dry run."""

@@ -36,12 +36,12 @@ AT_ONCE = 10  # sitemaps that are requested together; more follow when the sched
 class RobotsSitemapSpider(SitemapSpider):
     """A SitemapSpider that finds its sitemaps in robots.txt: `class ShopSpider(RobotsSitemapSpider)`.
 
-    It begins with the origins of `start_urls`; without `start_urls`, with `https://` and each of `allowed_domains`. It
-    also crawls the sitemaps of every other origin whose robots.txt the crawl reads. Requests for sitemaps obey
-    robots.txt like requests for pages.
+    It begins with the origins of `start_urls`. Without `start_urls`, it begins with `https://DOMAIN` for each of
+    `allowed_domains`. It also crawls the sitemaps of every other origin whose robots.txt the crawl reads. Requests for
+    sitemaps obey robots.txt like requests for pages.
 
-    It crawls at most REP_SITEMAPS_MAX sitemaps per origin. If the robots.txt of a public origin names a sitemap at a
-    private address, it skips this sitemap.
+    It crawls only the first REP_SITEMAPS_MAX sitemaps that a robots.txt names, and all that a sitemap index names. It
+    skips sitemaps at private addresses that a public host's robots.txt names, unless REP_REDIRECT_PRIVATE is on.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -74,15 +74,15 @@ class RobotsSitemapSpider(SitemapSpider):
         if not self.sitemap_urls and not self._has_sitemaps:
             name = type(self).__name__
             if pages:
-                origins = counted(len(pages), "origin")
-                self._log.warning("%s: no sitemap is named in the robots.txt of %s", name, origins)
+                files = counted(len(pages), "robots.txt file")
+                self._log.warning("%s: found no sitemap to crawl in %s", name, files)
             else:
                 self._log.warning("%s has nowhere to begin: set start_urls, allowed_domains or sitemap_urls", name)
         async for item in super().start():
             yield self._sitemap_request(item.url) if isinstance(item, Request) else item
 
     def first_pages(self) -> list[str]:
-        """Return one URL of each origin to begin with."""
+        """Return one URL of each origin that the spider begins with."""
         pages = self.start_urls or [f"https://{domain}/" for domain in getattr(self, "allowed_domains", None) or ()]
         return list({Origin.of(page): page for page in pages}.values())
 
@@ -93,7 +93,7 @@ class RobotsSitemapSpider(SitemapSpider):
             self._add(origin, robotparser.sitemaps)
 
     def parse_robots_txt(self, response: Response) -> Iterable[Request]:
-        """Crawl the sitemaps of a robots.txt that `sitemap_urls` or another robots.txt names as a sitemap."""
+        """Crawl the sitemaps of a robots.txt that is itself named in `sitemap_urls` or in another robots.txt."""
         origin = Origin.of(response.url)
         sitemaps = RobotsTxt.parse(response.body, self._rep_settings.body_limit).sitemaps
         if not sitemaps:

@@ -1,4 +1,4 @@
-"""Text for people: makes strangers' text printable, and writes numbers with their noun, and times."""
+"""Text for people: makes text from servers printable, and writes times, and numbers with a noun."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which product tokens apply to a request: those of the settings, the spider, or the User-Agent (RFC 9309 2.2.1).
+"""Finds a request's product tokens, in its meta, the spider, the settings or the User-Agent (RFC 9309 2.2.1).
 
 `protocol.robotstxt.product_tokens` reduces a User-Agent to its token.
 """
@@ -41,7 +41,7 @@ class UserAgent:
         self._configured = configured is not None
         self.product_tokens, self.source = configured or (
             tokens_of_header(self._sent),
-            f"the User-Agent of {self._sent_by}",
+            f"the User-Agent in {self._sent_by}",
         )
         # The User-Agents of requests that had their own, and were judged by it.
         self._own: set[bytes | None] = set()
@@ -63,10 +63,10 @@ class UserAgent:
         return self.product_tokens
 
     def unsent_tokens(self, request: Request) -> ProductTokens:
-        """Return the tokens that judged a request which was sent with a User-Agent without any of these tokens.
+        """Return the tokens that decided about a request, if it was sent with a User-Agent that has none of them.
 
-        Empty for all other requests. Also empty for the crawl's own User-Agent (`announce` warns about it), for tokens
-        from the request's meta, and if `*` is one of the tokens.
+        Otherwise, the result is empty. It is always empty for the crawl's own User-Agent (`announce` warns about it),
+        for tokens from the request's meta, and if `*` is one of the tokens.
         """
         sent = request.headers.get(b"User-Agent")
         if sent == self._sent or META_KEY in request.meta or EVERYONE in self.product_tokens:
@@ -163,6 +163,6 @@ def _tokens_of_texts(texts: tuple[str, ...], source: str) -> ProductTokens:
                 source,
                 text,
                 "a whole User-Agent" if set(wrong) & set("/ ();,") else f"no product token, because of {wrong!r}",
-                f"its product token {token!r} is obeyed" if token else "only the groups of '*' apply",
+                f"its product token {token!r} is used" if token else "it is ignored, because it names no crawler",
             )
     return tuple(token for token in found.values() if token is not None)

@@ -56,7 +56,7 @@ class CrawlDelay:
         return settings.getfloat("DOWNLOAD_DELAY") * (1 - min(jitter, 1.0))
 
     def _reached(self, request: Request) -> None:
-        """Set the delay before the request enters its download slot's queue, because Scrapy forgets idle slots."""
+        """Set the delay now, before each request is queued in the downloader, because Scrapy forgets idle hosts."""
         policy = self._gate.peek(request)
         asked = 0.0 if policy is None else _asked_for(policy.robots, self._gate.product_tokens(request))
         self._delays.require(request, min(asked, self._max_delay))

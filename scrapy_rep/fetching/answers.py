@@ -1,4 +1,4 @@
-"""Gets the answer of one URL on the way to a robots.txt, with retries. Each request first waits for its turn."""
+"""Requests one URL, with retries: a robots.txt, or a URL that it redirects to. Each request first waits for a turn."""
 
 from __future__ import annotations
 

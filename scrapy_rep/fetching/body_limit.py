@@ -1,7 +1,6 @@
-"""Stops the download of a robots.txt after 500 KiB, or after REP_BODY_LIMIT if that is more (RFC 9309 section 2.5).
+"""Stops the download of a robots.txt after REP_BODY_LIMIT octets, 500 KiB or more (RFC 9309 section 2.5).
 
-The default of 500 KiB is PARSING_LIMIT in `protocol.robotstxt.parser`. The last chunk of a download may go beyond the
-limit; `RobotsTxt.parse` cuts the body at the exact octet.
+The last chunk of a download may go beyond the limit; `RobotsTxt.parse` cuts the body at the exact octet.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class BodyLimit:
         if response.body and not request.meta[ROBOTS_TXT_REQUEST].octets and "cached" not in response.flags:
             self._has_warned = True
             self._log.warning(
-                "%s: its download handler sends no signal bytes_received, so REP_BODY_LIMIT holds only afterwards",
+                "%s: the download handler sends no signal bytes_received, so REP_BODY_LIMIT applies after the download",
                 printable(request.url),
             )
 

@@ -34,10 +34,10 @@ brotli = _first_of("brotli", "brotlicffi")
 
 CHUNK = 65_536  # octets
 MAX_CODINGS = 3  # codings of one body; decoding each takes a pass over the body, and no server needs more
-CUT = "the body ends before its compressed data do"
-GZIP_MAGIC = b"\x1f\x8b\x08"  # RFC 1952 2.3.1, with deflate, the only compression method
-# IANA's registry of content codings (RFC 9110 16.6.1), without the codings that are always decoded here. Any other name
-# may be a charset.
+CUT = "the compressed data are incomplete"
+GZIP_MAGIC = b"\x1f\x8b\x08"  # RFC 1952 2.3.1; the third octet means deflate, the only compression method
+# The content codings in IANA's registry (RFC 9110 16.6.1) that have no decoder here, or need a library. `decoded` may
+# skip other names, because some servers write a charset there, such as `utf-8`.
 _REGISTERED = frozenset(
     [b"aes128gcm", b"br", b"compress", b"dcb", b"dcz", b"exi", b"pack200-gzip", b"x-compress", b"zstd"]
 )
@@ -47,7 +47,7 @@ MAX_LOOKED_AT = 256  # octets that are searched for _CONTROL
 
 
 class UndecodableBodyError(Exception):
-    """The body is not encoded as its Content-Encoding says, or ends too early."""
+    """The body cannot be decoded: it has an unknown coding or too many codings, or its compressed data are broken."""
 
 
 class RepDecodingMiddleware:
@@ -84,8 +84,8 @@ def decoded(body: bytes, content_encoding: bytes, limit: int, *, is_cut: bool = 
 
     `content_encoding`: the value of the header (RFC 9110 8.4). If it has an unknown name, such as `utf-8`, and the body
     looks like text, the name is skipped. gzip is decoded even if the header does not name it.
-    `is_cut`: whether REP_BODY_LIMIT has cut the body. Then the part that can be decoded is returned; otherwise,
-    incomplete compressed data is an error.
+    `is_cut`: whether the body may be incomplete. Then the part that can be decoded is returned; otherwise, incomplete
+    compressed data are an error.
     """
     codings = [coding for text in content_encoding.lower().split(b",") if (coding := text.strip(b" \t")) != b""]
     if len(codings) > MAX_CODINGS:
@@ -107,7 +107,7 @@ def _first(chunks: Iterator[bytes], octets: int, *, is_cut: bool) -> bytes:
             if len(found) >= octets:
                 break
     except Exception as exc:  # each library has its own errors for truncated bodies and for garbage
-        # BadGzipFile means that the data are complete, but garbage or a wrong checksum follows.
+        # If data were found, BadGzipFile means that they are complete, but garbage or a wrong checksum follows.
         has_ended = isinstance(exc, BadGzipFile)
         if not found or not (has_ended or is_cut):
             raise UndecodableBodyError(f"{type(exc).__name__}: {exc}") from exc

@@ -54,7 +54,7 @@ class Fetcher:
         self._body_limit = BodyLimit(crawler)
 
     async def fetch(self, question: Question) -> tuple[Answer, Response | None]:
-        """Request the URL once. Return the answer before it is judged, and the response as received, if there is one.
+        """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one.
 
         Raises nothing but CancelledError, when the crawl closes.
         """
@@ -141,7 +141,7 @@ def _in_words(exc: Exception) -> str:
 
 
 def url_of(base: str, reference: str | bytes) -> str | None:
-    """Return a reference, such as a Location, as an absolute URL in the spelling of Request.
+    """Return a reference, such as the value of Location, as an absolute URL, escaped as in `scrapy.Request`.
 
     None if the reference is empty or malformed.
     """
@@ -157,5 +157,5 @@ def url_of(base: str, reference: str | bytes) -> str | None:
         url = safe_url_string(joined)  # as Request does
     except ValueError:
         return None
-    # `safe_url_string` changes the host of `//a\\b`, so its host is not clear.
+    # Programs disagree about the host of `http://a\b/`. `safe_url_string` changes such a host: the URL is malformed.
     return url if urlsplit(url).netloc == urlsplit(joined).netloc else None

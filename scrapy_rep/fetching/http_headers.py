@@ -14,7 +14,7 @@ from scrapy.http import Headers
 
 from scrapy_rep.protocol.freshness import Caching
 
-MAX_OCTETS = 8_192  # of one field; the rest is not read
+MAX_OCTETS = 8_192  # octets of one header field that are read
 MAX_VALIDATOR = 1_024  # octets; a longer ETag or Last-Modified is not kept
 MAX_SECONDS = 2**31  # RFC 9111 1.2.2: a larger number of seconds counts as this
 
@@ -40,8 +40,8 @@ def caching_of(headers: Headers) -> Caching:
 
 
 def cache_control(value: str | None) -> Mapping[str, str | None]:
-    """Return the directives in lower case, with their unquoted arguments. If a name is repeated, the first counts (RFC
-    9111 4.2.1 and 5.2)."""
+    """Return the argument of each directive, without quotes; None if it has none. The names are in lower case. If a
+    name is repeated, the first counts (RFC 9111 4.2.1 and 5.2)."""
     directives: dict[str, str | None] = {}
     for directive in parse_http_list(value or ""):
         name, equals, argument = directive.partition("=")
@@ -58,7 +58,7 @@ def delta_seconds(text: str) -> float | None:
 
 
 def http_date(text: str | None) -> float | None:
-    """Read one of HTTP's three date formats (RFC 9110 5.6.7). Return seconds since the epoch; None for other text."""
+    """Read a date as in HTTP (RFC 9110 5.6.7) or email. Return seconds since the epoch; None for any other text."""
     if not text:
         return None
     try:
@@ -82,7 +82,7 @@ def _validator(headers: Headers, name: str) -> str | None:
 
 
 def retry_after(headers: Headers, now: float) -> float:
-    """Return the seconds to wait from `now` by Retry-After (RFC 9110 10.2.3), at most MAX_SECONDS.
+    """Return the seconds that Retry-After asks to wait from `now` on (RFC 9110 10.2.3), at most MAX_SECONDS.
 
     Without a readable field, return 0. `now`: seconds since the epoch.
     """

@@ -1,7 +1,7 @@
 """Follows the redirects of one origin's robots.txt, with their cookies, to the last answer (RFC 9309 2.3.1.2).
 
-The cookies of one chain of redirects are kept in a jar for each origin on the way. `fetching.robots_request` sends
-them, and `fetching.fetcher` puts new ones into the jar. They never mix with the cookies of the crawl.
+Each chain of redirects has its own cookies, in a jar for each origin. `fetching.robots_request` sends them, and
+`fetching.fetcher` puts new ones into the jar. They never mix with the cookies of the crawl.
 
 Two origins may redirect to the same URL. Each of them requests that URL itself, because the answer may depend on
 cookies, on the User-Agent, or on a token in the URL that works only once.
@@ -37,11 +37,11 @@ class Redirects:
     answers: Answers
     origin: Origin
     known: Entry | None
-    """The origin's entry. A server may confirm the stored answer in it (304)."""
+    """What is known about the origin; None if nothing is. A server may confirm the answer stored there (304)."""
     trigger: Request
     """The request that needs the robots.txt."""
     is_repeated: bool
-    """Whether the robots.txt was requested before."""
+    """Whether an earlier request for this robots.txt is known, of this crawl or of another one (REP_STORAGE)."""
     retries: int
     """How often the request for each URL may be repeated."""
     # A jar for each origin: a cookie of another origin must not become part of a request.
@@ -100,7 +100,7 @@ class Redirects:
         return stored if stored.caching.etag or stored.caching.last_modified else None
 
     def _is_from_public(self, url: str) -> bool:
-        """Whether a public host has redirected to this URL. Then the URL's server must not be private."""
+        """Whether a public host has redirected to this URL of another origin, and REP_REDIRECT_PRIVATE is off."""
         if not self._hops or self.answers.settings.redirect_private or Origin.of(url) == self.origin:
             return False
         source, address = Origin.of(self._hops[-1].url), self._hops[-1].address
@@ -131,15 +131,15 @@ class Redirects:
 
     @property
     def is_replayed(self) -> bool:
-        """Whether HttpCacheMiddleware has replayed an answer on the way, and the server may have a newer one."""
+        """Whether HttpCacheMiddleware has replayed an answer of the chain, and the crawl is not offline."""
         return any(hop.replayed and not hop.offline for hop in self._hops)
 
     def _terms(self) -> dict[str, Any]:
-        """Return the fields of StoredResponse about its use and storage, by the strictest answer on the way."""
+        """Return how a StoredResponse may be used and stored: for each field, the strictest value in the chain."""
         least = self.answers.settings.lifetime_min
         received_at = min(hop.dated for hop in self._hops)
         until = min(fresh_until(hop.caching, hop.dated, least, hop.response_delay) for hop in self._hops)
-        if not self.is_replayed:  # count from now: redirects and retries may have taken longer than LEAST_LIFETIME
+        if not self.is_replayed:  # LEAST_LIFETIME counts from now: redirects and retries may have taken longer
             until = min(max(until, self.answers.clock.now() + LEAST_LIFETIME), received_at + MAX_LIFETIME)
         return {
             "received_at": received_at,

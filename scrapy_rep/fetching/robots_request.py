@@ -42,14 +42,14 @@ HAVE_TIMEOUTS = {"http", "https"}
 _COPIED_HEADERS = (b"User-Agent", b"Proxy-Authorization")
 _COPIED_FOR_FTP = ("ftp_user", "ftp_password", "ftp_passive")
 MAX_TIMES_BODY_LIMIT = 8
-"""The longest body, in multiples of REP_BODY_LIMIT, for a plugin that cannot cut a body but can refuse it."""
+"""A plugin that cannot cut a body refuses one that is longer than this many times REP_BODY_LIMIT."""
 # The parameters of scrapy-zyte-api that say from where to fetch, not what to fetch.
 _ZYTE_API_ROUTES = ("device", "geolocation", "ipType", "tags")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One URL to request on the way to a robots.txt, and how to request it."""
+    """One URL to request, a robots.txt or a URL that it redirects to, and how to request it."""
 
     url: str
     trigger: Request
@@ -60,10 +60,10 @@ class Question:
     validators: Caching | None = None
     """The validators of a stored answer, to ask whether that answer is still valid (RFC 9111 4.3.1)."""
     is_repeated: bool = False
-    """Whether the robots.txt was requested before. Then the request skips HttpCacheMiddleware, which would replay the
-    known answer, or store a 304 as the page."""
+    """Whether this is a retry, or an earlier request for the robots.txt is known. Unless the crawl is offline, such a
+    request skips HttpCacheMiddleware, which would replay the earlier answer, or store a 304 as the page."""
     is_from_public: bool = False
-    """Whether a public host has redirected here and REP_REDIRECT_PRIVATE is off. Then a private server is refused."""
+    """Whether a private server is refused, because a public host has redirected to the URL (REP_REDIRECT_PRIVATE)."""
 
 
 @dataclass(eq=False, slots=True)
@@ -75,7 +75,7 @@ class RobotsTxtDownload:
     octets: int = 0
     """The octets of the body that were received so far."""
     response: Response | None = None
-    """The response as received, not decoded. Its `request` is set. None before."""
+    """The response as received, not decoded. Its `request` is set. None until it is received, and after `taken`."""
 
     def is_cut(self, response: Response) -> bool:
         """Whether the limit cuts the body. `response`: as received, not decoded."""
@@ -88,7 +88,7 @@ class RobotsTxtDownload:
         return response.headers.get("Content-Length") != str(len(response.body)).encode()
 
     def taken(self) -> Response | None:
-        """Return the response, and forget it here: the meta of its request has this object, so they are a cycle."""
+        """Return the response, and drop it here. Otherwise the response and this object would refer to each other."""
         response, self.response = self.response, None
         return response
 

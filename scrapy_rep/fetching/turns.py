@@ -18,9 +18,9 @@ from twisted.internet.defer import Deferred
 
 SLOW_AFTER = 0.5  # seconds after which a request that has begun is slow
 REPEATED_EVERY = 8  # every eighth turn goes to a repeated request, if one waits
-MAX_STARTING = 2  # in multiples of REP_FETCH_CONCURRENCY; if more fetches start, the last wait too long for a turn
+MAX_STARTING = 2  # in multiples of REP_FETCH_CONCURRENCY; if more start, the last ones wait too long for a turn
 MAX_SLOW = 1_000  # slow requests under way; each takes a socket
-SELECT_MAX = 512 if sys.platform == "win32" else 1024  # FD_SETSIZE in CPython, and in C libraries elsewhere
+SELECT_MAX = 512 if sys.platform == "win32" else 1024  # FD_SETSIZE; CPython sets it on Windows, elsewhere the C library
 SHARE_OF_FILES = 0.5  # the share of `max_open_files()` that fetches may use; downloads of pages need the rest
 
 
@@ -29,7 +29,7 @@ class _Turn:
     """The right to make one request for a robots.txt."""
 
     is_repeated: bool
-    """Whether the robots.txt was requested before."""
+    """Whether the request is a retry, or an earlier request for this robots.txt is known."""
     given: Deferred[None] = field(default_factory=Deferred)
     """Fires when the request may begin."""
     timer: CallLaterResult | None = None
@@ -57,8 +57,8 @@ class FetchTurns:
         self._max_under_way = limit + min(MAX_SLOW, max(int(SHARE_OF_FILES * max_open_files()) - limit, 0))
         self.on_change = on_change
         self.starting: set[object] = set()
-        """What counts in `can_start_another`: the turns of first requests until they are slow, and the origins of
-        fetches that have no turn yet, because they have just begun or ask a store."""
+        """What counts in `can_start_another`: the origin of each fetch that has just begun or calls REP_STORAGE, then
+        its turn, until the request is slow or has ended. The turns of repeated requests do not count."""
         self._line: list[tuple[int, int, _Turn]] = []  # a heap of the turns that requests wait for
         self._arrivals = count()
         self._given = 1

@@ -17,15 +17,15 @@ class AccessResult(WordEnum):
     REDIRECT = "redirect"
     """The server sent a redirect. The crawler follows it, so this is never the result of a whole fetch (2.3.1.2)."""
     UNAVAILABLE = "unavailable"
-    """The site has no robots.txt (a 404, for example), so everything is allowed (2.3.1.3)."""
+    """The site has no usable robots.txt (a 404, for example), so everything is allowed (2.3.1.3)."""
     RESTRICTED = "restricted"
     """The site restricts access to robots.txt, so nothing is allowed. This result is cached in the same way as rules.
-    RFC 9309 does not define it; REP_STATUS_POLICY can."""
+    RFC 9309 does not define this result. Only REP_STATUS_POLICY can give it."""
     UNREACHABLE = "unreachable"
-    """The fetch failed (a 503 or a time-out), so nothing is allowed. It is retried after a backoff (2.3.1.4)."""
+    """The fetch failed (a 503, for example), so usually nothing is allowed. It is retried after a backoff (2.3.1.4)."""
 
 
-# The results that an entry can store, in words, each with its source. A row of the status policy may name another one.
+# The results that an entry can store, in words, each with its source. The status policy may name another source.
 ACCESS_WORDS: Mapping[AccessResult, tuple[str, str]] = {
     AccessResult.SUCCESS: ("its rules are obeyed", "RFC 9309 2.3.1.1"),
     AccessResult.UNAVAILABLE: ("everything is allowed", "RFC 9309 2.3.1.3"),
@@ -40,28 +40,28 @@ class Answer:
     url: str
     """The URL that was requested."""
     status: int | None = None
-    """The HTTP status; None if the server did not answer."""
+    """The HTTP status; None if there is no usable answer."""
     access: AccessResult = AccessResult.UNREACHABLE
     """What the answer means (`status_policy.judge`). A 304 to a conditional request is a SUCCESS."""
     reason: str = ""
     """The answer in words, such as `HTTP 404`, or why there was no answer."""
     sign: str = ""
-    """The vendor of a challenge, or `markup`, if that decided and not the status; else empty."""
+    """What decided instead of the status: the vendor of a challenge, or `markup`. Empty if the status decided."""
     body: bytes = b""
-    """The body of a success, cut one octet after the limit. `fetching.answers` empties the body of any other answer."""
+    """The body of a success, at most one octet longer than REP_BODY_LIMIT. `fetching.answers` empties all others."""
     location: str | None = None
     """The absolute URL that a redirect leads to; None if its Location is missing or malformed."""
     timed_out: bool = False
     """Whether the request took longer than REP_FETCH_TIMEOUT, so that there is no status."""
     dropped: bool = False
-    """Whether another component of the crawl dropped the request."""
+    """Whether a component of the crawl dropped the request or its answer."""
     retry_after: float = 0.0
     """Seconds from now that the server asks the crawler to wait (RFC 9110 10.2.3)."""
     caching: Caching = SILENT
     """The caching headers of the answer. Those of a 304 are combined with those of the stored answer."""
     dated: float = 0.0
-    """The time from which the age of the answer counts, in seconds since the epoch: when the answer was received. For
-    a replayed answer, it is the Date header (0 if missing), unless the crawl is `offline`."""
+    """The time when the answer was received, in seconds since the epoch. For a replayed answer that is not `offline`,
+    the time in its Date header (0 if missing)."""
     response_delay: float = 0.0
     """Seconds from the request to the response (RFC 9111 4.2.3)."""
     replayed: bool = False
@@ -76,7 +76,7 @@ class Answer:
         """Whether the same request may succeed a moment later.
 
         It may if the connection failed, or after a server error (2.3.1.4) without a Retry-After. A time-out is not
-        retried at once, because the retry would take as long again. Challenges and dropped requests are not either.
+        retried at once, because the retry would take as long again. Nor are challenges and dropped requests.
         """
         if self.access is not AccessResult.UNREACHABLE or self.dropped or self.retry_after or self.sign:
             return False

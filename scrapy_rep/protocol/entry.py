@@ -23,7 +23,7 @@ MAX_NUMBER = 1e12  # the largest number in an entry's bytes; the year 9999 is 2.
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """The last usable answer: a robots.txt with rules (2.3.1.1), or the answer that there is none (2.3.1.3)."""
+    """The last usable answer: a robots.txt, or an answer that decides without rules, such as a 404 (2.3.1.3)."""
 
     access: AccessResult
     """SUCCESS, UNAVAILABLE or RESTRICTED."""
@@ -32,11 +32,11 @@ class StoredResponse:
     robots: RobotsTxt | None
     """The rules, if `access` is SUCCESS; else None."""
     received_at: float
-    """Seconds since the epoch, when the answer was received or last confirmed by a 304. In a chain of redirects, the
-    earliest such time."""
+    """The time of the answer, or of the last 304 that confirmed it, in seconds since the epoch. In a chain of
+    redirects, the earliest such time."""
     fresh_until: float
-    """Seconds since the epoch, when the answer expires: at most a day after `received_at`. In a chain of redirects, the
-    earliest such time."""
+    """The time when the answer expires, in seconds since the epoch: at most a day after `received_at`. In a chain of
+    redirects, the earliest such time."""
     status: int | None = None
     """The HTTP status; None if the fetch ended because there were too many redirects."""
     url: str = ""
@@ -48,7 +48,7 @@ class StoredResponse:
     forbids_store: bool = False
     """Whether the answer, or a redirect to it, must not outlive the process (RFC 9111 5.2.2.5)."""
     sha256: str = ""
-    """The SHA-256, in hexadecimal, of the body as it was received (decoded, and cut one byte after the limit). Empty if
+    """The SHA-256, in hexadecimal, of the body without its Content-Encoding, cut to REP_BODY_LIMIT + 1 bytes. Empty if
     there are no rules."""
     sign: str = ""
     """The vendor of a challenge or `markup`, as in `Answer.sign`."""
@@ -79,7 +79,7 @@ class Entry:
 
 
 def entry_to_bytes(entry: Entry) -> bytes:
-    """Return the entry as compressed bytes. The bytes do not name the origin."""
+    """Return the entry, without `robots_url`, as compressed bytes."""
     robots = entry.stored.robots if entry.stored is not None else None
     header = json.dumps(plain_values(entry), separators=(",", ":")).encode()
     return VERSION + zlib.compress(header + b"\n" + (robots.octets if robots is not None else b""))
@@ -102,11 +102,10 @@ def plain_values(entry: Entry) -> dict[str, Any]:
 
 
 def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT) -> Entry | None:
-    """Return the entry in these bytes; None if they are damaged, of another version, or written by another program.
+    """Return the entry in these bytes; None if they are too long, or no valid entry of this version.
 
-    `robots_url` is the URL that the entry is for. `limit` is how many bytes of a body are read, as in
-    `RobotsTxt.parse`. Times in the future are not rejected here, because that takes a clock. `lifecycle.state_of`
-    checks them.
+    `robots_url` is the URL that the entry is for. `limit` is REP_BODY_LIMIT. Times in the future are not rejected here,
+    because that takes a clock. `lifecycle.state_of` checks them.
     """
     if not octets.startswith(VERSION):
         return None
@@ -173,7 +172,7 @@ def _checked(kind: type[StoredResponse | Outage | Caching], values: dict[str, An
 
 
 def last_fetched_at(entry: Entry) -> float:
-    """Return the time of the last fetch, in seconds since the epoch. If an origin has two entries, the later counts."""
+    """Return the time of the last fetch, in seconds since the epoch. Callers prefer the later of two entries."""
     return entry.last.asked_at if isinstance(entry.last, Outage) else entry.last.received_at
 
 
@@ -185,12 +184,12 @@ def storable(entry: Entry) -> Entry | None:
 
 
 def useful_until(entry: Entry, unreachable_for: float) -> float:
-    """Return the time, in seconds since the epoch, after which no crawl can use the entry."""
+    """Return the time, in seconds since the epoch, until which a store keeps the entry."""
     stored, outage = entry.stored, entry.outage
     moments = [0.0]
     if stored is not None:
-        # Expired rules are obeyed during an outage. The outage may begin up to `unreachable_for` seconds after the last
-        # crawl, and it may last as long again.
+        # Expired rules are obeyed during an outage. So they are kept for an outage that begins up to `unreachable_for`
+        # seconds after they expired, and lasts as long again.
         moments.append(stored.fresh_until + (2 * unreachable_for if stored.robots is not None else 0.0))
     if outage is not None:
         moments.append(outage.asked_at + MAX_UNSEEN)

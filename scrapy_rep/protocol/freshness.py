@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 DAY = 24 * 3600.0  # seconds
 MAX_LIFETIME = DAY  # RFC 9309 2.4: not "for more than 24 hours"
-# Seconds for which every answer may be used, so that the requests that waited for it do not find it expired.
+# The shortest lifetime of an answer from the server, in seconds: requests that waited for it must find it fresh.
 LEAST_LIFETIME = 60.0
 LAST_TENTH = 0.1  # the last part of an answer's lifetime, in which it is renewed before it expires
 
@@ -93,5 +93,5 @@ def freshened(stored: Caching, by: Caching) -> Caching:
 
 
 def validates(stored: Caching, by: Caching) -> bool:
-    """Whether the 304 `by` is for the stored answer, judged by its ETag, weak or strong (4.3.4)."""
+    """Whether a 304 with the headers `by` is for the stored answer: two ETags must be equal but for `W/` (4.3.4)."""
     return by.etag is None or stored.etag is None or by.etag.removeprefix("W/") == stored.etag.removeprefix("W/")

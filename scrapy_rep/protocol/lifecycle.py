@@ -4,7 +4,7 @@ The sources are RFC 9309 2.3.1.4 and 2.4, and RFC 9111 4. An entry has the last 
 failures after it (`outage`).
 
     1. `state_of` returns the state at a moment. While the stored answer is fresh, it decides, even if a later fetch
-       failed. When it has expired, the outage decides, by how long it has lasted.
+       failed. After it expires, the state depends on the length of the outage and on what is stored.
     2. POLICY_OF_STATE has, for each state, what decides about requests (`Basis`), and when robots.txt is fetched again
        (`Refetch`).
     3. `policy_at` returns the RobotsPolicy of an entry: its row of the table, and the times between which the row
@@ -60,7 +60,7 @@ class Refetch(Enum):
     """When robots.txt is fetched again."""
 
     FIRST = "before the request is decided"
-    MEANWHILE = "while the request proceeds; in an outage, after the backoff"
+    MEANWHILE = "in the background; in an outage, after the backoff"
     NOT = "not yet"
 
 
@@ -84,8 +84,8 @@ class RobotsPolicy:
     state: State
     basis: Basis
     refetch: Refetch
-    """When robots.txt is fetched again, from the state's row. During a backoff this is NOT, except that FIRST stays
-    FIRST if requests wait for the end of the backoff."""
+    """When robots.txt is fetched again, by the state's row. During a backoff it is NOT, or FIRST if the row has FIRST
+    and requests wait until the backoff ends."""
     at: float
     until: float
     robots: RobotsTxt | None
@@ -98,7 +98,7 @@ class RobotsPolicy:
         return self.refetch is not Refetch.NOT and (outage is None or self.at >= outage.ask_again_at)
 
     def pause_at(self, now: float, left: float, *, may_be_last: bool) -> float | None:
-        """Return `Outage.pause_at`; None also if something is allowed, because requests need not wait then."""
+        """Return `Outage.pause_at` if the basis is NOTHING_ALLOWED; else None, because requests need not wait."""
         outage = self.entry.outage_at(now) if self.basis is Basis.NOTHING_ALLOWED else None
         return outage.pause_at(now, left, may_be_last=may_be_last) if outage is not None else None
 
@@ -110,7 +110,7 @@ class RobotsPolicy:
         return AccessResult.UNAVAILABLE if self.basis is Basis.EVERYTHING_ALLOWED else AccessResult.UNREACHABLE
 
     def verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
-        """Return whether the crawler may fetch the URL, and why. Arguments and errors are those of `RobotsTxt.verdict`.
+        """Return whether the crawler may fetch the URL, and why. The arguments are those of `RobotsTxt.verdict`.
 
         A URL with dot segments is allowed only if its other readings are allowed, too (`dot_segments`).
         """
@@ -161,12 +161,12 @@ class RobotsPolicy:
 
 
 def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
-    """Return the state at `now`. `unreachable_for` is how many seconds an outage may last (REP_UNREACHABLE_DAYS)."""
+    """Return the state at `now`. `unreachable_for` is REP_UNREACHABLE_DAYS in seconds."""
     if entry is None:
         return State.UNKNOWN
     stored, outage = entry.stored, entry.outage_at(now)
     if stored is not None and now < stored.fresh_until:
-        # If a clock was ahead or was set back, the times may be impossible. Then the response is not used.
+        # If a clock was ahead or was set back, the times may be impossible. Then the response counts as expired.
         is_plausible = (
             stored.received_at <= now + CLOCK_SKEW and stored.fresh_until <= stored.received_at + MAX_LIFETIME
         )
@@ -181,8 +181,8 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
         # 2.3.1.4: after a long time, "continue to use a cached copy". This applies even to rules that must not be used
         # after they expire, because otherwise everything would be allowed.
         unreachable = State.UNREACHABLE if stored.forbids_stale and not too_long else State.UNREACHABLE_STALE
-    # If the last fetch failed before the stored response expired, no request has waited for a fetch yet. STALE makes
-    # the next request wait for one.
+    # If the last fetch failed while the stored response was fresh, no request waited for that fetch. STALE makes the
+    # next request wait for a new fetch.
     is_new = stored is not None and outage.asked_at < stored.fresh_until
     return State.STALE if is_new and unreachable is State.UNREACHABLE else unreachable
 
@@ -190,8 +190,7 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
 def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.0) -> RobotsPolicy:
     """Return what the entry means at `now`.
 
-    `unreachable_for` is how many seconds an outage may last (REP_UNREACHABLE_DAYS). `wait` is how many seconds requests
-    wait in an outage (REP_UNREACHABLE_WAIT).
+    `unreachable_for` is REP_UNREACHABLE_DAYS in seconds. `wait` is REP_UNREACHABLE_WAIT.
     """
     state = state_of(entry, now, unreachable_for)
     basis, refetch, _source = POLICY_OF_STATE[state]

@@ -29,7 +29,7 @@ class Origin(NamedTuple):  # each request hashes its origin, and a tuple's hash 
 
     @staticmethod
     def of(url: str) -> Origin | None:
-        """Return the URL's origin; None for `data:`, `file:` and `s3:`, and without a well-formed authority."""
+        """Return the URL's origin; None without a well-formed authority, and for `data:`, `file:` and `s3:` URLs."""
         scheme = url.find(":")
         if url[scheme : scheme + 3] != "://":
             return None

@@ -2,11 +2,11 @@
 
 - The backoff: robots.txt is fetched again 5 s after the first failure, 10 s after the second, and so on. The delay
   doubles up to one hour. A server may ask for a longer delay with Retry-After, up to one hour.
-- The wait (REP_UNREACHABLE_WAIT): requests wait for fetches that begin within 30 s. If the backoff is longer than the
-  rest of the wait, one last fetch begins at the end of the wait. After that, and after a fetch that timed out,
-  requests are refused at once until a fetch succeeds.
-- The 30 days (REP_UNREACHABLE_DAYS): after an outage of 30 days, the crawler may assume that there is no robots.txt.
-  Failures that are more than MAX_UNSEEN apart belong to two outages.
+- The wait (REP_UNREACHABLE_WAIT, by default 30 s): it begins with the first fetch, and requests wait for all fetches
+  that begin in it. If the backoff is longer than the rest of the wait, one last fetch begins at the end of the wait.
+  After that, and after a fetch that timed out, requests are refused at once until a fetch succeeds.
+- The long outage (REP_UNREACHABLE_DAYS, by default 30 days): after it, the crawler may assume that there is no
+  robots.txt. Failures that are more than MAX_UNSEEN apart belong to two outages.
 
 An outage is stored and shared, so it has wall-clock times. If a clock is wrong, a fetch is delayed by at most
 CLOCK_SKEW. How long requests wait is measured with the monotonic clock.
@@ -23,7 +23,7 @@ from scrapy_rep.protocol.status_policy import REDIRECT_STATUSES
 
 BACKOFF_FIRST = 5.0  # seconds from the first failure to the next fetch
 BACKOFF_MAX = 3600.0  # seconds
-# Seconds by which the clocks of two crawlers may differ, or one clock before and after it was set.
+# The most seconds by which the clocks of two crawlers may differ, or by which one clock may be set back.
 CLOCK_SKEW = 300.0
 
 # The most seconds between two failures of one outage. An outage of 30 days (RFC 9309 2.3.1.4) must be seen several
@@ -45,7 +45,7 @@ class Outage:
     """The time of the last failure, in seconds since the epoch."""
     retry_after: float = 0.0
     """Seconds that the server asked the crawler to wait after the last failure; the crawler waits at most BACKOFF_MAX.
-    If another component of the crawl dropped the request, this is BACKOFF_MAX."""
+    If the request or its answer was dropped, this is BACKOFF_MAX."""
     status: int | None = None
     """The HTTP status of the last failure; None if there was no answer, or a redirect that cannot be followed."""
     sign: str = ""
@@ -55,7 +55,7 @@ class Outage:
 
     @property
     def ask_again_at(self) -> float:
-        """The time of the next fetch, in seconds since the epoch."""
+        """The time when the backoff ends, in seconds since the epoch."""
         return self.asked_at + max(backoff(self.failures), min(self.retry_after, BACKOFF_MAX))
 
     def goes_on_at(self, now: float) -> bool:

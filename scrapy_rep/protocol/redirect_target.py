@@ -1,6 +1,6 @@
 """Which redirects of robots.txt the crawler follows (RFC 9309 section 2.3.1.2).
 
-It follows none from a public to a private host, so that no site can reach servers in the crawler's own network.
+By default, it follows none from a public to a private host, so that no site can reach the crawler's own network.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ EMBEDDING_IPV4 = tuple(
 )
 # Python's versions disagree about whether these networks are global: RFC 6890 2.2.2, RFC 3879, RFC 8215.
 NOT_GLOBAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "fec0::/10", "64:ff9b:1::/48")))
-# Authorities that all programs read in the same way (RFC 1035 2.3.4). Programs disagree about the host of
-# `http://a\b/` and of `http://0127.0.0.1/`.
+# The characters of an authority (RFC 1035 2.3.4). Programs disagree about the host of `http://a\b/`. They also disagree
+# about `http://0127.0.0.1/`, which only `_is_clear` finds.
 _LABEL = "[A-Za-z0-9_-]{1,63}"
 _AUTHORITY = re.compile(rf"(?:\[[0-9A-Fa-f:.]+\]|{_LABEL}(?:\.{_LABEL})*\.?)(?::[0-9]*)?")
 MAX_HOST = 253  # characters; 255 octets by RFC 1035 2.3.4, less the octets for the first label's length and the root

@@ -45,8 +45,8 @@ CAUTIOUS: tuple[StatusRow, ...] = (
 
 POLICIES: Mapping[str, tuple[StatusRow, ...]] = {"rfc9309": RFC9309, "cautious": CAUTIOUS}
 
-# The results that REP_STATUS_POLICY can give a status. SUCCESS is not one of them, because only the body of a success
-# is read as rules.
+# The results that REP_STATUS_POLICY can give a status. SUCCESS is not one of them, because the page of an error is
+# no robots.txt.
 OVERRIDES = {
     result.value: result for result in (AccessResult.UNAVAILABLE, AccessResult.RESTRICTED, AccessResult.UNREACHABLE)
 }

@@ -38,7 +38,7 @@ class Usage(Mapping[str, bool]):
 
     preferences: Mapping[str, bool] = field(default_factory=dict)
     statements: tuple[Statement, ...] = ()
-    """The statements that decided: first lines in the order of the file, then rules for policy tokens, then headers."""
+    """The statements that decided: lines in the order of the file, then rules for policy tokens, then headers."""
 
     def __getitem__(self, category: str) -> bool:
         return self.preferences[category]
@@ -102,8 +102,8 @@ def _lines_for(product_token: str | None, robots: RobotsTxt) -> list[StatementLi
 def deciding_statements(url: str, lines: Sequence[StatementLine]) -> list[Statement]:
     """Return those of a crawler's statements that decide about a URL. Raises ValueError as `spellings` does.
 
-    For each directive, the lines with the longest matching path decide, and all matching lines before the first
-    user-agent line. If comparing the URL would take too long, all statements decide.
+    For each directive, the lines with the longest matching path decide. Matching lines before the first user-agent
+    line all decide, too. If comparing the URL would take too long, all statements decide.
     """
     try:
         places = matching_places([line.pattern for line in lines], spellings(url))
@@ -139,7 +139,7 @@ class UsageVerdict(Verdict):
     """A verdict with the page's usage preferences, for a crawl with REP_PURPOSES."""
 
     usage: Usage = field(default_factory=Usage)
-    """The usage preferences for the page; empty for a page that must not be fetched."""
+    """The usage preferences for the page; empty if the page is refused for another reason than USAGE."""
     purpose: str | None = None
     """The purpose of the crawl that the site disallows; None unless the reason is USAGE."""
 

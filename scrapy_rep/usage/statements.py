@@ -1,6 +1,6 @@
 """Statements: the lines of robots.txt and the headers of responses that state usage preferences.
 
-The sources are the IETF's AIPREF drafts and contentsignals.org.
+The sources are the IETF's drafts `vocab` and `attach` (draft-ietf-aipref-*), and contentsignals.org.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from scrapy_rep.protocol.robotstxt.segments import Segments, starts_of_segments
 from scrapy_rep.protocol.robotstxt.syntax import VALUE, WHITE_SPACE, Directive, key_of, record_of, searchable
 from scrapy_rep.usage.vocabulary import CONTENT_SIGNAL, CONTENT_USAGE, USE_LEVELS, VOCABULARY
 
-# Octets of statements that are read from one file or one response. Reading a dictionary of structured fields takes a
-# hundred times as long as reading a rule.
+# The most octets of statements in a file, or in a response's headers of one name. Reading a dictionary of
+# structured fields takes a hundred times as long as reading a rule.
 MAX_READ = 16_384
 
 BEFORE_ALL = -1  # stands for the segment of the lines before the first user-agent line
@@ -46,7 +46,7 @@ class Statement:
     octets: bytes
     """The path that the statement is about, as it is in the file; empty if it is about all paths."""
     text: str
-    """The preferences for people, as written, cut to MAX_TEXT characters; empty for a rule."""
+    """The preferences as written, cut to MAX_TEXT characters; empty for a rule."""
     preferences: Mapping[str, bool] = field(hash=False)
     """Category -> whether that use is allowed. A category without a preference is missing."""
     product_token: str | None = None
@@ -138,12 +138,14 @@ def read_statements(octets: bytes) -> list[StatementLine]:
 def statements_for(product_token: str | None, lines: Sequence[StatementLine], octets: bytes) -> list[StatementLine]:
     """Return the statements in the file for a product token; None stands for a crawler that no group applies to.
 
-    A statement is for the user-agent lines before it that follow the last statement or rule. A statement before the
-    first user-agent line is for all crawlers.
+    A statement is for the nearest user-agent line above it, and for those above that line, up to the next statement or
+    rule. A statement before the first user-agent line is for all crawlers.
     """
     own = set(Segments(octets).of(product_token, _RULE_OR_STATEMENT)) if lines else set()
     return [
-        line._replace(statement=replace(line.statement, product_token=product_token)) if line.segment in own else line
+        StatementLine(replace(line.statement, product_token=product_token), line.segment, line.pattern)
+        if line.segment in own
+        else line
         for line in lines
         if line.segment in own or line.segment == BEFORE_ALL
     ]
@@ -168,8 +170,8 @@ def ignored_statements(octets: bytes) -> list[Ignored]:
 def _preferences_and_fault(segment: int, directive: str, stated: bytes) -> tuple[dict[str, bool], str]:
     """Return the preferences that count in a line, and why the line is ignored (empty if it is not ignored).
 
-    Sites write Content-Signal before the first user-agent line and mean their whole origin. Only its `no` counts there.
-    Content-Usage does not count there, because it must be in a group (attach, 3).
+    Sites write Content-Signal before the first user-agent line and mean their whole origin. Only what it disallows
+    counts there. Content-Usage does not count there, because it must be in a group (attach 3).
     """
     is_before_all = segment == BEFORE_ALL
     if is_before_all and directive == CONTENT_USAGE:
@@ -180,7 +182,7 @@ def _preferences_and_fault(segment: int, directive: str, stated: bytes) -> tuple
     if not is_before_all:
         return preferences, ""
     disallowed: dict[str, bool] = {category: False for category, allowed in preferences.items() if not allowed}
-    return disallowed, "" if disallowed else "before the first user-agent line, only a `no` counts"
+    return disallowed, "" if disallowed else "before the first user-agent line, only what is disallowed counts"
 
 
 def _statement_lines(octets: bytes) -> Iterator[tuple[int, int, str, bytes, bytes, bool]]:

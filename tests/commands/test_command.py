@@ -217,7 +217,7 @@ def test_what_no_robots_txt_holds_for(tmp_path: Path) -> None:
     assert done.status == 0
     assert [line for line in done.stdout.splitlines() if line.startswith("  allowed")] == [
         "  allowed      robots.txt does not apply to it (RFC 9309 2.2.2, 2.3)",
-        "  allowed      the crawl's settings exempt it (REP_EXEMPT, dont_obey_robotstxt)",
+        "  allowed      the crawl exempts it (REP_EXEMPT, dont_obey_robotstxt)",
         "  allowed      robots.txt does not apply to it (RFC 9309 2.2.2, 2.3)",
     ]
 

@@ -114,7 +114,7 @@ async def test_a_handler_without_bytes_received_logs_one_warning(web: Web) -> No
     result = await crawl(*urls, settings={"DOWNLOAD_HANDLERS": {"http": TellsOfWholeBodies}})
     assert len(result.refused) == 2
     (warning,) = result.messages(logger="scrapy_rep")
-    assert "robots.txt: its download handler sends no signal bytes_received, so REP_BODY_LIMIT" in warning
+    assert "robots.txt: the download handler sends no signal bytes_received, so REP_BODY_LIMIT" in warning
     assert result.tracebacks == []
 
 

@@ -183,7 +183,7 @@ async def test_the_spider_stays_open_while_sitemaps_are_dropped(web: Web) -> Non
     ("attributes", "said"),
     [
         ({}, "Shop has nowhere to begin: set start_urls, allowed_domains or sitemap_urls"),
-        ({"start_urls": ["{}/", "{}/x"]}, "Shop: no sitemap is named in the robots.txt of 1 origin"),
+        ({"start_urls": ["{}/", "{}/x"]}, "Shop: found no sitemap to crawl in 1 robots.txt file"),
         ({"sitemap_urls": ["{}/sitemap.xml"]}, None),
         ({"sitemap_urls": ["{}/robots.txt"]}, "Shop: {}/robots.txt names no sitemap"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from crawling import Crawl, CrawlSpider, crawl, is_fetching
@@ -80,8 +80,10 @@ class StandingTurns(FetchTurns):
     """Turns with a clock that stands still. `begun` has the names of the requests that had a turn, in order."""
 
     clock: Clock
+    kept: ClassVar[list[FetchTurns]] = []  # so that no turn is garbage-collected, and logs an error, in another test
 
     def __init__(self, limit: int) -> None:
+        self.kept.append(self)
         self.begun: list[str] = []
         self.held = AsyncExitStack()  # no request ends
         super().__init__(limit, lambda: None)

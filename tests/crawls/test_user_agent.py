@@ -127,8 +127,8 @@ async def test_a_line_at_the_start_names_the_token_that_is_obeyed(web: Web, conf
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ("Mozilla/5.0 (X11; Linux)", "which is a whole User-Agent; only the groups of '*' apply"),
-        ("NewsBöt", "which is no product token, because of 'ö'; its product token 'NewsB' is obeyed"),
+        ("Mozilla/5.0 (X11; Linux)", "which is a whole User-Agent; it is ignored, because"),
+        ("NewsBöt", "which is no product token, because of 'ö'; its product token 'NewsB' is used"),
         ("*bot", "which is no product token, because of '*'; "),
     ],
 )
@@ -144,7 +144,7 @@ async def test_a_warning_names_the_setting_that_is_not_a_token(web: Web, value: 
     [
         ("NewsBot", "robots.txt product token: 'NewsBot' (from the setting ROBOTSTXT_USER_AGENT), falling back to '*'"),
         ("*", "robots.txt product token: '*' (from the setting ROBOTSTXT_USER_AGENT)"),
-        (None, "robots.txt product token: none, so only the groups of '*' apply (from the User-Agent of USER_AGENT)"),
+        (None, "robots.txt product token: none, so only the groups of '*' apply (from the User-Agent in USER_AGENT)"),
     ],
 )
 @ensureDeferred

@@ -23,6 +23,14 @@ def test_a_text_is_no_body() -> None:
             RobotsTxt.parse(body)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("kind", [bytearray, memoryview])
+def test_a_body_is_any_bytes(kind: type) -> None:
+    robots = RobotsTxt.parse(kind(BODY))
+    assert robots == RobotsTxt.parse(BODY)
+    assert not robots.allows("/a", TOKEN)
+    assert type(robots.octets) is bytes
+
+
 def test_the_limit_is_at_least_500_kibibytes() -> None:
     assert PARSING_LIMIT >= 500 * 1024
 

@@ -126,7 +126,7 @@ def test_before_the_first_user_agent_line() -> None:
     assert usage == {"train-ai": False}
     assert usage.statements == (Statement(1, "content-signal", b"", "ai-train=no, search=yes", {"train-ai": False}),)
     assert [(one.line, one.reason) for one in ignored_in(text)] == [
-        (2, "before the first user-agent line, only a `no` counts"),
+        (2, "before the first user-agent line, only what is disallowed counts"),
         (3, "content-usage before the first user-agent line"),
     ]
 

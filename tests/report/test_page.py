@@ -114,7 +114,7 @@ async def test_the_page_of_a_real_crawl(web: Web, tmp_path: Path) -> None:
     reader = read(path)
     assert "Disallow: /<script>alert(1)</script>\\x1b[2J" in reader.text, "as written, and as text"
     words = reader.words()
-    assert "NewsBot, from the User-Agent of USER_AGENT" in words
+    assert "NewsBot, from the User-Agent in USER_AGENT" in words
     assert "REP_FETCH_RETRIES = 0" in words
     assert "66.7% of all requests" in words
     assert "robots.txt is unreachable: HTTP 503" in words

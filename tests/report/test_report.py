@@ -114,7 +114,7 @@ async def test_product_token_and_settings(web: Web, tmp_path: Path) -> None:
     assert "secret" not in path.read_text("utf-8")
     ((told,),) = (lines_of(path)["crawl"],)
     assert told["product_tokens"] == ["NewsBot"]
-    assert told["product_token_source"] == "the User-Agent of USER_AGENT"
+    assert told["product_token_source"] == "the User-Agent in USER_AGENT"
     assert told["status_policy"] == "cautious"
     assert told["settings"]["REP_STORAGE"] == "other://user:...@host"
     changed = {"REP_STATUS_POLICY", "REP_STORAGE", "REP_STORAGES", "REP_FETCH_RETRIES", "REP_UNREACHABLE_WAIT"}

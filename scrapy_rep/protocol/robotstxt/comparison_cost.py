@@ -10,15 +10,14 @@ import math
 import re
 from collections.abc import Collection, Iterable
 
-# The limit for the octets of a URL times the octets of the patterns with `*`: about 20 ms. The octets count, not only
-# the `*`, because the search for one text may read the same octets of the URL many times.
+# The limit for the octets of a URL times the octets of the patterns with `*`: about 20 ms. All octets of a pattern
+# count, because the search for a text between two `*` may read the same octets of the URL many times.
 MAX_COMPARED = 2**26
-# The most octets of a URL that is cut into grams. RFC 9110 4.1 recommends that servers support 8 000.
-MAX_TARGET = 16_384
 
 # A gram is a short piece of a text: the grams of `/shop/*/x$` are `/sho`, `p/` and `/x$`. A URL must contain all grams
 # of a pattern to match it, so few patterns have to be compared with a long URL. Without grams, no URL of more than
 # 4,000 octets could be compared with a real file whose patterns with `*` have 18,000 octets.
+MAX_TARGET = 16_384  # octets of a URL that is cut into grams; RFC 9110 4.1 recommends support for 8 000
 GRAM = 4  # octets, or fewer at the end of a text
 _GRAMS = re.compile(rf"[^*]{{1,{GRAM}}}")
 
@@ -28,16 +27,16 @@ class TooCostlyError(Exception):
 
 
 def longest_affordable(patterns: Iterable[str]) -> float:
-    """Return how many octets a URL may have to be compared with all of these patterns."""
+    """Return the most octets of a URL that may be compared with all of these patterns."""
     octets = sum([len(pattern) for pattern in patterns if "*" in pattern.rstrip("*$")])
     return MAX_COMPARED / octets if octets else math.inf
 
 
 def affordable(spelling: str, patterns: Collection[str]) -> Collection[str]:
-    """Return the patterns that the spelling has to be compared with: all, or only those whose grams it contains.
+    """Return the patterns that a spelling of a URL has to be compared with. No pattern may be given twice.
 
-    Raises TooCostlyError if comparing these takes too long as well, or if the spelling has more than MAX_TARGET octets.
-    No pattern may be given twice.
+    If comparing all takes too long, these are only the patterns whose grams the spelling contains. Raises
+    TooCostlyError if comparing these takes too long, too, or if the spelling has more than MAX_TARGET octets.
     """
     # The first check counts all patterns, as if each had a `*` before its end. It is the faster one.
     if len(spelling) * sum(map(len, patterns)) <= MAX_COMPARED or len(spelling) <= longest_affordable(patterns):

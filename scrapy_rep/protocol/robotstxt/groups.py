@@ -1,6 +1,6 @@
 """The records, groups and ignored lines of a robots.txt, as lists (RFC 9309 2.1, 2.2 and 2.2.4).
 
-They are for reports and for programs that read other directives. A verdict does not use them.
+They are for reports and for programs that read other directives. A verdict on access does not use them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Group:
 
 
 def read_lines(octets: bytes) -> Iterator[Record | int]:
-    """Yield each line with a key and a value as a record, and the line number of every other line that is not empty."""
+    """Yield each line with a key and a value as a record; else the line's number, unless it is empty or a comment."""
     groups, is_after_rule = 0, True  # a user-agent line after a rule begins a group (2.1)
     for number, text in enumerate(searchable(octets)[1:].split("\n"), start=1):
         line = text.partition("#")[0].strip(WHITE_SPACE)
@@ -139,7 +139,7 @@ VALUE_FAULTS: Mapping[str, Callable[[bytes], str]] = {
     Directive.ALLOW.key: _pattern_fault,
     Directive.DISALLOW.key: _pattern_fault,
     Directive.CRAWL_DELAY.key: lambda octets: (
-        "no finite number of seconds" if seconds_of(octets.decode("latin-1")) is None else ""
+        "no valid number of seconds" if seconds_of(octets.decode("latin-1")) is None else ""
     ),
     Directive.SITEMAP.key: lambda octets: "" if octets else "no address",
 }

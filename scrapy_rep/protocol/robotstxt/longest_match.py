@@ -23,7 +23,7 @@ _MEMORY_OF_RULE = 60
 
 _WHITE_SPACE = WHITE_SPACE.encode()
 
-BEGINNING = 4  # octets at the beginning of a text that are searched for first
+BEGINNING = 4  # octets at the beginning of a distinctive text; they are searched for first
 
 
 class EffectiveRules:
@@ -109,7 +109,7 @@ class EffectiveRules:
         return sorted(found, key=lambda place: (-len(patterns[place]), -allow[place], place))
 
     def _which_allow(self) -> bytes:
-        """Return, for each rule, 1 for an allow line and 0 for a disallow line. Few URLs need it."""
+        """Return, for each rule, 1 for an allow line and 0 for a disallow line."""
         if self._lines:
             self._allow = bytes(map(bool, RULE_ALLOWS.findall(self._lines)))
             self._lines = ""
@@ -121,7 +121,8 @@ class MatchIndex:
 
     Most patterns are prefixes. `/a*` is the prefix `/a`. `/a$` is a prefix, too, because `$` is added to URLs, which
     have no other `$`. The prefixes are sorted, and each links to the longest other prefix that it begins with: `/a/b`
-    links to `/a`. A pattern with a `*` before its end is compared only with URLs that contain one of its texts.
+    links to `/a`. A pattern with a `*` before its end is usually compared only with URLs that contain its
+    distinctive text.
     """
 
     __slots__ = ("_by_beginning", "_first", "_longest", "_prefixes", "_shorter", "_starred", "memory")
@@ -147,7 +148,7 @@ class MatchIndex:
             self._shorter.append(shorter)
             self._first.append(min(prefixes[prefix], self._first[shorter]) if shorter >= 0 else prefixes[prefix])
         self._longest = longest_affordable(self._starred)
-        # Each pattern and a text of it, by the beginning of the text: `/*?size=1` is under `?siz`.
+        # Each pattern and its distinctive text, by the beginning of the text: `/*?size=1` is under `?siz`.
         by_beginning: dict[str, list[tuple[str, str]]] = {}
         for pattern in self._starred:
             text = _distinctive_text(pattern)
@@ -162,8 +163,8 @@ class MatchIndex:
         Raises TooCostlyError.
         """
         with_end = f"{spelling}$"
-        # All prefixes of the spelling are sorted before it. The last prefix that is sorted before the spelling is one
-        # of them, or its links lead to the longest of them.
+        # Begin with the last prefix in the index that is sorted before the spelling. Unless the spelling begins with
+        # this prefix, its links lead to the longest prefix that the spelling begins with.
         number = bisect_right(self._prefixes, with_end) - 1
         while number >= 0 and not with_end.startswith(self._prefixes[number]):
             number = self._shorter[number]
@@ -189,8 +190,8 @@ class MatchIndex:
 def _distinctive_text(pattern: str) -> str:
     """Return a text that every URL must contain to match the pattern.
 
-    It is the text after the last `*`, because many patterns differ only there: `/*?color=` and `/*?size=`. If this text
-    is short, it is the longest text of the pattern.
+    It is the text after the last `*`, because many patterns differ only there: `/*?color=` and `/*?size=`. If that text
+    is short, the longest text of the pattern is returned.
     """
     last = pattern.rstrip("*").rpartition("*")[2]
     return last if len(last) >= BEGINNING else max(pattern.split("*"), key=len)

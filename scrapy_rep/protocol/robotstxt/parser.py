@@ -34,9 +34,9 @@ from scrapy_rep.protocol.robotstxt.syntax import (
 PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"
 
 # Parsed rules are kept for each crawler. When a limit is reached, all parsed rules are deleted, and parsed again when
-# they are needed. A crawl has one product token, or a few that its requests name.
+# they are needed. Few crawls reach a limit, because most have one product token.
 MAX_PARSED = 64  # crawlers
-MAX_PARSED_COPIES = 4  # octets of the lines of all these crawlers, as a multiple of the octets of the file
+MAX_PARSED_COPIES = 4  # the parsed lines have at most this many times the octets of the file
 
 # Bytes of memory besides the octets and the rules, measured by tests/protocol/test_costs.py.
 _FIXED_MEMORY = 420
@@ -52,7 +52,7 @@ class Ignored:
     line: int
     """The line number, counted from 1."""
     text: str
-    """The line for people, without white space around it, cut to MAX_TEXT characters."""
+    """The line as text, without white space around it, cut to MAX_TEXT characters."""
     reason: str
 
 
@@ -79,8 +79,8 @@ class RobotsTxt:
     2.5
 
     `url` is a URL with a host, or a path. `product_token` is the crawler's name without a version, or a sequence of
-    such names. The first name that a group has is obeyed. If there is none, or the sequence is empty, the groups of `*`
-    are obeyed. All methods raise ValueError for other arguments.
+    such names. The groups of the first name that the file has are obeyed; if it has none of them, the groups of `*`.
+    All methods raise ValueError for other arguments.
     """
 
     octets: bytes
@@ -96,12 +96,12 @@ class RobotsTxt:
     def parse(cls, body: bytes, limit: int = PARSING_LIMIT) -> RobotsTxt:
         """Return the robots.txt with this body. All bytes are accepted.
 
-        `limit` is how many bytes are read (2.5). A line that the limit cuts is not read. Raises TypeError if the body
-        is not bytes.
+        `limit` is how many bytes are read (2.5). A line that the limit cuts is not read. Raises TypeError for text.
         """
         if not isinstance(body, (bytes, bytearray, memoryview)):
             kind = type(body).__name__
             raise TypeError(f"RobotsTxt.parse needs the bytes of a robots.txt, not {kind}: use response.body")
+        body = bytes(body)
         return cls(readable(body, limit), len(body) > limit)
 
     def allows(self, url: str, product_token: str | Sequence[str]) -> bool:
@@ -129,9 +129,9 @@ class RobotsTxt:
     def crawl_delay(self, product_token: str | Sequence[str]) -> float | None:
         """Return the seconds between requests that the crawler's groups ask for; None if they ask for none.
 
-        If the groups have several delays, the longest counts. A delay is for the user-agent lines before it that
-        follow the last rule or delay. (Protego, crawler-commons and robots-parser read it in this way.) Raises
-        ValueError.
+        If the groups have several delays, the longest counts. A delay is for the nearest user-agent line above it, and
+        for those above that line, up to the next rule or delay. (Protego, crawler-commons and robots-parser read it in
+        this way.) Raises ValueError.
         """
         crawler = self._crawler(product_token)
         if crawler.delay == _NOT_READ:
@@ -171,7 +171,7 @@ class RobotsTxt:
 
     @property
     def ignored(self) -> tuple[Ignored, ...]:
-        """All lines that are ignored, each with the reason."""
+        """All lines that are ignored, each with the reason, except those that `usage.statements` reads."""
         lines = self.octets.split(b"\n")
         ignored = [
             Ignored(line, shortened(text_of(lines[line - 1].strip(WHITE_SPACE.encode()))), reason)
@@ -183,7 +183,7 @@ class RobotsTxt:
 
     @property
     def memory(self) -> int:
-        """The estimated bytes of memory. They grow with the number of crawlers that ask, up to MAX_PARSED_COPIES."""
+        """The estimated bytes of memory. They grow with each crawler that is asked about, up to a limit."""
         rules = {crawler.rules for crawler in self._parsed.values()}
         kept = sum(size for _value, size in self.kept.values())
         rest = _FIXED_MEMORY + _MEMORY_OF_CRAWLER * len(self._parsed) + kept

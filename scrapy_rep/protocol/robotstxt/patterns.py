@@ -70,7 +70,7 @@ def spellings(url: str) -> tuple[str, ...]:
     Most URLs have one spelling. A URL has a second spelling if its query has `%3A %2F %3F %40`, which are decoded there
     (2.2.2, Figure 4, row 2): `/?u=a%2Fb` is also `/?u=a/b`. A spelling is ASCII. Its escapes are in upper case, escapes
     of unreserved characters are decoded, and octets that a URI must not contain are encoded (2.2.2). An empty path
-    becomes `/` (RFC 9110 4.2.3). Raises ValueError for a text that is neither a URL with an authority nor a path.
+    becomes `/` (RFC 9110 4.2.3). Raises ValueError if a path does not begin with `/`, as in `mailto:a@b.example`.
     """
     plain = _PLAIN_TARGET.fullmatch(url)
     if plain:  # most URLs match
@@ -92,8 +92,8 @@ def spellings(url: str) -> tuple[str, ...]:
 def patterns(values: str) -> str:
     """Return the patterns for the values of rules, normalised as URLs are.
 
-    Values and patterns are one on each line, with one character for each octet. Each value begins with `/` or `*`. One
-    call takes all values, because a call for each value would cost more than the work in it.
+    Each line of `values` is one value, and each line of the result is its pattern, with one character for each octet.
+    Each value begins with `/` or `*`. All values are given in one call, because many calls would be slow.
     """
     text = _normalised(values, _MAY_STAND_IN_LINES)
     if "$" in text:
@@ -105,7 +105,7 @@ def patterns(values: str) -> str:
 
 
 def matches(pattern: str, spelling: str) -> bool:
-    """Whether the pattern matches one of a URL's `spellings`, from the first octet of the path (2.2.2).
+    """Whether the pattern matches a spelling of a URL (see `spellings`), from the first octet of the path (2.2.2).
 
     There is no backtracking: each text between two `*` is searched for once, after the text before it.
     """

@@ -11,7 +11,7 @@ IDENTIFIER = r"[A-Za-z0-9_.-]+"
 _PRODUCT_TOKEN = re.compile(IDENTIFIER)
 _AFTER_COMPATIBLE = re.compile(rf"\bcompatible;\s*({IDENTIFIER})", re.IGNORECASE)
 _COMMENT = re.compile(r"\([^()]*\)")
-# `Mozilla/5.0 (...) ... Safari/605.1.15 (Applebot/0.1; +http://...)`: browsers name no versions in a comment.
+# `... Safari/605.1.15 (Applebot/0.1; +http://...)`: browsers have no version at the start of a comment.
 _AT_START_OF_COMMENT = re.compile(rf"\(\s*({IDENTIFIER})/[0-9]")
 # A product is at the start of a word and has a letter. So `+http` is no product (its word begins with `+`), nor `5.0`.
 _PRODUCT = re.compile(rf"(?<![^\s,;()])(?=[0-9_.-]*[A-Za-z])({IDENTIFIER})")

@@ -31,7 +31,7 @@ class Rule:
 
 
 class DecidingLine(Protocol):
-    """The line that decided about a URL: a rule, or a statement about usage. Its `str` is the line as written."""
+    """The line that decided about a URL: a rule or a statement about usage. Its `str` is like `Disallow: /private/`."""
 
     @property
     def line(self) -> int | None:
@@ -72,11 +72,11 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
     VerdictReason.UNREACHABLE: ReasonWords(
         "robots.txt has been unreachable for a long time", "robots.txt is unreachable", "RFC 9309 2.3.1.4"
     ),
-    VerdictReason.TOO_COSTLY: ReasonWords("", "comparing it with the rules would take too long", "RFC 9309 3"),
+    VerdictReason.TOO_COSTLY: ReasonWords("", "comparing the URL with the rules would take too long", "RFC 9309 3"),
     VerdictReason.USAGE: ReasonWords(
-        "", "the site disallows what the crawl wants it for", "drafts on usage; REP_PURPOSES_REFUSE"
+        "", "the site disallows a purpose of the crawl", "drafts on usage; REP_PURPOSES_REFUSE"
     ),
-    VerdictReason.EXEMPT: ReasonWords("the crawl's settings exempt it", "", "REP_EXEMPT, dont_obey_robotstxt"),
+    VerdictReason.EXEMPT: ReasonWords("the crawl exempts it", "", "REP_EXEMPT, dont_obey_robotstxt"),
     VerdictReason.NOT_SUBJECT: ReasonWords("robots.txt does not apply to it", "", "RFC 9309 2.2.2, 2.3"),
 }
 
@@ -87,7 +87,7 @@ class Received(NamedTuple):
     url: str
     """The URL of the answer, after all redirects."""
     at: float
-    """Seconds since the epoch, when the answer was received or last confirmed by a 304."""
+    """The time of the answer, or of the last 304 that confirmed it, in seconds since the epoch."""
     sha256: str
     """The SHA-256, in hexadecimal, of the bytes of robots.txt as received; empty for an answer without rules."""
 
@@ -108,15 +108,15 @@ class Verdict:
     rule: Rule | None = None
     """The rule that decided; None unless the reason is RULE."""
     product_token: str | None = None
-    """The product token whose groups applied: one that the caller gave, or `*`. None if no group applied."""
+    """The product token whose groups applied, such as `ExampleBot` or `*`; None if no group applied."""
     access: AccessResult = AccessResult.SUCCESS
     """The access result for robots.txt; SUCCESS if there are rules."""
     robots_url: str | None = None
-    """The URL of the origin's robots.txt, before any redirect; None if a body was parsed without a URL."""
+    """The URL of the origin's robots.txt, before any redirect; None if it is unknown, or no robots.txt applies."""
     answer: str = ""
     """The answer for robots.txt in words, such as `HTTP 200`, or why there was none; empty if it was not fetched."""
     received: Received | None = None
-    """The answer that decided; None if robots.txt is unreachable or was not fetched."""
+    """The stored answer that decided; None if no stored answer decided."""
     read_as: str | None = None
     """The URL without its dot segments, if only this form of the URL is forbidden; else None."""
 
@@ -128,7 +128,7 @@ class Verdict:
 
     @property
     def source(self) -> str:
-        """Where the reason is specified: a section of RFC 9309, a draft, or a setting."""
+        """Where the reason is specified, such as `RFC 9309 2.2.2`."""
         return REASON_WORDS[self.reason].source
 
     @property

@@ -86,7 +86,7 @@ _WS = f"[{WHITE_SPACE}]"
 # The text after white space never begins with white space, so backtracking is useless here. Possessive quantifiers,
 # which prevent it, exist since Python 3.11.
 _ANY_WS = f"{_WS}*+" if sys.version_info >= (3, 11) else f"{_WS}*"
-# The token of a user-agent line; empty if the value does not begin with a product token or `*`: `*foo` (2.2.1).
+# The product token or `*` at the start of a user-agent line's value; empty for other values, such as `*foo` (2.2.1).
 _TOKEN = rf"({IDENTIFIER}|\*(?=[\n#{WHITE_SPACE}]|\Z)|)"
 TOKEN = re.compile(_TOKEN)
 VALUE = "(.*)"
