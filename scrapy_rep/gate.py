@@ -71,7 +71,7 @@ class Gate:
         self.before_download: list[Callable[[Request, Verdict], None]] = []
         """Functions with two arguments: a request that goes on, and the verdict on it. They are not called for our own
         requests for a robots.txt. In a dry run, the verdict may be a refusal. A function may raise ForbiddenByRobots to
-        drop the request. Without functions and `also_judge`, no verdict is made for allowed requests: it is faster."""
+        drop the request. Without functions and `also_judge`, allowed requests get no verdict, to save time."""
         self.after_download: list[Callable[[Request, Response, Landing | None], None]] = []
         """Functions that are called with a request and its response, before the spider gets the response. They are not
         called for our own requests for a robots.txt. A function may raise ForbiddenByRobots to drop the response."""
