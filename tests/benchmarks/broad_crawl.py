@@ -7,7 +7,7 @@
 
 - `pairs`: crawls of one page per origin, with the pages as start requests or as links of a first page, and crawls of
   three pages per origin. `start` is the CPU time of the process until the spider is opened, `CPU` the CPU time after.
-- `growth`: up to 50,000 origins.
+- `growth`: up to 100,000 origins.
 - `where`: which code uses the CPU time of an origin, with 1,000 origins and with N. It compares our middleware,
   Scrapy's own and a crawl without robots.txt.
 - `stall`: the largest robots.txt files that are read.

@@ -123,7 +123,7 @@ def _row(label: str, chosen: list[Case], recorded: Mapping[str, Any]) -> str:
 
 def _wrong(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]:
     yield "## Wrong answers\n"
-    yield "Each file with the number of questions that the parser answers wrongly or not at all.\n"
+    yield "The files with questions that the parser answers wrongly or not at all, and how many if there are several.\n"
     for name, one in recorded.items():
         links = []
         for case in (case for case in everything if case.section != CONTESTED):
