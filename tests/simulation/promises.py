@@ -114,6 +114,11 @@ class Trial:
         urgent = sum(max(each) > lowest for (run, _), each in self.priorities.items() if run == key[0])
         return float(4 + self.hops * urgent / self.settings["REP_FETCH_CONCURRENCY"]) * SLOW + SLACK
 
+    def last_round(self, key: Key) -> float:
+        """When the last round of the run's last fetch that had a failure is due, at the latest; 0 without a failure."""
+        failed = [self.fetches[key[0], each.fetch][0] for each in self.own[key] if each.access is Access.NOTHING]
+        return max((first.began + self.settings["REP_UNREACHABLE_WAIT"] for first in failed), default=0.0)
+
     def idle(self, life: Life, begin: float, end: float, *, of_slot: bool = False) -> float:
         """Seconds between two moments in which there was room for the request; for its robots.txt, with `of_slot`."""
         if end - begin <= SLACK:
@@ -203,16 +208,16 @@ def nothing_ready_waits_while_there_is_room(trial: Trial) -> Iterator[str]:
     """A request whose robots.txt is known goes on while the downloader and its slot have room."""
     for life in trial.eager:
         until = life.entered or trial.simulation.ended_at
-        known, poll = trial.own[life.key], 0.0
-        if trial.store:  # another crawler may have the lease for the next round, and this one looks once a second
-            if trial.is_quiet_fleet:
-                known, poll = [each for each in trial.of_origin[life.key[1]] if not each.is_private], 1.5
-            known = [each for each in known if each.access is not Access.NOTHING and each.fresh_until >= until]
-        ready = [each.ended + poll for each in known if each.ended + poll <= until]
-        if life.taken is not None and ready:
-            idle = trial.idle(life, max(life.taken, ready[-1]), until)
-            if idle > SLACK:
-                yield f"{life} was ready at {ready[-1]:.3f}, and waited although there was room for {idle:.1f} s"
+        known = [(each, each.ended) for each in trial.own[life.key]]
+        if trial.is_quiet_fleet:  # a crawler looks for answers of others once a second, and not during its backoff
+            others = (each for each in trial.of_origin[life.key[1]] if each.run != life.run and not each.is_private)
+            known += [(each, max(each.ended + 1.5, trial.last_round(life.key))) for each in others]
+        if trial.store:  # another crawler may have the lease for the next round
+            known = [it for it in known if it[0].access is not Access.NOTHING and it[0].fresh_until >= until]
+        ready = max((at for _, at in known if at <= until), default=NEVER)
+        idle = trial.idle(life, max(life.taken or NEVER, ready), until)
+        if idle > SLACK:
+            yield f"{life} was ready at {ready:.3f}, and waited although there was room for {idle:.1f} s"
 
 
 def the_queue_moves(trial: Trial) -> Iterator[str]:
