@@ -259,7 +259,7 @@ class RepSettings:
 
     @property
     def memory_origins(self) -> int:
-        """How many origins the crawl remembers at most, for example in its memory and for its log; at least 1."""
+        """The largest number of origins that the crawl remembers, for example in the cache and for the log; never 0."""
         return self.memory_octets // OCTETS_OF_ORIGIN
 
     @property

@@ -49,7 +49,7 @@ class CrawlerProfile:
     """The name of the file that `--file` gives as the robots.txt for all URLs; empty without `--file`."""
 
     def verdict(self, policy: RobotsPolicy, url: str) -> Verdict:
-        """Return the verdict for a URL or a path. Raises ValueError with the reason if there is none."""
+        """Return the verdict for a URL or a path. Raises ValueError with the reason if there is no verdict."""
         verdict = policy.verdict(url, self.tokens)
         try:
             return self.purposes.judge(verdict, policy.robots, url, self.tokens)

@@ -86,7 +86,7 @@ class ArchiveJudge:
         self._profile = profile
 
     def checked(self, item: Item) -> Finding:
-        """Judge the item. If it is allowed for the crawl's own tokens, compare the result with its evidence, if any."""
+        """Judge the item. If it is allowed, and no option gave other tokens, compare the result with its evidence."""
         url, evidence, reason = item.url, item.evidence, item.evidence.get("reason")
         if item.error:
             return Finding(url, self._profile, item.error)

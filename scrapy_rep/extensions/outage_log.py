@@ -71,7 +71,7 @@ class OutageLog:
         """Return what happens while robots.txt is unreachable, in words that follow "Requests to this site"."""
         if info.basis is not Basis.NOTHING_ALLOWED:
             return DECIDED_BY[info.basis]
-        refused = were_refused(0, is_dry_run=True) if self._is_dry_run else "are refused"
+        refused = "would be refused without REP_DRY_RUN" if self._is_dry_run else "are refused"
         if info.pause is not None:
             return f"wait up to {self._wait:g} s (REP_UNREACHABLE_WAIT); then they {refused}"
         retry_after = info.entry.outage.retry_after if info.entry.outage is not None else 0.0
@@ -86,7 +86,7 @@ class OutageLog:
         if not refused:
             return
         self._log.warning(
-            "%s %s because robots.txt was unreachable at %s",
+            "%s %s because robots.txt was unreachable; %s had outages",
             counted(refused, "request"),
             were_refused(refused, is_dry_run=self._is_dry_run),
             counted(self._origins, "origin"),

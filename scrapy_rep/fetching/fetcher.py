@@ -153,9 +153,6 @@ def url_of(base: str, reference: str | bytes) -> str | None:
         # RFC 3986 5.2.2, strictly: `http:` and `http:x` are not relative references.
         if parts.scheme and not parts.netloc:
             return None
-        joined = urljoin(base, relative)
-        url = safe_url_string(joined)  # as Request does
+        return safe_url_string(urljoin(base, relative))  # as Request does, so that the host of the request is judged
     except ValueError:
         return None
-    # Programs disagree about the host of `http://a\b/`. `safe_url_string` changes such a host: the URL is malformed.
-    return url if urlsplit(url).netloc == urlsplit(joined).netloc else None

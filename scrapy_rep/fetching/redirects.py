@@ -100,7 +100,7 @@ class Redirects:
         return stored if stored.caching.etag or stored.caching.last_modified else None
 
     def _is_from_public(self, url: str) -> bool:
-        """Whether a public host has redirected to this URL of another origin, and REP_REDIRECT_PRIVATE is off."""
+        """Whether a public host has redirected to this URL, not one of `origin`, and REP_REDIRECT_PRIVATE is off."""
         if not self._hops or self.answers.settings.redirect_private or Origin.of(url) == self.origin:
             return False
         source, address = Origin.of(self._hops[-1].url), self._hops[-1].address

@@ -1,6 +1,6 @@
 """Limits how many robots.txt files are fetched at a time (REP_FETCH_CONCURRENCY), and decides which fetch is next.
 
-Slow requests do not count, because their hosts will probably never answer.
+Slow requests (SLOW_AFTER) do not count: a host that never answers must not delay the others.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class FetchTurns:
         self._max_under_way = limit + min(MAX_SLOW, max(int(SHARE_OF_FILES * max_open_files()) - limit, 0))
         self.on_change = on_change
         self.starting: set[object] = set()
-        """What counts in `can_start_another`: the origin of each fetch that has just begun or calls REP_STORAGE, then
-        its turn, until the request is slow or has ended. The turns of repeated requests do not count."""
+        """What counts in `can_start_another`. A fetch that has just begun or calls REP_STORAGE is here as its origin.
+        Later, its turn is here until the request is slow or has ended. The turns of repeated requests do not count."""
         self._line: list[tuple[int, int, _Turn]] = []  # a heap of the turns that requests wait for
         self._arrivals = count()
         self._given = 1

@@ -25,7 +25,7 @@ EMBEDDING_IPV4 = tuple(
 # Python's versions disagree about whether these networks are global: RFC 6890 2.2.2, RFC 3879, RFC 8215.
 NOT_GLOBAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "fec0::/10", "64:ff9b:1::/48")))
 # The characters of an authority (RFC 1035 2.3.4). Programs disagree about the host of `http://a\b/`. They also disagree
-# about `http://0127.0.0.1/`, which only `_is_clear` finds.
+# about `http://0127.0.0.1/`: `_AUTHORITY` matches it, and `_is_clear` rejects it.
 _LABEL = "[A-Za-z0-9_-]{1,63}"
 _AUTHORITY = re.compile(rf"(?:\[[0-9A-Fa-f:.]+\]|{_LABEL}(?:\.{_LABEL})*\.?)(?::[0-9]*)?")
 MAX_HOST = 253  # characters; 255 octets by RFC 1035 2.3.4, less the octets for the first label's length and the root

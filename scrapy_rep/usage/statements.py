@@ -123,7 +123,7 @@ class StatementLine(NamedTuple):
 
 
 def read_statements(octets: bytes) -> list[StatementLine]:
-    """Return the statements for all crawlers, in the order of the file. Raises ImportError as `preferences_of` does."""
+    """Return the statements in the file, in their order. Raises ImportError as `preferences_of` does."""
     lines = []
     for line, segment, directive, path, stated, is_read in _statement_lines(octets):
         if not is_read:
@@ -138,8 +138,8 @@ def read_statements(octets: bytes) -> list[StatementLine]:
 def statements_for(product_token: str | None, lines: Sequence[StatementLine], octets: bytes) -> list[StatementLine]:
     """Return the statements in the file for a product token; None stands for a crawler that no group applies to.
 
-    A statement is for the nearest user-agent line above it, and for those above that line, up to the next statement or
-    rule. A statement before the first user-agent line is for all crawlers.
+    A statement is for the nearest user-agent line above it, and for the user-agent lines above that one, if no rule and
+    no other statement is between them. A statement before the first user-agent line is for all crawlers.
     """
     own = set(Segments(octets).of(product_token, _RULE_OR_STATEMENT)) if lines else set()
     return [

@@ -301,6 +301,14 @@ async def test_an_archive_that_was_cut_anywhere(web: Web, tmp_path: Path) -> Non
     assert found == sorted(found, reverse=True), "the more there is, the more can be told"
 
 
+def test_where_an_archive_is_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    record = gzip.compress(b"WARC/1.1\r\nWARC-Type: other\r\nContent-Length: 0\r\n\r\n\r\n\r\n")
+    path = tmp_path / "a.warc.gz"
+    path.write_bytes(2 * record + gzip.compress(b"damaged\r\n"))
+    ArchiveReader([str(path)])
+    assert caplog.messages == [f"{path} cannot be read beyond byte {2 * len(record)}: it was cut or damaged there"]
+
+
 # The command.
 
 

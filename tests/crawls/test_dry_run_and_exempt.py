@@ -54,7 +54,7 @@ async def test_a_dry_run_logs_what_would_be_refused_and_why(web: Web) -> None:
 async def test_a_dry_run_does_not_log_that_an_outage_refuses_requests(web: Web) -> None:
     result = await crawl(web.robots(answer(status=503)).url("/"), settings={"REP_DRY_RUN": True})
     _on, outage, summary = result.messages()
-    assert "Requests to this site would have been refused (REP_DRY_RUN)" in outage
+    assert "Requests to this site would be refused without REP_DRY_RUN (RFC 9309 2.3.1.4)" in outage
     assert "1 request would have been refused" in summary
 
 

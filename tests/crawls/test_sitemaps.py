@@ -86,7 +86,7 @@ async def test_sitemaps_of_every_origin_of_the_crawl_are_read(web: Web) -> None:
 BAD = [
     *r"""
     file:///etc/passwd data:,x javascript:x ftp://x/y http: http:x http:/// http://[x/ http://[::1/ http://x:port/
-    http://x:99999/ http://user@x/ http://a..b/ http://127.0.0.1%00/ http://0127.0.0.1/ //a\b s3://x/y
+    http://x:99999/ http://user@x/ http://a..b/ http://127.0.0.1%00/ http://0127.0.0.1/ s3://x/y
     """.split(),
     f"http://{'a' * 300}.example/",
     f"/{'x' * 10_000}",

@@ -200,8 +200,9 @@ def test_the_kinds_of_origins_and_their_causes(tmp_path: Path) -> None:
         " without rules a file without rules everything was allowed 1"
         " without rules a page of HTML everything was allowed 1"
         " restricted HTTP 403 nothing was allowed, by REP_STATUS_POLICY 1"
-        " challenged Cloudflare nothing was allowed: the site demands proof that the client is a browser 1"
-        " unreachable nothing was allowed 1"
+        " challenged Cloudflare the site demands proof that the client is a browser: nothing was allowed,"
+        " except by an older answer or after REP_UNREACHABLE_DAYS 1"
+        " unreachable nothing was allowed, except by an older answer or after REP_UNREACHABLE_DAYS 1"
     ) in words
     kinds, _, others = html.partition('<section id="refused"')
     assert (kinds.count('class="key with-rules"'), others.count('class="key with-rules"')) == (1, 1), (

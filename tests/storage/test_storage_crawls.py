@@ -135,7 +135,7 @@ async def test_an_outage_that_a_crawl_before_met_is_told_of(web: Web, address: s
         warning, summary = result.messages(logger="scrapy_rep")
         assert warning.endswith("Requests to this site are refused (RFC 9309 2.3.1.4)")
         assert warning.startswith(f"{site.robots_url}: HTTP 503. ")
-        assert summary == "1 request was refused because robots.txt was unreachable at 1 origin"
+        assert summary == "1 request was refused because robots.txt was unreachable; 1 origin had outages"
 
 
 @ensureDeferred

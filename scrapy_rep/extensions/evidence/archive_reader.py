@@ -191,16 +191,15 @@ def _set_up(file: _File, record: ArcWarcRecord) -> None:
 def _records_and_offsets(name: str) -> Iterator[tuple[ArcWarcRecord, int]]:
     """Yield the records of a file and their offsets, up to the first record that cannot be read, which is logged.
 
-    Raises ValueError if the file is no WARC file.
+    Raises ValueError if not even the first record can be read.
     """
-    end = 0
+    records = None
     try:
         with open(name, "rb") as stream:
             records = ArchiveIterator(stream, no_record_parse=True)
             for record in records:
                 yield record, records.offset
-                end = records.offset
     except DAMAGES as exc:
-        if not end:
+        if records is None or not records.offset:
             raise ValueError(f"--archive: {name} cannot be read: {printable(str(exc))}") from None
-        logger.warning("%s cannot be read beyond byte %d: it was cut or damaged there", name, end)
+        logger.warning("%s cannot be read beyond byte %d: it was cut or damaged there", name, records.offset)

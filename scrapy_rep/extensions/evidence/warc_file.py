@@ -118,7 +118,7 @@ class WarcFile:
         The ids differ if the last response from this URL had the same body.
         """
         codings = response.headers.get("Content-Encoding")
-        # One octet beyond the limit shows that an uncompressed body is longer. A crawl does not read the rest.
+        # A crawl reads limit + 1 octets of the decoded body. Of a compressed body, twice the limit is enough for that.
         limit = self._limit + 1 if codings is None else 2 * self._limit
         body = response.body[:limit]
         digest = _digest(body)

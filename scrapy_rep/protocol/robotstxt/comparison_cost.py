@@ -35,8 +35,8 @@ def longest_affordable(patterns: Iterable[str]) -> float:
 def affordable(spelling: str, patterns: Collection[str]) -> Collection[str]:
     """Return the patterns that a spelling of a URL has to be compared with. No pattern may be given twice.
 
-    If comparing all takes too long, these are only the patterns whose grams the spelling contains. Raises
-    TooCostlyError if comparing these takes too long, too, or if the spelling has more than MAX_TARGET octets.
+    If comparing all takes too long, only the patterns whose grams the spelling contains are returned. TooCostlyError is
+    then raised if comparing these takes too long, too, or if the spelling has more than MAX_TARGET octets.
     """
     # The first check counts all patterns, as if each had a `*` before its end. It is the faster one.
     if len(spelling) * sum(map(len, patterns)) <= MAX_COMPARED or len(spelling) <= longest_affordable(patterns):

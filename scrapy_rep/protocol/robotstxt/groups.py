@@ -64,7 +64,7 @@ class Group:
 
 
 def read_lines(octets: bytes) -> Iterator[Record | int]:
-    """Yield each line with a key and a value as a record; else the line's number, unless it is empty or a comment."""
+    """Yield each line: a Record if it has a key and a value, else its number. Empty lines and comments are left out."""
     groups, is_after_rule = 0, True  # a user-agent line after a rule begins a group (2.1)
     for number, text in enumerate(searchable(octets)[1:].split("\n"), start=1):
         line = text.partition("#")[0].strip(WHITE_SPACE)

@@ -45,7 +45,7 @@ class EffectiveRules:
         self._in_file: tuple[Sequence[int], Sequence[int]] | None = None
         # The spellings of the first URL, and the place of the rule that decides about it.
         self._first: tuple[Sequence[str], int | None] | None = None
-        # For all later URLs, the index of the patterns, and the places of the rules in the index's order.
+        # For all later URLs, the index of the patterns, and the place of the rule of each rank in the index.
         self._index: MatchIndex | None = None
         self._order: Sequence[int] = ()
 
@@ -94,10 +94,11 @@ class EffectiveRules:
             self._index = MatchIndex([self._patterns[place] for place in self._order])
             self._first = None
         if len(compared) == 1:
-            at = self._index.first_match(compared[0])
+            rank = self._index.first_match(compared[0])
         else:
-            at = min([at for each in compared if (at := self._index.first_match(each)) is not None], default=None)
-        return self._order[at] if at is not None else None
+            ranks = [rank for each in compared if (rank := self._index.first_match(each)) is not None]
+            rank = min(ranks, default=None)
+        return self._order[rank] if rank is not None else None
 
     def _by_precedence(self, found: Iterable[int]) -> list[int]:
         """Return the places in the order in which their rules decide (2.2.2).
@@ -117,7 +118,7 @@ class EffectiveRules:
 
 
 class MatchIndex:
-    """An index of patterns that are ordered by precedence: the first pattern that matches a URL decides.
+    """An index of patterns that are ranked by precedence: the first pattern that matches a URL decides.
 
     Most patterns are prefixes. `/a*` is the prefix `/a`. `/a$` is a prefix, too, because `$` is added to URLs, which
     have no other `$`. The prefixes are sorted, and each links to the longest other prefix that it begins with: `/a/b`
@@ -130,15 +131,15 @@ class MatchIndex:
     def __init__(self, patterns: Sequence[str]) -> None:
         prefixes: dict[str, int] = {}
         self._starred: dict[str, int] = {}
-        for at, pattern in enumerate(patterns):
+        for rank, pattern in enumerate(patterns):
             prefix = pattern.rstrip("*$") if pattern.endswith(("*", "*$")) else pattern
             if "*" in prefix:
-                self._starred.setdefault(pattern, at)
+                self._starred.setdefault(pattern, rank)
             else:
-                prefixes.setdefault(prefix, at)
+                prefixes.setdefault(prefix, rank)
         self._prefixes = sorted(prefixes)
         self._shorter: list[int] = []
-        # For each prefix, the first place among its own pattern and those of all shorter prefixes that it begins with.
+        # For each prefix, the first rank among its own pattern and those of all shorter prefixes that it begins with.
         # A shorter prefix may have the longer pattern: `/a*****` has the prefix `/a` and is longer than `/a/b`.
         self._first: list[int] = []
         for number, prefix in enumerate(self._prefixes):
@@ -158,17 +159,17 @@ class MatchIndex:
         """The approximate bytes of memory without the patterns (measured: tests/protocol/test_costs.py)."""
 
     def first_match(self, spelling: str) -> int | None:
-        """Return the place of the first pattern that matches this spelling of a URL; None if no pattern matches.
+        """Return the rank of the first pattern that matches this spelling of a URL; None if no pattern matches.
 
         Raises TooCostlyError.
         """
         with_end = f"{spelling}$"
-        # Begin with the last prefix in the index that is sorted before the spelling. Unless the spelling begins with
-        # this prefix, its links lead to the longest prefix that the spelling begins with.
+        # Begin with the last prefix in the index that is sorted before the spelling. Follow its links to a prefix that
+        # the spelling begins with. The first such prefix is the longest.
         number = bisect_right(self._prefixes, with_end) - 1
         while number >= 0 and not with_end.startswith(self._prefixes[number]):
             number = self._shorter[number]
-        at = self._first[number] if number >= 0 else None
+        first = self._first[number] if number >= 0 else None
         candidates: Collection[str]
         if len(spelling) > self._longest:
             candidates = affordable(spelling, self._starred)
@@ -181,10 +182,10 @@ class MatchIndex:
                 if text in with_end
             ]
         for pattern in candidates:
-            place = self._starred[pattern]
-            if (at is None or place < at) and matches(pattern, spelling):
-                at = place
-        return at
+            rank = self._starred[pattern]
+            if (first is None or rank < first) and matches(pattern, spelling):
+                first = rank
+        return first
 
 
 def _distinctive_text(pattern: str) -> str:

@@ -130,8 +130,8 @@ class RobotsTxt:
         """Return the seconds between requests that the crawler's groups ask for; None if they ask for none.
 
         If the groups have several delays, the longest counts. A delay is for the nearest user-agent line above it, and
-        for those above that line, up to the next rule or delay. (Protego, crawler-commons and robots-parser read it in
-        this way.) Raises ValueError.
+        for the user-agent lines above that one, if no rule and no other delay is between them. (Protego,
+        crawler-commons and robots-parser read it in this way.) Raises ValueError.
         """
         crawler = self._crawler(product_token)
         if crawler.delay == _NOT_READ:

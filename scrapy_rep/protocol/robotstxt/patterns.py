@@ -13,7 +13,7 @@ from scrapy_rep.protocol.robotstxt.comparison_cost import affordable
 
 ROBOTS_PATH = "/robots.txt"  # RFC 9309 2.3: all lower case, in the top-level path
 _UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"  # RFC 3986 2.3
-# RFC 3986 2.2 without `[` and `]`: browsers and Scrapy send these two encoded, and site owners write them raw.
+# RFC 3986 2.2 without `[` and `]`: Scrapy sends these two encoded, site owners write them raw, and both match.
 _RESERVED = ":/?#@!$&'()*+,;="
 # In a URL, `*` and `$` are ordinary octets (2.2.3, Figure 6), and a `#` ends the URL.
 _PLAIN = "".join(sorted({*_UNRESERVED, *_RESERVED} - set("#*$")))

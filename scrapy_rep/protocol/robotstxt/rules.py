@@ -89,7 +89,7 @@ class Received(NamedTuple):
     at: float
     """The time of the answer, or of the last 304 that confirmed it, in seconds since the epoch."""
     sha256: str
-    """The SHA-256, in hexadecimal, of the bytes of robots.txt as received; empty for an answer without rules."""
+    """The SHA-256, in hexadecimal, of the decompressed body, cut to REP_BODY_LIMIT + 1 bytes; empty without rules."""
 
 
 @dataclass(frozen=True, slots=True)
