@@ -5,7 +5,7 @@
    If robots.txt expires soon, or the backoff after a failure is over, it is fetched again in the background.
 3. Else the request waits for a fetch (`cache.resolver`). Most requests wait at the scheduler, before they come here
    (`waiting.scheduler_door`). The others wait in the downloader (`waiting.not_from_scheduler`). The fetch ends with a
-   policy, unless the crawl closes first. (An internal error may also end it; then the requests that waited are
+   policy, unless the crawl closes first. (If an internal error ends the fetch, the requests that waited are
    refused.) The policy decides about the requests that waited:
    - The fetch had an answer: its rules decide. An answer without rules allows everything or nothing, by its status
      (`protocol.status_policy`).
@@ -182,8 +182,8 @@ class Gate:
         return self._resolver.peek(origin) if isinstance(origin, Origin) else None
 
     async def wait_for_policy(self, request: Request) -> RobotsPolicy | None:
-        """Wait for the policy that applies to the request, and return it; None if no robots.txt applies. Raises
-        IgnoreRequest if the crawl closes first."""
+        """Wait for the policy that applies to the request, and return it; None if no robots.txt applies. Fails
+        as `Resolver.resolve` does."""
         origin = self.applicable_origin(request)
         if isinstance(origin, VerdictReason):
             return None

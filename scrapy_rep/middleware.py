@@ -105,8 +105,7 @@ class RepMiddleware:
     async def verdict(self, request: str | Request, timeout: float | None = None) -> Verdict:
         """Whether the URL or request may be fetched, and why. Waits for robots.txt as a request would.
 
-        The verdict's `robots_url` is None if no robots.txt applies: for URLs such as `data:`, for requests with
-        `dont_obey_robotstxt`, and for REP_EXEMPT. REP_DRY_RUN does not change the verdict.
+        The verdict's `robots_url` is None if no robots.txt applies. REP_DRY_RUN does not change the verdict.
 
         Raises TimeoutError after `timeout` seconds. The fetch of robots.txt goes on, for later requests. Raises
         IgnoreRequest if the crawl closes first.

@@ -126,7 +126,7 @@ class OriginInfo:
 
 
 def origin_info(policy: RobotsPolicy, pause: float | None = None) -> OriginInfo:
-    """The OriginInfo of a policy. `pause`: its attribute of that name."""
+    """The OriginInfo of a policy. `pause`: the value of `OriginInfo.pause`."""
     entry = policy.entry
     stored, outage = entry.stored, entry.outage
     fresh_until = stored.fresh_until if stored is not None else 0.0

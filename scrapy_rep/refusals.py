@@ -68,7 +68,7 @@ class Refusals:
         if verdict.reason is VerdictReason.TOO_COSTLY and not self._has_warned_of_cost:
             self._has_warned_of_cost = True
             self._log.warning(
-                "%s: its rules take too long to compare with some URLs, which are refused (rep/dropped/too_costly)",
+                "%s: its rules take too long to compare with some URLs, which count as forbidden (TOO_COSTLY)",
                 printable(verdict.robots_url or ""),
             )
         self._crawler.signals.send_catch_log(request_forbidden, request=request, verdict=verdict)

@@ -17,9 +17,9 @@ robots_response = object()
 
 - `answer` (`protocol.access_result.Answer`);
 - `request`: the request that needed the robots.txt;
-- `response`: None if there was no response, or if a public host redirected to a private address. Else Scrapy's
-  response before its body is decoded. A body that is longer than REP_BODY_LIMIT may be incomplete, because the
-  download was stopped. `response.request` is the request for the robots.txt."""
+- `response`: None if there was no response, or if it came from a private address after a redirect from a public host.
+  Else Scrapy's response before its body is decoded. A body that is longer than REP_BODY_LIMIT may be incomplete,
+  because the download was stopped. `response.request` is the request for the robots.txt."""
 
 robots_known = object()
 """An attempt to find or fetch an origin's robots.txt has ended. While robots.txt is unreachable and requests wait, more

@@ -20,7 +20,7 @@ IN_USE_SHARE = 0.25  # the share of REP_MEMORY_OCTETS for entries in use
 # Bytes that an entry takes in addition to its robots.txt (measured: tests/benchmarks/storage.py).
 EACH_PARSED = 1_500
 EACH_COMPRESSED = 400
-# All parsed entries are weighed again after this many calls of `put` or more. A robots.txt takes more memory for each
+# All parsed entries are weighed again after at least this many calls of `put`. A robots.txt takes more memory for each
 # product token that it is asked about.
 WEIGH_EVERY = 128
 

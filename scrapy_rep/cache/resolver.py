@@ -58,7 +58,7 @@ class _Fetch:
     """A fetch under way for one origin."""
 
     waiters: list[Deferred[RobotsPolicy]] = field(default_factory=list)
-    """One Deferred for each request that waits for this fetch."""
+    """One Deferred for each call of `resolve` that waits for this fetch."""
     task: Deferred[None] | None = None
 
 
@@ -102,7 +102,7 @@ class Resolver:
         return waiter
 
     def stop(self) -> None:
-        """The crawl is closing: fail the requests that wait, cancel their fetches, and begin no other fetch."""
+        """The crawl is closing: fail the requests that wait, cancel all fetches, and begin no others."""
         self.is_closing = self._rounds.is_closing = True
         for fetch in list(self._fetches.values()):
             _wake(fetch, CrawlClosingError())
@@ -121,10 +121,10 @@ class Resolver:
         self._fetches[origin] = fetch
         self._turns.starting.add(origin)
         fetch.task = deferred_from_coro(self._run(origin, trigger, fetch))
-        fetch.task.addErrback(lambda _failure: None)  # the task was cancelled while it ended
+        fetch.task.addErrback(lambda _failure: None)  # only a cancellation comes here
 
     async def _run(self, origin: Origin, trigger: Request, fetch: _Fetch) -> None:
-        self._turns.starting.discard(origin)  # its turns and its calls of the store count instead
+        self._turns.starting.discard(origin)  # from now on, its call of the store or its turn is in `starting`
         result: RobotsPolicy | BaseException
         try:
             result = await self._rounds.policy(origin, trigger, lambda: bool(fetch.waiters))

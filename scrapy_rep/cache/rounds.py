@@ -2,15 +2,15 @@
 
 One round has four steps:
 
-1. Find. The round looks for an entry that need not be fetched again now. (An entry that expires soon still decides, but
-   is fetched again.) It looks first at the entry that this crawl has: from memory, or from the round before. Then it
-   looks in the shared store, if there is one. If it finds no such entry, this crawler takes the origin's lease. If
-   another crawler has the lease, this crawler waits for that crawler's entry (`cache.shared_store`).
-2. Fetch, if no such entry was found (`fetching.redirects`).
+1. Find. The round looks for an entry that need not be fetched again now. (One that expires soon is fetched again.) The
+   round looks first at the entry that this crawl has: from memory, or from the round before. Then it looks in the
+   shared store, if there is one. If it finds none, this crawler takes the origin's lease. If another crawler has the
+   lease, this crawler waits for that crawler's entry (`cache.shared_store`).
+2. Fetch, if none was found (`fetching.redirects`).
    - In the first round, an HTTP request is retried as REP_FETCH_RETRIES says. Later rounds do not retry.
    - If HttpCacheMiddleware has replayed a failure, or an answer that is too old, the fetch is repeated past its cache.
    - The answer and the old entry make the new entry (`protocol.lifecycle`). In the background, the new entry goes into
-     the shared store, and the lease is given back, also after an error.
+     the shared store. Then the lease is given back, even if nothing was stored.
 3. Report. The extensions and the signal `robots_known` get the result of the round.
 4. Pause. If nothing is allowed because robots.txt is unreachable, and requests wait, another round begins after the
    backoff. Rounds begin within REP_UNREACHABLE_WAIT seconds after the first one, by the monotonic clock. If the backoff
@@ -18,13 +18,13 @@ One round has four steps:
    - After a time-out, no round follows.
    - If the server asked for more time than is left (Retry-After), there is no last round. A fetch that another
      component of the crawl dropped counts like a Retry-After of an hour.
-   - If the first round made no request, because the outage is in the store or in memory, the next is no last round.
+   - If the first round only found an outage, and made no request, the second never begins before the backoff ends.
 
 The result of the last round decides about all requests that have waited. If it has rules, the signal `robots_parsed` is
 sent before the requests go on, unless the crawl remembers that it has sent the signal for this origin.
 
-A cancellation counts as a failure of the network, after which no round follows. An internal error in steps 1 and 2
-also counts as such a failure, and more rounds may follow. Any other internal error ends the fetch.
+A cancellation, or an internal error in step 1 or 2, counts as a failure of the network. After a cancellation, no round
+follows. Any other internal error ends the fetch.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ class BuiltinAnswer:
     parser: RobotParser | None = None
     """The parser with the rules; None if there are no rules, so everything is allowed."""
     status: int | None = None
-    """The HTTP status of the robots.txt; None if robots.txt is a file, or if there was no answer."""
+    """The HTTP status of the robots.txt; None if there was no HTTP response."""
     scheme: str = ""
-    """The scheme with which the host's robots.txt was fetched: that of the host's first URL. Empty without a fetch."""
+    """The scheme of the host's first URL, with which its robots.txt was fetched. Empty if `status` is None."""
 
 
 class BuiltinMiddleware(RobotsTxtMiddleware):

@@ -57,7 +57,7 @@ class UncountedDownloads:
 
     def _replace_check(self) -> None:
         downloader: Any = self._crawler.engine.downloader
-        # `total_concurrency` is not raised: other components may set it, and it would be too high after a request ends.
+        # Raising `total_concurrency` for each request would not do, because other components may set it, too.
         is_scrapys = getattr(type(downloader), "needs_backout", None) is getattr(Downloader, "needs_backout", ...)
         if is_scrapys and all(hasattr(downloader, name) for name in _COUNTING_NEEDS):
             downloader.needs_backout = self._needs_backout

@@ -1,6 +1,6 @@
 """Recognize a crawl for one page, for which a person waits: `scrapy fetch`, `view`, `parse`, `shell`.
 
-This uses names in the modules of these commands. If Scrapy changes them, such a crawl counts as an ordinary crawl.
+This module uses names in the modules of these commands. If Scrapy changes the names, the crawl counts as ordinary.
 """
 
 from __future__ import annotations

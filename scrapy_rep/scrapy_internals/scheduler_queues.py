@@ -57,9 +57,9 @@ class SchedulerQueues:
         """Whether the scheduler's next request could be sent, or could wait at the door.
 
         `can_fetch` is whether one more robots.txt may be fetched. With `is_full`, a request may wait only if no other
-        request to its site is at the door. A `DownloaderAwarePriorityQueue` returns requests to sites without such
-        requests first. If no more may be fetched, it also puts sites that have a slot before sites that have none. The
-        next request of any other queue cannot be foreseen.
+        request to its site is at the door. A `DownloaderAwarePriorityQueue` returns requests to sites without a
+        request at the door first. If no more may be fetched, it also puts sites that have a slot before sites that have
+        none. The next request of any other queue cannot be foreseen.
         """
         self._are_new_last = not can_fetch
         if can_fetch and not is_full:

@@ -17,11 +17,11 @@ class Storage(ABC):
     exception, the crawl does not start; the message should say what to set REP_STORAGE to.
 
     A method may raise any exception if the store cannot be used. The crawl then goes on without the store for a while.
-    No method may block the event loop.
+    No method may block the event loop for long.
     """
 
     answers_at_once: ClassVar[bool] = False
-    """Whether every method returns without waiting, so that calls need no deadline."""
+    """Whether the methods never await anything. A deadline could not interrupt them, so their calls have none."""
 
     @abstractmethod
     async def get(self, origin: str) -> bytes | None:
@@ -42,13 +42,13 @@ class Storage(ABC):
     async def acquire_lease(self, origin: str, token: str, seconds: float) -> bool:  # noqa: ARG002 - for shared stores
         """Take or renew the lease on the origin: the right to fetch its robots.txt during the next `seconds`.
 
-        `token` identifies this crawler. Return False while a crawler with another token has the lease. Override this
-        method if several crawlers share the store.
+        `token` identifies the fetch. Return False while another token has the lease. Override this method if several
+        crawlers share the store.
         """
         return True
 
     async def release_lease(self, origin: str, token: str) -> None:  # noqa: B027 - there is nothing to release
-        """Give up the lease if this token has it. Leave another crawler's lease alone."""
+        """Give up the lease if this token has it. Leave the lease of another token alone."""
 
     # Each of these combines two of the methods above. Override them if each call costs a round trip.
 
@@ -65,7 +65,7 @@ class Storage(ABC):
     async def put_and_release(self, origin: str, entry: bytes, lifetime: float, token: str) -> None:
         """Store the entry, then release the lease. Release the lease even if the entry cannot be stored.
 
-        A call that is cancelled does not release the lease, because the store hangs. The lease expires.
+        If the store hangs, the call is cancelled, and the lease may stay until it expires.
         """
         try:
             await self.put(origin, entry, lifetime)

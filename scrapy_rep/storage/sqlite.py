@@ -27,11 +27,11 @@ T = TypeVar("T")
 BUSY = 0.1  # seconds to wait for another process that is writing
 CREATING = 2.0  # seconds to wait for other crawlers that are creating the file
 
-# These bytes are among the first 100 of the file (sqlite.org/fileformat.html). They identify a file as our own. Only
-# such a file is renamed if it is damaged; the file of another program is left alone.
+# These bytes are among the first 100 of the file (sqlite.org/fileformat.html). MAGIC and APPLICATION_ID identify a file
+# as our own. Only our own file is renamed if it is damaged; the file of another program is left alone.
 MAGIC = b"SQLite format 3\0"
-WAL_MODE = b"\2"
 APPLICATION_ID = int.from_bytes(b"REP1", "big")
+WAL_MODE = b"\2"  # in a file that a crawler has already set up
 # The 1 in the names of the tables is the version of the format. scrapy-rep ignores tables with another version.
 SCHEMA = """
 PRAGMA journal_mode = WAL;
@@ -217,8 +217,7 @@ def _set_up(db: sqlite3.Connection, patience: float) -> None:
                 db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             db.executescript(SCHEMA)
         except sqlite3.OperationalError as exc:  # noqa: PERF203 - a loop of attempts
-            # If several processes create the file together, SQLite raises this error in all but one of them at once. It
-            # does not wait for the lock.
+            # If several processes create the file together, all but one get this error, without a wait for the lock.
             if "locked" not in str(exc) or time.monotonic() >= give_up_at:
                 raise
             time.sleep(0.02)

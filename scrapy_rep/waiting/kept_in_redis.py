@@ -42,7 +42,7 @@ class KeptInRedis(KeptCopies):
         self._to_delete: set[str] = set()
         """Fields of copies that are no longer needed, but may still be in Redis."""
         self._others_keep_some = False
-        self._late_since: dict[str, float] = {}
+        self._late_since: dict[str, float] = {}  # crawler -> when its sign of life was first missing
         if scheduler.flush_on_start:
             with self._failing_softly():
                 for name in self._hashes():
@@ -71,7 +71,7 @@ class KeptInRedis(KeptCopies):
         self._pulse.stop()
 
     def _beat(self) -> None:
-        seen_late, self._late_since = self._late_since, {}  # if Redis fails now, it stays empty
+        seen_late, self._late_since = self._late_since, {}  # if Redis fails now, no crawler counts as late
         with self._failing_softly():
             self._delete_copies()
             if self._fields:
@@ -80,8 +80,8 @@ class KeptInRedis(KeptCopies):
             self._others_keep_some = bool(others)
             late = [name for name in others if not self._redis.exists(f"{name}:alive")]
             now = monotonic()  # Redis may have hung before it answered
-            # If two crawlers did this at once, a request would come back twice. If Redis refuses writes, no crawler can
-            # show life, and a late one may be alive. `set` then raises, so nothing is put back.
+            # The lock keeps two crawlers from putting back the same request. If Redis refuses writes, a crawler without
+            # a sign of life may be alive. Then `set` raises, and nothing is put back.
             if late and self._redis.set(self._lock, self._own, nx=True, ex=ALIVE):
                 self._late_since = {name: seen_late.get(name, now) for name in late}
                 # One beat is not enough: after Redis has hung, every crawler is late in one beat.
@@ -90,8 +90,8 @@ class KeptInRedis(KeptCopies):
                 look_for_requests(self._crawler)
 
     def _delete_copies(self) -> None:
-        """Delete the copies in `_to_delete`. If Redis fails, the next beat tries again. Otherwise, other crawlers would
-        put back requests that have gone on."""
+        """Delete the copies in `_to_delete`. If Redis fails, the next beat tries again, so that no other crawler
+        puts back requests that have gone on."""
         if self._to_delete:
             self._redis.hdel(self._own, *self._to_delete)
             self._to_delete.clear()

@@ -11,14 +11,14 @@ CONCURRENT_REQUESTS.
    and a request from the queue in turn. If MANY_READY or more sites have ready requests, the queue has a turn only if
    no ready request can go on. A ready request can go on if the downloader has room for its site. Sites take turns, too.
    (A site is usually a host, which may have many origins.)
-4. `RepMiddleware` decides about a ready request by the policy in memory. If an internal error ended the fetch, there is
-   no policy, and the request is refused. If the policy has expired or was dropped to save memory, the request waits
+4. `RepMiddleware` decides about a ready request by the policy in memory. If memory has none because an internal error
+   ended the fetch, the request is refused. If the policy has expired or was dropped to save memory, the request waits
    again, as soon as no other ready request can go on.
 
 Two limits keep requests in the queue:
 
-- Fetches: twice REP_FETCH_CONCURRENCY. One more would not begin soon. A fetch does not count in this limit while its
-  HTTP request is more than half a second old, or if the robots.txt was requested before (`fetching.turns`).
+- Fetches: twice REP_FETCH_CONCURRENCY. One more would not begin soon. Fetches that are slow, that are repeated, or
+  that wait for another crawler do not count in this limit (`fetching.turns`).
 - Requests: REP_WAITING_MAX requests at the door. The first request to each origin does not count in this limit. The
   limit does not hold for Scrapy's queue in memory, because a request takes as much memory there as at the door.
 
@@ -89,7 +89,8 @@ class SchedulerDoor:
         if is_of(scheduler, "apify.scrapy.scheduler", "ApifyScheduler"):
             log.warning(
                 "REP_WAITING_MAX counts as 0 with Apify's scheduler, which believes that a request outside of the"
-                " downloader is done. Requests that wait for a robots.txt count against CONCURRENT_REQUESTS"
+                " downloader is done. Requests from this scheduler count against CONCURRENT_REQUESTS while they wait"
+                " for a robots.txt"
             )
             self._max_waiting = 0
         try:
@@ -115,7 +116,8 @@ class SchedulerDoor:
         downloads.back_out_when(self._has_enough)
 
     def _add(self, left_over: list[Request]) -> None:
-        """Add the requests that waited when this job was killed. In the queue, another kill could lose them."""
+        """Add the requests that waited when this job was killed. They do not go back into Scrapy's queue on disk,
+        where another kill could lose them."""
         if left_over:
             number = len(left_over)
             logger_of(self._crawler).info("Requests that waited for a robots.txt when this job was killed: %d", number)
@@ -143,7 +145,7 @@ class SchedulerDoor:
     # In place of the scheduler's methods.
 
     def next_request(self) -> Request | None:
-        """The next request that need not wait."""
+        """The next request that need not wait at the door."""
         request, self._next = self._next or self._choose(), None
         if request is not None:
             self._copies.delete(request)
@@ -178,8 +180,8 @@ class SchedulerDoor:
         return self._next is None
 
     def _choose(self, *, keep: bool = False) -> Request | None:
-        """The next request that need not wait, or None. With `keep`, a copy is kept, because the request may stay at
-        the door for a while."""
+        """The next request that need not wait at the door, or None. With `keep`, a copy is kept, because the engine may
+        not get the request for a while."""
         is_turn_of_queue = self._is_turn_of_queue and self._here.ready_sites < MANY_READY
         self._is_turn_of_queue = not is_turn_of_queue
         if is_turn_of_queue:
@@ -191,7 +193,7 @@ class SchedulerDoor:
         return not self._queues.is_next_from_memory() and self._here.beyond_the_first >= self._max_waiting
 
     def _from_queue(self, *, keep: bool) -> Request | None:
-        """The queue's next request that need not wait. The requests before it in the queue begin to wait."""
+        """The queue's next request that need not wait at the door. The requests before it begin to wait."""
         if not self._max_waiting:
             return self._scheduler.next_request()
         until = self._waits.monotonic() + MAX_SECONDS

@@ -20,7 +20,7 @@ EVERY = 15.0  # seconds from one log line to the next
 
 
 class Waits:
-    """Reports each request once (stat rep/waited, signal `request_waited`), even if it waits several times."""
+    """Counts a request in rep/waited when it first waits. Sends `request_waited` when the request first goes on."""
 
     def __init__(self, crawler: Crawler, monotonic: Callable[[], float]) -> None:
         self._crawler = crawler
@@ -68,7 +68,7 @@ class Waits:
         first = min(self._under_way, key=lambda wait: wait.since)
         self._log.info(
             "Waiting for robots.txt: %s to %s, the longest for %.0f s (%s)."
-            " REP_FETCH_TIMEOUT limits each attempt, REP_UNREACHABLE_WAIT the time in which attempts begin",
+            " REP_FETCH_TIMEOUT limits each attempt, and REP_UNREACHABLE_WAIT limits how long attempts are repeated",
             counted(len(self._under_way), "request"),
             counted(len({wait.origin for wait in self._under_way}), "origin"),
             self.monotonic() - first.since,
