@@ -6,7 +6,7 @@ import codecs
 import json
 import zlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from scrapy_rep.protocol.access_result import AccessResult
@@ -90,15 +90,19 @@ def plain_values(entry: Entry) -> dict[str, Any]:
     stored, outage = entry.stored, entry.outage
     header: dict[str, Any] = {}
     if outage is not None:
-        header["outage"] = asdict(outage)
+        header["outage"] = _by_name(outage)
     if stored is not None:
-        values = {field.name: getattr(stored, field.name) for field in fields(StoredResponse)}
+        values = _by_name(stored)
         robots = values.pop("robots")
-        said = {name: value for name, value in asdict(stored.caching).items() if value != getattr(SILENT, name)}
+        said = {name: value for name, value in _by_name(stored.caching).items() if value != getattr(SILENT, name)}
         header["stored"] = {**values, "access": stored.access.value, "caching": said}
         if robots is not None:
             header["truncated"] = robots.truncated
     return header
+
+
+def _by_name(value: StoredResponse | Outage | Caching) -> dict[str, Any]:
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT) -> Entry | None:

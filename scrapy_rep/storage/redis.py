@@ -23,7 +23,7 @@ ENTRY, LEASE = f"{PREFIX}entry:", f"{PREFIX}lease:"
 
 TIMEOUT = 2.0  # seconds to connect, and seconds to wait for a reply
 
-# `pcall`, because another program may have stored a value of another type under the key; `call` would fail the script.
+# `pcall`, because `call` would end the script at an error: the key may have a value of another type, or memory is full.
 # Only the holder of a lease may renew or release it.
 ACQUIRE = """
 if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
@@ -37,8 +37,9 @@ if type(entry) == 'string' then return entry end
 return redis.call('set', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0
 """
 PUT_AND_RELEASE = """
-redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return redis.pcall('get', KEYS[2]) == ARGV[3] and redis.call('del', KEYS[2]) or 0
+local stored = redis.pcall('set', KEYS[1], ARGV[1], 'PX', ARGV[2])
+if redis.pcall('get', KEYS[2]) == ARGV[3] then redis.call('del', KEYS[2]) end
+return stored
 """
 RELEASE = "return redis.pcall('get', KEYS[1]) == ARGV[1] and redis.call('del', KEYS[1]) or 0"
 

@@ -351,7 +351,7 @@ async def test_a_store_that_gives_text_is_one_that_fails(storage_class: type[Own
     await store.close()
 
 
-@over(SHARED)
+@over(["sqlite"])
 @in_loop
 async def test_a_lease_is_given_back_if_the_entry_cannot_be_put(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
@@ -364,8 +364,23 @@ async def test_a_lease_is_given_back_if_the_entry_cannot_be_put(
         monkeypatch.setattr(mine, "put", put)
         assert await mine.acquire_lease(A, "me", 10)
         with pytest.raises(OSError, match="full"):
-            await Storage.put_and_release(mine, A, b"x", FOR_LONG, "me")
+            await mine.put_and_release(A, b"x", FOR_LONG, "me")
         assert await yours.acquire_lease(A, "you", 10)
+
+
+@in_loop
+async def test_a_full_redis_gives_a_lease_back(redis_server: RedisServer) -> None:
+    from redis import Redis, ResponseError  # noqa: PLC0415 - an extra
+
+    store = store_of(REP_STORAGE=redis_server.url)
+    with Redis.from_url(redis_server.url) as redis:
+        assert await store.acquire_lease(A, "me", 10)
+        redis.config_set("maxmemory", "1")
+        with pytest.raises(ResponseError, match="maxmemory"):
+            await store.put_and_release(A, b"x", FOR_LONG, "me")
+        redis.config_set("maxmemory", "0")
+    assert await store.acquire_lease(A, "you", 10)
+    await store.close()
 
 
 # One bad key.
