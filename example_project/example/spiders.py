@@ -75,6 +75,6 @@ class TourBuiltinSpider(TourSpider):
     custom_settings = {
         "ADDONS": {},
         "ROBOTSTXT_OBEY": True,
-        "DOWNLOAD_TIMEOUT": 2,  # the same as REP_FETCH_TIMEOUT; the default is 180, three times
+        "DOWNLOAD_TIMEOUT": 2,  # as REP_FETCH_TIMEOUT; with 180, the default, and two retries, it would be nine minutes
         "LOG_LEVEL": "CRITICAL",  # hides the traceback of each robots.txt that is not answered
     }

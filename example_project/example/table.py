@@ -67,7 +67,7 @@ class Table:
         self._spider = spider
 
     def received(self, response: Response) -> None:
-        # For Scrapy's own middleware, a response of robots.txt comes after its redirects.
+        # Scrapy's own middleware follows redirects before this signal. The first URL is the one that was asked.
         origin, path = split(response.meta.get("redirect_urls", [response.url])[0])
         visit = self._visits[origin]
         if path != "/robots.txt":

@@ -123,7 +123,7 @@ def _row(label: str, chosen: list[Case], recorded: Mapping[str, Any]) -> str:
 
 def _wrong(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]:
     yield "## Wrong answers\n"
-    yield "The files with questions that the parser answers wrongly or not at all, and how many if there are several.\n"
+    yield "The files in which each parser answers questions wrongly or not at all. (2) means two such questions.\n"
     for name, one in recorded.items():
         links = []
         for case in (case for case in everything if case.section != CONTESTED):

@@ -157,7 +157,7 @@ def test_the_limits() -> None:
         ("log", "the three rules or answers", "MAX_NAMED = 3"),
         ("log", "The first ten outages of a crawl", "WARNED_OUTAGES = 10"),
         ("settings", "for 60 seconds in\nany case", "LEAST_LIFETIME = 60"),
-        ("settings", "One in eight is for an origin that is known", "REPEATED_EVERY = 8"),
+        ("settings", "every eighth request that begins is a retry", "REPEATED_EVERY = 8"),
         ("settings", "takes longer than half a\nsecond", "SLOW_AFTER = 0.5"),
         ("settings", "follows after one\nsecond", "RETRY_DELAY = 1"),
         ("storage", "over after ten seconds", "LEASE_SECONDS = 10"),

@@ -153,7 +153,7 @@ def pause_after(failures: int, last: Round) -> float:
 
 
 def each_page_is_treated_as_robots_txt_says(trial: Trial) -> Iterator[str]:
-    """No forbidden page is sent, and no allowed page is refused."""
+    """No forbidden page is requested, and no allowed page is refused."""
     for life in trial.lives.values():
         if life.allowed is not None or life.how in {"ForbiddenByRobots", "RobotsUnreachable"}:
             now, is_allowed = life.allowed or life.ended or 0.0, life.allowed is not None
