@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
-from scrapy.settings import BaseSettings, default_settings
+from scrapy.settings import BaseSettings
 
 from scrapy_rep.log import Logger
 from scrapy_rep.protocol.freshness import DAY, MAX_LIFETIME
@@ -302,50 +302,26 @@ def is_obeying(settings: BaseSettings) -> bool:
         raise ValueError(f"ROBOTSTXT_OBEY is {settings['ROBOTSTXT_OBEY']!r}; set it to True or False") from None
 
 
-# Setting -> other words that people use for the setting.
-OTHER_WORDS = {
-    "COOKIES_ENABLED": "COOKIE COOKIES",
-    "REP_BODY_LIMIT": "BYTES LENGTH MAXSIZE SIZE",
-    "REP_BYPASSED": "BYPASS FOLLOWED",
-    "REP_CRAWL_DELAY_MAX": "CRAWLDELAY DELAY",
-    "REP_DROP_EARLY": "EARLY REFUSE",
-    "REP_DRY_RUN": "DRY DRYRUN SHADOW SIMULATE TEST",
-    "REP_EVIDENCE": "PROOF PROVE",
-    "REP_EXEMPT": "ALLOW ALLOWED EXCEPT EXCLUDE IGNORE SKIP WHITELIST",
-    "REP_FETCH_CONCURRENCY": "CONCURRENT PARALLEL",
-    "REP_FETCH_RETRIES": "RETRY RETRIES",
-    "REP_FETCH_TIMEOUT": "TIMEOUT",
-    "REP_LIFETIME_MIN": "AGE EXPIRE EXPIRES EXPIRY TTL",
-    "REP_MEMORY_OCTETS": "MEMORY ORIGINS",
-    "REP_PURPOSES": "AI PURPOSE SIGNAL USAGE",
-    "REP_REPORT": "HTML REPORTS STATISTICS",
-    "REP_STATUS_POLICY": "CAUTIOUS POLICY STATUS",
-    "REP_STORAGE": "BACKEND CACHE DATABASE DB REDIS SQLITE STORE",
-    "REP_WAITING_MAX": "WAITING",
-    "REP_UNREACHABLE_WAIT": "WAIT",
-    "ROBOTSTXT_OBEY": "DISABLE DISABLED ENABLE ENABLED OBEY OFF ON",
-    "ROBOTSTXT_USER_AGENT": "AGENT NAME TOKEN USERAGENT",
-}
-
-
 def warn_of_unknown_names(settings: BaseSettings, log: Logger) -> None:
     """Log a WARNING for each REP_ setting that does not exist."""
     for name in settings:
         if isinstance(name, str) and name.startswith("REP_") and name not in SETTINGS:
-            similar = _similar_setting(name.removeprefix("REP_"))
-            cure = f"did you mean {similar}?" if similar else f"the settings are {', '.join(SETTINGS)}"
+            known = [*SETTINGS, "ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT"]
+            similar = _similar_setting(name.removeprefix("REP_"), {text.partition("_")[2]: text for text in known})
+            cure = f"did you mean {similar}?" if similar else f"the settings are {', '.join(known)}"
             log.warning("%s is no setting of scrapy-rep and has no effect; %s", name, cure)
 
 
-def _similar_setting(name: str) -> str | None:
-    """Return the setting that a wrong name (without `REP_`) probably means; None if no setting is similar."""
-    if hasattr(default_settings, f"ROBOTSTXT_{name}"):
-        return f"ROBOTSTXT_{name}"
-    if near := _nearest(name, [setting.removeprefix("REP_") for setting in SETTINGS]):
-        return f"REP_{near}"
-    meant = {word: setting for setting, words in OTHER_WORDS.items() for word in words.split()}
-    # The last word is the most significant: FETCH_DELAY is a delay.
-    return next((meant[word] for word in reversed(name.split("_")) if word in meant), None)
+def _similar_setting(name: str, known: Mapping[str, str]) -> str | None:
+    """Return the setting that a wrong name probably means; None if no setting is similar.
+
+    `known`: setting without its prefix -> setting. `name` has no prefix either.
+    """
+    # The last word is the most significant: FETCH_DELAY is a delay. MAX says nothing about the subject.
+    words = [word for word in reversed(name.split("_")) if word != "MAX"]
+    sharing = (text for word in words for text in known if word in text.split("_"))
+    similar = _nearest(name, known) or next(sharing, None)
+    return similar and known[similar]
 
 
 def _nearest(name: str, names: Iterable[str]) -> str | None:
