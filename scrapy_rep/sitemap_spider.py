@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
 from scrapy.spiders import SitemapSpider
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
@@ -30,8 +27,6 @@ from scrapy_rep.text import counted, printable
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-AT_ONCE = 10  # sitemaps that are requested together; more follow when the scheduler has no other requests
-
 
 class RobotsSitemapSpider(SitemapSpider):
     """A SitemapSpider that finds its sitemaps in robots.txt: `class ShopSpider(RobotsSitemapSpider)`.
@@ -44,11 +39,7 @@ class RobotsSitemapSpider(SitemapSpider):
     skips sitemaps at private addresses that a public host's robots.txt names, unless REP_REDIRECT_PRIVATE is on.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        # The requests for sitemaps that have not been made yet, one iterator for each origin.
-        self._sitemaps: deque[Iterator[Request]] = deque()
-        self._has_sitemaps = False
+    _has_sitemaps = False
 
     @cached_property
     def _rep_settings(self) -> RepSettings:
@@ -90,7 +81,7 @@ class RobotsSitemapSpider(SitemapSpider):
         """Crawl the sitemaps of a robots.txt. This is the handler of the signal `robots_parsed`."""
         origin = Origin.of(request.url)
         if isinstance(robotparser, RepRobotParser) and origin is not None:
-            self._add(origin, robotparser.sitemaps)
+            self._request_sitemaps(origin, robotparser.sitemaps)
 
     def parse_robots_txt(self, response: Response) -> Iterable[Request]:
         """Crawl the sitemaps of a robots.txt that is itself named in `sitemap_urls` or in another robots.txt."""
@@ -99,48 +90,24 @@ class RobotsSitemapSpider(SitemapSpider):
         if not sitemaps:
             self._log.warning("%s: %s names no sitemap", type(self).__name__, printable(response.url))
         elif origin is not None:
-            self._add(origin, sitemaps)
+            self._request_sitemaps(origin, sitemaps)
         return ()
 
-    def _add(self, origin: Origin, written: tuple[str, ...]) -> None:
-        most = self._rep_settings.sitemaps_max
+    def _request_sitemaps(self, origin: Origin, written: tuple[str, ...]) -> None:
+        """Request the sitemaps that a robots.txt names, at most REP_SITEMAPS_MAX."""
+        base, most, private = origin.robots_url, self._rep_settings.sitemaps_max, self._rep_settings.redirect_private
         if len(written) > most:
             sitemaps = counted(len(written), "sitemap")
-            self._log.info(
-                "%s names %s; the first %s are crawled (REP_SITEMAPS_MAX)", origin.robots_url, sitemaps, f"{most:,}"
-            )
-        self._sitemaps.append(self._requests(origin, written[:most]))
-        self.crawler.signals.connect(self._request_sitemaps, signal=signals.scheduler_empty)
-        self.crawler.signals.connect(self._stay_open, signal=signals.spider_idle)
-        self._request_sitemaps()
-
-    def _requests(self, origin: Origin, written: Iterable[str]) -> Iterator[Request]:
-        base, private = origin.robots_url, self._rep_settings.redirect_private
-        for text in written:
+            self._log.info("%s names %s; the first %s are crawled (REP_SITEMAPS_MAX)", base, sitemaps, f"{most:,}")
+        for text in written[:most]:
             url = url_of(base, text) or ""
             wrong = why_not_followed(base, url, private=private) if Origin.of(url) else "nowhere"
             if wrong is None:
                 self._has_sitemaps = True
-                yield self._sitemap_request(url)
+                self.crawler.engine.crawl(self._sitemap_request(url))
             else:
                 self._log.debug("%s: skipped a sitemap that leads %s: %s", base, wrong, printable(text))
 
     def _sitemap_request(self, url: str) -> Request:
         # `_parse_sitemap` of Scrapy would ignore REP_SITEMAPS_MAX for the sitemaps of a robots.txt.
         return Request(url, self.parse_robots_txt if url.endswith("/robots.txt") else self._parse_sitemap)
-
-    def _request_sitemaps(self) -> None:
-        """Request the next AT_ONCE sitemaps of one origin. The origins take turns."""
-        while self._sitemaps:
-            requests = self._sitemaps.popleft()
-            some = list(islice(requests, AT_ONCE))
-            if some:
-                self._sitemaps.append(requests)
-                for request in some:
-                    self.crawler.engine.crawl(request)
-                return
-
-    def _stay_open(self) -> None:
-        if self._sitemaps:
-            self._request_sitemaps()
-            raise DontCloseSpider

@@ -15,7 +15,7 @@ from scrapy.http import Response
 from scrapy.spiders import SitemapSpider
 from web import Site, Web, answer
 
-from scrapy_rep import RobotsSitemapSpider
+from scrapy_rep import RepRobotParser, RobotsSitemapSpider, RobotsTxt
 from scrapy_rep.signals import robots_parsed
 
 XML = {"Content-Type": "text/xml"}
@@ -149,23 +149,11 @@ async def test_the_number_of_sitemaps_of_an_origin_is_limited(web: Web, source: 
     site = site_with(web, "\n".join(f"sitemap: /{n}.xml" for n in range(20_000)), "/a", at="*")
     first = site_with(web, f"sitemap: {site.robots_url}\n")
     begin = {"robots.txt": {"start_urls": [site.url("/")]}, "sitemap_urls": {"sitemap_urls": [site.robots_url]}}
-    most_scheduled = 0
-
-    def prepare(crawler: Crawler) -> None:
-        def scheduled() -> None:
-            nonlocal most_scheduled
-            slot: Any = crawler.engine._slot
-            most_scheduled = max(most_scheduled, len(slot.scheduler))
-
-        crawler.signals.connect(scheduled, signals.request_scheduled)
-
     result = await crawl(
         spider=shop(**begin.get(source, {"start_urls": [first.url("/")]})),
         settings={"REP_SITEMAPS_MAX": 100},
-        prepare=prepare,
     )
     assert sorted(t for t in site.targets if t.endswith(".xml")) == sorted(f"/{n}.xml" for n in range(100))
-    assert most_scheduled < 50, "sitemaps are scheduled little by little"
     (said,) = {m for m in result.messages(logging.INFO, "scrapy_rep") if "REP_SITEMAPS_MAX" in m}
     assert said == f"{site.robots_url} names 20,000 sitemaps; the first 100 are crawled (REP_SITEMAPS_MAX)"
     assert result.tracebacks == []
@@ -177,6 +165,26 @@ async def test_the_spider_stays_open_while_sitemaps_are_dropped(web: Web) -> Non
     site = site_with(web, "\n".join([*lines, "sitemap: /sitemap.xml"]), "/a")
     result = await crawl(spider=shop(start_urls=[site.url("/")], allowed_domains=["127.0.0.1"]))
     assert list(result.pages) == [site.url("/a")]
+
+
+@ensureDeferred
+async def test_sitemaps_that_become_known_while_the_spider_is_idle_are_crawled(web: Web) -> None:
+    site = site_with(web, "", "/a", at="*")
+    robots = RobotsTxt.parse("".join(f"sitemap: /{n}.xml\n" for n in range(1, 31)).encode())
+    signalled: list[Request] = []
+
+    def prepare(crawler: Crawler) -> None:
+        def idle() -> None:
+            if not signalled:
+                signalled.append(Request(site.url("/")))
+                parsed = {"robotparser": RepRobotParser(robots), "request": signalled[0]}
+                crawler.signals.send_catch_log(robots_parsed, **parsed)
+
+        crawler.signals.connect(idle, signals.spider_idle, weak=False)
+
+    result = await crawl(spider=shop(sitemap_urls=[site.url("/first.xml")]), prepare=prepare)
+    assert {f"/{n}.xml" for n in range(1, 31)} <= set(site.targets)
+    assert result.tracebacks == []
 
 
 @pytest.mark.parametrize(
