@@ -1,22 +1,7 @@
 """scrapy-rep: crawls that obey robots.txt as RFC 9309 requires.
 
-The way of one request
-    1. `waiting.scheduler_door` asks the `gate` whether the origin's robots.txt is known. If not, the request waits at
-       the door for the origin's fetch (`cache.resolver`).
-    2. `middleware.process_request` passes the request to the `gate`, which finds the origin's `RobotsPolicy` in memory.
-    3. The policy gives the `Verdict`. The gate lets the request pass, or raises `ForbiddenByRobots`.
-
-The way of one robots.txt
-    1. `cache.rounds` looks for the origin's entry in `cache.shared_store`, if there is a store. Else it fetches.
-    2. `fetching.redirects` follows the redirects. `fetching.answers` waits for a turn, makes each request through
-       `fetching.fetcher`, and judges the `Answer`.
-    3. The last answer becomes a `StoredResponse`, or counts as a failure. `protocol.lifecycle.after_fetch` makes the
-       origin's new `Entry`. `cache.memory` and `cache.shared_store` keep it.
-    4. `protocol.lifecycle.policy_at` says which `RobotsPolicy` the entry means at a moment.
-    5. The policy asks `protocol.robotstxt` for the `Verdict` on a URL.
-    The signals (`signals`) and the `extensions` report these steps.
-
-Only the modules in `scrapy_internals` may touch the internals of Scrapy and Twisted.
+docs/architecture.md lists the modules, and follows one request and one robots.txt through them. Only the modules in
+`scrapy_internals` may touch the internals of Scrapy and Twisted.
 
 Where to add
     a directive: `protocol.robotstxt.syntax` (`Directive`) and `protocol.robotstxt.groups` (`VALUE_FAULTS`);

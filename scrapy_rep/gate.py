@@ -7,13 +7,9 @@
    (`waiting.scheduler_door`). The others wait in the downloader (`waiting.not_from_scheduler`). The fetch ends with a
    policy, unless the crawl closes first. (If an internal error ends the fetch, the requests that waited are
    refused.) The policy decides about the requests that waited:
-   - The fetch had an answer: its rules decide. An answer without rules allows everything or nothing, by its status
-     (`protocol.status_policy`).
-   - The fetch failed, and the old rules may still be obeyed: they decide.
-   - The fetch failed, there are no such rules, and the outage has lasted for REP_UNREACHABLE_DAYS: everything is
-     allowed.
-   - Any other failure: nothing is allowed. But after most such failures, robots.txt is fetched again while the
-     requests wait (REP_UNREACHABLE_WAIT, `cache.rounds`), and the last fetch decides.
+   - The fetch had an answer: its rules decide. Without rules, its status decides (`protocol.status_policy`).
+   - The fetch failed: the old rules decide, if they may still be obeyed. Else nothing is allowed; after a long outage,
+     everything (`protocol.lifecycle`). Usually requests wait for more fetches before they are refused (`cache.rounds`).
 4. If a page comes from another URL than the request's (a browser followed a redirect), the page waits for the policy of
    that URL, if memory has none (`look_at_page`). Then the functions in `after_download` judge the page by it.
 """

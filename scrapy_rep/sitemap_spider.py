@@ -32,11 +32,8 @@ class RobotsSitemapSpider(SitemapSpider):
     """A SitemapSpider that finds its sitemaps in robots.txt: `class ShopSpider(RobotsSitemapSpider)`.
 
     It begins with the origins of `start_urls`. Without `start_urls`, it begins with `https://DOMAIN` for each of
-    `allowed_domains`. It also crawls the sitemaps of every other origin whose robots.txt the crawl reads. Requests for
-    sitemaps obey robots.txt like requests for pages.
-
-    It crawls only the first REP_SITEMAPS_MAX sitemaps that a robots.txt names, and all that a sitemap index names. It
-    skips sitemaps at private addresses that a public host's robots.txt names, unless REP_REDIRECT_PRIVATE is on.
+    `allowed_domains`. It also crawls the sitemaps of every other origin whose robots.txt the crawl reads. It skips
+    sitemaps beyond REP_SITEMAPS_MAX, and private addresses that a public site's robots.txt names (docs/spiders.md).
     """
 
     _has_sitemaps = False

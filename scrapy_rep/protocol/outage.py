@@ -1,12 +1,8 @@
 """An outage is the time in which an origin's robots.txt is unreachable (RFC 9309 2.3.1.4).
 
-- The backoff: robots.txt is fetched again 5 s after the first failure, 10 s after the second, and so on. The delay
-  doubles up to one hour. A server may ask for a longer delay with Retry-After, up to one hour.
-- The wait (REP_UNREACHABLE_WAIT, by default 30 s): it begins with the first fetch, and requests wait for all fetches
-  that begin in it. If the backoff is longer than the rest of the wait, one last fetch begins at the end of the wait.
-  After that, and after a fetch that timed out, requests are refused at once until a fetch succeeds.
-- The long outage (REP_UNREACHABLE_DAYS, by default 30 days): after it, the crawler may assume that there is no
-  robots.txt. Failures that are more than MAX_UNSEEN apart belong to two outages.
+After each failure, robots.txt is fetched again when the backoff and the server's Retry-After are over. At the beginning
+of an outage, requests wait for these fetches (`cache.rounds`, step 4). After an outage of REP_UNREACHABLE_DAYS, the
+crawler may assume that there is no robots.txt (`protocol.lifecycle`).
 
 An outage is stored and shared, so it has wall-clock times. If a clock is wrong, a fetch is delayed by at most
 CLOCK_SKEW. How long requests wait is measured with the monotonic clock.

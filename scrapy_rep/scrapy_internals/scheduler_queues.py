@@ -59,7 +59,8 @@ class SchedulerQueues:
         `can_fetch` is whether one more robots.txt may be fetched. With `is_full`, a request may wait only if no other
         request to its site is at the door. A `DownloaderAwarePriorityQueue` returns requests to sites without a
         request at the door first. If no more may be fetched, it also puts sites that have a slot before sites that have
-        none. The next request of any other queue cannot be foreseen.
+        none. A site with a slot was used in the last minute or so, so its robots.txt is probably known. The next
+        request of any other queue cannot be foreseen.
         """
         self._are_new_last = not can_fetch
         if can_fetch and not is_full:

@@ -17,14 +17,11 @@ CONCURRENT_REQUESTS.
 
 Two limits keep requests in the queue:
 
-- Fetches: twice REP_FETCH_CONCURRENCY. One more would not begin soon. Fetches that are slow, that are repeated, or
-  that wait for another crawler do not count in this limit (`fetching.turns`).
-- Requests: REP_WAITING_MAX requests at the door. The first request to each origin does not count in this limit. The
-  limit does not hold for Scrapy's queue in memory, because a request takes as much memory there as at the door.
+- Fetches: twice REP_FETCH_CONCURRENCY. One more would not begin soon. (`FetchTurns.starting` says which count.)
+- Requests: REP_WAITING_MAX requests at the door. (docs/settings.md says which requests do not count.)
 
-At a limit, the door takes nothing more from most queues. From Scrapy's default queue (`DownloaderAwarePriorityQueue`),
-it still takes a request if no other request to its site is at the door. At the limit of fetches, it takes the request
-only if the downloader has used its site in the last minute or so: then robots.txt is probably known.
+At a limit, the door takes nothing more from most queues. From Scrapy's default queue, it still takes some requests to
+sites that have no request at the door (`SchedulerQueues.is_next_useful`).
 
 A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true while no request can
 go on and either a limit is reached or twice REP_FETCH_CONCURRENCY requests are at the door.
