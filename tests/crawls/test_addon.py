@@ -243,7 +243,7 @@ async def test_a_wrong_value_stops_the_start_and_names_the_cure(
     with pytest.raises(ValueError, match=f"^{name} is ") as error:
         await runner.crawl(CrawlSpider)
     assert repr(value) in str(error.value)
-    assert "; set it to " in str(error.value)
+    assert "; set it to " in str(error.value) or "; set REDIS_URL to " in str(error.value)
     assert "None" not in str(error.value).partition("; ")[2]
     (line,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert line.getMessage() == f"The crawl does not start: {error.value}", "Scrapy buries the error in a traceback"
