@@ -40,8 +40,8 @@ class RobotsSitemapSpider(SitemapSpider):
     `allowed_domains`. It also crawls the sitemaps of every other origin whose robots.txt the crawl reads. Requests for
     sitemaps obey robots.txt like requests for pages.
 
-    It crawls only the first REP_SITEMAPS_MAX sitemaps that a robots.txt names, and all that a sitemap index names. It
-    skips sitemaps at private addresses that a public host's robots.txt names, unless REP_REDIRECT_PRIVATE is on.
+    It crawls only the first REP_SITEMAPS_MAX sitemaps that a robots.txt names, and all that a sitemap index names. If
+    the origin is public, it skips sitemaps with a private host in their URL, unless REP_REDIRECT_PRIVATE is on.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
