@@ -33,7 +33,8 @@ class RobotsSitemapSpider(SitemapSpider):
 
     It begins with the origins of `start_urls`. Without `start_urls`, it begins with `https://DOMAIN` for each of
     `allowed_domains`. It also crawls the sitemaps of every other origin whose robots.txt the crawl reads. It skips
-    sitemaps beyond REP_SITEMAPS_MAX, and private addresses that a public site's robots.txt names (docs/spiders.md).
+    sitemaps beyond the first REP_SITEMAPS_MAX of a robots.txt, and URLs with a private host that a public site's
+    robots.txt names (docs/spiders.md).
     """
 
     _has_sitemaps = False

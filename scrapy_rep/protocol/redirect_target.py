@@ -1,6 +1,6 @@
 """Which redirects of robots.txt the crawler follows (RFC 9309 section 2.3.1.2).
 
-By default, it follows none from a public to a private host, so that no site can reach the crawler's own network.
+By default, it follows none from a public to a private host, because that host may be in the crawler's own network.
 """
 
 from __future__ import annotations

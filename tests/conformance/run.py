@@ -90,7 +90,7 @@ INTRODUCTION = f"""\
 
 How parsers of robots.txt answer the questions of [`tests/conformance`]({FILES}/run.py), a suite for any parser. Each
 case is a robots.txt as a site would write it, with questions. Each question names the sentence of RFC 9309 that
-decides.
+decides, except for [contested questions](#contested-questions).
 
 `python tests/conformance/run.py PARSER` asks a parser. The README of the suite says how to ask a program in any
 language. `run.py --record` writes this page. The suite can also ask reppy, but its last release, 0.4.14, does not build
