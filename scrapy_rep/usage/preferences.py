@@ -19,15 +19,10 @@ from scrapy_rep.usage.statements import (
     Statement,
     StatementLine,
     preferences_of,
-    read_statements,
     statements_for,
     stricter,
 )
 from scrapy_rep.usage.vocabulary import POLICY_TOKENS
-
-# Bytes of memory (measured: tests/protocol/test_costs.py).
-_MEMORY_OF_STATEMENT = 500
-_MEMORY_OF_REFERENCE = 8
 
 NEVER_REFUSED = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)  # robots.txt does not apply to these pages
 
@@ -59,7 +54,7 @@ class Usage(Mapping[str, bool]):
         found = robots.verdict(url, product_token)
         if not found.allowed:
             return cls()
-        lines = _lines_for(found.product_token, robots)
+        lines = statements_for(found.product_token, robots.octets)
         stated = [*(deciding_statements(url, lines) if lines else ()), *_by_policy_tokens(robots, url)]
         return cls(stricter(statement.preferences for statement in stated), tuple(stated))
 
@@ -83,20 +78,6 @@ class Usage(Mapping[str, bool]):
             return self
         header = Statement(None, directive, b"", shortened(text_of(value)), preferences)
         return Usage(stricter((self.preferences, preferences)), (*self.statements, header))
-
-
-def _lines_for(product_token: str | None, robots: RobotsTxt) -> list[StatementLine]:
-    """Return the statements for the token. They are cached in `robots.kept`."""
-    kept = robots.kept
-    key = "statements", product_token
-    if key not in kept:
-        if "statements" not in kept:
-            lines = read_statements(robots.octets)
-            kept["statements"] = lines, _MEMORY_OF_STATEMENT * len(lines)
-        own = statements_for(product_token, kept["statements"][0], robots.octets)
-        kept[key] = own, _MEMORY_OF_REFERENCE * len(own)
-    lines_for: list[StatementLine] = kept[key][0]
-    return lines_for
 
 
 def deciding_statements(url: str, lines: Sequence[StatementLine]) -> list[Statement]:

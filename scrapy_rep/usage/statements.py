@@ -6,8 +6,9 @@ The sources are the IETF's drafts `vocab` and `attach` (draft-ietf-aipref-*), an
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple, cast
 
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened, text_of
@@ -20,6 +21,7 @@ from scrapy_rep.usage.vocabulary import CONTENT_SIGNAL, CONTENT_USAGE, USE_LEVEL
 # The most octets of statements in a file, or in a response's headers of one name. Reading a dictionary of
 # structured fields takes a hundred times as long as reading a rule.
 MAX_READ = 16_384
+MAX_CACHED = 64  # files; each takes at most 0.5 MB in addition to its octets (tests/protocol/test_costs.py)
 
 BEFORE_ALL = -1  # stands for the segment of the lines before the first user-agent line
 NEEDS_EXTRA = "Content-Usage cannot be read without the extra `usage`: pip install scrapy-rep[usage]"
@@ -122,7 +124,7 @@ class StatementLine(NamedTuple):
     """The normalised path; empty if the statement is about all paths."""
 
 
-def read_statements(octets: bytes) -> list[StatementLine]:
+def _read_statements(octets: bytes) -> list[StatementLine]:
     """Return the statements in the file, in their order. Raises ImportError as `preferences_of` does."""
     lines = []
     for line, segment, directive, path, stated, is_read in _statement_lines(octets):
@@ -135,20 +137,21 @@ def read_statements(octets: bytes) -> list[StatementLine]:
     return lines
 
 
-def statements_for(product_token: str | None, lines: Sequence[StatementLine], octets: bytes) -> list[StatementLine]:
+@lru_cache(maxsize=MAX_CACHED)
+def statements_for(product_token: str | None, octets: bytes) -> tuple[StatementLine, ...]:
     """Return the statements in the file for a product token; None stands for a crawler that no group applies to.
 
     A statement is for the nearest user-agent line above it, and for the user-agent lines above that one, if no rule and
-    no other statement is between them. A statement before the first user-agent line is for all crawlers.
+    no other statement is between them. A statement before the first user-agent line is for all crawlers. Raises
+    ImportError as `preferences_of` does.
     """
+    lines = _read_statements(octets)
     own = set(Segments(octets).of(product_token, _RULE_OR_STATEMENT)) if lines else set()
-    return [
-        StatementLine(replace(line.statement, product_token=product_token), line.segment, line.pattern)
-        if line.segment in own
-        else line
+    return tuple(
+        line._replace(statement=replace(line.statement, product_token=product_token)) if line.segment in own else line
         for line in lines
         if line.segment in own or line.segment == BEFORE_ALL
-    ]
+    )
 
 
 def ignored_statements(octets: bytes) -> list[Ignored]:

@@ -29,6 +29,7 @@ from scrapy_rep.commands.rechecking import ArchiveJudge, items_of
 from scrapy_rep.extensions.evidence import archive_reader
 from scrapy_rep.extensions.evidence.archive_reader import ArchiveReader
 from scrapy_rep.text import iso_time
+from scrapy_rep.usage.statements import statements_for
 
 DAY = 24 * 3600.0
 AGENT = {"USER_AGENT": "ExampleBot/1.0"}
@@ -436,6 +437,7 @@ async def test_what_is_read_of_an_archive_takes_bounded_memory(
     tracemalloc.start()
     try:
         allowed = [judge.checked(item).verdict for item in items_of(str(tmp_path / "items.jsonl"))]
+        statements_for.cache_clear()  # it has a bound of its own (tests/protocol/test_costs.py)
         gc.collect()  # warcio's records are in cycles
         kept_in_memory, _peak = tracemalloc.get_traced_memory()
     finally:

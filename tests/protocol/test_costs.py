@@ -21,7 +21,7 @@ from scrapy_rep.protocol.robotstxt.comparison_cost import MAX_TARGET
 from scrapy_rep.protocol.robotstxt.parser import MAX_PARSED_COPIES, RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import VerdictReason
 from scrapy_rep.usage.preferences import Usage
-from scrapy_rep.usage.statements import MAX_READ
+from scrapy_rep.usage.statements import MAX_CACHED, MAX_READ, statements_for
 
 
 def group(line: Callable[[int], str], octets: int = LIMIT) -> bytes:
@@ -91,24 +91,30 @@ def test_many_tokens_and_many_delays_are_read_in_linear_time() -> None:
     ],
 )
 def test_a_file_of_statements_costs_no_more_than_reading_few_of_them(line: Callable[[int], str]) -> None:
-    robots, rules = parse(group(line)), parse(group(lambda n: f"allow:/{n}"))
-    for each in (robots, rules):
-        each.allows(f"{ORIGIN}/a", TOKEN)
+    robots = parse(group(line))
+    robots.allows(f"{ORIGIN}/a", TOKEN)
     first = lines_run(lambda: Usage.of(robots, f"{ORIGIN}/a", TOKEN))
     assert first <= 25 * MAX_READ
     assert lines_run(lambda: Usage.of(robots, f"{ORIGIN}/b", TOKEN)) <= MAX_READ
-    assert robots.memory <= 2 * rules.memory
 
 
-def test_statements_for_many_crawlers_take_bounded_memory() -> None:
-    tokens = [f"a{n}" for n in range(40)]
-    robots = parse("\n".join(f"User-agent: {token}" for token in tokens) + "\nContent-Usage:" * 1_000)
-    sizes = []
-    for token in tokens:
-        assert Usage.of(robots, "/", token).statements
-        sizes.append(robots.memory)
-    assert max(sizes) < 2 * sizes[2]
-    assert len(Usage.of(robots, "/", tokens[0]).statements) == 1_000
+@pytest.mark.parametrize("line", ["Content-Usage:", "Content-Signal:a=no", "Content-Usage:/ search=n"])
+def test_cached_statements_take_bounded_memory(line: str) -> None:
+    def ask(number: int, lines: int) -> int:
+        return len(Usage.of(parse(f"User-agent: *\n#{number}\n" + f"{line}\n" * lines), "/", "a").statements)
+
+    ask(0, lines=1)  # it imports a library
+    statements_for.cache_clear()
+    gc.collect()
+    tracemalloc.start()
+    assert 600 < ask(0, MAX_READ) < MAX_READ / len(line)
+    gc.collect()
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert taken < 500_000 + MAX_READ * len(line)
+    for number in range(MAX_CACHED + 10):
+        ask(number, lines=1)
+    assert statements_for.cache_info().currsize == MAX_CACHED
 
 
 # Patterns and URLs that are made for each other.

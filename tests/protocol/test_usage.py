@@ -17,7 +17,15 @@ from generated import bodies_and_questions
 from scrapy_rep.protocol.robotstxt.comparison_cost import MAX_TARGET
 from scrapy_rep.protocol.robotstxt.parser import Ignored
 from scrapy_rep.usage.preferences import Purposes, Usage
-from scrapy_rep.usage.statements import MAX_READ, NEEDS_EXTRA, Statement, ignored_statements, preferences_of, stricter
+from scrapy_rep.usage.statements import (
+    MAX_READ,
+    NEEDS_EXTRA,
+    Statement,
+    ignored_statements,
+    preferences_of,
+    statements_for,
+    stricter,
+)
 from scrapy_rep.usage.vocabulary import VOCABULARY
 
 CASES = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "usage.jsonl").read_text().splitlines()]
@@ -133,6 +141,7 @@ def test_before_the_first_user_agent_line() -> None:
 
 def test_without_the_extra_content_usage_is_not_guessed_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "http_sf", None)
+    statements_for.cache_clear()
     robots = parse("User-agent: *\nContent-Usage: search=n\n")
     with pytest.raises(ImportError, match=r"pip install scrapy-rep\[usage\]"):
         Usage.of(robots, "/", TOKEN)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from scrapy_rep.protocol.foreign_text import shortened, text_of
 from scrapy_rep.protocol.robotstxt.comparison_cost import TooCostlyError
@@ -39,7 +38,7 @@ MAX_PARSED = 64  # crawlers
 MAX_PARSED_COPIES = 4  # the parsed lines have at most this many times the octets of the file
 
 # Bytes of memory besides the octets and the rules, measured by tests/protocol/test_costs.py.
-_FIXED_MEMORY = 420
+_FIXED_MEMORY = 350
 _MEMORY_OF_CRAWLER = 150
 
 _NOT_READ = -1.0  # stands for a Crawl-delay that has not been read yet; a delay is never negative
@@ -89,8 +88,6 @@ class RobotsTxt:
     truncated: bool = False
     """Whether the body is longer than the limit."""
     _parsed: dict[str | tuple[str, ...], _Crawler] = field(init=False, compare=False, default_factory=dict)
-    kept: dict[object, tuple[Any, int]] = field(init=False, compare=False, repr=False, default_factory=dict)
-    """A cache for `usage.preferences`: key -> value and its bytes of memory. It is cleared with the parsed rules."""
 
     @classmethod
     def parse(cls, body: bytes, limit: int = PARSING_LIMIT) -> RobotsTxt:
@@ -185,8 +182,7 @@ class RobotsTxt:
     def memory(self) -> int:
         """The estimated bytes of memory. They grow with each crawler that is asked about, up to a limit."""
         rules = {crawler.rules for crawler in self._parsed.values()}
-        kept = sum(size for _value, size in self.kept.values())
-        rest = _FIXED_MEMORY + _MEMORY_OF_CRAWLER * len(self._parsed) + kept
+        rest = _FIXED_MEMORY + _MEMORY_OF_CRAWLER * len(self._parsed)
         return len(self.octets) + sum(one.memory for one in rules) + rest
 
     def __repr__(self) -> str:
@@ -217,6 +213,5 @@ class RobotsTxt:
         size = sum(rules.size for rules in parsed.values())
         if len(self._parsed) >= MAX_PARSED or size > MAX_PARSED_COPIES * len(self.octets):
             self._parsed.clear()
-            self.kept.clear()
         self._parsed[key] = crawler = _Crawler(obeyed, rules)
         return crawler
