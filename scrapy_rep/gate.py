@@ -5,8 +5,7 @@
    If robots.txt expires soon, or the backoff after a failure is over, it is fetched again in the background.
 3. Else the request waits for a fetch (`cache.resolver`). Most requests wait at the scheduler, before they come here
    (`waiting.scheduler_door`). The others wait in the downloader (`waiting.not_from_scheduler`). The fetch ends with a
-   policy, unless the crawl closes first. (If an internal error ends the fetch, the requests that waited are
-   refused.) The policy decides about the requests that waited:
+   policy, unless the crawl closes first. The policy decides about the requests that waited:
    - The fetch had an answer: its rules decide. Without rules, its status decides (`protocol.status_policy`).
    - The fetch failed: the old rules decide, if they may still be obeyed. Else nothing is allowed; after a long outage,
      everything (`protocol.lifecycle`). Usually requests wait for more fetches before they are refused (`cache.rounds`).
@@ -76,7 +75,7 @@ class Gate:
         now, and the request that needed its robots.txt."""
         self.refusals = Refusals(crawler, is_dry_run=settings.dry_run)
         self.decided = 0
-        """The number of decisions by a policy, or because an internal error ended the fetch of robots.txt."""
+        """The number of decisions by a policy."""
         self.now = now
         self._crawler = crawler
         self._log = logger_of(crawler)
@@ -127,13 +126,6 @@ class Gate:
         # `allows` is faster. But `also_judge` and the functions in `before_download` need a verdict.
         if self.also_judge is not None or self.before_download or not policy.allows(request.url, tokens):
             self._act_on(self.verdict(policy, request.url, tokens), request)
-
-    def refuse_for(self, fault: BaseException, request: Request, origin: Origin) -> None:
-        """Raise RobotsUnreachable, because an internal error ended the fetch of robots.txt. A dry run only logs it."""
-        self.decided += 1
-        answer = f"internal error, {type(fault).__name__}: {fault}"
-        reason, access = VerdictReason.UNREACHABLE, AccessResult.UNREACHABLE
-        self._act_on(Verdict(False, reason, access=access, robots_url=origin.robots_url, answer=answer), request)
 
     def _act_on(self, verdict: Verdict, request: Request) -> None:
         if not verdict.allowed:

@@ -4,8 +4,8 @@ An origin has one fetch at a time (`cache.rounds`). The fetch is a task of its o
 the others still get the policy. The request that triggers the fetch decides for all others which proxy and which
 User-Agent the fetch uses.
 
-When the fetch ends, the policy goes into memory, and the waiting requests get it. Two endings put nothing into memory.
-If the crawl closes, the requests get CrawlClosingError. If an internal error ends the fetch, they get this error.
+When the fetch ends, the policy goes into memory, and the waiting requests get it. An internal error ends a fetch with
+a policy that allows nothing and names the error. If the crawl closes, the requests get CrawlClosingError instead.
 
 Later requests get the policy from memory. When the answer expires soon, or the backoff of an outage is over, the next
 request triggers a fetch in the background (`refresh`) and does not wait.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -34,8 +35,10 @@ from scrapy_rep.fetching.fetcher import Fetcher
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
+from scrapy_rep.protocol.entry import Entry
+from scrapy_rep.protocol.lifecycle import Basis, Refetch, RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.outage import Outage
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
@@ -90,8 +93,7 @@ class Resolver:
             self._begin(origin, trigger, _Fetch())
 
     def resolve(self, origin: Origin, trigger: Request) -> Deferred[RobotsPolicy]:
-        """A Deferred of the origin's policy. Fails only with CrawlClosingError, if the crawl closes first, or with the
-        internal error that ended the fetch. (Most internal errors count as an outage instead: `cache.rounds`.)"""
+        """A Deferred of the origin's policy. Fails only with CrawlClosingError, if the crawl closes first."""
         if self.is_closing:
             return fail(CrawlClosingError())
         waiter: Deferred[RobotsPolicy] = Deferred()
@@ -125,20 +127,30 @@ class Resolver:
 
     async def _run(self, origin: Origin, trigger: Request, fetch: _Fetch) -> None:
         self._turns.starting.discard(origin)  # from now on, its call of the store or its turn is in `starting`
-        result: RobotsPolicy | BaseException
         try:
-            result = await self._rounds.policy(origin, trigger, lambda: bool(fetch.waiters))
+            policy = await self._rounds.policy(origin, trigger, lambda: bool(fetch.waiters))
             if not self.is_closing:
-                self._memory.put(origin, result)
-        except (asyncio.CancelledError, Exception) as exc:  # noqa: BLE001 - it is logged, and raised where it is awaited
-            result = exc
-            if not self.is_closing:
-                self._log.exception(FAULT, origin.robots_url)
+                self._memory.put(origin, policy)
+        except (asyncio.CancelledError, Exception) as exc:  # noqa: BLE001 - it is logged, and refuses requests
+            policy = self._policy_after(exc, origin)
         del self._fetches[origin]
-        _wake(fetch, CrawlClosingError() if self.is_closing else result)
+        _wake(fetch, CrawlClosingError() if self.is_closing else policy)
+
+    def _policy_after(self, error: BaseException, origin: Origin) -> RobotsPolicy:
+        """The policy after an internal error that ended the fetch: an outage begins. If memory has a policy that may be
+        used now, that policy stays there."""
+        now = self._now()
+        entry = Entry(origin.robots_url, outage=Outage(now, 1, f"internal error, {type(error).__name__}: {error}", now))
+        if not self.is_closing:
+            self._log.exception(FAULT, origin.robots_url)
+            # These calls may be what failed. Then requests from the door wait again, in the downloader.
+            with suppress(Exception):
+                if self.peek(origin) is None:
+                    self._memory.put(origin, self._memory.policy_of(entry, now))
+        return RobotsPolicy(entry, State.UNREACHABLE, Basis.NOTHING_ALLOWED, Refetch.NOT, now, now, robots=None)
 
 
-def _wake(fetch: _Fetch, result: RobotsPolicy | BaseException) -> None:
+def _wake(fetch: _Fetch, result: RobotsPolicy | CrawlClosingError) -> None:
     waiters, fetch.waiters = fetch.waiters, []
     for waiter in waiters:
         settle(waiter, result)

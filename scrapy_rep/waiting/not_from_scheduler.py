@@ -14,16 +14,13 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import maybe_deferred_to_future
-from twisted.internet.defer import Deferred
 
 from scrapy_rep.cache.resolver import CrawlClosingError, Resolver
 from scrapy_rep.gate import Gate
-from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.waiting.scheduler_door import SchedulerDoor
@@ -43,27 +40,14 @@ class InDownloader:
 
         Raises IgnoreRequest if the crawl closes first. A request that came from the queue is then put back.
         """
-        fault = self.door.fault_of(request)
-        policy = await self._wait(request, origin) if fault is None else fault
-        if isinstance(policy, BaseException):
-            self.gate.refuse_for(policy, request, origin)
-        else:
-            self.gate.decide(request, policy)
-
-    async def _wait(self, request: Request, origin: Origin) -> RobotsPolicy | BaseException:
-        """Wait for the origin's policy. Returns it, or the internal error that has ended the fetch."""
         wait = self.waits.begin(request, origin)
-        result: RobotsPolicy | BaseException
         try:
             with self.downloads.uncounted(request) if self.door.is_not_from_scheduler(request) else nullcontext():
-                # The fetch's error becomes a value, so that it is not mistaken for a cancellation of this request.
-                resolved: Deferred[Any] = self.resolver.resolve(origin, request)
-                resolved.addErrback(lambda failure: failure.value)
-                result = await maybe_deferred_to_future(resolved)
+                policy = await maybe_deferred_to_future(self.resolver.resolve(origin, request))
+        except CrawlClosingError:
+            again = ", and it is back in the queue" if self.door.put_back(request) else ""
+            raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}") from None
         finally:
             self.waits.end(wait)
-        if isinstance(result, CrawlClosingError):
-            again = ", and it is back in the queue" if self.door.put_back(request) else ""
-            raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}")
         self.waits.went_on(wait)
-        return result
+        self.gate.decide(request, policy)

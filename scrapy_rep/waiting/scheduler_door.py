@@ -11,9 +11,8 @@ CONCURRENT_REQUESTS.
    and a request from the queue in turn. If MANY_READY or more sites have ready requests, the queue has a turn only if
    no ready request can go on. A ready request can go on if the downloader has room for its site. Sites take turns, too.
    (A site is usually a host, which may have many origins.)
-4. `RepMiddleware` decides about a ready request by the policy in memory. If memory has none because an internal error
-   ended the fetch, the request is refused. If the policy has expired or was dropped to save memory, the request waits
-   again, as soon as no other ready request can go on.
+4. `RepMiddleware` decides about a ready request by the policy in memory. If the policy has expired or was dropped to
+   save memory, the request waits in the downloader (`not_from_scheduler`).
 
 Two limits keep requests in the queue:
 
@@ -34,13 +33,13 @@ door. With scrapy-redis, another crawler puts them back into the queue.
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from twisted.python.failure import Failure
 
-from scrapy_rep.cache.resolver import CrawlClosingError, Resolver
+from scrapy_rep.cache.resolver import Resolver
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
@@ -55,7 +54,7 @@ from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
 
 MAX_SECONDS = 0.005  # for one call of the engine, if every request that comes out of the queue has to wait
 MANY_READY = 100
-NO_ORIGIN = Origin("", "", None)  # stands for the origin of a left-over `data:` request, which has none
+NO_ORIGIN = Origin("", "", None)  # stands for the origin of a left-over request that needs no robots.txt
 ENOUGH = 2  # times REP_FETCH_CONCURRENCY: with that many requests at the door, a lazy `start` may have to wait
 
 
@@ -75,8 +74,8 @@ class SchedulerDoor:
         self._next: Request | None = None
         """The request that the engine gets next; None if it is not chosen yet."""
         self._is_turn_of_queue = False
-        self._handed_out: WeakKeyDictionary[Request, BaseException | None] = WeakKeyDictionary()
-        """The requests that the engine got here, each with the internal error that ended the fetch, or None."""
+        self._handed_out: WeakSet[Request] = WeakSet()
+        """The requests that the engine got here."""
         self._is_open = False
         self._copies = KeptCopies(crawler)
 
@@ -109,30 +108,31 @@ class SchedulerDoor:
         self._queues = self._scheduler.queues
         self._queues.put_last(self._here.sites)
         self._copies = _copies_for(self._crawler, scheduler, self._queues)
-        self._add(self._copies.left_over())
         downloads.back_out_when(self._has_enough)
+        # The engine has asked for no request when it sends this signal. All handlers of `spider_opened` have ended.
+        self._crawler.signals.connect(self._add_left_over, signal=signals.engine_started)
 
-    def _add(self, left_over: list[Request]) -> None:
+    def _add_left_over(self) -> None:
         """Add the requests that waited when this job was killed. They do not go back into Scrapy's queue on disk,
         where another kill could lose them."""
+        left_over = self._copies.left_over()
         if left_over:
             number = len(left_over)
             logger_of(self._crawler).info("Requests that waited for a robots.txt when this job was killed: %d", number)
         for request in left_over:
-            # It is ready. When the engine asks for a request, this one waits again if its robots.txt is not known.
-            wait = self._waits.begin(request, Origin.of(request.url) or NO_ORIGIN, self._queues.site_of(request))
-            self._waits.end(wait)
-            self._here.add_ready(wait)
+            origin = self._gate.origin_to_await(request)
+            wait = self._waits.begin(request, origin or NO_ORIGIN, self._queues.site_of(request))
+            if origin is not None:
+                self._wait(wait)
+            else:
+                self._waits.end(wait)
+                self._here.add_ready(wait)
 
     # For requests that are in the downloader.
 
     def is_not_from_scheduler(self, request: Request) -> bool:
         """Whether the request is known to come from elsewhere than the scheduler."""
         return self._is_open and request not in self._handed_out
-
-    def fault_of(self, request: Request) -> BaseException | None:
-        """The internal error that ended the fetch for which the request waited; None if there was none."""
-        return self._handed_out.get(request)
 
     def put_back(self, request: Request) -> bool:
         """Put a request that the engine got from the door back into the queue, because the crawl closes. Returns
@@ -146,7 +146,7 @@ class SchedulerDoor:
         request, self._next = self._next or self._choose(), None
         if request is not None:
             self._copies.delete(request)
-            self._handed_out.setdefault(request, None)
+            self._handed_out.add(request)
         return request
 
     def has_pending_requests(self) -> bool:
@@ -212,34 +212,22 @@ class SchedulerDoor:
 
     def _from_here(self) -> Request | None:
         """The next ready request that can go on."""
-        undecided = []
-        for wait in self._here.next_ready(lambda site: self._queues.has_room(site, self._handed_out)):
-            if wait.fault is None and self._gate.origin_to_await(wait.request) is not None:
-                undecided.append(wait)
-                continue
-            self._here.remove(wait)
-            self._handed_out[wait.request] = wait.fault
-            self._waits.went_on(wait)
-            return wait.request
-        # If they waited again at once, their fetches could push each other's policies out of memory endlessly.
-        for first in undecided:
-            for wait in self._here.pop_ready(first):
-                self._waits.begin_again(wait)
-                self._wait(wait)
-        return None
+        wait = self._here.take_ready(lambda site: self._queues.has_room(site, self._handed_out))
+        if wait is None:
+            return None
+        self._waits.went_on(wait)
+        return wait.request
 
     def _wait(self, wait: Wait) -> None:
         if self._here.add_waiting(wait):
             self._resolver.resolve(wait.origin, wait.request).addBoth(self._release, wait.origin)
 
     def _release(self, result: object, origin: Origin) -> None:
-        """The fetch has ended: its requests are ready. `result`: a policy, which memory has, or the failure of a fetch
-        that ended with an internal error or because the crawl closes."""
-        fault = result.value if isinstance(result, Failure) else None
-        if isinstance(fault, CrawlClosingError):
+        """The fetch has ended: its requests are ready. `result`: a policy, or the failure of a fetch that ended because
+        the crawl closes."""
+        if isinstance(result, Failure):
             return  # `close` puts the requests back
         for wait in self._here.release(origin):
-            wait.fault = fault
             self._waits.end(wait)
         look_for_requests(self._crawler)
 

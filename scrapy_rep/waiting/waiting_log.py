@@ -40,11 +40,6 @@ class Waits:
         self._under_way.add(wait)
         return wait
 
-    def begin_again(self, wait: Wait) -> None:
-        """The request waits again, because its robots.txt is no longer known."""
-        wait.since = self.monotonic()
-        self._under_way.add(wait)
-
     def end(self, wait: Wait) -> None:
         """The wait ends: the fetch has ended, or the crawl closes."""
         wait.seconds = self.monotonic() - wait.since

@@ -28,8 +28,6 @@ class Wait:
     """How many seconds the wait took, once it has ended."""
     site: str = ""
     """The site that the request goes to: usually a host, which may have many origins."""
-    fault: BaseException | None = None
-    """The internal error that ended the fetch; None if there was none."""
 
 
 class WaitingRequests:
@@ -76,29 +74,22 @@ class WaitingRequests:
             self.add_ready(wait)
         return released
 
-    def next_ready(self, has_room: Callable[[str], bool]) -> Iterator[Wait]:
-        """For each site that has room, the first ready request to each of its origins. Sites and origins take turns:
-        each one that the caller has looked at moves to the end."""
+    def take_ready(self, has_room: Callable[[str], bool]) -> Wait | None:
+        """Remove and return a ready request to a site that has room; None if there is none. Sites take turns, and so do
+        the origins of a site."""
         for site, of_site in _in_turns(self._ready):
             if has_room(site):
-                for _, of_origin in _in_turns(of_site):
-                    yield of_origin[0]
-
-    def remove(self, wait: Wait) -> None:
-        """Remove a request that goes on. It has to be the first ready one to its origin."""
-        self._ready[wait.site][wait.origin].popleft()
-        if not self._ready[wait.site][wait.origin]:
-            self.pop_ready(wait)
-        del self._all[wait]
-        _count_down(self._origins, wait.origin)
-        _count_down(self.sites, wait.site)
-
-    def pop_ready(self, wait: Wait) -> deque[Wait]:
-        """Return the ready requests to the same site and origin. They are no longer ready, and have to wait again."""
-        waits = self._ready[wait.site].pop(wait.origin)
-        if not self._ready[wait.site]:
-            del self._ready[wait.site]
-        return waits
+                origin, of_origin = next(_in_turns(of_site))
+                wait = of_origin.popleft()
+                if not of_origin:
+                    del of_site[origin]
+                if not of_site:
+                    del self._ready[site]
+                del self._all[wait]
+                _count_down(self._origins, origin)
+                _count_down(self.sites, site)
+                return wait
+        return None
 
     def _count(self, wait: Wait) -> None:
         if wait not in self._all:

@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import ADDON, CrawlSpider, SlotByOrigin, crawl
+from crawling import ADDON, CrawlSpider, SlotByOrigin, Time, crawl, in_turn, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.utils.asyncio import call_later
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError
 from web import RULES, Web, answer
 
 from scrapy_rep import RepMiddleware, RobotsUnreachable
-from scrapy_rep.cache.resolver import Resolver
+from scrapy_rep.cache.memory import Memory
+from scrapy_rep.cache.rounds import Rounds
+from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import OCTETS_OF_ORIGIN
 from scrapy_rep.signals import request_forbidden, request_waited
@@ -60,16 +61,15 @@ async def test_if_the_fetch_has_an_internal_error_each_request_is_refused_once(
 ) -> None:
     """No request goes on without a verdict, and none waits until the crawl closes."""
     site, other = web.robots(RULES), web.robots(answer(RULES, delay=0.3))
-    resolve, told = Resolver.resolve, []
+    policy, told = Rounds.policy, []
 
-    def fails(self: Resolver, origin: Any, trigger: Request) -> Any:
+    async def fails(self: Rounds, origin: Any, *args: Any) -> Any:
         if f"{origin}" == other.origin:
-            return resolve(self, origin, trigger)
-        fault: Deferred[Any] = Deferred()
-        call_later(0.1, fault.errback, error)
-        return fault
+            return await policy(self, origin, *args)
+        await sleep(0.1)
+        raise error
 
-    monkeypatch.setattr(Resolver, "resolve", fails)
+    monkeypatch.setattr(Rounds, "policy", fails)
 
     def prepare(crawler: Crawler) -> None:
         crawler.signals.connect(lambda request: told.append(request.url), request_forbidden, weak=False)
@@ -84,7 +84,65 @@ async def test_if_the_fetch_has_an_internal_error_each_request_is_refused_once(
         assert f"internal error, {type(error).__name__}: broken" in str(refused)
     assert result.stats["rep/dropped/unreachable"] == 20
     assert result.stats["finish_reason"] == "finished"
+    assert result.tracebacks == [f"Internal error while fetching {site.url('/robots.txt')}"]
     assert site.requests == []
+
+
+@pytest.mark.parametrize("failing", ["policy_of", "put"])
+@pytest.mark.parametrize("at_door", [True, False], ids=["at-the-door", "in-the-downloader"])
+@pytest.mark.parametrize("is_dry_run", [False, True], ids=["obeying", "dry-run"])
+@ensureDeferred
+async def test_if_memory_fails_each_request_is_refused_once(
+    web: Web, monkeypatch: pytest.MonkeyPatch, failing: str, at_door: bool, is_dry_run: bool
+) -> None:
+    """No policy of the site can be built, or none can be put into memory."""
+    site, other = web.robots(RULES), web.robots(answer(RULES, delay=0.3))
+    right = getattr(Memory, failing)
+
+    def fails(self: Memory, first: Any, *args: Any) -> Any:
+        if site.origin in (str(first), getattr(first, "robots_url", "").removesuffix("/robots.txt")):
+            raise ValueError("broken")
+        return right(self, first, *args)
+
+    monkeypatch.setattr(Memory, failing, fails)
+    urls = [site.url(f"/{n}") for n in range(40)]
+    settings = {"CLOSESPIDER_TIMEOUT": 10, "REP_DRY_RUN": is_dry_run, **({} if at_door else {"REP_WAITING_MAX": 0})}
+    result = await crawl(*urls, other.url("/"), settings=settings)
+    assert sorted(result.pages) == sorted([*(urls if is_dry_run else []), other.url("/")])
+    assert sorted(result.refused) == sorted([] if is_dry_run else urls)
+    assert {refused.cause for refused in result.refused.values()} <= {"internal error, ValueError: broken"}
+    assert result.stats["rep/dry_run/unreachable" if is_dry_run else "rep/dropped/unreachable"] == 40
+    assert result.stats["finish_reason"] == "finished"
+
+
+@ensureDeferred
+async def test_an_internal_error_keeps_good_rules_and_else_counts_as_an_outage(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, time = web.robots(RULES), Time()
+    policy = Rounds.policy
+    fetches: list[int] = []
+
+    async def fails(self: Rounds, *args: Any) -> Any:
+        fetches.append(len(fetches))
+        if fetches[-1] in (1, 2, 3):
+            raise ValueError
+        return await policy(self, *args)
+
+    monkeypatch.setattr(Rounds, "policy", fails)
+    fetched_in_background = 0.95 * DAY
+    spider = in_turn(time, fetched_in_background, 0, DAY, 0, 6, 0, note=lambda end: (end, len(fetches)))
+    result = await crawl(site.url("/"), spider=spider, settings=with_clock(time))
+    refused = "RobotsUnreachable"
+    assert result.ends == [
+        ("page", 1),
+        ("page", 2),
+        ("page", 3),
+        (refused, 4),
+        (refused, 4),
+        (refused, 5),
+        ("page", 5),
+    ]
 
 
 @pytest.mark.parametrize("by", [-86_400.0, 86_400.0], ids=["back", "ahead"])
@@ -122,7 +180,7 @@ async def test_a_clock_that_is_set_delays_no_request(web: Web, by: float, robots
 async def test_at_most_the_limit_and_one_request_for_each_origin_wait(
     web: Web, tmp_path: Path, most: int, queue: str
 ) -> None:
-    """With memory for few origins, some requests of an origin are ready while others wait for it again."""
+    """With memory for few origins, some requests of an origin are ready while others wait for its robots.txt."""
     sites = [web.robots(answer(RULES, delay=0.02)) for _ in range(8)]
     urls = [site.url(f"/{n}") for n in range(30) for site in sites]
     here: list[int] = []

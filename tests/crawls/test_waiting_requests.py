@@ -15,15 +15,16 @@ def wait_for(origin: Origin, name: str = "", priority: int = 0) -> Wait:
     return Wait(Request(f"{origin}/{name}", priority=priority), origin, since=0.0, site=origin.host)
 
 
-def turns(here: WaitingRequests, full: str = "") -> list[str]:
-    return [wait.request.url for wait in here.next_ready(lambda site: site != full)]
+def taken(here: WaitingRequests, number: int, full: str = "") -> list[str]:
+    waits = [here.take_ready(lambda site: site != full) for _ in range(number)]
+    return [wait.request.url for wait in waits if wait is not None]
 
 
 def test_only_the_first_request_to_an_origin_needs_a_fetch() -> None:
     here = WaitingRequests()
     assert [here.add_waiting(wait_for(origin)) for origin in (A, A, A_TLS, B, B)] == [True, False, True, True, False]
     assert (len(here), here.beyond_the_first, dict(here.sites)) == (5, 2, {"a": 3, "b": 2})
-    assert turns(here) == []
+    assert taken(here, 1) == []
 
 
 def test_requests_are_ready_by_priority_and_then_in_their_order() -> None:
@@ -32,10 +33,7 @@ def test_requests_are_ready_by_priority_and_then_in_their_order() -> None:
         here.add_waiting(wait_for(A, name, priority))
     assert [wait.request.url[-1] for wait in here.release(A)] == ["2", "4", "1", "3"]
     assert [request.url[-1] for request in here] == ["1", "2", "3", "4"], "in the order of arrival"
-    for name in "2413":
-        (first,) = here.next_ready(lambda _site: True)
-        assert first.request.url[-1] == name
-        here.remove(first)
+    assert [url[-1] for url in taken(here, 5)] == ["2", "4", "1", "3"]
     assert (len(here), here.beyond_the_first, dict(here.sites), here.ready_sites) == (0, 0, {}, 0)
 
 
@@ -46,13 +44,11 @@ def test_sites_take_turns_and_then_the_origins_of_each_site() -> None:
             here.add_waiting(wait_for(origin, name))
         here.release(origin)
     assert here.ready_sites == 2
-    assert turns(here, full="b") == ["http://a/1", "https://a/1"]
-    got = []
-    for _ in range(6):
-        wait = next(here.next_ready(lambda _site: True))
-        here.remove(wait)
-        got.append(wait.request.url)
-    assert got == ["http://a/1", "http://b/1", "https://a/1", "http://b/2", "http://a/2", "https://a/2"]
+    assert taken(here, 3) == ["http://a/1", "http://b/1", "https://a/1"]
+    assert taken(here, 2, full="b") == ["http://a/2", "https://a/2"]
+    assert taken(here, 1, full="b") == []
+    assert (len(here), here.ready_sites) == (1, 1)
+    assert taken(here, 2) == ["http://b/2"]
 
 
 def test_an_origin_that_waits_and_is_ready_has_one_request_that_does_not_count() -> None:
@@ -61,14 +57,3 @@ def test_an_origin_that_waits_and_is_ready_has_one_request_that_does_not_count()
     here.release(A)
     here.add_waiting(wait_for(A, "2"))
     assert (len(here), here.beyond_the_first) == (2, 1)
-
-
-def test_ready_requests_wait_again_behind_those_that_wait() -> None:
-    here = WaitingRequests()
-    for name in "12":
-        here.add_waiting(wait_for(A, name))
-    first, _ = here.release(A)
-    here.add_waiting(wait_for(A, "3"))
-    assert [here.add_waiting(wait) for wait in here.pop_ready(first)] == [False, False]
-    assert (len(here), here.ready_sites, here.sites["a"]) == (3, 0, 3)
-    assert [wait.request.url[-1] for wait in here.release(A)] == ["3", "1", "2"]
