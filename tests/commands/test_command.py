@@ -211,7 +211,7 @@ def test_the_answer_and_where_its_meaning_is_said(
     assert done.row("answer") == told
 
 
-def test_what_no_robots_txt_holds_for(tmp_path: Path) -> None:
+def test_urls_to_which_no_robots_txt_applies_are_allowed(tmp_path: Path) -> None:
     urls = ["data:,x", "https://exempt.example/", "https://example.com/robots.txt"]
     done = Ended("-s", "REP_EXEMPT=exempt.example", *urls, cwd=tmp_path)
     assert done.status == 0
@@ -266,7 +266,7 @@ def test_in_a_project_by_its_settings(web: Web, project: Path) -> None:
     assert sorted(path.name for path in project.iterdir()) == ["own", "scrapy.cfg"], "nothing of a crawl's is left"
 
 
-def test_by_the_settings_of_a_spider(web: Web, project: Path) -> None:
+def test_the_spiders_settings_count(web: Web, project: Path) -> None:
     site = web.robots(RULES)
     done = Ended("--spider", "named", site.url("/private/a"), cwd=project)
     assert done.row("crawler") == "NamedBot"
@@ -274,7 +274,7 @@ def test_by_the_settings_of_a_spider(web: Web, project: Path) -> None:
     assert site.requests[0]["headers"]["User-Agent"] == "NamedBot/1.0"
 
 
-def test_by_the_settings_that_a_spider_updates(web: Web, project: Path) -> None:
+def test_the_settings_that_a_spider_updates_count(web: Web, project: Path) -> None:
     done = Ended("--spider", "unheeding", web.robots(RULES).url("/"), cwd=project)
     assert done.row("crawler") == "UnheedingBot"
 
@@ -452,7 +452,7 @@ def test_offline_by_the_settings_of_a_spider(project: Path) -> None:
     assert agent.row("crawler") == "ThirdBot"
 
 
-def test_offline(offline: Path) -> None:
+def test_file_judges_without_a_request(offline: Path) -> None:
     done = Ended("--file", "robots.txt", *QUICK, "https://example.com/private/a", "/private/a.pdf", cwd=offline)
     assert (done.status, done.stderr) == (1, "")
     assert done.row("refused") == "by line 3, Disallow: /private/ (group of '*')"
@@ -496,7 +496,7 @@ def test_a_list_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     ]
 
 
-def test_standard_input(tmp_path: Path) -> None:
+def test_file_minus_reads_robots_txt_from_standard_input(tmp_path: Path) -> None:
     done = Ended("--file", "-", "--json", "/private/a", cwd=tmp_path, stdin=RULES.encode())
     (found,) = done.objects
     assert (found["line"], done.status) == (3, 1)
@@ -505,7 +505,7 @@ def test_standard_input(tmp_path: Path) -> None:
 # --show
 
 
-def test_show(offline: Path) -> None:
+def test_show_marks_the_group_and_the_rule(offline: Path) -> None:
     done = Ended("--file", "robots.txt", "--show=all", *QUICK, "/private/a", cwd=offline)
     assert done.stdout.partition("\n\n")[2] == (
         "   1  # who may\n"
@@ -663,7 +663,7 @@ def test_by_purpose(web: Web, tmp_path: Path, from_file: bool) -> None:
 # --cached and --forget
 
 
-def test_what_is_stored(web: Web, tmp_path: Path) -> None:
+def test_cached_lists_and_judges_entries_without_a_request(web: Web, tmp_path: Path) -> None:
     site, gone, down = web.robots(RULES), web.robots(answer(status=404)), web.robots(answer(status=503))
     last = web.robots(redirect(site.robots_url))
     store = [*QUICK, "-s", f"REP_STORAGE=sqlite://{tmp_path}/robots.sqlite"]
@@ -763,7 +763,7 @@ def test_a_stored_entry_that_can_not_be_read(web: Web, tmp_path: Path) -> None:
     assert (found["allowed"], found["error"]) == (None, done.row("can't tell"))
 
 
-def test_what_is_stored_and_longer_than_others(web: Web, tmp_path: Path) -> None:
+def test_cached_reads_an_entry_beyond_the_default_limit(web: Web, tmp_path: Path) -> None:
     site = web.robots(answer(RULES.encode() + b"#" * 1_500_000))
     store = [*QUICK, "-s", f"REP_STORAGE=sqlite://{tmp_path}/robots.sqlite", "-s", "REP_BODY_LIMIT=2000000"]
     assert Ended(*store, site.url("/"), cwd=tmp_path).status == 0

@@ -169,12 +169,12 @@ def test_the_limits() -> None:
     ],
 )
 def test_numbers_in_words(page: str, words: str, code: str) -> None:
-    """Each number on a page is a constant somewhere in the package."""
+    """Each of these numbers is on its page, and is a constant of the package."""
     assert " ".join(words.split()) in " ".join(PAGES[f"docs/{page}.md"].split())
     assert re.search(rf"^{re.escape(code)}(\.0)?(?!\w)", CODE, re.MULTILINE)
 
 
-def test_the_stats() -> None:
+def test_every_stat_in_the_docs_is_counted() -> None:
     listed = first_names("stats-table")
     counted = [
         stat for stat in listed if f'"{stat}"' in CODE or f'"{stat.split("/")[0]}/{stat.split("/")[1]}/{{' in CODE

@@ -117,7 +117,7 @@ def test_an_outage_that_was_seen_throughout_is_long_after_30_days(every: float) 
         pytest.param([*range(16), *range(27, 56)], 27.0, id="2.3.1.4-unseen-for-some-days"),
     ],
 )
-def test_an_outage_that_nobody_saw_is_none(failures_at: list[float], begins: float) -> None:
+def test_failures_eleven_days_apart_are_two_outages(failures_at: list[float], begins: float) -> None:
     entry = None
     for days in failures_at:
         entry = failed(entry, now=NOW + days * DAY)
@@ -148,7 +148,7 @@ def test_a_clock_set_back_during_an_outage_keeps_nobody_waiting(back: float) -> 
 
 
 @pytest.mark.parametrize("ahead", [HOUR, DAY, 400 * DAY])
-def test_an_entry_from_the_future_is_none(ahead: float) -> None:
+def test_an_entry_from_the_future_is_not_used(ahead: float) -> None:
     stored = StoredResponse(AccessResult.SUCCESS, "words", parse(RULES), NOW + ahead, NOW + ahead + DAY)
     for entry in (
         Entry(ROBOTS_URL, stored),
@@ -175,7 +175,7 @@ def test_a_server_may_ask_for_time(seconds: float, waits: float) -> None:
 
 
 @pytest.mark.parametrize("access", ANSWERS, ids=lambda access: access.value)
-def test_what_is_no_outage_is_kept_as_long_whatever_was_before(access: AccessResult) -> None:
+def test_after_an_outage_an_answer_is_stored_as_without_one(access: AccessResult) -> None:
     before = failed(answered(), now=NOW + DAY)
     assert answered(access, before) == answered(access, answered())
 

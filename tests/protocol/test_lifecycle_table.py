@@ -117,7 +117,7 @@ ENTRIES = [
 ]
 
 
-def test_the_table_is_total() -> None:
+def test_each_state_has_a_row_in_the_table() -> None:
     assert set(POLICY_OF_STATE) == set(State) == set(IN_STATE)
     assert {obey for obey, _, _ in POLICY_OF_STATE.values()} == set(Basis)
     assert {ask for _, ask, _ in POLICY_OF_STATE.values()} == set(Refetch)
@@ -243,7 +243,7 @@ def test_no_backoff_is_longer_than_an_hour() -> None:
 # What may be stored, and for how long.
 
 
-def test_rfc9111_5_2_2_5_what_must_not_be_stored_is_not_but_the_outage_is() -> None:
+def test_rfc9111_5_2_2_5_with_no_store_only_the_outage_is_stored() -> None:
     secret, kept = copy(forbids_store=True), copy()
     assert storable(Entry(ROBOTS_URL, secret)) is None
     assert storable(Entry(ROBOTS_URL, secret, JUST_NOW)) == Entry(ROBOTS_URL, None, JUST_NOW)
@@ -262,7 +262,7 @@ def test_until_when_an_entry_is_of_use(entry: Entry, until: float) -> None:
     assert useful_until(entry, LONG) == until
 
 
-def test_of_two_entries_the_later_asked_says_more() -> None:
+def test_an_entry_was_last_fetched_at_its_last_answer_or_failure() -> None:
     assert last_fetched_at(Entry(ROBOTS_URL, copy())) == NOW
     assert last_fetched_at(Entry(ROBOTS_URL, OLD, JUST_NOW)) == NOW
 

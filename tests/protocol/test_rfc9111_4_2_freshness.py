@@ -113,7 +113,7 @@ caching = st.builds(
 
 
 @given(caching, st.floats(0, 2**40), st.floats(0, DAY))
-def test_whatever_is_said_the_least_and_one_day_are_the_bounds(said: Caching, received_at: float, least: float) -> None:
+def test_a_lifetime_is_between_the_least_one_and_one_day(said: Caching, received_at: float, least: float) -> None:
     until = fresh_until(said, received_at, least)
     assert received_at + least <= until <= received_at + MAX_LIFETIME
     assert freshness_lifetime(said, received_at) >= 0
