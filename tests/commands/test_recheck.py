@@ -298,7 +298,7 @@ async def test_the_more_of_an_archive_is_left_the_fewer_items_are_wrong(web: Web
         path.write_bytes(octets[:size])
         found.append(len(rechecked(tmp_path)))
     assert sorted(set(found)) == [0, 1, 2, 3]
-    assert found == sorted(found, reverse=True), "the more there is, the more can be told"
+    assert found == sorted(found, reverse=True)
 
 
 def test_a_line_says_at_which_byte_an_archive_is_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -415,7 +415,7 @@ def test_a_full_disk_is_told_of_and_is_no_refusal(tmp_path: Path) -> None:
 
 
 @ensureDeferred
-async def test_a_damaged_feed_is_told_of(web: Web, tmp_path: Path) -> None:
+async def test_a_damaged_feed_is_reported(web: Web, tmp_path: Path) -> None:
     await kept(tmp_path, web.robots(RULES).url("/"))
     octets = bytearray(gzip.compress(b"".join(b'{"url": "http://example.com/%d"}\n' % n for n in range(99))))
     octets[40:80] = bytes(octet ^ 0xFF for octet in octets[40:80])

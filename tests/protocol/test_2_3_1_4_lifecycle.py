@@ -232,12 +232,12 @@ def test_how_long_requests_wait_before_robots_txt_is_fetched_again(
         pytest.param(4, None, id="the-next-fetch-is-beyond-the-wait"),
     ],
 )
-def test_an_outage_that_was_found_is_waited_for_by_its_backoff_alone(failures: int, seconds: float | None) -> None:
+def test_requests_wait_for_a_stored_outage_until_its_backoff_ends(failures: int, seconds: float | None) -> None:
     entry = Entry(ROBOTS_URL, None, Outage(NOW - 60, failures, "HTTP 503", NOW))
     assert pause(entry, may_be_last=False) == seconds
 
 
-def test_nobody_waits_for_a_host_that_hangs() -> None:
+def test_requests_do_not_wait_for_a_host_that_hangs() -> None:
     timed_out = Answer(ROBOTS_URL, reason="words", timed_out=True)
     entry = after_fetch(None, ROBOTS_URL, timed_out, NOW)
     assert pause(entry) is None
@@ -249,7 +249,7 @@ def test_nobody_waits_for_a_host_that_hangs() -> None:
     assert when == {-1: Refetch.NOT, 0: Refetch.NOT, 1: Refetch.NOT, 2: Refetch.FIRST}
 
 
-def test_a_longer_retry_after_than_the_backoff_is_told_from_it() -> None:
+def test_the_last_fetch_waits_for_retry_after_but_not_for_the_backoff() -> None:
     entry = failed(failed(failed()), retry_after=12)  # the backoff is 20 s
     assert pause(entry, left=13.0) == 13.0
     assert pause(entry, left=11.0) is None

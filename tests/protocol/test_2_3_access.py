@@ -190,7 +190,7 @@ def test_every_status_has_one_access_result(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [-1, 0, 99, 1000])
-def test_what_is_no_status_is_unreachable(status: int) -> None:
+def test_a_number_that_is_no_status_is_unreachable(status: int) -> None:
     assert result_of(status, RFC9309) is UNREACHABLE
 
 

@@ -35,14 +35,14 @@ def test_the_limit_is_at_least_500_kibibytes() -> None:
     assert PARSING_LIMIT >= 500 * 1024
 
 
-def test_what_ends_at_the_limit_is_read() -> None:
+def test_lines_that_end_at_the_limit_are_read() -> None:
     filler = b"#" * (PARSING_LIMIT - len(BODY) - 1) + b"\n"
     robots = parse(filler + BODY)
     assert not robots.allows(f"{ORIGIN}/bc", TOKEN)
     assert not robots.truncated
 
 
-def test_what_lies_beyond_the_limit_is_not_read() -> None:
+def test_lines_beyond_the_limit_are_not_read() -> None:
     filler = b"user-agent: *\ndisallow: /x\n" + b"#" * PARSING_LIMIT + b"\n"
     robots = parse(filler + b"disallow: /a\n")
     assert robots.truncated

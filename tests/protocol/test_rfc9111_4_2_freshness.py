@@ -156,7 +156,7 @@ def test_the_three_formats_of_a_date(date: str) -> None:
 @pytest.mark.parametrize(
     "date", ["", "0", "tomorrow", "Sun, 31 Feb 2021 10:00:00 GMT", "Thu, 01 Jan 99999 00:00:00 GMT"]
 )
-def test_what_is_no_date(date: str) -> None:
+def test_a_text_that_is_no_date_is_read_as_none(date: str) -> None:
     assert http_date(date) is None
 
 

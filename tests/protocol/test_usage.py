@@ -166,7 +166,7 @@ def test_a_page_that_may_not_be_fetched_has_no_preferences() -> None:
         ("content-usage search=n", None),
     ],
 )
-def test_what_can_not_be_read_is_reported(line: str, reason: str | None) -> None:
+def test_statements_that_cannot_be_read_are_reported(line: str, reason: str | None) -> None:
     text = f"Host: h\nUser-agent: *\n{line}\nnonsense\n"
     ignored = ignored_in(text)
     assert [one.line for one in ignored] == ([1, 3, 4] if reason else [1, 4])

@@ -81,7 +81,7 @@ class Trial:
         return not self.crawlers[run[0]].get("jobdir") and self.crawlers[run[0]]["runs"] == [None]
 
     def known(self, life: Life) -> Iterator[list[Round]]:
-        """Yield what the run may know: its own rounds; with a store, also any recent one, alone or after all others."""
+        """Yield what the run may know: its own rounds; with a store, also a recent one, alone or with all before it."""
         yield self.own[life.key]
         everything = self.of_origin[life.key[1]] if self.store else []
         for end in range(max(len(everything) - 30, 0), len(everything)):

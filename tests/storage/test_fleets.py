@@ -30,7 +30,7 @@ def test_a_fleet_asks_each_origin_once(web: Web, address: str, origins: int, cra
 
 
 @SIZES
-def test_a_fleet_whose_crawlers_are_killed_answers_all_the_same(
+def test_a_fleet_whose_crawlers_are_killed_ends_each_request(
     web: Web, address: str, origins: int, crawlers: int, kills: int
 ) -> None:
     sites = open_sites(web, origins, delay=0.3)

@@ -63,7 +63,7 @@ async def everything_in(address: str) -> dict[str, bytes | None]:
 
 
 @ensureDeferred
-async def test_the_next_crawl_asks_nothing_while_it_is_fresh(web: Web, address: str) -> None:
+async def test_the_next_crawl_fetches_nothing_while_the_answer_is_fresh(web: Web, address: str) -> None:
     sites = [web.robots(RULES), web.robots(answer(status=404)), web.robots("User-agent: *\nDisallow:")]
     urls = [site.url("/private") for site in sites]
     first = await crawl(*urls, settings={"REP_STORAGE": address})
@@ -93,7 +93,7 @@ async def test_robots_parsed_is_sent_for_what_was_stored(web: Web, address: str)
 
 
 @ensureDeferred
-async def test_the_next_crawl_asks_whether_what_is_stale_still_holds(web: Web, address: str) -> None:
+async def test_the_next_crawl_revalidates_a_stale_answer(web: Web, address: str) -> None:
     site, time = web.robots([answer(RULES, headers={"ETag": '"1"'}), answer(status=304)]), Time()
     for _ in range(3):
         result = await crawl(site.url("/private"), settings={"REP_STORAGE": address}, robots=with_clock(time))
@@ -174,7 +174,7 @@ async def test_5_2_2_5_an_outage_is_stored_all_the_same(web: Web, address: str) 
 
 
 @ensureDeferred
-async def test_another_policys_answers_are_asked_for_anew(web: Web, address: str) -> None:
+async def test_answers_judged_by_another_policy_are_fetched_again(web: Web, address: str) -> None:
     site = web.robots(answer(status=403))
     stores = {"REP_STORAGE": address}
     assert len((await crawl(site.url("/"), settings={**stores, "REP_STATUS_POLICY": "cautious"})).refused) == 1
@@ -183,7 +183,7 @@ async def test_another_policys_answers_are_asked_for_anew(web: Web, address: str
 
 
 @ensureDeferred
-async def test_what_a_redirect_led_to_is_stored_for_each_origin_that_was_crawled(web: Web, address: str) -> None:
+async def test_the_target_of_a_redirect_is_stored_for_each_crawled_origin(web: Web, address: str) -> None:
     target = web.robots(RULES)
     source = web.robots(redirect(target.robots_url))
     await crawl(source.url("/"), settings={"REP_STORAGE": address})
@@ -199,7 +199,7 @@ async def test_what_a_redirect_led_to_is_stored_for_each_origin_that_was_crawled
 
 
 @ensureDeferred
-async def test_crawlers_at_once_ask_once(web: Web, address: str) -> None:
+async def test_crawlers_at_the_same_time_fetch_robots_txt_once(web: Web, address: str) -> None:
     sites = [web.robots(answer(RULES, delay=0.2)) for _ in range(5)]
     urls = [site.url(path) for site in sites for path in ("/", "/private")]
     begun = [Deferred.fromCoroutine(crawl(*urls, settings={"REP_STORAGE": address})) for _ in range(4)]
@@ -299,7 +299,7 @@ class BrokenButCloses(Broken):
 
 
 @ensureDeferred
-async def test_to_close_a_store_says_nothing_of_whether_it_works(web: Web) -> None:
+async def test_a_store_that_is_closed_is_not_logged_as_used_again(web: Web) -> None:
     settings = {"REP_STORAGE": "broken:", "REP_STORAGES": {"broken": BrokenButCloses}}
     result = await crawl(web.robots(RULES).url("/"), settings=settings)
     assert not [m for m in result.messages(logging.INFO, "scrapy_rep") if "used again" in m]
