@@ -24,7 +24,7 @@ from doc_pages import PAGES, README, ROOT, marked
 from forked import run_python
 from installed_scrapy import TIMEOUT, as_now
 
-# A proxy that nobody is: the crawl needs no network, and what a machine says of its own may not break it.
+# Nobody listens at this proxy: the crawl needs no network, and the machine's own proxy does not break it.
 ENVIRONMENT = {**os.environ, "http_proxy": "http://127.0.0.1:9"}
 MOST = 120  # seconds for a crawl and all that it started, on a machine that has much else to do
 
@@ -143,7 +143,7 @@ SPIDERS = (
 def tours() -> dict[str, Ended]:
     """All of them, side by side: most of their time is spent waiting."""
     with ExitStack() as stack:
-        # That for docs/evidence.md prints what it prints without these options.
+        # The options of docs/evidence.md do not change what `tour` prints.
         options = {"tour": evidence_commands()[0][3:]}
         processes = {
             spider: stack.enter_context(crawling(*spider.split(), *options.get(spider, ()))) for spider in SPIDERS

@@ -58,7 +58,7 @@ def room_of(module: str) -> str:
 
 
 def imports_of(module: str) -> Iterator[str]:
-    """Everything it imports, wherever in the file: modules of the package as in FILES, others by their first name."""
+    """Everything it imports, wherever in the file: modules of the package as in FILES, others by their top package."""
     for node in ast.walk(TREES[module]):
         if isinstance(node, ast.Import):
             yield from (resolved(alias.name.split(".")) for alias in node.names)
@@ -82,7 +82,7 @@ OWN = {module: imported & set(FILES) for module, imported in IMPORTS.items()}
 PROTOCOL = [module for module in FILES if room_of(module) == "protocol"]
 
 
-def test_the_reading_of_imports_itself() -> None:
+def test_known_imports_are_found() -> None:
     assert {"addon", "protocol.robotstxt.parser", "importlib", "typing"} <= IMPORTS["scrapy_rep"]
     assert {"scrapy", "cache.resolver", "waiting.scheduler_door"} <= IMPORTS["middleware"]
     assert {"dataclasses", "protocol.robotstxt.rules"} <= IMPORTS["protocol.robotstxt.parser"]
@@ -197,6 +197,6 @@ def test_every_public_name_is_there(name: str) -> None:
     assert name in dir(scrapy_rep)
 
 
-def test_another_name_is_not() -> None:
+def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="'scrapy_rep' has no attribute 'nonsense'"):
         importlib.import_module("scrapy_rep").nonsense  # noqa: B018

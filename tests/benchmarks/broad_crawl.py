@@ -65,7 +65,7 @@ def measure(settings: dict[str, Any], urls: Urls, *, on_a_page: bool = False, sa
 
 
 def in_pairs(address: Callable[[], str], urls: Urls, pairs: int, *, on_a_page: bool) -> list[str]:
-    """Medians of theirs and ours; and of each pair's ratio or, for the start, difference."""
+    """Medians of theirs, of ours, and of ours / theirs in each pair (for the start: ours - theirs)."""
     found = []
     for number in range(pairs):
         ours_settings = {**ADDON, "REP_STORAGE": address()}
@@ -117,10 +117,10 @@ def pairs_table(corpus: list[bytes], pairs: int, sites: int, only: str, latency:
         }
         what = "real files" if corpus else "files of 2 to 70 rules"
         print(f"\n## {sites:,} origins with {what}; {pairs} pairs; latency {latency:g} s\n")
-        print("CPU and clock in seconds, peak in MiB: ours by theirs, the start: ours less theirs.")
+        print("CPU and clock in seconds, peak in MiB: the ratio is ours / theirs, the difference ours - theirs.")
         print("Median (least to most).\n")
-        cpu, clock, peak = ((f"{what} theirs", "ours", "by") for what in ("CPU", "clock", "peak"))
-        head("crawl", "store", *cpu, *clock, "start theirs", "ours", "less", *peak)
+        cpu, clock, peak = ((f"{what} theirs", "ours", "ratio") for what in ("CPU", "clock", "peak"))
+        head("crawl", "store", *cpu, *clock, "start theirs", "ours", "difference", *peak)
         for crawl, (urls, on_a_page) in crawls.items():
             for store, address in addresses.items():
                 if only in {"", store}:
@@ -128,7 +128,7 @@ def pairs_table(corpus: list[bytes], pairs: int, sites: int, only: str, latency:
 
 
 def growth_table() -> None:
-    """CPU of an origin by how many there are; MiB by the bound on memory."""
+    """CPU time for each origin with more and more origins, and memory with a small REP_MEMORY_OCTETS."""
     with NumberedOrigins() as origins:
         small = {"REP_MEMORY_OCTETS": 2**20}
         page, slow, dead = map(origins.pattern, KINDS)
@@ -148,7 +148,7 @@ def growth_table() -> None:
 
 
 def where_table(sites: int) -> None:
-    """CPU of an origin in ms, by whose code it goes to; and the functions in which most of ours goes."""
+    """CPU time for each origin in ms, by package; and the ten functions that take most of it."""
     nothing = {"ROBOTSTXT_OBEY": False}
     settings_of: dict[str, dict[str, Any]] = {"scrapy-rep": ADDON, "built-in": BUILTIN, "no robots.txt": nothing}
     packages = ("scrapy_rep", "scrapy", "twisted", "collection of garbage", "benchmarks", "other")

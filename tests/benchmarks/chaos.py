@@ -1,7 +1,7 @@
 """Random crawls, each of which must keep our promises: `python tests/benchmarks/chaos.py [--crawls N] [--seconds S]`.
 
-Servers, their faults, the settings, the requests and the way a crawl is stopped are drawn at random; each crawl is a
-process of its own. Each must keep these promises:
+Servers, their faults, the settings, the requests and the way a crawl is stopped are drawn at random. Each run of a
+crawl is a process of its own. Each crawl must keep these promises:
 
 - No page that robots.txt forbids reaches its server, and no page that it allows is refused.
 - Each request ends exactly once: in its callback or its errback. With a JOBDIR that holds across all runs of a job.
@@ -98,7 +98,7 @@ class Chaos(crawl_process.TellsAll):
         self.pending.discard(request.meta["mark"])
 
     def idle(self) -> None:
-        if self.pending and not self.settings.getbool("REP_DROP_EARLY"):  # which calls no errback
+        if self.pending and not self.settings.getbool("REP_DROP_EARLY"):  # dropped early: no errback
             self.notes.append(f"spider_idle while {len(self.pending)} requests were pending")
 
     def pause(self, seconds: float) -> None:
@@ -238,7 +238,7 @@ Robots = Callable[["Draw"], "Route | list[Route]"]
 BOMB = gzip.compress(RULES.encode() + b"#" * 5_000_000)
 DOWN = answer(status=503)
 
-# Kind of site -> its robots.txt, and whether its pages may be had: by its rules, all, none, or only in the end by them.
+# Kind of site -> its robots.txt, and which pages are allowed ("rules in the end": none, and later as the rules say).
 KINDS: dict[str, tuple[Robots, str]] = {
     "good": (lambda _: answer(RULES), "rules"),
     "slow": (lambda draw: answer(RULES, delay=draw.random() / 3), "rules"),
@@ -361,7 +361,7 @@ class Draw(random.Random):
         return site
 
     def forbids(self, site: Site, path: str) -> bool | None:
-        """Whether the site's robots.txt does; None where it allows the path, but all is forbidden at first."""
+        """Whether the site forbids the path; None if only until its robots.txt can be reached."""
         kind = self.sites[site.port][0]
         is_cautious = self.settings["REP_STATUS_POLICY"] == "cautious"
         meaning = "none" if kind == "restricted" and is_cautious else KINDS[kind][1]
@@ -369,7 +369,7 @@ class Draw(random.Random):
         return {"all": False, "none": True, "rules": by_rules, "rules in the end": by_rules or None}[meaning]
 
     def request(self, site: Site, depth: int = 0) -> dict[str, Any]:
-        """As JSON; what is expected of it goes into `pages`."""
+        """Draw a request, as JSON. Note in `pages` how it must end."""
         mark = str(len(self.pages))
         path = f"/{self.choice(['page', 'page', 'private'])}/{mark}"
         page = self.pages[mark] = Page(site, path, self.forbids(site, path), self.random() < 0.1, [])
@@ -481,7 +481,7 @@ class Crawl:
         if (most := most_at_once(scheduled)) > settings["CONCURRENT_REQUESTS"]:
             yield f"CONCURRENT_REQUESTS is {settings['CONCURRENT_REQUESTS']}, and {most} pages were under way at once"
         if "TWISTED_REACTOR" not in settings:
-            return  # With asyncio, Scrapy 2.19 itself lets a slot's whole queue go once one of it may.
+            return  # With asyncio, Scrapy 2.19 sends a slot's whole queue as soon as it may send one request.
         has_own_slots = settings["DOWNLOADER"].endswith("SlotByOrigin")
         for pages in by_site if has_own_slots else [everything]:
             if (most := most_at_once(pages)) > settings["CONCURRENT_REQUESTS_PER_DOMAIN"]:
@@ -527,7 +527,7 @@ class Crawl:
     def logs(self) -> Iterator[str]:
         for ended in self.runs:
             yield from ended.notes
-            # Scrapy's own: `CrawlerRunner.stop` iterates over a set, which a crawl that stops at once leaves meanwhile.
+            # A fault of Scrapy: a crawl that stops at once changes the set that `CrawlerRunner.stop` iterates over.
             if "RuntimeError: Set changed size during iteration" not in ended.log:
                 yield from ended.complaints
 
@@ -556,7 +556,7 @@ def crawls(seeds: Iterator[int], until: float, log: bool) -> Iterator[tuple[int,
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--crawls", type=int, metavar="N", help="how many; 20, if no time is given either")
+    parser.add_argument("--crawls", type=int, metavar="N", help="number of crawls (20; with --seconds: any number)")
     parser.add_argument("--seconds", type=float, metavar="S", help="begin no crawl after so many seconds")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000_000), help="of the first crawl")
     parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1), metavar="N", help="crawls at once")

@@ -65,7 +65,7 @@ async def filled(storage: Storage, entries: list[bytes], first: int, last: int) 
 
 
 async def timed(calls: Iterator[Awaitable[object]]) -> str:
-    """Microseconds of a call, one after another: half of them, 99 of 100."""
+    """Median and 99th percentile of a call in microseconds. The calls are made one after another."""
     times = []
     for call in calls:
         begun = time.perf_counter()
@@ -77,7 +77,7 @@ async def timed(calls: Iterator[Awaitable[object]]) -> str:
 async def stores_table(name: str, address: str, entries: list[bytes], most: int, size: Callable[[], int]) -> None:
     storage = storage_of(crawler := get_crawler(Spider, {**ADDON, "REP_STORAGE": address}), settings_of(crawler))
     assert storage is not None
-    print(f"\n## `{name}`; microseconds are of half of the calls, and of 99 of 100\n")
+    print(f"\n## `{name}`; times of a call: median, 99th percentile\n")
     head("origins", "MiB", "bytes an origin", "stored in s", "store, us", "look up, us", "look up what is missing, us")
     first, chance = 0, Random(1)
     for step in (step for step in STEPS if step <= most):

@@ -60,7 +60,7 @@ class Measured(Spider):
 
 
 class Samples:
-    """Where the CPU goes: every five milliseconds of it, whose code runs, and in which function.
+    """Every five milliseconds of CPU time, count the package and the function that run.
 
     What the standard library does is counted for the package that called it.
     """

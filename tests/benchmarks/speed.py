@@ -2,7 +2,7 @@
 
 The folder holds real robots.txt files, an origin each. Parts: `corpus`, `agree`, `sizes`, `hostile`, `memory`, `fit`,
 `middleware`; without any, all of them. They are compared with Protego, the built-in middleware,
-urllib.robotparser and, if it is installed, robotspy. CPU time (of the corpus: the wall clock's, see there), medians of
+urllib.robotparser and, if it is installed, robotspy. Times are CPU time (`corpus`: wall clock time), medians of
 interleaved rounds; `(4.0x)` is four times as long as ours.
 """
 
@@ -140,7 +140,7 @@ def sizes(_files: Corpus) -> None:
 
 
 def hostile(_files: Corpus) -> None:
-    print("\n## Hostile bodies: parsing and answering first, with the reason where it is no; growth with n octets\n")
+    print("\n## Hostile bodies of n, 2n and 4n octets: parsing and the first verdict (a refusal with its reason)\n")
     quarter = LIMIT // 4
     protego = first_verdict("Protego", one_huge_group(LIMIT), PLAIN_URL)
     theirs: list[float] = []
@@ -156,7 +156,7 @@ def hostile(_files: Corpus) -> None:
     print(
         f"n is {quarter:,}. Protego took {text_of(median(theirs))} ({text_of(min(theirs))} to {text_of(max(theirs))})"
     )
-    print("with one huge group of 4n; the last column is how much of its median 4n takes.\n")
+    print("with one huge group of 4n. The last column: the time of 4n divided by the median of Protego.\n")
     head("", "n", "2n", "4n", "4n : n", "a later verdict, 4n", "of Protego's")
     for name, found in rows:
         row(
@@ -166,7 +166,7 @@ def hostile(_files: Corpus) -> None:
             text_of(found["later"]),
             f"{found['4'] / median(theirs):.2f}",
         )
-    print("\nThe same of Protego's own, n and 2n of 32 000 octets:\n")
+    print("\nProtego with three of these bodies; n is 32,000:\n")
     head("", "n", "2n", OURS + ", 2n")
     for name in ("n agents, n rules", "`/*aN*b*c$`, an 8 KiB URL", "one agent again and again"):
         shape, url = HOSTILE[name]

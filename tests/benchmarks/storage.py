@@ -134,7 +134,7 @@ def outage() -> None:
 
 
 def body(chance: random.Random) -> bytes:
-    """A robots.txt as they are: 0.1 to 6 KiB, half of them below 1.2."""
+    """A robots.txt of a usual size: 0.1 to 6 KiB, median 1.2."""
     words = "wp-admin wp-includes cart checkout search tag feed author private tmp api static users login node".split()
     lines = ["User-agent: *"]
     for _ in range(int(min(2 + chance.expovariate(1 / 50), 200))):
@@ -150,7 +150,7 @@ def resident() -> float:
 
 
 def memory() -> None:
-    """100 000 origins through a bound of 38 600; octets an origin."""
+    """100,000 origins through a memory that holds 38,600; octets of each origin."""
     chance = random.Random(1)
     crawler = get_crawler(Spider, ADDON)
     memory = Memory(RepSettings.read(crawler.settings))
@@ -168,7 +168,7 @@ def memory() -> None:
             gc.collect()
             print(f"after {number:6} origins: {resident():.0f} MiB resident")
     sizes.sort()
-    print(f"the files: {sizes[len(sizes) // 2]} octets half of them, {sizes[-1]} the largest")
+    print(f"size of the files: median {sizes[len(sizes) // 2]} octets, largest {sizes[-1]}")
     tracemalloc.start()
     before = tracemalloc.take_snapshot()
     kept: Any = []

@@ -70,13 +70,13 @@ class Measures(CrawlSpider):
         self.awaited.discard(response.meta["asked"])
         self.done = time.monotonic() - self.began
         if not self.awaited and not self.keep:
-            # What the others wait for is no longer measured.
+            # All awaited pages have come. Requests to dead origins need not end.
             sys.stdout.write(json.dumps(self.measured()) + "\n")
             sys.stdout.flush()
             os._exit(0)
 
     def measured(self) -> dict[str, Any]:
-        # Not getrusage's, which begins with what the parent process had.
+        # Not ru_maxrss of getrusage: a forked process inherits its parent's.
         peak = int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) / 1024
         return {"seconds": self.done, "lost": len(self.awaited), "stall": self.stall, "peak": peak}
 
@@ -134,7 +134,7 @@ def dead(web: Web) -> None:
 
 
 def dead_row(order: str, number: str, rotten: list[list[str]], web: Web, none: dict[str, float]) -> None:
-    # As the internet's delay.
+    # Delays as on the internet.
     robots, page = answer(RULES, delay=0.05), answer("page", delay=0.1)
     sites = [web.site({"/robots.txt": robots, "*": page}) for _ in range(HEALTHY)]
     healthy = [[site.url(f"/{n}") for n in range(PAGES)] for site in sites]
@@ -146,7 +146,7 @@ def dead_row(order: str, number: str, rotten: list[list[str]], web: Web, none: d
         mixed = sorted(rotten + healthy, key=lambda urls: hash_of(urls[0]))
         urls = [urls[n] for n in range(PAGES) for urls in mixed]
     ours = measure("scrapy-rep", urls, awaited)
-    # With others it takes minutes.
+    # The built-in middleware takes minutes if there are dead origins.
     theirs = "-" if rotten else f"{measure('built-in', urls, awaited)['seconds']:.1f}"
     first = none.setdefault(order, ours["seconds"])
     row(order, number, f"{ours['seconds']:.1f}", f"{ours['seconds'] / first:.2f}", theirs, f"{ours['peak']:.0f}")

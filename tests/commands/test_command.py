@@ -63,7 +63,7 @@ def test_exit_status_1_where_some_are_refused(web: Web, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["example.com/a", "nothing", "{down}/", "http://[x/", "http://", "https:///a"])
-def test_exit_status_3_where_it_could_not_be_told(web: Web, tmp_path: Path, wrong: str) -> None:
+def test_exit_status_3_if_a_verdict_is_not_known(web: Web, tmp_path: Path, wrong: str) -> None:
     site, down = web.robots(RULES), web.robots(answer(status=503))
     done = Ended(*QUICK, site.url("/private/a"), wrong.format(down=down.origin), cwd=tmp_path)
     assert done.status == 3
@@ -105,7 +105,7 @@ def test_exit_status_2_where_the_storage_is_wrong(tmp_path: Path, options: list[
     assert_wrong_usage(done, "REP_STORAGE is 'sqlight:x'; set it to an address that begins with one of memory:")
 
 
-def test_what_else_keeps_a_crawl_from_starting_is_no_wrong_usage(project: Path) -> None:
+def test_any_other_error_at_the_start_is_no_wrong_usage(project: Path) -> None:
     done = Ended("-s", "STATS_CLASS=own.spiders.Breaks", "https://example.com/", cwd=project)
     assert (done.status, done.stdout) == (3, "")
     assert "Traceback" in done.stderr
@@ -136,7 +136,7 @@ def test_exit_status_2_for_wrong_usage(tmp_path: Path, arguments: str, told: str
     assert_wrong_usage(Ended(*arguments.split(), cwd=tmp_path), told)
 
 
-def test_a_missing_scheme_is_told_with_its_cure(tmp_path: Path) -> None:
+def test_a_missing_scheme_is_shown_with_its_cure(tmp_path: Path) -> None:
     for url in ("example.com/a", "example.com:8443/a"):
         assert f"did you mean https://{url}?" in Ended(url, cwd=tmp_path).row("can't tell")
     cached = Ended("--cached", "-s", f"REP_STORAGE=sqlite://{tmp_path}/db", "example.com/a", cwd=tmp_path)
@@ -144,7 +144,7 @@ def test_a_missing_scheme_is_told_with_its_cure(tmp_path: Path) -> None:
     assert "did you mean" not in Ended("no host", cwd=tmp_path).row("can't tell")
 
 
-def test_a_path_alone_is_told_with_its_cure(tmp_path: Path) -> None:
+def test_a_path_alone_is_shown_with_its_cure(tmp_path: Path) -> None:
     told = Ended("/private/diary", cwd=tmp_path).row("can't tell")
     assert told.endswith("; give a whole URL (only --file accepts a path)")
     assert "did you mean" not in told
@@ -204,14 +204,14 @@ def test_the_chain_of_redirects(web: Web, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_the_answer_and_where_its_meaning_is_said(
+def test_the_answer_is_shown_with_the_source_of_its_meaning(
     web: Web, tmp_path: Path, route: Any, options: list[str], told: str
 ) -> None:
     done = Ended(*QUICK, *options, web.robots(route).url("/"), cwd=tmp_path)
     assert done.row("answer") == told
 
 
-def test_what_no_robots_txt_holds_for(tmp_path: Path) -> None:
+def test_urls_to_which_no_robots_txt_applies_are_allowed(tmp_path: Path) -> None:
     urls = ["data:,x", "https://exempt.example/", "https://example.com/robots.txt"]
     done = Ended("-s", "REP_EXEMPT=exempt.example", *urls, cwd=tmp_path)
     assert done.status == 0
@@ -266,7 +266,7 @@ def test_in_a_project_by_its_settings(web: Web, project: Path) -> None:
     assert sorted(path.name for path in project.iterdir()) == ["own", "scrapy.cfg"], "nothing of a crawl's is left"
 
 
-def test_by_the_settings_of_a_spider(web: Web, project: Path) -> None:
+def test_the_spiders_settings_count(web: Web, project: Path) -> None:
     site = web.robots(RULES)
     done = Ended("--spider", "named", site.url("/private/a"), cwd=project)
     assert done.row("crawler") == "NamedBot"
@@ -274,7 +274,7 @@ def test_by_the_settings_of_a_spider(web: Web, project: Path) -> None:
     assert site.requests[0]["headers"]["User-Agent"] == "NamedBot/1.0"
 
 
-def test_by_the_settings_that_a_spider_updates(web: Web, project: Path) -> None:
+def test_the_settings_that_a_spider_updates_count(web: Web, project: Path) -> None:
     done = Ended("--spider", "unheeding", web.robots(RULES).url("/"), cwd=project)
     assert done.row("crawler") == "UnheedingBot"
 
@@ -379,7 +379,7 @@ DRY_RUN = "REP_DRY_RUN is True, so a crawl fetches the page even if it is refuse
 @pytest.mark.parametrize(
     ("setting", "told"), [("ROBOTSTXT_OBEY=False", NOT_OBEYED), ("REP_DRY_RUN=True", DRY_RUN)], ids=["off", "dry-run"]
 )
-def test_where_nothing_is_obeyed_it_answers_as_ever_and_says_so(
+def test_if_a_crawl_does_not_obey_the_command_answers_and_says_so(
     web: Web, offline: Path, setting: str, told: str, from_file: bool
 ) -> None:
     site = web.robots(RULES)
@@ -452,7 +452,7 @@ def test_offline_by_the_settings_of_a_spider(project: Path) -> None:
     assert agent.row("crawler") == "ThirdBot"
 
 
-def test_offline(offline: Path) -> None:
+def test_file_judges_without_a_request(offline: Path) -> None:
     done = Ended("--file", "robots.txt", *QUICK, "https://example.com/private/a", "/private/a.pdf", cwd=offline)
     assert (done.status, done.stderr) == (1, "")
     assert done.row("refused") == "by line 3, Disallow: /private/ (group of '*')"
@@ -464,7 +464,7 @@ def test_offline(offline: Path) -> None:
     "url",
     ["http://", "https:///private/a", "https:/private/a", "http://[x/private/a", '"https://example.com/private/a"'],
 )
-def test_a_url_without_a_host_is_told_of(offline: Path, url: str) -> None:
+def test_a_url_without_a_host_is_cant_tell(offline: Path, url: str) -> None:
     done = Ended("--file", "robots.txt", url, cwd=offline)
     assert (done.status, done.row("can't tell")) == (3, f"{url!r} has no valid scheme and host")
 
@@ -496,7 +496,7 @@ def test_a_list_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     ]
 
 
-def test_standard_input(tmp_path: Path) -> None:
+def test_file_minus_reads_robots_txt_from_standard_input(tmp_path: Path) -> None:
     done = Ended("--file", "-", "--json", "/private/a", cwd=tmp_path, stdin=RULES.encode())
     (found,) = done.objects
     assert (found["line"], done.status) == (3, 1)
@@ -505,7 +505,7 @@ def test_standard_input(tmp_path: Path) -> None:
 # --show
 
 
-def test_show(offline: Path) -> None:
+def test_show_marks_the_group_and_the_rule(offline: Path) -> None:
     done = Ended("--file", "robots.txt", "--show=all", *QUICK, "/private/a", cwd=offline)
     assert done.stdout.partition("\n\n")[2] == (
         "   1  # who may\n"
@@ -663,7 +663,7 @@ def test_by_purpose(web: Web, tmp_path: Path, from_file: bool) -> None:
 # --cached and --forget
 
 
-def test_what_is_stored(web: Web, tmp_path: Path) -> None:
+def test_cached_lists_and_judges_entries_without_a_request(web: Web, tmp_path: Path) -> None:
     site, gone, down = web.robots(RULES), web.robots(answer(status=404)), web.robots(answer(status=503))
     last = web.robots(redirect(site.robots_url))
     store = [*QUICK, "-s", f"REP_STORAGE=sqlite://{tmp_path}/robots.sqlite"]
@@ -745,13 +745,13 @@ def test_to_forget(web: Web, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [["--cached"], ["--forget", "https://example.com/"]])
-def test_where_nothing_is_kept_between_crawls_that_is_said(tmp_path: Path, options: list[str]) -> None:
+def test_without_a_storage_an_error_says_so(tmp_path: Path, options: list[str]) -> None:
     done = Ended(*options, cwd=tmp_path)
     assert done.status == 3
     assert "REP_STORAGE (memory:) cannot be used" in done.stdout
 
 
-def test_a_stored_entry_that_can_not_be_read(web: Web, tmp_path: Path) -> None:
+def test_a_stored_entry_that_cannot_be_read_is_cant_tell(web: Web, tmp_path: Path) -> None:
     store = ["-s", f"REP_STORAGE=sqlite://{tmp_path}/robots.sqlite"]
     assert Ended(*QUICK, *store, web.robots(RULES).url("/"), cwd=tmp_path).status == 0
     with closing(sqlite3.connect(tmp_path / "robots.sqlite")) as database, database:
@@ -763,7 +763,7 @@ def test_a_stored_entry_that_can_not_be_read(web: Web, tmp_path: Path) -> None:
     assert (found["allowed"], found["error"]) == (None, done.row("can't tell"))
 
 
-def test_what_is_stored_and_longer_than_others(web: Web, tmp_path: Path) -> None:
+def test_cached_reads_an_entry_beyond_the_default_limit(web: Web, tmp_path: Path) -> None:
     site = web.robots(answer(RULES.encode() + b"#" * 1_500_000))
     store = [*QUICK, "-s", f"REP_STORAGE=sqlite://{tmp_path}/robots.sqlite", "-s", "REP_BODY_LIMIT=2000000"]
     assert Ended(*store, site.url("/"), cwd=tmp_path).status == 0

@@ -38,7 +38,7 @@ OURS = "Scrapy's own"
     ],
     ids=["rules", "404", "503", "error-page", "no-answer", "exempt", "policy", "usage"],
 )
-def test_by_a_robots_txt_that_is_fetched(web: Web, tmp_path: Path, route: Any, options: list[str], said: str) -> None:
+def test_a_fetched_file_is_compared(web: Web, tmp_path: Path, route: Any, options: list[str], said: str) -> None:
     done = Ended(*QUICK, *options, web.robots(route).url("/private/a"), cwd=tmp_path)
     assert done.row(OURS) == said
 
@@ -87,7 +87,7 @@ def test_a_redirect_to_another_site_than_the_spiders(web: Web, tmp_path: Path) -
     ],
     ids=["same", "user-agent", "crawl-delay", "limit", "escapes", "robots.txt"],
 )
-def test_by_a_file(robots: str, agent: str, url: str, said: str | None) -> None:
+def test_a_given_file_is_compared(robots: str, agent: str, url: str, said: str | None) -> None:
     settings = Settings({"USER_AGENT": agent})
     tokens = (agent.partition("/")[0],)
     finding = judged(url, CrawlerProfile(tokens), policy_of_file(robots.encode()))
@@ -141,7 +141,7 @@ def test_a_data_url_has_no_robots_txt_for_either(tmp_path: Path) -> None:
         assert (done.status, done.row(OURS), done.stderr) == (0, "the same", "")
 
 
-def test_a_url_that_its_parser_can_not_read(tmp_path: Path) -> None:
+def test_a_url_that_scrapys_parser_cannot_read_is_cant_tell(tmp_path: Path) -> None:
     (tmp_path / "robots.txt").write_text(RULES)
     (tmp_path / "urls").write_bytes(b"https://example.com/\xff\nhttps://example.com/private/\n")
     done = Ended("--input", "urls", "--file", "robots.txt", "--compare", cwd=tmp_path)

@@ -127,7 +127,7 @@ async def test_each_request_of_a_crawl_is_judged_as_it_was(web: Web, tmp_path: P
 
 @ensureDeferred
 async def test_after_each_change_the_robots_txt_of_its_time_decides(web: Web, tmp_path: Path) -> None:
-    """Rules, other rules, an outage with known rules, a long outage, a 404."""
+    """Rules, other rules, an outage of two days in which the other rules are obeyed, a 404."""
     down = answer(status=503)
     site = web.robots([answer(RULES), answer("user-agent: *\ndisallow: /x\n"), down, down, answer(status=404)])
     time = Time()
@@ -152,7 +152,7 @@ async def test_after_each_change_the_robots_txt_of_its_time_decides(web: Web, tm
     ]
     wrong = rechecked(tmp_path, ends)
     assert [line.split(" ")[0] for line in wrong] == ["refused"] * 4
-    # The last answer came in the same moment as the request before the last, by this test's clock.
+    # By this test's clock, the 404 came in the moment of the fifth request. So only the first four are compared.
     by_time = [{"url": site.url("/x"), "time": end["robots"]["decided_at"]} for end in ends[:4]]
     assert rechecked(tmp_path, by_time) == wrong[:3]
 
@@ -279,7 +279,7 @@ async def test_what_was_fetched_against_robots_txt_is_found(web: Web, tmp_path: 
 
 
 @ensureDeferred
-async def test_a_body_that_was_changed_in_the_archive(web: Web, tmp_path: Path) -> None:
+async def test_a_body_that_was_changed_in_the_archive_is_reported(web: Web, tmp_path: Path) -> None:
     site = web.robots(RULES)
     await kept(tmp_path, site.url("/"))
     path = archive_in(tmp_path)
@@ -290,7 +290,7 @@ async def test_a_body_that_was_changed_in_the_archive(web: Web, tmp_path: Path) 
 
 
 @ensureDeferred
-async def test_an_archive_that_was_cut_anywhere(web: Web, tmp_path: Path) -> None:
+async def test_the_more_of_an_archive_is_left_the_fewer_items_are_wrong(web: Web, tmp_path: Path) -> None:
     sites = [web.robots(RULES) for _ in range(3)]
     await kept(tmp_path, *[site.url("/") for site in sites])
     path = archive_in(tmp_path)
@@ -299,10 +299,10 @@ async def test_an_archive_that_was_cut_anywhere(web: Web, tmp_path: Path) -> Non
         path.write_bytes(octets[:size])
         found.append(len(rechecked(tmp_path)))
     assert sorted(set(found)) == [0, 1, 2, 3]
-    assert found == sorted(found, reverse=True), "the more there is, the more can be told"
+    assert found == sorted(found, reverse=True)
 
 
-def test_where_an_archive_is_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_line_says_at_which_byte_an_archive_is_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     record = gzip.compress(b"WARC/1.1\r\nWARC-Type: other\r\nContent-Length: 0\r\n\r\n\r\n\r\n")
     path = tmp_path / "a.warc.gz"
     path.write_bytes(2 * record + gzip.compress(b"damaged\r\n"))
@@ -416,7 +416,7 @@ def test_a_full_disk_is_told_of_and_is_no_refusal(tmp_path: Path) -> None:
 
 
 @ensureDeferred
-async def test_a_damaged_feed_is_told_of(web: Web, tmp_path: Path) -> None:
+async def test_a_damaged_feed_is_reported(web: Web, tmp_path: Path) -> None:
     await kept(tmp_path, web.robots(RULES).url("/"))
     octets = bytearray(gzip.compress(b"".join(b'{"url": "http://example.com/%d"}\n' % n for n in range(99))))
     octets[40:80] = bytes(octet ^ 0xFF for octet in octets[40:80])

@@ -60,9 +60,9 @@ def main(arguments: list[str]) -> int:
                 asked = f"{question.agent!r} {question.url[:100]}"
                 print(f"{how}: {case.name}: {asked}: {question.expected}, by {question.why}")
     for section, count in counts.items():
-        words = ("as", "not as", "undecided") if section == CONTESTED else (RIGHT, WRONG, UNDECIDED)
+        words = (f"as {OURS}", f"not as {OURS}", UNDECIDED) if section == CONTESTED else (RIGHT, WRONG, UNDECIDED)
         numbers = (f"{count[how]:4} {word}" for how, word in zip((RIGHT, WRONG, UNDECIDED), words, strict=True))
-        print(f"{section:26}{''.join(numbers)}{' scrapy-rep' if section == CONTESTED else ''}")
+        print(f"{section:26}{''.join(numbers)}")
     return int(any(counts[section][how] for section in SECTIONS for how in (WRONG, UNDECIDED)))
 
 

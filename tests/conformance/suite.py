@@ -33,7 +33,7 @@ class Question:
     agent: str
     url: str
     sources: tuple[str, ...]
-    """Where the question comes from: ids of other suites, or `decided/...` for a point on which parsers differ."""
+    """Ids of the same question in other suites; `decided/...` if parsers differ, `added/...` if it is in no suite."""
     why: str
     """The sentence of the standard that decides, or the reason for scrapy-rep's choice."""
 

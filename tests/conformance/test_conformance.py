@@ -32,7 +32,7 @@ for line in sys.stdin:
 
 
 @pytest.mark.parametrize(("case", "question"), QUESTIONS)
-def test_our_answer(case: Case, question: Question) -> None:
+def test_our_parser_gives_the_expected_answer(case: Case, question: Question) -> None:
     robots = RobotsTxt.parse(case.body)
     if question.expected == NONE:
         with pytest.raises(ValueError, match="is not a product token"):
@@ -79,19 +79,19 @@ def test_every_file_is_asked_about_and_every_question_says_why() -> None:
         (rb"a\qb", rb"a\qb"),
     ],
 )
-def test_the_escapes(text: bytes, octets: bytes) -> None:
+def test_escapes_stand_for_octets(text: bytes, octets: bytes) -> None:
     assert unescaped(text) == octets
 
 
 # The matrix.
 
 
-def test_the_page_is_of_the_recorded_answers() -> None:
+def test_the_page_shows_the_recorded_answers() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "python tests/conformance/run.py --record"
 
 
 @pytest.mark.parametrize("name", installed())
-def test_the_recorded_answers_of_what_is_installed(name: str) -> None:
+def test_installed_parsers_still_give_the_recorded_answers(name: str) -> None:
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))[name]
     # Another version may give other answers. The page names the version that was asked.
     if name == OURS or recorded["version"] == version_of(name):

@@ -88,7 +88,7 @@ async def test_not_configured_does_not_switch_it_off(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_without_the_addon(web: Web) -> None:
+async def test_the_settings_by_hand_enable_the_same_middlewares_as_the_addon(web: Web) -> None:
     site = web.robots(NOTHING)
     by_hand = {
         "ROBOTSTXT_OBEY": True,

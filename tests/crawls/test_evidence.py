@@ -115,7 +115,7 @@ async def test_redirects_and_retries_have_evidence_of_their_own(web: Web) -> Non
 
 
 @ensureDeferred
-async def test_a_request_that_copies_the_meta_of_a_response_and_is_refused(web: Web) -> None:
+async def test_a_refused_request_with_copied_meta_gets_its_own_evidence(web: Web) -> None:
     site = web.robots(RULES)
 
     class Follows(CrawlSpider):

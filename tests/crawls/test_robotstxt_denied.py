@@ -28,7 +28,7 @@ def instead(url: str) -> type[CrawlSpider]:
 
 
 @ensureDeferred
-async def test_every_start_request_was_refused(web: Web) -> None:
+async def test_denied_if_every_start_request_is_refused(web: Web) -> None:
     site, down = web.robots(NOTHING), web.robots(answer(status=503))
     result = await crawl(site.url("/a"), site.url("/b"), down.url("/"))
     assert result.stats["finish_reason"] == "robotstxt_denied"
@@ -58,7 +58,7 @@ async def test_the_advice_depends_on_the_cause(web: Web, route: Route, advice: s
 
 
 @ensureDeferred
-async def test_a_job_that_fetched_pages_before_it_was_resumed(web: Web, tmp_path: Path) -> None:
+async def test_not_denied_if_the_job_fetched_a_page_before(web: Web, tmp_path: Path) -> None:
     site, job = web.robots(RULES), {"JOBDIR": str(tmp_path)}
 
     class StopsAfterOne(CrawlSpider):
@@ -73,14 +73,14 @@ async def test_a_job_that_fetched_pages_before_it_was_resumed(web: Web, tmp_path
 
 
 @ensureDeferred
-async def test_a_job_that_never_fetched_a_page(web: Web, tmp_path: Path) -> None:
+async def test_denied_again_if_the_job_never_fetched_a_page(web: Web, tmp_path: Path) -> None:
     for _ in range(2):
         result = await crawl(web.robots(NOTHING).url("/"), settings={"JOBDIR": str(tmp_path)})
         assert result.stats["finish_reason"] == "robotstxt_denied"
 
 
 @ensureDeferred
-async def test_a_job_whose_first_start_request_failed_otherwise(web: Web, tmp_path: Path) -> None:
+async def test_not_denied_if_a_start_request_of_the_job_failed_otherwise(web: Web, tmp_path: Path) -> None:
     gone, job = Request("http://127.0.0.1:1/", meta={"dont_obey_robotstxt": True}), {"JOBDIR": str(tmp_path)}
     await crawl(gone, settings=job)
     result = await crawl(web.robots(NOTHING).url("/"), settings=job)
@@ -88,7 +88,7 @@ async def test_a_job_whose_first_start_request_failed_otherwise(web: Web, tmp_pa
 
 
 @ensureDeferred
-async def test_one_start_request_was_allowed(web: Web) -> None:
+async def test_not_denied_if_one_start_request_is_allowed(web: Web) -> None:
     site = web.robots(RULES)
     result = await crawl(site.url("/private"), site.url("/"))
     assert (result.stats["finish_reason"], result.denied) == ("finished", [])
@@ -107,7 +107,7 @@ async def test_later_requests_do_not_count(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_an_errback_that_requests_another_page(web: Web) -> None:
+async def test_not_denied_if_an_errback_requests_another_page(web: Web) -> None:
     site = web.robots(RULES)
 
     result = await crawl(site.url("/private"), spider=instead(site.url("/instead")))

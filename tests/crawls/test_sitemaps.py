@@ -220,7 +220,7 @@ def test_the_first_pages(attributes: dict[str, Any], pages: list[str]) -> None:
 
 
 @ensureDeferred
-async def test_a_dead_origin_does_not_hold_up_others(web: Web) -> None:
+async def test_an_unreachable_origin_does_not_stop_the_sitemaps_of_others(web: Web) -> None:
     down, site = web.robots(answer(status=503)), site_with(web, "sitemap: /sitemap.xml\n", "/a")
     result = await crawl(spider=shop(start_urls=[down.url("/"), site.url("/")]))
     assert list(result.pages) == [site.url("/a")]

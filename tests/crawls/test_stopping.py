@@ -156,8 +156,8 @@ async def test_a_copy_that_cannot_be_read_is_logged_once_and_deleted(web: Web, t
 
 
 @ensureDeferred
-async def test_a_kept_request_without_an_origin_goes_on(tmp_path: Path) -> None:
-    """It was chosen for the engine when its crawl was killed."""
+async def test_a_kept_data_url_goes_on(tmp_path: Path) -> None:
+    """The crawl was killed after the door had taken this request from the queue."""
     with sqlite3.connect(tmp_path / "requests.waiting") as db:
         db.execute("CREATE TABLE waiting (number INTEGER PRIMARY KEY, request BLOB)")
         kept = Request("data:,kept", meta={"asked": "data:,kept"})

@@ -189,7 +189,7 @@ async def test_one_turn_in_eight_goes_to_a_known_origin_whatever_the_priorities(
 
 
 @deferred_f_from_coro_f
-async def test_that_turn_goes_to_the_known_origin_that_has_waited_longest() -> None:
+async def test_every_eighth_turn_goes_to_the_known_origin_that_has_waited_longest() -> None:
     turns = StandingTurns(1)
     turns.ask("first")
     turns.ask("known", priority=-5, is_repeated=True)

@@ -51,7 +51,7 @@ def test_sites_take_turns_and_then_the_origins_of_each_site() -> None:
     assert taken(here, 2) == ["http://b/2"]
 
 
-def test_an_origin_that_waits_and_is_ready_has_one_request_that_does_not_count() -> None:
+def test_one_request_of_an_origin_is_free_although_some_wait_and_some_are_ready() -> None:
     here = WaitingRequests()
     here.add_waiting(wait_for(A, "1"))
     here.release(A)

@@ -23,7 +23,7 @@ def test_each_block_is_run_or_looked_at() -> None:
     assert sum(page.count("```") for page in PAGES.values()) == 2 * len(BLOCKS), "all blocks are read"
 
 
-def test_each_table_is_held_against_the_code() -> None:
+def test_each_table_has_a_mark_that_a_test_uses() -> None:
     tables = [
         (page, mark)
         for page, text in PAGES.items()
@@ -51,7 +51,7 @@ def test_links_lead_somewhere(page: str) -> None:
         assert not anchor or anchor in anchors(str(target.relative_to(ROOT))), link
 
 
-def test_the_readme_is_read_in_one_sitting() -> None:
+def test_the_readme_is_short_and_its_picture_small() -> None:
     assert len(README.splitlines()) <= 170
     assert (ROOT / "docs" / "report.png").stat().st_size < 200_000
 

@@ -136,11 +136,11 @@ def test_every_setting_has_a_row_a_heading_and_its_default() -> None:
     assert {name: ast.literal_eval(default) for name, default in sections} == DEFAULTS
 
 
-def test_the_storage_addresses() -> None:
+def test_each_storage_address_has_a_row() -> None:
     assert {address.partition(":")[0] for address in first_names("storages")} == set(STORAGES)
 
 
-def test_the_limits() -> None:
+def test_the_limits_are_the_defaults() -> None:
     for what, limit in table("limits"):
         (number,) = re.findall(r"\), ([\d,]+)", limit) if "](" in limit else [""]
         unit = 1024 if "KiB" in limit else 2**20 if "MiB" in limit else 1
@@ -170,12 +170,12 @@ def test_the_limits() -> None:
     ],
 )
 def test_numbers_in_words(page: str, words: str, code: str) -> None:
-    """Each number on a page is a constant somewhere in the package."""
+    """Each of these numbers is on its page, and is a constant of the package."""
     assert " ".join(words.split()) in " ".join(PAGES[f"docs/{page}.md"].split())
     assert re.search(rf"^{re.escape(code)}(\.0)?(?!\w)", CODE, re.MULTILINE)
 
 
-def test_the_stats() -> None:
+def test_every_stat_in_the_docs_is_counted() -> None:
     listed = first_names("stats-table")
     counted = [
         stat for stat in listed if f'"{stat}"' in CODE or f'"{stat.split("/")[0]}/{stat.split("/")[1]}/{{' in CODE
@@ -236,7 +236,7 @@ async def test_the_signals_and_their_arguments(web: Web) -> None:
     assert [name for name in has if not hasattr(sent[parsed]["robotparser"], name)] == []
 
 
-def test_the_request_meta() -> None:
+def test_the_package_uses_each_key_of_request_meta() -> None:
     assert [name for name in first_names("request-meta") if f'"{name}"' not in CODE] == []
 
 
@@ -287,14 +287,14 @@ def test_where_the_time_goes_adds_up() -> None:
         assert sum(float(part) for part in parts if part) == pytest.approx(float(in_all), abs=0.21)
 
 
-def test_the_public_names() -> None:
+def test_each_public_name_has_a_row() -> None:
     assert sorted(first_names("public-names")) == sorted(scrapy_rep.__all__)
 
 
 # docs/other-plugins.md, docs/benchmarks.md, README.md
 
 
-def test_the_plugins() -> None:
+def test_the_plugins_are_those_of_the_extra() -> None:
     text = (ROOT / "pyproject.toml").read_text("utf-8")
     (extra,) = re.findall(r"^ecosystem = \[(.*?)\n\]$", text, re.DOTALL | re.MULTILINE)
     assert sorted(names(cells[0])[0] for cells in table("plugins")) == sorted(re.findall(r'"([\w-]+)', extra))

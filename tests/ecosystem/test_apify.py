@@ -28,7 +28,7 @@ def storage(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "stopped"])
-def test_none_of_those_that_wait_is_lost(web: Web, tmp_path: Path, is_killed: bool) -> None:
+def test_no_waiting_request_is_lost(web: Web, tmp_path: Path, is_killed: bool) -> None:
     sites = {"held": web.robots(answer(RULES, kind="hold")), "good": web.robots(RULES)}
     urls = {kind: [site.url(f"/{n}") for n in range(PER_SITE[kind])] for kind, site in sites.items()}
     with crawl_process([*urls["held"], *urls["good"]], APIFY, ready_after=4, environment=storage(tmp_path)) as process:

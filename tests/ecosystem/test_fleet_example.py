@@ -21,8 +21,8 @@ pytestmark = pytest.mark.ecosystem
 def check(printed: str) -> None:
     """Both tables together have each page once, and each request for a robots.txt that one crawler alone needs.
 
-    There is one more if the annex, which redirects to the library's robots.txt, is looked up by the crawler that has
-    not asked for that.
+    The annex redirects to the library's robots.txt. So there is one more if one crawler looks up the annex, and the
+    other one the library.
     """
     tables = [f"tour{text}" for text in printed.split("tour_in_fleet")[1:]]
     assert len(tables) == 2
@@ -38,7 +38,7 @@ def check(printed: str) -> None:
 
 
 @pytest.mark.skipif(BINARY is None, reason=MISSING)
-def test_two_crawlers_fetch_each_page_and_each_robots_txt_once() -> None:
+def test_two_crawlers_fetch_each_page_once_and_share_robots_txt() -> None:
     command = [sys.executable, "-m", "example.fleet"]
     folder = ROOT / "example_project"
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=2 * MOST)

@@ -1,4 +1,4 @@
-"""With the plugins that others fetch with: robots.txt is obeyed, fetched once as plain text, and bounded."""
+"""With third-party plugins that download pages: robots.txt is obeyed, fetched once as plain text, and bounded."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_request_that_impersonates_has_its_robots_txt_fetched_so(web: Web) -> 
 
 
 def test_rotating_proxies_do_not_repeat_robots_txt(web: Web) -> None:
-    """A test site is a proxy, too, if it is asked for nothing but the same path."""
+    """Each proxy is a site of the test web. The target of a request to it is a whole URL."""
     proxies = [web.site({"*": answer(status=503)}) for _ in range(3)]
     settings = {**ROTATING, "ROTATING_PROXY_LIST": [proxy.origin for proxy in proxies]}
     crawl = crawled(["http://site.example/", "http://site.example/private"], settings)
@@ -120,7 +120,7 @@ def test_rotating_proxies_do_not_repeat_robots_txt(web: Web) -> None:
 @pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")  # of the plugin
 @pytest.mark.parametrize("has_policy", [False, True], ids=["without", "with-the-policy-of-the-docs"])
 @ensureDeferred
-async def test_a_site_without_robots_txt_costs_a_proxy(web: Web, has_policy: bool) -> None:
+async def test_a_404_for_robots_txt_is_a_ban_unless_the_policy_of_the_docs_is_set(web: Web, has_policy: bool) -> None:
     variables: dict[str, Any] = {}
     exec(marked("ban-policy"), variables)
     proxy = web.site({"http://site.example/robots.txt": answer(status=404), "*": answer("page")})
@@ -226,7 +226,7 @@ def test_an_api_is_asked_for_robots_txt_if_it_is_asked_for_the_page(web: Web) ->
 
 
 @pytest.mark.parametrize("callback", ["page", "nothing"])
-def test_page_objects(web: Web, callback: str) -> None:
+def test_the_pages_of_page_objects_obey_robots_txt(web: Web, callback: str) -> None:
     site = web.site({"/robots.txt": answer(RULES), "/free": answer("free")})
     settings = {"ADDONS": {"scrapy_rep.Addon": 500, "scrapy_poet.Addon": 300}}
     command = (str(Path(__file__).parents[1] / "helpers" / "poet_crawl.py"),)
@@ -249,7 +249,7 @@ EXAMPLE = Path(__file__).parents[2] / "example_project"
 SCRAPYD = "[scrapyd]\nhttp_port = {port}\npoll_interval = 0.2\n"
 
 
-def test_scrapyd_runs_it_with_settings_of_a_job(tmp_path: Path) -> None:
+def test_a_crawl_that_scrapyd_runs_obeys_robots_txt(tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]

@@ -47,7 +47,7 @@ class Fleet:
         self.distance = 0.0
         """Seconds that each command takes."""
         self.hangs: dict[int, float] = {}
-        """By how many more commands come before it: seconds that a command takes."""
+        """Number of commands before one that hangs -> the seconds for which it hangs."""
         fleet = self
 
         class FarAway(Redis):
@@ -72,7 +72,7 @@ class Fleet:
         return kept
 
     def beat(self, crawler: KeptInRedis) -> float:
-        """How many seconds it took. The next one comes as much later as is usual."""
+        """Let the crawler beat, and set the clock to the time of its next beat. Return the seconds that it took."""
         began = self._time.now
         crawler._beat()
         seconds = self._time.now - began
@@ -152,7 +152,7 @@ async def test_a_crawler_that_is_killed_in_a_takeover_doubles_one_request_at_mos
 
 
 @in_loop
-async def test_nobody_judges_others_while_redis_refuses_writes(fleet: Fleet) -> None:
+async def test_no_crawler_counts_as_dead_while_redis_refuses_writes(fleet: Fleet) -> None:
     waiting, idle = fleet.crawler(), fleet.crawler()
     urls = waits(waiting, 5)
     fleet.looks_dead(waiting)
@@ -170,7 +170,7 @@ async def test_nobody_judges_others_while_redis_refuses_writes(fleet: Fleet) -> 
 
 @pytest.mark.parametrize("after", range(6))
 @in_loop
-async def test_after_redis_has_hung_one_look_is_not_enough(fleet: Fleet, after: int) -> None:
+async def test_after_redis_hung_no_crawler_counts_as_dead_at_the_first_check(fleet: Fleet, after: int) -> None:
     waiting, other = fleet.crawler(), fleet.crawler()
     waits(waiting, 5)
     fleet.looks_dead(waiting)  # by the time that Redis answers

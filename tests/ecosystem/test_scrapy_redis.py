@@ -73,7 +73,7 @@ def once_each(sites: list[Site], *crawls: Ended) -> None:
 
 
 @pytest.mark.parametrize("queue", QUEUES)
-def test_those_that_waited_go_on_and_leave_nothing_in_redis(web: Web, redis_server: RedisServer, queue: str) -> None:
+def test_waiting_requests_go_on_and_leave_nothing_in_redis(web: Web, redis_server: RedisServer, queue: str) -> None:
     sites = [web.robots(answer(RULES, delay=0.3)) for _ in range(2)]
     settings = settings_for(redis_server, SCHEDULER_QUEUE_CLASS=f"scrapy_redis.queue.{queue}")
     once_each(sites, crawled(pages(*sites), settings))
@@ -81,7 +81,7 @@ def test_those_that_waited_go_on_and_leave_nothing_in_redis(web: Web, redis_serv
 
 
 @pytest.mark.parametrize("queue", QUEUES)
-def test_stopped_in_mid_wait_they_are_in_the_queue(web: Web, redis_server: RedisServer, queue: str) -> None:
+def test_waiting_requests_return_to_the_queue_at_a_stop(web: Web, redis_server: RedisServer, queue: str) -> None:
     sites = [web.robots(HELD) for _ in range(2)]
     settings = settings_for(redis_server, SCHEDULER_QUEUE_CLASS=f"scrapy_redis.queue.{queue}")
     with crawl_process(pages(*sites), settings, **WAITED) as process:
@@ -96,7 +96,7 @@ def test_stopped_in_mid_wait_they_are_in_the_queue(web: Web, redis_server: Redis
     assert keys(redis_server) == set()
 
 
-def test_another_crawler_gets_those_of_one_that_is_stopped(web: Web, redis_server: RedisServer) -> None:
+def test_another_crawler_gets_the_waiting_requests_of_a_stopped_one(web: Web, redis_server: RedisServer) -> None:
     sites = [web.robots(HELD) for _ in range(2)]
     settings = settings_for(redis_server)
     with crawl_process(pages(*sites), settings, **WAITED) as stopped:
@@ -112,7 +112,7 @@ def test_another_crawler_gets_those_of_one_that_is_stopped(web: Web, redis_serve
 
 
 @pytest.mark.parametrize("is_other_there", [True, False], ids=["another-crawler", "a-later-crawler"])
-def test_those_of_a_killed_crawler_come_back(web: Web, redis_server: RedisServer, is_other_there: bool) -> None:
+def test_waiting_requests_of_a_killed_one_come_back(web: Web, redis_server: RedisServer, is_other_there: bool) -> None:
     sites = [web.robots(HELD) for _ in range(2)]
     settings = settings_for(redis_server)
     with crawl_process(pages(*sites), settings, **WAITED) as killed:
@@ -129,13 +129,13 @@ def test_those_of_a_killed_crawler_come_back(web: Web, redis_server: RedisServer
     assert keys(redis_server) == set()
 
 
-def test_crawlers_killed_one_after_another(web: Web, redis_server: RedisServer) -> None:
-    """No page is fetched before both are killed, so that scrapy-redis itself loses none; and all requests wait, so that
-    none is on its way out of Redis."""
+def test_waiting_requests_survive_two_killed_crawlers(web: Web, redis_server: RedisServer) -> None:
+    """scrapy-redis itself loses no request here: no page is fetched before both crawlers are killed, and all requests
+    have left the queue."""
     sites = [web.robots(HELD) for _ in range(6)]
     settings = settings_for(redis_server)
     with crawl_process(pages(*sites), settings, **WAITED) as first:
-        first.until_ready()
+        all_wait(first, redis_server)
         with crawl_process([], settings, **WAITED) as second:
             second.until_ready()
             time.sleep(0.5)
@@ -166,7 +166,7 @@ def test_what_scrapy_redis_itself_loses(web: Web, redis_server: RedisServer, rob
     assert set(crawled([], settings).by_url) == set(pages(site)) - lost
 
 
-def test_what_cannot_be_kept_is_said_once_and_stops_nothing(web: Web, redis_server: RedisServer) -> None:
+def test_a_warning_says_once_that_waiting_requests_cannot_be_kept(web: Web, redis_server: RedisServer) -> None:
     from redis import Redis  # noqa: PLC0415 - an extra
 
     sites = [web.robots(answer(RULES, delay=0.3)) for _ in range(2)]
@@ -178,7 +178,7 @@ def test_what_cannot_be_kept_is_said_once_and_stops_nothing(web: Web, redis_serv
     assert "If this crawler is killed, requests that wait for a robots.txt are lost: WRONGTYPE" in warning
 
 
-def test_a_clean_start_forgets_them(web: Web, redis_server: RedisServer) -> None:
+def test_a_clean_start_forgets_waiting_requests(web: Web, redis_server: RedisServer) -> None:
     site, other = web.robots(HELD), web.robots(RULES)
     settings = settings_for(redis_server)
     with crawl_process(pages(site), settings, **WAITED) as process:
@@ -191,7 +191,7 @@ def test_a_clean_start_forgets_them(web: Web, redis_server: RedisServer) -> None
 
 @pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")  # of the plugin
 @ensureDeferred
-async def test_a_spider_that_reads_its_urls_from_redis(web: Web, redis_server: RedisServer) -> None:
+async def test_a_spider_that_reads_its_urls_from_redis_obeys_robots_txt(web: Web, redis_server: RedisServer) -> None:
     from redis import Redis  # noqa: PLC0415 - an extra
     from scrapy_redis.spiders import RedisMixin  # noqa: PLC0415
 
@@ -253,7 +253,7 @@ def test_stopped_while_redis_hangs_a_crawl_does_not_wait_for_it_with_each_reques
         assert set(later.ended(SECONDS).by_url) == set(pages(*sites))
 
 
-def test_what_went_on_while_redis_refused_to_forget_it_does_not_come_twice(web: Web, redis_server: RedisServer) -> None:
+def test_a_request_that_redis_refused_to_forget_does_not_come_twice(web: Web, redis_server: RedisServer) -> None:
     from redis import Redis  # noqa: PLC0415 - an extra
 
     sites = [web.robots(HELD) for _ in range(2)]

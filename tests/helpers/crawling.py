@@ -24,13 +24,13 @@ from scrapy_rep.scrapy_internals.compat import sleep
 
 ADDON = {"ADDONS": {"scrapy_rep.Addon": 500}}
 BUILTIN = {"ROBOTSTXT_OBEY": True}
-# No test asks for a robots.txt twice, or waits for one to come back, unless it is about that.
+# No retries, and no wait for the end of an outage: tests about these set them.
 QUIET = {"REP_FETCH_RETRIES": 0, "REP_UNREACHABLE_WAIT": 0, "TELNETCONSOLE_ENABLED": False, "RETRY_ENABLED": False}
-# What is filled in: a status, an exception's type, a category of use.
+# The stats of docs/stats.md. N, TYPE, PURPOSE and VENDOR stand for any text.
 LISTED = re.compile(
     "|".join(re.sub(r"N$|TYPE$|PURPOSE|VENDOR", r"[^/]+", re.escape(stat)) for stat in first_names("stats-table"))
 )
-# What they log is of a file or of a value that several crawls share.
+# Their log lines name no spider: they are about a file or a value that several crawls share.
 OF_NO_CRAWL = {"sqlite.py", "user_agent.py"}
 DENIED = "Nothing was crawled: every start request"
 

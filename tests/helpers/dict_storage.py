@@ -35,7 +35,7 @@ class DictStorage(Storage):
 
 
 def shared_store(storage: Storage, counted: list[str]) -> SharedStore:
-    """Call the storage as a crawl does. `counted` gets the stats."""
+    """The storage with what a crawl puts around it. `counted` gets the names of the stats."""
     breaker = CircuitBreaker(counted.append, time.monotonic, LoggerAdapter(getLogger("scrapy_rep"), {}))
     clock = Clock(time.time, time.monotonic, asyncio.sleep)
     return SharedStore(storage, breaker, RepSettings.read(Settings()), FetchTurns(64, lambda: None), clock)

@@ -149,7 +149,7 @@ def _started() -> _Forks:
     return _Forks()
 
 
-# In the process that they are forked from, and in those.
+# In the parent process, and (`begin`, `run`) in the forked ones.
 
 
 def preload() -> None:
@@ -169,7 +169,7 @@ def serve() -> Sequence[str]:
     """Fork processes as commands ask. Return in each new process, with its arguments. Exit at the end of the input."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     preload()
-    assert "twisted.internet.reactor" not in sys.modules, "each of them chooses its own"
+    assert "twisted.internet.reactor" not in sys.modules, "each forked process chooses its reactor"
     gc.collect()
     gc.freeze()
     for line in sys.stdin:

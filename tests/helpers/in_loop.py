@@ -1,4 +1,4 @@
-"""Run tests that await objects of asyncio, as Scrapy's coroutines may with the default reactor."""
+"""Run a coroutine test in the asyncio loop, so that it may await asyncio's objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scheduler with a backend of its own, as frontera's: derived from none, or from Scrapy's own as scrapy-frontera's.
+"""Schedulers with a backend: not derived from Scrapy's Scheduler (like frontera's), or derived (scrapy-frontera's).
 
 The backend is an SQLite file that outlives the crawl.
 """

@@ -123,7 +123,7 @@ def obeyed(groups: Sequence[PlainGroup], product_tokens: Sequence[str]) -> tuple
     return None, []
 
 
-# Crawl-delay, which the standard has not: each belongs to the user-agent lines above it, up to the delay before it.
+# Crawl-delay is not in the standard. A delay is for the user-agent lines between the previous delay and this one.
 
 
 def delay_of_groups(groups: Sequence[PlainGroup], product_tokens: Sequence[str]) -> float | None:

@@ -1,9 +1,9 @@
 """A web of many origins on loopback, each on a port of its own, in a process of its own.
 
 Reads commands as JSON lines from standard input and answers each with a JSON line:
-`{"open": {path: [route, ...]}, "tls": false}` -> the port; `{"requests": port}` -> what was asked of it, in its order;
-`{"release": [port, ...]}`: what they hold goes on; `{"change": port, "routes": {...}}`: from then on it answers so. It
-ends when its standard input does.
+`{"open": {path: [route, ...]}, "tls": false}` -> the port; `{"requests": port}` -> the requests that this origin got;
+`{"release": [port, ...]}`: send the answers that these origins hold back; `{"change": port, "routes": {...}}`: replace
+these routes. The process ends when its standard input does.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Origin:
         try:
             while True:
                 first = await reader.readexactly(1)
-                if first == b"\x16":  # a TLS handshake, here where none is spoken
+                if first == b"\x16":  # a TLS handshake, but this origin speaks plain HTTP
                     break
                 head = first + await reader.readuntil(b"\r\n\r\n")
                 line, *fields = head.decode("latin-1").strip().split("\r\n")
@@ -56,7 +56,7 @@ class Origin:
                         break
                 finally:
                     request["ended"] = request["ended"] or now()
-        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):  # the last where the web closes
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):  # cancelled: the web closes
             pass
         finally:
             writer.close()

@@ -293,7 +293,7 @@ async def test_a_sitemap_spiders_requests_have_the_callback_parse_sitemap(web: W
     assert seen == [site.robots_url, site.url("/map.xml")]
 
 
-# What we have in place of what older releases have not.
+# Our replacements for what older releases of Scrapy lack.
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ async def test_our_own_sleep() -> None:
 
 
 @ensureDeferred
-async def test_a_page_that_does_not_answer_in_time_raises_what_we_raise(web: Web) -> None:
+async def test_a_page_that_times_out_raises_the_timeout_error_of_compat(web: Web) -> None:
     site = web.site({"/": answer(kind="hang")})
     result = await crawl(site.url("/"), robots={}, settings={"DOWNLOAD_TIMEOUT": 0.2})
     assert isinstance(result.failed[site.url("/")], compat.DownloadTimeoutError)
@@ -343,7 +343,7 @@ def test_scrapys_own_middleware_has_what_the_comparison_needs() -> None:
 # one_shot.py
 
 
-def test_the_commands_for_a_single_page_are_told_by_these() -> None:
+def test_fetch_parse_and_shell_can_be_recognised() -> None:
     assert "DUPEFILTER_CLASS" in shell.Command.default_settings
     for command in (fetch, parse):
         assert "spidercls.start = start" in getsource(command)

@@ -126,7 +126,7 @@ HIDDEN_IN_HANDLERS = [
 
 @pytest.mark.parametrize("hidden", HIDDEN_IN_HANDLERS, ids=str)
 @ensureDeferred
-async def test_without_a_part_of_another_handler(
+async def test_without_a_part_of_a_handler_pages_are_judged_and_a_warning_says_what_is_lost(
     web: Web, monkeypatch: pytest.MonkeyPatch, hidden: tuple[str, type | None, str, str]
 ) -> None:
     handler, cls, name, cost = hidden
@@ -146,7 +146,7 @@ class CountsItself(Downloader):
 
 
 @ensureDeferred
-async def test_a_downloader_that_counts_in_its_own_way(web: Web) -> None:
+async def test_with_a_downloader_that_counts_itself_a_warning_says_what_is_lost(web: Web) -> None:
     site = web.robots(RULES)
     result = await crawl(site.url("/a"), site.url("/private"), settings={"DOWNLOADER": CountsItself})
     assert (list(result.pages), list(result.refused)) == ([site.url("/a")], [site.url("/private")])

@@ -33,9 +33,9 @@ from scrapy_rep.protocol.robotstxt.product_tokens import is_product_token, produ
         pytest.param(b'"foo"', None, id="2.2.1-quoted"),
         pytest.param("ärger".encode(), None, id="2.2.1-begins-outside-ascii"),
         # The standard's grammar has neither; crawlers that have them could not be named otherwise.
-        pytest.param(b"MJ12bot", "mj12bot", id="2.2.1-departs-digits"),
-        pytest.param(b"360Spider", "360spider", id="2.2.1-departs-digits-first"),
-        pytest.param(b"archive.org_bot", "archive.org_bot", id="2.2.1-departs-dots"),
+        pytest.param(b"MJ12bot", "mj12bot", id="2.2.1-beyond-the-grammar-digits"),
+        pytest.param(b"360Spider", "360spider", id="2.2.1-beyond-the-grammar-digits-first"),
+        pytest.param(b"archive.org_bot", "archive.org_bot", id="2.2.1-beyond-the-grammar-dots"),
     ],
 )
 def test_the_token_of_a_user_agent_line(value: bytes, token: str | None) -> None:
@@ -289,7 +289,7 @@ def test_the_token_is_a_substring_of_the_header(header: str) -> None:
     [
         pytest.param("ExampleBot", True, id="2.2.1-letters"),
         pytest.param("example-bot_x", True, id="2.2.1-hyphen-and-underscore"),
-        pytest.param("360Spider.x", True, id="2.2.1-departs-digits-and-dots"),
+        pytest.param("360Spider.x", True, id="2.2.1-beyond-the-grammar-digits-and-dots"),
         pytest.param("*", True, id="2.2.1-everyone"),
         pytest.param("", False, id="2.2.1-empty"),
         pytest.param("ExampleBot/1.0", False, id="2.2.1-with-version"),

@@ -117,7 +117,7 @@ def test_an_outage_that_was_seen_throughout_is_long_after_30_days(every: float) 
         pytest.param([*range(16), *range(27, 56)], 27.0, id="2.3.1.4-unseen-for-some-days"),
     ],
 )
-def test_an_outage_that_nobody_saw_is_none(failures_at: list[float], begins: float) -> None:
+def test_failures_eleven_days_apart_are_two_outages(failures_at: list[float], begins: float) -> None:
     entry = None
     for days in failures_at:
         entry = failed(entry, now=NOW + days * DAY)
@@ -148,7 +148,7 @@ def test_a_clock_set_back_during_an_outage_keeps_nobody_waiting(back: float) -> 
 
 
 @pytest.mark.parametrize("ahead", [HOUR, DAY, 400 * DAY])
-def test_an_entry_from_the_future_is_none(ahead: float) -> None:
+def test_an_entry_from_the_future_is_not_used(ahead: float) -> None:
     stored = StoredResponse(AccessResult.SUCCESS, "words", parse(RULES), NOW + ahead, NOW + ahead + DAY)
     for entry in (
         Entry(ROBOTS_URL, stored),
@@ -175,7 +175,7 @@ def test_a_server_may_ask_for_time(seconds: float, waits: float) -> None:
 
 
 @pytest.mark.parametrize("access", ANSWERS, ids=lambda access: access.value)
-def test_what_is_no_outage_is_kept_as_long_whatever_was_before(access: AccessResult) -> None:
+def test_after_an_outage_an_answer_is_stored_as_without_one(access: AccessResult) -> None:
     before = failed(answered(), now=NOW + DAY)
     assert answered(access, before) == answered(access, answered())
 
@@ -232,12 +232,12 @@ def test_how_long_requests_wait_before_robots_txt_is_fetched_again(
         pytest.param(4, None, id="the-next-fetch-is-beyond-the-wait"),
     ],
 )
-def test_an_outage_that_was_found_is_waited_for_by_its_backoff_alone(failures: int, seconds: float | None) -> None:
+def test_requests_wait_for_a_stored_outage_until_its_backoff_ends(failures: int, seconds: float | None) -> None:
     entry = Entry(ROBOTS_URL, None, Outage(NOW - 60, failures, "HTTP 503", NOW))
     assert pause(entry, may_be_last=False) == seconds
 
 
-def test_nobody_waits_for_a_host_that_hangs() -> None:
+def test_requests_do_not_wait_for_a_host_that_hangs() -> None:
     timed_out = Answer(ROBOTS_URL, reason="words", timed_out=True)
     entry = after_fetch(None, ROBOTS_URL, timed_out, NOW)
     assert pause(entry) is None
@@ -249,7 +249,7 @@ def test_nobody_waits_for_a_host_that_hangs() -> None:
     assert when == {-1: Refetch.NOT, 0: Refetch.NOT, 1: Refetch.NOT, 2: Refetch.FIRST}
 
 
-def test_a_longer_retry_after_than_the_backoff_is_told_from_it() -> None:
+def test_the_last_fetch_waits_for_retry_after_but_not_for_the_backoff() -> None:
     entry = failed(failed(failed()), retry_after=12)  # the backoff is 20 s
     assert pause(entry, left=13.0) == 13.0
     assert pause(entry, left=11.0) is None

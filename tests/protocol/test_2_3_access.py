@@ -190,7 +190,7 @@ def test_every_status_has_one_access_result(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [-1, 0, 99, 1000])
-def test_what_is_no_status_is_unreachable(status: int) -> None:
+def test_a_number_that_is_no_status_is_unreachable(status: int) -> None:
     assert result_of(status, RFC9309) is UNREACHABLE
 
 
@@ -387,22 +387,22 @@ NOT_CLEAR = "to a malformed or ambiguous host"
         pytest.param("GOPHER://h/", "to gopher:, which is neither http nor https", id="2.3.1.2-gopher"),
         pytest.param("https://user:secret@www.example.com/", USER_INFORMATION, id="RFC9110-4.2.4-user-and-password"),
         pytest.param("https://@www.example.com/", USER_INFORMATION, id="RFC9110-4.2.4-an-empty-user"),
-        pytest.param("https://a_b.example.com./robots.txt", None, id="3.5-underscore-and-final-dot"),
-        pytest.param("https://[2606:4700::1111]:8443/", None, id="3.5-ipv6"),
-        pytest.param("https://example.com\\@a/", USER_INFORMATION, id="3.5-backslash-and-user"),
-        pytest.param("https://example.com\\a/", NOT_CLEAR, id="3.5-backslash"),
-        pytest.param("https://example.com\x01/", NOT_CLEAR, id="3.5-control-character"),
-        pytest.param("https://exa mple.com/", NOT_CLEAR, id="3.5-space"),
-        pytest.param("https://example%2Ecom/", NOT_CLEAR, id="3.5-percent"),
-        pytest.param("https://ex\u00e4mple.com/", NOT_CLEAR, id="3.5-not-ascii"),
-        pytest.param("https://010.8.8.8/", NOT_CLEAR, id="3.5-octal"),
-        pytest.param("https://8.8.2056/", NOT_CLEAR, id="3.5-three-parts"),
-        pytest.param("https://0x08080808/", NOT_CLEAR, id="3.5-hexadecimal"),
-        pytest.param("https://1.2.3.4.5/", NOT_CLEAR, id="3.5-five-parts"),
-        pytest.param("https://a.0x7f/", NOT_CLEAR, id="3.5-ends-in-a-number"),
-        pytest.param("https://a..example.com/", NOT_CLEAR, id="3.5-empty-label"),
-        pytest.param("https://.example.com/", NOT_CLEAR, id="3.5-empty-first-label"),
-        pytest.param("https://example.com,b/", NOT_CLEAR, id="3.5-comma"),
+        pytest.param("https://a_b.example.com./robots.txt", None, id="URL-Standard-3.5-underscore-and-final-dot"),
+        pytest.param("https://[2606:4700::1111]:8443/", None, id="URL-Standard-3.5-ipv6"),
+        pytest.param("https://example.com\\@a/", USER_INFORMATION, id="URL-Standard-3.5-backslash-and-user"),
+        pytest.param("https://example.com\\a/", NOT_CLEAR, id="URL-Standard-3.5-backslash"),
+        pytest.param("https://example.com\x01/", NOT_CLEAR, id="URL-Standard-3.5-control-character"),
+        pytest.param("https://exa mple.com/", NOT_CLEAR, id="URL-Standard-3.5-space"),
+        pytest.param("https://example%2Ecom/", NOT_CLEAR, id="URL-Standard-3.5-percent"),
+        pytest.param("https://ex\u00e4mple.com/", NOT_CLEAR, id="URL-Standard-3.5-not-ascii"),
+        pytest.param("https://010.8.8.8/", NOT_CLEAR, id="URL-Standard-3.5-octal"),
+        pytest.param("https://8.8.2056/", NOT_CLEAR, id="URL-Standard-3.5-three-parts"),
+        pytest.param("https://0x08080808/", NOT_CLEAR, id="URL-Standard-3.5-hexadecimal"),
+        pytest.param("https://1.2.3.4.5/", NOT_CLEAR, id="URL-Standard-3.5-five-parts"),
+        pytest.param("https://a.0x7f/", NOT_CLEAR, id="URL-Standard-3.5-ends-in-a-number"),
+        pytest.param("https://a..example.com/", NOT_CLEAR, id="URL-Standard-3.5-empty-label"),
+        pytest.param("https://.example.com/", NOT_CLEAR, id="URL-Standard-3.5-empty-first-label"),
+        pytest.param("https://example.com,b/", NOT_CLEAR, id="URL-Standard-3.5-comma"),
         pytest.param(f"https://{'a' * 63}.com/", None, id="RFC1035-2.3.4-longest-label"),
         pytest.param(f"https://{'a' * 64}.com/", NOT_CLEAR, id="RFC1035-2.3.4-label-too-long"),
         pytest.param(f"https://{'a.' * 126}a/", None, id="RFC1035-2.3.4-longest-name"),

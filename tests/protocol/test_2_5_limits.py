@@ -15,7 +15,7 @@ def patterns(body: bytes, limit: int) -> list[str]:
     return [rule.pattern for group in RobotsTxt.parse(body, limit).groups for rule in group.rules]
 
 
-def test_a_text_is_no_body() -> None:
+def test_parsing_anything_but_bytes_is_a_type_error() -> None:
     for body in (BODY.decode(), None):
         with pytest.raises(
             TypeError, match=f"needs the bytes of a robots.txt, not {type(body).__name__}: use response"
@@ -35,14 +35,14 @@ def test_the_limit_is_at_least_500_kibibytes() -> None:
     assert PARSING_LIMIT >= 500 * 1024
 
 
-def test_what_ends_at_the_limit_is_read() -> None:
+def test_lines_that_end_at_the_limit_are_read() -> None:
     filler = b"#" * (PARSING_LIMIT - len(BODY) - 1) + b"\n"
     robots = parse(filler + BODY)
     assert not robots.allows(f"{ORIGIN}/bc", TOKEN)
     assert not robots.truncated
 
 
-def test_what_lies_beyond_the_limit_is_not_read() -> None:
+def test_lines_beyond_the_limit_are_not_read() -> None:
     filler = b"user-agent: *\ndisallow: /x\n" + b"#" * PARSING_LIMIT + b"\n"
     robots = parse(filler + b"disallow: /a\n")
     assert robots.truncated
@@ -103,12 +103,12 @@ RULES = "user-agent: *\ndisallow: /é\n"
     [
         pytest.param(RULES.encode(), id="2.3-utf-8"),
         pytest.param(b"\xef\xbb\xbf" + RULES.encode(), id="2.3-utf-8-with-a-mark"),
-        pytest.param(b"\xff\xfe" + RULES.encode("utf-16-le"), id="2.2.2-bridged-utf-16-little-endian"),
-        pytest.param(b"\xfe\xff" + RULES.encode("utf-16-be"), id="2.2.2-bridged-utf-16-big-endian"),
+        pytest.param(b"\xff\xfe" + RULES.encode("utf-16-le"), id="2.2.2-may-bridge-utf-16-little-endian"),
+        pytest.param(b"\xfe\xff" + RULES.encode("utf-16-be"), id="2.2.2-may-bridge-utf-16-big-endian"),
         pytest.param(b"\xef\xbb\xbf\xef\xbb\xbf" + RULES.encode(), id="2.3-two-marks"),
         pytest.param(b"\xef\xbb\xbf" * 1_000 + RULES.encode(), id="2.3-many-marks"),
-        pytest.param(b"\xff\xfe\xff\xfe" + RULES.encode("utf-16-le"), id="2.2.2-bridged-utf-16-two-marks"),
-        pytest.param(b"\xfe\xff" + f"\ufeff{RULES}".encode("utf-16-be"), id="2.2.2-bridged-utf-16-two-marks-big"),
+        pytest.param(b"\xff\xfe\xff\xfe" + RULES.encode("utf-16-le"), id="2.2.2-may-bridge-utf-16-two-marks"),
+        pytest.param(b"\xfe\xff" + f"\ufeff{RULES}".encode("utf-16-be"), id="2.2.2-may-bridge-utf-16-two-marks-big"),
     ],
 )
 def test_an_encoding_that_its_mark_tells(body: bytes) -> None:
@@ -133,7 +133,7 @@ def test_anything_else_before_the_first_key_makes_it_another_key(mark: bytes) ->
 
 @pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])
 @pytest.mark.parametrize("first_line", [b"# a comment", b"", b"Sitemap: /s.xml", b"U"])
-def test_a_mark_of_utf_16_before_octets_costs_the_first_line_alone(mark: bytes, first_line: bytes) -> None:
+def test_after_a_false_mark_of_utf_16_only_the_first_line_is_lost(mark: bytes, first_line: bytes) -> None:
     robots = parse(mark + first_line + b"\n" + RULES.encode())
     assert not robots.allows(f"{ORIGIN}/é", TOKEN)
     assert [ignored.line for ignored in robots.ignored] == [1]
@@ -200,7 +200,7 @@ def test_markup_without_a_record_is_a_page(body: str | bytes, is_page: bool) -> 
     assert parse(body).is_markup_without_records is is_page
 
 
-def test_utf_16_that_is_none_is_read_as_far_as_it_goes() -> None:
+def test_malformed_utf_16_is_read_up_to_the_error() -> None:
     body = b"\xff\xfe" + RULES.encode("utf-16-le") + b"\x00\xd8" + b"\n"
     assert not parse(body).allows(f"{ORIGIN}/é", TOKEN)
 

@@ -1,4 +1,4 @@
-"""An entry's versioned bytes: what goes in comes out, and whatever else there is comes to nothing."""
+"""Entries are read back from their versioned bytes unchanged. All other bytes are read as None."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ outages = st.builds(Outage, times, st.integers(1, 1000), st.text(max_size=20), t
 
 
 @given(st.none() | copies, st.none() | outages)
-def test_what_goes_in_comes_out(stored: StoredResponse | None, outage: Outage | None) -> None:
+def test_an_entry_with_answer_or_outage_is_read_back(stored: StoredResponse | None, outage: Outage | None) -> None:
     entry = Entry(URL, stored, outage)
     if stored is None and outage is None:
         assert entry_from_bytes(entry_to_bytes(entry), URL) is None
@@ -136,11 +136,11 @@ OUTAGE_FIELDS = {"since": 1.0, "failures": 2, "reason": "x", "asked_at": 2.0, "r
         pytest.param(VERSION + zlib.compress(bytes(50_000_000)), id="a-bomb"),
     ],
 )
-def test_whatever_else_is_a_miss(octets: bytes) -> None:
+def test_bytes_that_are_no_entry_are_a_miss(octets: bytes) -> None:
     assert entry_from_bytes(octets, URL) is None
 
 
-def test_what_is_forged_here_would_be_read_if_it_were_right() -> None:
+def test_forged_bytes_are_read_if_their_values_are_right() -> None:
     assert entry_from_bytes(forged({"outage": OUTAGE_FIELDS}), URL) == Entry(
         URL, None, replace(OUTAGE, reason="x", status=None)
     )

@@ -45,7 +45,7 @@ def test_several_tokens_in_order_of_preference(
     assert robots.crawl_delay(tokens) == delay
 
 
-def test_several_tokens_of_which_none_is_named_and_nobody_else_either() -> None:
+def test_without_a_group_for_any_token_or_everyone_all_is_allowed() -> None:
     robots = parse("User-agent: z\nDisallow: /\n")
     assert robots.verdict(f"{ORIGIN}/", ["x", "y"]) == Verdict(True, VerdictReason.NO_GROUP)
     assert robots.crawl_delay(["x", "y"]) is None

@@ -117,7 +117,7 @@ ENTRIES = [
 ]
 
 
-def test_the_table_is_total() -> None:
+def test_each_state_has_a_row_in_the_table() -> None:
     assert set(POLICY_OF_STATE) == set(State) == set(IN_STATE)
     assert {obey for obey, _, _ in POLICY_OF_STATE.values()} == set(Basis)
     assert {ask for _, ask, _ in POLICY_OF_STATE.values()} == set(Refetch)
@@ -243,7 +243,7 @@ def test_no_backoff_is_longer_than_an_hour() -> None:
 # What may be stored, and for how long.
 
 
-def test_rfc9111_5_2_2_5_what_must_not_be_stored_is_not_but_the_outage_is() -> None:
+def test_rfc9111_5_2_2_5_with_no_store_only_the_outage_is_stored() -> None:
     secret, kept = copy(forbids_store=True), copy()
     assert storable(Entry(ROBOTS_URL, secret)) is None
     assert storable(Entry(ROBOTS_URL, secret, JUST_NOW)) == Entry(ROBOTS_URL, None, JUST_NOW)
@@ -258,11 +258,11 @@ def test_rfc9111_5_2_2_5_what_must_not_be_stored_is_not_but_the_outage_is() -> N
         pytest.param(Entry(ROBOTS_URL, None, JUST_NOW), NOW + MAX_UNSEEN, id="2.3.1.4-while-it-may-go-on"),
     ],
 )
-def test_until_when_an_entry_is_of_use(entry: Entry, until: float) -> None:
+def test_until_when_an_entry_is_useful(entry: Entry, until: float) -> None:
     assert useful_until(entry, LONG) == until
 
 
-def test_of_two_entries_the_later_asked_says_more() -> None:
+def test_an_entry_was_last_fetched_at_its_last_answer_or_failure() -> None:
     assert last_fetched_at(Entry(ROBOTS_URL, copy())) == NOW
     assert last_fetched_at(Entry(ROBOTS_URL, OLD, JUST_NOW)) == NOW
 
@@ -286,7 +286,7 @@ PAGE = Entry(ROBOTS_URL, replace(copy(AccessResult.UNAVAILABLE), status=200, sig
 @pytest.mark.parametrize(
     ("entry", "key"), [pytest.param(CHALLENGED, CHALLENGE, id="challenge"), pytest.param(PAGE, MARKUP, id="markup")]
 )
-def test_what_decided_instead_of_the_status_is_judged_by_its_own_row(entry: Entry, key: str) -> None:
+def test_a_challenge_and_a_page_are_judged_by_their_own_rows(entry: Entry, key: str) -> None:
     assert is_judged_by(entry, RFC9309)
     assert is_judged_by(entry, CAUTIOUS)
     assert not is_judged_by(entry, (((key,), AccessResult.RESTRICTED, "REP_STATUS_POLICY"), *RFC9309))
@@ -300,11 +300,11 @@ def test_what_decided_instead_of_the_status_is_judged_by_its_own_row(entry: Entr
 
 
 @pytest.mark.parametrize("entry", [CHALLENGED, PAGE], ids=["challenge", "markup"])
-def test_what_decided_instead_of_the_status_is_kept(entry: Entry) -> None:
+def test_an_entry_keeps_the_sign_of_a_challenge_or_a_page(entry: Entry) -> None:
     assert entry_from_bytes(entry_to_bytes(entry), ROBOTS_URL) == entry
     assert entry.last.sign in SIGNS - {""}
 
 
-def test_a_sign_that_nobody_knows_is_a_miss() -> None:
+def test_an_entry_with_an_unknown_sign_is_a_miss() -> None:
     octets = entry_to_bytes(Entry(ROBOTS_URL, None, replace(JUST_NOW, sign="x" * 1_000)))
     assert entry_from_bytes(octets, ROBOTS_URL) is None

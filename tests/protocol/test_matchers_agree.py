@@ -29,7 +29,7 @@ def fast(robots: RobotsTxt, url: str, tokens: tuple[str, ...]) -> plain.Outcome:
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_on_generated_files(seed: int) -> None:
+def test_both_matchers_agree_on_generated_files(seed: int) -> None:
     for body, questions in bodies_and_questions(seed=seed, files=FILES, questions=QUESTIONS):
         robots, groups = parse(body), plain.groups_of(body)
         for url, tokens in questions:
@@ -60,7 +60,7 @@ urls = st.one_of(
 
 @settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(body=bodies, url=urls, tokens=TOKENS)
-def test_on_what_hypothesis_finds(body: bytes, url: str, tokens: tuple[str, ...]) -> None:
+def test_both_matchers_agree_on_what_hypothesis_draws(body: bytes, url: str, tokens: tuple[str, ...]) -> None:
     robots = parse(body)
     first = fast(robots, url, tokens)
     robots.allows("https://h.example/other", tokens)
@@ -69,7 +69,7 @@ def test_on_what_hypothesis_finds(body: bytes, url: str, tokens: tuple[str, ...]
 
 @settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(body=st.one_of(bodies, st.binary(max_size=60)), tokens=TOKENS)
-def test_a_verdict_and_the_reported_groups_are_of_the_same_records(body: bytes, tokens: tuple[str, ...]) -> None:
+def test_a_verdict_follows_from_the_groups_that_are_reported(body: bytes, tokens: tuple[str, ...]) -> None:
     robots = parse(body)
     named = set(chain.from_iterable(group.product_tokens for group in robots.groups))
     verdict = robots.verdict("https://h.example/a", tokens)

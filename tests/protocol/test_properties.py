@@ -67,7 +67,7 @@ def is_target(url: str) -> bool:
 
 @some
 @given(body=bodies, url=urls, token=tokens, limit=st.sampled_from([1, 7, 20, 60, 512_000]))
-def test_nothing_raises_and_everything_fits_together(body: bytes, url: str, token: str, limit: int) -> None:
+def test_a_verdict_fits_the_file_and_only_no_url_raises(body: bytes, url: str, token: str, limit: int) -> None:
     robots = RobotsTxt.parse(body, limit)
     if not is_target(url):
         with pytest.raises(ValueError, match="neither a URL nor a path"):
@@ -116,7 +116,7 @@ def test_reading_with_a_limit_is_reading_the_whole_lines_before_it(body: bytes, 
 
 @some
 @given(url=urls)
-def test_any_text_is_a_url_of_some_kind(url: str) -> None:
+def test_reading_any_text_as_a_url_never_raises(url: str) -> None:
     origin = Origin.of(url)
     followed = why_not_followed(ORIGIN, url, private=True) is None
     assert not followed or (origin is not None and origin.scheme in {"http", "https"})

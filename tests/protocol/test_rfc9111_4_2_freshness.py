@@ -113,7 +113,7 @@ caching = st.builds(
 
 
 @given(caching, st.floats(0, 2**40), st.floats(0, DAY))
-def test_whatever_is_said_the_least_and_one_day_are_the_bounds(said: Caching, received_at: float, least: float) -> None:
+def test_a_lifetime_is_between_the_least_one_and_one_day(said: Caching, received_at: float, least: float) -> None:
     until = fresh_until(said, received_at, least)
     assert received_at + least <= until <= received_at + MAX_LIFETIME
     assert freshness_lifetime(said, received_at) >= 0
@@ -156,7 +156,7 @@ def test_the_three_formats_of_a_date(date: str) -> None:
 @pytest.mark.parametrize(
     "date", ["", "0", "tomorrow", "Sun, 31 Feb 2021 10:00:00 GMT", "Thu, 01 Jan 99999 00:00:00 GMT"]
 )
-def test_what_is_no_date(date: str) -> None:
+def test_a_text_that_is_no_date_is_read_as_none(date: str) -> None:
     assert http_date(date) is None
 
 

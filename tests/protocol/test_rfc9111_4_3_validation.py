@@ -53,5 +53,5 @@ def test_a_304_freshens_field_by_field(held: Caching, by: Caching, after: Cachin
         pytest.param(None, '"b"', True, id="4.3.4-by-last-modified"),
     ],
 )
-def test_of_which_answer_a_304_speaks(held: str | None, by: str | None, does: bool) -> None:
+def test_a_304_confirms_the_stored_answer_unless_its_etag_differs(held: str | None, by: str | None, does: bool) -> None:
     assert validates(Caching(etag=held), Caching(etag=by)) is does

@@ -13,13 +13,13 @@ PARSER = RepRobotParser(parse("User-agent: ExampleBot\nDisallow: /a\nCrawl-delay
 
 
 @pytest.mark.parametrize("agent", ["ExampleBot", b"ExampleBot", "Mozilla/5.0 (compatible; ExampleBot/0.1)"])
-def test_a_product_token_or_a_whole_user_agent(agent: str | bytes) -> None:
+def test_an_agent_is_a_product_token_or_a_whole_user_agent(agent: str | bytes) -> None:
     assert [PARSER.allowed(f"{ORIGIN}{path}", agent) for path in ("/a", "/b")] == [False, True]
     assert PARSER.crawl_delay(agent) == 2.0
 
 
 @pytest.mark.parametrize("agent", ["", "OtherBot", "Mozilla/5.0"])
-def test_anybody_else(agent: str) -> None:
+def test_an_agent_without_a_group_is_allowed(agent: str) -> None:
     assert PARSER.allowed(f"{ORIGIN}/a", agent)
     assert PARSER.crawl_delay(agent) is None
 
@@ -37,5 +37,5 @@ def test_a_link_that_no_robots_txt_is_about_is_no_error(link: str | bytes) -> No
     assert PARSER.allowed(link, "ExampleBot")
 
 
-def test_its_sitemaps() -> None:
+def test_the_sitemaps_are_those_of_the_file() -> None:
     assert PARSER.sitemaps == ("/s.xml",)

@@ -62,7 +62,7 @@ def test_every_category_has_its_source() -> None:
     assert all(category.source and category.spellings for category in VOCABULARY)
 
 
-def test_what_decided() -> None:
+def test_the_statements_that_decided_are_named() -> None:
     lines = ["Content-Signal: search=yes # all", "Content-Usage: /a train-ai=n", "Content-Usage: search=n", "Allow: /"]
     usage = Usage.of(parse("\n".join(["User-agent: *", *lines])), "/a/b", TOKEN)
     assert usage == {"search": True, "train-ai": False}
@@ -109,7 +109,7 @@ def test_a_statement_belongs_to_the_user_agent_lines_above_it(text: str, usage: 
     assert {token: dict(Usage.of(robots, "/", token)) for token in usage} == usage
 
 
-def test_a_group_for_a_policy_token() -> None:
+def test_a_group_for_a_policy_token_is_about_usage_and_not_about_access() -> None:
     robots = parse(marked("policy-token"))
     assert [dict(Usage.of(robots, path, TOKEN)) for path in ("/private/x", "/press/1", "/x")] == [
         *({}, {"train-ai": True}, {"train-ai": False}),
@@ -126,7 +126,7 @@ def test_a_group_for_a_policy_token_that_takes_too_long_to_compare_disallows() -
     assert Usage.of(robots, f"/{'xy' * MAX_TARGET}", TOKEN) == {"train-ai": False}
 
 
-def test_before_the_first_user_agent_line() -> None:
+def test_before_the_first_user_agent_line_only_refusals_by_content_signal_count() -> None:
     text = (
         "Content-Signal: ai-train=no, search=yes\nContent-Signal: search=yes\nContent-Usage: search=n\nUser-agent: *\n"
     )
@@ -175,7 +175,7 @@ def test_a_page_that_may_not_be_fetched_has_no_preferences() -> None:
         ("content-usage search=n", None),
     ],
 )
-def test_what_can_not_be_read_is_reported(line: str, reason: str | None) -> None:
+def test_statements_that_cannot_be_read_are_reported(line: str, reason: str | None) -> None:
     text = f"Host: h\nUser-agent: *\n{line}\nnonsense\n"
     ignored = ignored_in(text)
     assert [one.line for one in ignored] == ([1, 3, 4] if reason else [1, 4])
@@ -194,7 +194,7 @@ def test_of_several_values_of_a_header_the_last_counts_and_of_two_sources_the_st
     assert stricter([header, {"train-ai": False}, {}]) == {"train-ai": False, "search": True}
 
 
-def test_a_header_and_a_file_as_one() -> None:
+def test_of_a_header_and_a_file_the_stricter_counts_and_is_named() -> None:
     in_file = Usage.of(parse("User-agent: *\nContent-Usage: search=n\n"), "/", TOKEN)
     both = in_file.with_header("content-usage", [b"search=y;x", b"train-ai=y"])
     header = Statement(None, "content-usage", b"", "search=y;x, train-ai=y", {"search": True, "train-ai": True})

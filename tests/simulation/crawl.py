@@ -75,7 +75,7 @@ class Simulation:
         return (event for event in self.events if event[2] in whats)
 
     async def live(self, plan: dict[str, Any], loop: VirtualLoop, folder: str) -> None:
-        """One crawler, run after run: a JOBDIR is closed or killed, and resumed."""
+        """All runs of one crawler. A run with a JOBDIR is closed or killed, and the next run resumes it."""
         for number, stop in enumerate(plan["runs"]):
             await asyncio.sleep(max(plan["begin"] - seconds(), 0.1))
             await Run(self, plan, number).crawl(stop, loop, folder)
@@ -207,7 +207,7 @@ class SimSpider(Spider):
 
 
 def wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
-    """Replace a method. The wrapper gets the right method, and then its arguments.
+    """Replace a method. The wrapper gets the original method, and then the arguments.
 
     The package looks whether a scheduler is of Scrapy's own class, so a subclass would not do.
     """

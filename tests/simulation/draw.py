@@ -99,12 +99,12 @@ class Draw(random.Random):
         }
 
     def settings(self, **choices: list[Any]) -> dict[str, Any]:
-        """Mostly the defaults. What a kind needs (`choices`) is always set."""
+        """Each of SETTINGS is drawn in half of the cases. What a kind needs (`choices`) is always drawn."""
         others = {name: self.choice(values) for name, values in SETTINGS.items() if self.chance(0.5)}
         return {**others, **{name: self.choice(values) for name, values in choices.items()}}
 
     def requests(self, origins: list[str], pages: int, until: float = 0.0, spread: float = 0.0) -> list[dict[str, Any]]:
-        """Requests to the origins until a second, shuffled. `spread`: how many come from callbacks of others."""
+        """Shuffled, at seconds from 0 to `until`. `spread`: the probability that a callback makes the request."""
         found: list[dict[str, Any]] = []
         urls = [f"{origin}{self.choice(PAGES)}{n}" for origin in origins for n in range(pages)]
         for number, url in enumerate(self.sample(urls, len(urls))):
@@ -206,7 +206,7 @@ def fleet(draw: Draw) -> Case:
 
 
 def resumed(draw: Draw) -> Case:
-    """A JOBDIR: closed or killed, and resumed."""
+    """A crawl with a JOBDIR that is closed or killed, and resumed."""
     origins = {named(n): draw.origin(*draw.robots(draw.pick(0.5, 0.9))) for n in range(draw.pick(3, 10, 40))}
     requests = draw.requests(list(origins), draw.pick(1, 3, 8), draw.pick(0.0, 3.0), 0.2)
     for each in requests:

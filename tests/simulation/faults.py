@@ -1,8 +1,8 @@
 """Faults that are put into the package on purpose: `simulate.py --seeds 0-499 --fault NAME`.
 
 A promise that never fails proves nothing. Each function here replaces a method, in the simulation's process only: it
-gets the right method, and then the method's arguments. The docstring describes the fault. `simulate.py faults` prints
-the seed and the promises by which each fault is found.
+gets the original method, and then the arguments. The docstring describes the fault. `simulate.py faults` prints the
+seed and the promises by which each fault is found.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ DRAW = random.Random(1)
 
 
 def fault(owner: Any, name: str) -> Callable[[Right], Right]:
-    """Replace the owner's method; or a module's function, in each module that has imported it."""
+    """Register a fault. It replaces the owner's method; or a module's function, in each module that has imported it."""
 
-    def put_back(wrong: Right) -> Right:
+    def register(wrong: Right) -> Right:
         def replace() -> None:
             right = vars(owner)[name]
             for place in [owner, *sys.modules.values()]:
@@ -46,7 +46,7 @@ def fault(owner: Any, name: str) -> Callable[[Right], Right]:
         FAULTS[wrong.__name__] = replace
         return wrong
 
-    return put_back
+    return register
 
 
 @fault(FetchTurns, "__init__")
@@ -65,7 +65,7 @@ def known_origins_wait_behind_new_ones(right: Right, turns: Any) -> Any:
 
 @fault(FetchTurns, "can_start_another")
 def one_origin_at_a_time(right: Right, turns: Any) -> bool:
-    """The door takes no request from the queue while a robots.txt is fetched."""
+    """The door takes no request from the queue while the first fetch of an origin begins or waits for its turn."""
     return not turns.starting
 
 

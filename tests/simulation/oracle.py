@@ -20,7 +20,7 @@ DAY = 86_400.0
 REDIRECTS = {301, 302, 303, 307, 308}
 MAX_REDIRECTS = 5  # 2.3.1.2
 UNSEEN = 11 * DAY  # failures that are further apart are two outages
-RETRY_GAP = 4.5  # seconds: a repetition begins after one second, another round after five
+RETRY_GAP = 4.5  # seconds after a failure: a repetition begins earlier (after 1 s), another round later (after 5 s)
 
 Key = tuple[str, str]  # a run and an origin
 
@@ -43,10 +43,10 @@ class Round:
     run: str
     origin: str
     fetch: str
-    """The fetch of the run: all its rounds have this mark."""
+    """Which fetch of the run it is. All rounds of one fetch have the same mark."""
     began: float
     hops: list[Exchange]
-    """The last request for each URL."""
+    """The requests along the redirects. Of a repeated request, only the last is here."""
     is_first: bool
     """Whether the run knew nothing of the origin before."""
     repeated: int = 0
@@ -95,7 +95,7 @@ def rounds_of(exchanges: Iterable[Exchange], retries: int, *, has_store: bool) -
             if last.status in REDIRECTS and location and exchange.url == urljoin(last.url, location):
                 this.hops.append(exchange)
                 continue
-            # Only the first round has repetitions. A fetch that begins in an outage may begin with a later round.
+            # Only the first round of a fetch has repetitions. A fetch that begins in an outage may have none.
             is_due = len(rounds) == 1 and this.is_worth_a_repetition and this.repeated < retries * len(this.hops)
             if exchange.url == last.url and is_due and (this.is_first or exchange.began - this.ended < RETRY_GAP):
                 this.hops[-1] = exchange
@@ -139,7 +139,7 @@ def lifetime(hop: Exchange, least: float) -> float:
 
 
 def view(rounds: list[Round], now: float, days: float) -> tuple[Access, str] | None:
-    """What the rounds, in their order, mean at `now`, with the rules; None if robots.txt has to be fetched first."""
+    """Access at `now` after these rounds, and the body with the rules; None if robots.txt has to be fetched first."""
     answer: Round | None = None
     since = last_failure = None
     for each in rounds:

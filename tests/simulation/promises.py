@@ -1,4 +1,4 @@
-"""What must hold in every crawl: safety, liveness, cost. No promise has an excuse for slow hosts.
+"""What must hold in every crawl: safety, liveness, cost. Slow hosts are no excuse.
 
 A promise is a function here that yields what breaks it. Its name is the name of the promise. Times are true seconds
 from the beginning of the case. docs/architecture.md lists the cases that a promise leaves out.
@@ -65,8 +65,8 @@ class Trial:
                 self.own[each.key].append(each)
                 self.fetches[each.run, each.fetch].append(each)
         self.priorities: dict[Key, list[int]] = defaultdict(list)
-        # For each run, what takes a place from when until when: a page has one in the downloader (1) as soon as it has
-        # entered, and each request has one in the slot of its origin while it is on the wire.
+        # For each run: begin, end, places in the downloader, and the origin whose slot has a place. A page has a place
+        # in the downloader from when it enters until it ends. Each request on the wire has a place in a slot.
         self.places: dict[str, list[tuple[float, float, int, str]]] = defaultdict(list)
         for exchange in exchanges:
             place = exchange.began, exchange.ended or NEVER, 0, origin_of(exchange.url)
@@ -81,7 +81,7 @@ class Trial:
         return not self.crawlers[run[0]].get("jobdir") and self.crawlers[run[0]]["runs"] == [None]
 
     def known(self, life: Life) -> Iterator[list[Round]]:
-        """The rounds that the run may go by: its own; with a store also those of others, as far as it has read them."""
+        """Yield what the run may know: its own rounds; with a store, also a recent one, alone or with all before it."""
         yield self.own[life.key]
         everything = self.of_origin[life.key[1]] if self.store else []
         for end in range(max(len(everything) - 30, 0), len(everything)):
@@ -89,7 +89,7 @@ class Trial:
             yield everything[end : end + 1]
 
     def verdicts(self, life: Life, now: float) -> dict[bool, str]:
-        """Whether the request may be allowed (True) and refused (False) by what was known, and why."""
+        """The verdicts that are right at `now`: True (allowed), False (refused) or both, each with its reason."""
         path, agent = life.plan["url"][len(life.key[1]) :], life.plan.get("agent", "SimBot/1.0").partition("/")[0]
         found: dict[bool, str] = {}
         for moment in (now, now - MOMENT):
@@ -105,22 +105,22 @@ class Trial:
         return found
 
     def longest_turn(self, key: Key) -> float:
-        """Seconds that a request for an origin's robots.txt waits for its turn, at most.
+        """How many seconds a request for an origin's robots.txt may wait for its turn.
 
-        REP_FETCH_CONCURRENCY requests begin each half second. First go those of requests with a higher priority, then
-        by arrival twice REP_FETCH_CONCURRENCY first requests, and as many repeated ones.
+        In each half second, REP_FETCH_CONCURRENCY requests for a robots.txt begin. At most these go first: requests for
+        pages of a higher priority, 2 * REP_FETCH_CONCURRENCY older first requests, and as many repeated ones.
         """
         lowest = min(self.priorities.get(key, [0]))
         urgent = sum(max(each) > lowest for (run, _), each in self.priorities.items() if run == key[0])
         return float(4 + self.hops * urgent / self.settings["REP_FETCH_CONCURRENCY"]) * SLOW + SLACK
 
     def last_round(self, key: Key) -> float:
-        """When the last round of the run's last fetch that had a failure is due, at the latest; 0 without a failure."""
+        """When the last round of the run's latest failed fetch is due (REP_UNREACHABLE_WAIT). 0 if no fetch failed."""
         failed = [self.fetches[key[0], each.fetch][0] for each in self.own[key] if each.access is Access.NOTHING]
         return max((first.began + self.settings["REP_UNREACHABLE_WAIT"] for first in failed), default=0.0)
 
     def idle(self, life: Life, begin: float, end: float, *, of_slot: bool = False) -> float:
-        """Seconds between two moments in which there was room for the request; for its robots.txt, with `of_slot`."""
+        """Seconds during which the downloader and the slot had room for the request (`of_slot`: only the slot)."""
         if end - begin <= SLACK:
             return 0.0
         limits = self.settings["CONCURRENT_REQUESTS"], self.settings["CONCURRENT_REQUESTS_PER_DOMAIN"]
@@ -137,7 +137,7 @@ class Trial:
 
 
 def failures_of(rounds: list[Round], last: Round) -> int:
-    """How many failures there were in a row, up to the last one."""
+    """How many failures in a row end with the round `last`; 0 if it is no failure."""
     failures = 0
     for each in rounds[: rounds.index(last) + 1]:
         failures = failures + 1 if each.access is Access.NOTHING else 0
@@ -145,7 +145,7 @@ def failures_of(rounds: list[Round], last: Round) -> int:
 
 
 def pause_after(failures: int, last: Round) -> float:
-    """Seconds after that many failures: 5, doubling, at most an hour, or what Retry-After says."""
+    """Seconds to wait: 5, doubled by each further failure, at most an hour; or Retry-After, if it is longer."""
     return max(min(BACKOFF_FIRST * 2.0 ** min(failures - 1, 20), BACKOFF_MAX), last.retry_after)
 
 
@@ -164,7 +164,7 @@ def each_page_is_treated_as_robots_txt_says(trial: Trial) -> Iterator[str]:
 
 
 def each_request_ends_once(trial: Trial) -> Iterator[str]:
-    """A kill may lose requests, and may repeat some."""
+    """In its callback or errback. Kills are left out: a kill may lose requests and repeat some."""
     if any(trial.simulation.of("killed")):
         return
     ends: Counter[tuple[str, int]] = Counter()
@@ -247,7 +247,7 @@ def rounds_go_on_while_requests_wait(trial: Trial) -> Iterator[str]:
 
 
 def rounds_come_in_time(trial: Trial) -> Iterator[str]:
-    """While requests wait, the next round of a fetch is due when the backoff is over, or at REP_UNREACHABLE_WAIT. Then
+    """While requests wait, the next round is due when the backoff is over, at the latest at REP_UNREACHABLE_WAIT. Then
     it waits for its turn, by priority and arrival, like a first request."""
     for before, after in (pair for rounds in trial.fetches.values() for pair in pairwise(rounds)):
         first = trial.fetches[after.run, after.fetch][0]
@@ -259,7 +259,7 @@ def rounds_come_in_time(trial: Trial) -> Iterator[str]:
 
 def healthy_origins_are_not_refused(trial: Trial) -> Iterator[str]:
     """A request to a server that answers in a third of the time limit is not refused as unreachable, whatever other
-    servers do. The case says which servers do; what the crawl saw of them does not count."""
+    servers do. Which servers answer in time is read from the case, not from what the crawl saw."""
     for life in trial.lives.values():
         server = trial.case["origins"].get(life.key[1])
         if life.how == "RobotsUnreachable" and server is not None and not trial.store:
@@ -293,7 +293,7 @@ def no_fetch_while_fresh(trial: Trial) -> Iterator[str]:
 
 
 def backoffs_are_kept(trial: Trial) -> Iterator[str]:
-    """5 seconds, doubling, at most an hour, or what Retry-After says; but a last round at REP_UNREACHABLE_WAIT."""
+    """A pause is as long as `pause_after` says. Only the last round, at REP_UNREACHABLE_WAIT, may begin earlier."""
     begins: dict[Key, list[float]] = defaultdict(list)  # when requests began to wait
     for life in trial.lives.values():
         begins[life.key].append(life.taken or NEVER)
@@ -308,8 +308,8 @@ def backoffs_are_kept(trial: Trial) -> Iterator[str]:
             yield f"{after.run} fetched {after.origin} {gap:.1f} s after failure {failures}, not {least:.1f} s"
 
 
-def requests_wait_outside_the_queue(trial: Trial) -> Iterator[str]:
-    """docs/limits.md: with a queue on disk at most REP_WAITING_MAX, and the first request to each origin."""
+def few_requests_wait_outside_a_queue_on_disk(trial: Trial) -> Iterator[str]:
+    """docs/limits.md: at most REP_WAITING_MAX requests, not counting the first request to each origin."""
     limit = trial.settings["REP_WAITING_MAX"]
     here: dict[str, set[int]] = defaultdict(set)
     for at, run, what, number, _ in trial.simulation.of("taken", "entered", "queued"):

@@ -43,7 +43,7 @@ def test_same_case_has_same_events() -> None:
 
 
 def test_case_shrinks_to_what_breaks_the_promise(tmp_path: Path) -> None:
-    """Three origins redirect to a hub with a one-time token, and a fault makes them share its answer. One is enough."""
+    """A fault makes three origins share the one-time token of their hub. `shrink` keeps the hub and one origin."""
     case = json.loads(CASES["one_time_token"].read_text())
     case["settings"] = {"REP_FETCH_RETRIES": 2}
     case["origins"]["http://other.example.com"] = case["origins"]["http://a.example.com"]
@@ -58,7 +58,7 @@ def test_case_shrinks_to_what_breaks_the_promise(tmp_path: Path) -> None:
     assert "BROKEN" not in run("replay", str(small))
 
 
-def test_documented_commands() -> None:
+def test_the_help_names_each_documented_command() -> None:
     (block,) = blocks("sh", "simulation-commands")
     usage = run("--help")
     for line in block.text.splitlines():

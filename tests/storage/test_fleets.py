@@ -30,7 +30,7 @@ def test_a_fleet_asks_each_origin_once(web: Web, address: str, origins: int, cra
 
 
 @SIZES
-def test_a_fleet_whose_crawlers_are_killed_answers_all_the_same(
+def test_a_fleet_whose_crawlers_are_killed_ends_each_request(
     web: Web, address: str, origins: int, crawlers: int, kills: int
 ) -> None:
     sites = open_sites(web, origins, delay=0.3)
@@ -40,7 +40,7 @@ def test_a_fleet_whose_crawlers_are_killed_answers_all_the_same(
     assert max(account.asked) <= 1 + account.kills
 
 
-def test_a_redis_that_comes_and_goes_loses_nothing(web: Web, redis_server: RedisServer) -> None:
+def test_pages_are_judged_although_redis_comes_and_goes(web: Web, redis_server: RedisServer) -> None:
     sites = open_sites(web, 60, delay=0.3)
 
     def come_and_go() -> None:

@@ -1,4 +1,4 @@
-"""The lease of a fleet is renewed, and given back, also by who does not know that it was taken."""
+"""A lease is renewed until it is given back, also if its fetch is cancelled before the store has answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of origins, at hand: parsed while in use, else compressed, both bounded."""
+"""The memory of policies: entries in use stay parsed, others are compressed, and both parts have a limit."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def weight_of(body: str) -> int:
     return EACH_PARSED + RobotsTxt.parse(body.encode()).memory
 
 
-def test_what_is_not_in_use_is_put_together_again() -> None:
+def test_a_compressed_entry_is_restored_when_it_is_recalled() -> None:
     memory = memory_of(in_use_octets=4 * weight_of("User-agent: *\nDisallow: /0\n"))
     for number in range(5):
         put(memory, number, entry_of(number, f"User-agent: *\nDisallow: /{number}\n"))
@@ -62,7 +62,7 @@ def test_what_is_not_in_use_is_put_together_again() -> None:
     assert len(memory) == 5
 
 
-def test_what_is_in_use_is_at_hand_as_it_is() -> None:
+def test_an_entry_in_use_is_not_parsed_again() -> None:
     memory = memory_of()
     policy = put(memory, 1, entry_of(1))
     assert memory.recall(origin_of(1), NOW + 0.8 * DAY) is policy
@@ -83,7 +83,7 @@ def test_the_least_recently_used_is_forgotten_first_wherever_it_is(in_use: int) 
 
 
 @pytest.mark.parametrize("large", [1, 3])
-def test_what_is_in_use_is_bounded_by_octets(large: int) -> None:
+def test_entries_in_use_are_bounded_by_octets(large: int) -> None:
     body = "User-agent: *\n" + "Disallow: /x\n" * 1_000
     memory = memory_of(in_use_octets=large * weight_of(body) + 1)
     for number in range(10):
@@ -96,7 +96,7 @@ def test_what_is_in_use_is_bounded_by_octets(large: int) -> None:
     assert memory._in_use_octets == weight_of("User-agent: *\nDisallow: /x\n")
 
 
-def test_what_is_compressed_is_bounded_by_octets() -> None:
+def test_compressed_entries_are_bounded_by_octets() -> None:
     octets = len(entry_to_bytes(entry_of(0)))
     memory = memory_of(in_use_octets=EACH_COMPRESSED + octets)  # one entry in use, and three that are not
     for number in range(9):
@@ -104,7 +104,7 @@ def test_what_is_compressed_is_bounded_by_octets() -> None:
     assert [memory.recall(origin_of(n), NOW) is not None for n in (4, 5, 6, 7, 8)] == [False, True, True, True, True]
 
 
-def test_what_product_tokens_cost_is_reckoned_in() -> None:
+def test_the_memory_of_product_tokens_counts() -> None:
     body = "".join(f"User-agent: a{n}\nDisallow: /{n}\n" for n in range(60))
     memory = memory_of()
     before = put(memory, 1, entry_of(1, body))

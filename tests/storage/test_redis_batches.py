@@ -32,7 +32,7 @@ class Sent:
 
 
 @in_loop
-async def test_each_has_its_own_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_command_of_a_batch_gets_its_own_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     storage = RedisStorage("redis://127.0.0.1:1/0")
     sent = Sent(storage, monkeypatch)
     assert await asyncio.gather(*(storage._command(n) for n in range(5))) == [0, 2, 4, 6, 8]
@@ -42,7 +42,7 @@ async def test_each_has_its_own_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @in_loop
-async def test_what_fails_fails_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_batch_fails_each_of_its_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     storage = RedisStorage("redis://127.0.0.1:1/0")
     Sent(storage, monkeypatch).failure = OSError("full")
     failures = await asyncio.gather(*(storage._command(n) for n in range(2)), return_exceptions=True)
@@ -51,7 +51,7 @@ async def test_what_fails_fails_for_each(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @in_loop
-async def test_what_comes_meanwhile_is_sent_together_unless_it_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_commands_that_come_meanwhile_are_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     storage = RedisStorage("redis://127.0.0.1:1/0")
     sent = Sent(storage, monkeypatch)
     sent.is_free.clear()

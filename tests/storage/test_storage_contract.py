@@ -77,7 +77,7 @@ async def used(opened: Opened) -> AsyncIterator[Storage]:
 
 @over(BACKENDS)
 @in_loop
-async def test_what_was_put_is_there(opened: Opened) -> None:
+async def test_an_entry_that_was_put_is_found(opened: Opened) -> None:
     async with used(opened) as storage:
         assert await storage.get(A) is None
         await storage.put(A, b"\x00\xff\r\n'\"", FOR_LONG)
@@ -109,7 +109,7 @@ async def test_origins_are_listed_and_forgotten(opened: Opened) -> None:
 
 @over(BACKENDS)
 @in_loop
-async def test_many_at_once(opened: Opened) -> None:
+async def test_many_calls_at_once_find_their_entries(opened: Opened) -> None:
     origins = [f"https://{n}.example" for n in range(200)]
     async with used(opened) as storage:
         await asyncio.gather(*(storage.put(origin, origin.encode(), FOR_LONG) for origin in origins))
@@ -143,7 +143,7 @@ async def test_a_lease_is_one_crawlers_alone(opened: Opened) -> None:
 
 @over(BACKENDS)
 @in_loop
-async def test_an_entry_or_else_the_lease_in_one_step(opened: Opened) -> None:
+async def test_get_or_lease_returns_the_entry_or_takes_the_lease(opened: Opened) -> None:
     async with used(opened) as storage:
         assert await storage.get_or_lease(A, "me", 10) == (None, True)
         await storage.put_and_release(A, b"\x00\xff1", FOR_LONG, "me")
@@ -154,7 +154,7 @@ async def test_an_entry_or_else_the_lease_in_one_step(opened: Opened) -> None:
 
 @over(SHARED)
 @in_loop
-async def test_in_one_step_too_a_lease_is_one_crawlers_alone(opened: Opened) -> None:
+async def test_get_or_lease_gives_a_lease_to_one_crawler_only(opened: Opened) -> None:
     async with used(opened) as mine, used(opened) as yours:
         assert await mine.get_or_lease(A, "me", 10) == (None, True)
         assert await yours.get_or_lease(A, "you", 10) == (None, False)
@@ -176,7 +176,7 @@ async def test_a_lease_whose_holder_died_is_taken_over(opened: Opened) -> None:
 
 @over(SHARED)
 @in_loop
-async def test_what_one_puts_another_gets(opened: Opened) -> None:
+async def test_an_entry_that_one_crawler_puts_another_gets(opened: Opened) -> None:
     async with used(opened) as mine, used(opened) as yours:
         await mine.put(A, b"x", FOR_LONG)
         assert await yours.get(A) == b"x"
@@ -184,7 +184,7 @@ async def test_what_one_puts_another_gets(opened: Opened) -> None:
 
 @over(SHARED)
 @in_loop
-async def test_what_is_past_its_use_is_gone(opened: Opened) -> None:
+async def test_expired_entries_are_not_returned(opened: Opened) -> None:
     async with used(opened) as storage:
         await storage.put(A, b"x", 0.001)
         await storage.put(B, b"x", FOR_LONG)
@@ -196,7 +196,7 @@ async def test_what_is_past_its_use_is_gone(opened: Opened) -> None:
 
 @over(SHARED)
 @in_loop
-async def test_it_outlives_the_crawl(opened: Opened) -> None:
+async def test_an_entry_outlives_the_crawl(opened: Opened) -> None:
     async with used(opened) as storage:
         await storage.put(A, b"x", FOR_LONG)
     async with used(opened) as storage:
@@ -204,7 +204,7 @@ async def test_it_outlives_the_crawl(opened: Opened) -> None:
 
 
 async def blocks_no_event_loop(work: Any, end: Callable[[], object]) -> None:
-    """The work can't get on before `end`. Blocking the event loop, it would time out in the first turn."""
+    """Assert that `work` waits for `end` and does not block the event loop. (If it did, `end` would not be called.)"""
     working = asyncio.ensure_future(work)
     for _ in range(30):
         await asyncio.sleep(0.001)
@@ -231,7 +231,7 @@ async def test_a_file_that_another_writes_to_holds_the_event_loop_up_for_a_momen
 
 
 @in_loop
-async def test_a_file_is_created_with_patience_for_others_that_create_it(tmp_path: Path) -> None:
+async def test_two_crawlers_may_create_the_file_at_once(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "robots.db", isolation_level=None, check_same_thread=False)) as db:
         db.execute("BEGIN EXCLUSIVE")
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -290,7 +290,7 @@ class ClosesAtOnce(OwnStorage):
 
 
 @in_loop
-async def test_a_method_that_is_no_coroutine_function_is_said_to_be_none(
+async def test_a_close_that_is_no_coroutine_function_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(circuit_breaker, "DEADLINE", 0.05)
@@ -339,7 +339,7 @@ class GivesTextWhenAskedAgain(GivesText):
 
 @pytest.mark.parametrize("storage_class", [GivesText, GivesTextWhenAskedAgain])
 @in_loop
-async def test_a_store_that_gives_text_is_one_that_fails(storage_class: type[OwnStorage]) -> None:
+async def test_a_store_that_returns_str_counts_as_failing(storage_class: type[OwnStorage]) -> None:
     storage, counted = storage_class("own:"), list[str]()
     await storage.put(A, b"x", FOR_LONG)
     store, origin = shared_store(storage, counted), Origin.of(A)

@@ -39,7 +39,7 @@ DAY = 24 * 3600.0
 Address = Callable[[], str]
 
 
-# What awaits asyncio's futures is a task of its own: these tests are Twisted's coroutines, as their crawls are.
+# Wraps coroutines that await asyncio's futures, because these tests are run as Twisted's coroutines.
 task = deferred_from_coro
 
 
@@ -63,7 +63,7 @@ async def everything_in(address: str) -> dict[str, bytes | None]:
 
 
 @ensureDeferred
-async def test_the_next_crawl_asks_nothing_while_it_is_fresh(web: Web, address: str) -> None:
+async def test_the_next_crawl_fetches_nothing_while_the_answer_is_fresh(web: Web, address: str) -> None:
     sites = [web.robots(RULES), web.robots(answer(status=404)), web.robots("User-agent: *\nDisallow:")]
     urls = [site.url("/private") for site in sites]
     first = await crawl(*urls, settings={"REP_STORAGE": address})
@@ -93,7 +93,7 @@ async def test_robots_parsed_is_sent_for_what_was_stored(web: Web, address: str)
 
 
 @ensureDeferred
-async def test_the_next_crawl_asks_whether_what_is_stale_still_holds(web: Web, address: str) -> None:
+async def test_the_next_crawl_revalidates_a_stale_answer(web: Web, address: str) -> None:
     site, time = web.robots([answer(RULES, headers={"ETag": '"1"'}), answer(status=304)]), Time()
     for _ in range(3):
         result = await crawl(site.url("/private"), settings={"REP_STORAGE": address}, robots=with_clock(time))
@@ -117,7 +117,7 @@ async def test_the_backoff_and_the_outages_beginning_outlive_the_crawl(web: Web,
 
 
 @ensureDeferred
-async def test_two_failures_that_nobody_saw_between_are_no_long_outage(web: Web, address: str) -> None:
+async def test_failures_31_days_apart_are_several_outages(web: Web, address: str) -> None:
     site, time = web.robots(DOWN), Time()
     for days in (0, 31, 31):
         time.now += days * DAY
@@ -127,7 +127,7 @@ async def test_two_failures_that_nobody_saw_between_are_no_long_outage(web: Web,
 
 
 @ensureDeferred
-async def test_an_outage_that_a_crawl_before_met_is_told_of(web: Web, address: str) -> None:
+async def test_an_outage_found_in_the_store_is_logged(web: Web, address: str) -> None:
     site, time = web.robots(DOWN), Time()
     for _ in range(2):
         result = await crawl(site.url("/"), settings={"REP_STORAGE": address}, robots=with_clock(time))
@@ -174,7 +174,7 @@ async def test_5_2_2_5_an_outage_is_stored_all_the_same(web: Web, address: str) 
 
 
 @ensureDeferred
-async def test_another_policys_answers_are_asked_for_anew(web: Web, address: str) -> None:
+async def test_answers_judged_by_another_policy_are_fetched_again(web: Web, address: str) -> None:
     site = web.robots(answer(status=403))
     stores = {"REP_STORAGE": address}
     assert len((await crawl(site.url("/"), settings={**stores, "REP_STATUS_POLICY": "cautious"})).refused) == 1
@@ -183,7 +183,7 @@ async def test_another_policys_answers_are_asked_for_anew(web: Web, address: str
 
 
 @ensureDeferred
-async def test_what_a_redirect_led_to_is_stored_for_each_origin_that_was_crawled(web: Web, address: str) -> None:
+async def test_the_target_of_a_redirect_is_stored_for_each_crawled_origin(web: Web, address: str) -> None:
     target = web.robots(RULES)
     source = web.robots(redirect(target.robots_url))
     await crawl(source.url("/"), settings={"REP_STORAGE": address})
@@ -199,7 +199,7 @@ async def test_what_a_redirect_led_to_is_stored_for_each_origin_that_was_crawled
 
 
 @ensureDeferred
-async def test_crawlers_at_once_ask_once(web: Web, address: str) -> None:
+async def test_crawlers_at_the_same_time_fetch_robots_txt_once(web: Web, address: str) -> None:
     sites = [web.robots(answer(RULES, delay=0.2)) for _ in range(5)]
     urls = [site.url(path) for site in sites for path in ("/", "/private")]
     begun = [Deferred.fromCoroutine(crawl(*urls, settings={"REP_STORAGE": address})) for _ in range(4)]
@@ -209,16 +209,16 @@ async def test_crawlers_at_once_ask_once(web: Web, address: str) -> None:
 
 
 @ensureDeferred
-async def test_what_nobody_may_store_nobody_waits_for(web: Web, address: str) -> None:
+async def test_no_crawler_waits_for_an_answer_with_no_store(web: Web, address: str) -> None:
     site = web.robots(answer(RULES, headers={"Cache-Control": "no-store"}))
     await crawl(site.url("/"), settings={"REP_STORAGE": address})
-    time = Time()  # whoever would wait for another's turn would sleep
+    time = Time()  # to wait for a lease would be to sleep
     result = await crawl(site.url("/"), settings={"REP_STORAGE": address}, robots=with_clock(time))
     assert (len(result.pages), time.slept) == (1, [])
 
 
 @ensureDeferred
-async def test_whose_turn_it_is_not_waits_for_the_answer_of_whose_it_is(web: Web, address: str) -> None:
+async def test_a_crawler_without_the_lease_waits_for_the_entry(web: Web, address: str) -> None:
     site = web.robots("User-agent: *\nDisallow: /other\n")
     storage = opened(address)
     assert await task(storage.acquire_lease(site.origin, "another", 60))
@@ -235,7 +235,7 @@ async def test_whose_turn_it_is_not_waits_for_the_answer_of_whose_it_is(web: Web
 
 
 @ensureDeferred
-async def test_whoever_dies_with_the_lease_is_not_waited_for(web: Web, address: str) -> None:
+async def test_a_crawler_waits_for_a_lease_only_until_it_expires(web: Web, address: str) -> None:
     site = web.robots(RULES)
     storage = opened(address)
     assert await task(storage.acquire_lease(site.origin, "the dead", 0.5))
@@ -246,7 +246,7 @@ async def test_whoever_dies_with_the_lease_is_not_waited_for(web: Web, address: 
 
 
 @ensureDeferred
-async def test_nobody_waits_for_ever(web: Web, address: str) -> None:
+async def test_a_crawler_waits_for_a_lease_as_long_as_a_fetch_may_take(web: Web, address: str) -> None:
     site, time = web.robots(RULES), Time()
     storage, began = opened(address), time.now
     assert await task(storage.acquire_lease(site.origin, "one that never ends", 600))
@@ -299,7 +299,7 @@ class BrokenButCloses(Broken):
 
 
 @ensureDeferred
-async def test_to_close_a_store_says_nothing_of_whether_it_works(web: Web) -> None:
+async def test_a_store_that_is_closed_is_not_logged_as_used_again(web: Web) -> None:
     settings = {"REP_STORAGE": "broken:", "REP_STORAGES": {"broken": BrokenButCloses}}
     result = await crawl(web.robots(RULES).url("/"), settings=settings)
     assert not [m for m in result.messages(logging.INFO, "scrapy_rep") if "used again" in m]
@@ -316,7 +316,7 @@ async def test_a_store_that_is_down_is_tried_again_with_backoff(web: Web) -> Non
 
 
 @ensureDeferred
-async def test_a_redis_that_is_stopped_and_started_loses_nothing(web: Web, redis_server: RedisServer) -> None:
+async def test_while_redis_is_stopped_crawls_decide_without_it(web: Web, redis_server: RedisServer) -> None:
     site, time = web.robots(answer(RULES)), Time()
     settings = {"REP_STORAGE": redis_server.url}
     await crawl(site.url("/"), settings=settings)
@@ -373,7 +373,7 @@ async def test_a_damaged_file_is_set_aside_with_one_warning(web: Web, tmp_path: 
 
 
 @ensureDeferred
-async def test_a_file_damaged_after_the_start(web: Web, tmp_path: Path) -> None:
+async def test_a_file_that_is_damaged_while_open_is_set_aside(web: Web, tmp_path: Path) -> None:
     file = tmp_path / "robots.db"
     await crawl(web.robots(RULES).url("/"), settings={"REP_STORAGE": f"sqlite://{file}"})
     storage = opened(f"sqlite://{file}")
@@ -386,7 +386,7 @@ async def test_a_file_damaged_after_the_start(web: Web, tmp_path: Path) -> None:
 
 
 @ensureDeferred
-async def test_a_file_overwritten_after_the_start_is_somebody_elses(web: Web, tmp_path: Path) -> None:
+async def test_a_file_that_is_overwritten_while_open_is_left_alone(web: Web, tmp_path: Path) -> None:
     file = tmp_path / "robots.db"
     await crawl(web.robots(RULES).url("/"), settings={"REP_STORAGE": f"sqlite://{file}"})
     storage = opened(f"sqlite://{file}")
