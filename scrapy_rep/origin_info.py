@@ -46,7 +46,7 @@ class OriginInfo:
     basis: Basis
     """What decides about requests."""
     robots: RobotsTxt | None
-    """The rules that are obeyed; None if there are none."""
+    """The parsed robots.txt that is obeyed, which may have no rules; None if no file is obeyed."""
     received_at: float | None
     """When the stored answer came, or was last confirmed (304); None if no answer is stored."""
     entry: Entry

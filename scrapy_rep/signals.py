@@ -9,8 +9,8 @@ from __future__ import annotations
 from scrapy_rep.scrapy_internals import compat
 
 robots_parsed = compat.robots_parsed
-"""An origin's rules were read for the first time in this crawl. Arguments: `robotparser` (`robotparser.RepRobotParser`)
-and `request`. From Scrapy 2.18 on, this is `scrapy.signals.robots_parsed`."""
+"""The robots.txt of an origin was parsed for the first time in this crawl. Arguments: `robotparser`
+(`robotparser.RepRobotParser`) and `request`. From Scrapy 2.18 on, this is `scrapy.signals.robots_parsed`."""
 
 robots_response = object()
 """One request for a robots.txt has ended. Each redirect and each retry is a request of its own. Arguments:

@@ -126,7 +126,7 @@ class Resolver:
         fetch.task.addErrback(lambda _failure: None)  # only a cancellation comes here
 
     async def _run(self, origin: Origin, trigger: Request, fetch: _Fetch) -> None:
-        self._turns.starting.discard(origin)  # from now on, its call of the store or its turn is in `starting`
+        self._turns.starting.discard(origin)  # the fetch is added again while it asks the store, and as a turn
         try:
             policy = await self._rounds.policy(origin, trigger, lambda: bool(fetch.waiters))
             if not self.is_closing:

@@ -20,11 +20,11 @@ One round has four steps:
      component of the crawl dropped counts like a Retry-After of an hour.
    - If the first round only found an outage, and made no request, the second never begins before the backoff ends.
 
-The result of the last round decides about all requests that have waited. If it has rules, the signal `robots_parsed` is
-sent before the requests go on, unless the crawl remembers that it has sent the signal for this origin.
+The result of the last round decides about all requests that have waited. If a file is obeyed, the signal
+`robots_parsed` is sent before the requests go on, unless the crawl remembers that it was sent for this origin.
 
 A cancellation, or an internal error in step 1 or 2, counts as a failure of the network. After a cancellation, no round
-follows. Any other internal error ends the fetch.
+follows. An error of an extension in step 3 is only logged. Any other internal error ends the fetch.
 """
 
 from __future__ import annotations

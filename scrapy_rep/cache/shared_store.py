@@ -96,14 +96,14 @@ class SharedStore:
                 known_and_stored = filter(None, (entry, self._read(origin, octets)))
                 entry = max(known_and_stored, key=last_fetched_at, default=None)
                 if entry is not None and not is_fetch_due(entry):
-                    if is_to_fetch:  # the store has granted the lease, but another crawler has just stored its entry
+                    if is_to_fetch:  # another crawler has just stored its entry
                         self.give_back(lease)
                     return entry, None
                 if is_to_fetch or octets == NOT_SHARED:
                     self._renew_later(lease)
                     return entry, lease
                 if await self._acquire(lease) or waited >= self._longest_wait:
-                    is_to_fetch = True  # unless the next `_get` finds an entry that the last holder has just stored
+                    is_to_fetch = True  # but look once more: the last holder may have just stored its entry
                 else:
                     await self._clock.sleep(pause)
                     waited, pause = waited + pause, min(1.5 * pause, POLL_MAX)

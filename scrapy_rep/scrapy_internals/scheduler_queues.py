@@ -18,8 +18,8 @@ LAST = 10**6  # a number of downloads that no slot reaches; it sorts a slot behi
 class SchedulerQueues:
     """The queue in memory and, with a JOBDIR, the queue on disk, for the door (`scheduler_door.py`).
 
-    Scrapy's `DownloaderAwarePriorityQueue` returns requests to the slots with the fewest downloads first. Dead origins
-    have no downloads, so requests to them would come first. This class reports a slot with a request at the door,
+    Scrapy's `DownloaderAwarePriorityQueue` first hands out requests of the slots with the fewest downloads. Dead
+    origins have no downloads, so their requests would come first. This class reports a slot with a request at the door,
     waiting or ready, as busier than all slots without one.
     """
 
@@ -57,8 +57,8 @@ class SchedulerQueues:
         """Whether the scheduler's next request could be sent, or could wait at the door.
 
         `can_fetch` is whether one more robots.txt may be fetched. With `is_full`, a request may wait only if no other
-        request to its site is at the door. A `DownloaderAwarePriorityQueue` returns requests to sites without a
-        request at the door first. If no more may be fetched, it also puts sites that have a slot before sites that have
+        request to its site is at the door. A `DownloaderAwarePriorityQueue` first hands out requests to sites that
+        have none at the door. If no more may be fetched, it also puts sites that have a slot before sites that have
         none. A site with a slot was used in the last minute or so, so its robots.txt is probably known. The next
         request of any other queue cannot be foreseen.
         """

@@ -1,4 +1,4 @@
-"""Where a few requests wait for a robots.txt: in the downloader, as in any middleware of Scrapy's.
+"""Where a few requests wait for a robots.txt: in the downloader, while Scrapy awaits `process_request`.
 
 Nearly all requests wait at the scheduler's door (`scheduler_door`) instead. These wait here:
 

@@ -172,7 +172,7 @@ class SchedulerDoor:
         ):
             return False
         if self._next is None:
-            # If the engine got None from `next_request`, it would send `scheduler_empty`, and `start` would go on.
+            # Choose before the engine asks. If it got None, it would send `scheduler_empty`, and `start` would go on.
             self._next = self._choose(keep=True)
         return self._next is None
 
