@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
-from scrapy.utils.asyncio import CallLaterResult, call_later
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 T = TypeVar("T")
-
-LOOKS = 10  # how often `within` asks `counts` before the time limit
 
 
 def settle(waiter: Deferred[T], result: T | Failure | BaseException) -> None:
@@ -26,25 +24,10 @@ def settle(waiter: Deferred[T], result: T | Failure | BaseException) -> None:
         waiter.callback(result)
 
 
-async def within(
-    seconds: float, call: Coroutine[Any, Any, T], late: Exception, counts: Callable[[], bool] = lambda: True
-) -> T:
-    """Wait for the call and return its result. After the given number of seconds, cancel the call and raise `late`.
-
-    `counts` returns whether the present moment counts. For example, time in a queue may not count.
-    """
+async def within(seconds: float, call: Coroutine[Any, Any, T], late: Exception) -> T:
+    """Wait for the call and return its result. After the given number of seconds, cancel the call and raise `late`."""
     result: Deferred[T] = Deferred()
-    timer: CallLaterResult
-
-    def look(left: int) -> None:
-        nonlocal timer
-        left -= counts()
-        if left:
-            timer = call_later(seconds / LOOKS, look, left)
-        else:
-            settle(result, late)
-
-    timer = call_later(seconds / LOOKS, look, LOOKS)
+    timer = call_later(seconds, settle, result, late)
     under_way = deferred_from_coro(call).addBoth(partial(settle, result))
     try:
         return await maybe_deferred_to_future(result)

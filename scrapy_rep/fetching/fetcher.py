@@ -29,7 +29,7 @@ from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.freshness import SILENT
 from scrapy_rep.protocol.status_policy import result_of, vendor_of_challenge
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
-from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, is_on_wire, remove_from_downloader
+from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, remove_from_downloader
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 
@@ -95,9 +95,12 @@ class Fetcher:
         if urlparse_cached(request).scheme not in HAVE_TIMEOUTS:
             seconds = self._settings.fetch_timeout
             late = DownloadTimeoutError(f"No answer within {seconds:g} seconds")
-            download = within(seconds, download, late, counts=lambda: is_on_wire(self._crawler, request))
+            download = within(seconds, download, late)
         try:
             return await download
+        except DownloadTimeoutError:
+            remove_from_downloader(self._crawler, request)  # it may still be in a queue
+            raise
         except StopDownload as exc:
             stopped: Response | None = getattr(exc, "response", None)
             if stopped is None:

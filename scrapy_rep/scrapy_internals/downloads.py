@@ -127,15 +127,8 @@ def _raise_delay(slot: Slot, delay: float) -> None:
             slot.randomize_delay = False
 
 
-def is_on_wire(crawler: Crawler, request: Request) -> bool:
-    """Whether a download handler has the request, so the request no longer waits in its slot's queue."""
-    slots = getattr(crawler.engine.downloader, "slots", None)
-    # Without slots, no request waits in a slot's queue.
-    return not slots or any(request in getattr(slot, "transferring", (request,)) for slot in slots.values())
-
-
 def remove_from_downloader(crawler: Crawler, request: Request) -> None:
-    """Remove a cancelled request from its slot, so that it is not sent, and the next request can be sent."""
+    """Remove a cancelled or late request from its slot, so that it is not sent, and the next request can be sent."""
     downloader: Any = crawler.engine.downloader
     slot: Any = getattr(downloader, "slots", {}).get(request.meta.get("download_slot"))
     if slot is None:

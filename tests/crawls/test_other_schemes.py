@@ -15,7 +15,6 @@ from crawling import crawl
 from installed_scrapy import TIMEOUT
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
-from scrapy.core.downloader import Downloader
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from web import RULES
@@ -71,37 +70,6 @@ async def test_ftp_with_the_credentials_of_the_request(ftp: Callable[..., str]) 
     alice = {"ftp_user": "alice", "ftp_password": "secret"}
     result = await crawl(Request(f"{origin}/private", meta=alice))
     assert list(result.refused) == [f"{origin}/private"]
-
-
-class Slotless(Downloader):
-    """A downloader without the queues of download slots."""
-
-    async def _enqueue_request(self, request: Request) -> Response:
-        return await self.handlers.download_request_async(request)
-
-
-class Hangs:
-    lazy = True
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Hangs:
-        return cls()
-
-    async def download_request(self, request: Request) -> Response:
-        await sleep(60)
-        return Response(request.url)
-
-    async def close(self) -> None:
-        pass
-
-
-@pytest.mark.parametrize("downloader", [Downloader, Slotless])
-@ensureDeferred
-async def test_a_handler_without_a_time_limit_is_stopped_at_the_deadline(downloader: type[Downloader]) -> None:
-    settings = {"REP_FETCH_TIMEOUT": 0.3, "DOWNLOADER": downloader, "DOWNLOAD_HANDLERS": {"x": Hangs}}
-    result = await crawl("x://host/page", settings=settings)
-    (error,) = result.refused.values()
-    assert TIMEOUT in error.cause
 
 
 @ensureDeferred
@@ -197,22 +165,26 @@ async def test_a_custom_handler_that_hangs_is_stopped_at_the_deadline() -> None:
 
 
 @ensureDeferred
-async def test_the_deadline_does_not_count_the_time_in_the_queue_of_the_slot() -> None:
-    # The slot sends one request at a time. Eight pages take 0.1 s each, and robots.txt comes after them.
-    class Unhurried(Capsule):
+async def test_the_time_in_the_queue_of_the_slot_counts() -> None:
+    sent: list[str] = []
+
+    class Listed(Capsule):
         async def download_request(self, request: Request) -> Response:
-            await sleep(0.1)
+            sent.append(request.url)
             return await super().download_request(request)
 
     pages = [Request(f"gemini://a.example/{n}", meta={"dont_obey_robotstxt": True}) for n in range(8)]
     held = Request("gemini://a.example/page")
     settings: dict[str, Any] = {
-        "DOWNLOAD_HANDLERS": {"gemini": Unhurried},
-        "REP_FETCH_TIMEOUT": 0.4,
-        "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
+        "DOWNLOAD_HANDLERS": {"gemini": Listed},
+        "REP_FETCH_TIMEOUT": 0.1,
+        "DOWNLOAD_DELAY": 0.2,
     }
-    result = await crawl(*pages, held, settings=settings)
-    assert len(result.pages) == 9
+    result = await crawl(*pages[:3], held, *pages[3:], settings=settings)
+    (error,) = result.refused.values()
+    assert "0.1 seconds" in error.cause
+    assert sent == [page.url for page in pages], "a request for robots.txt that is late is not sent"
+    assert result.tracebacks == []
 
 
 @ensureDeferred
