@@ -148,7 +148,9 @@ def statements_for(product_token: str | None, octets: bytes) -> tuple[StatementL
     lines = _read_statements(octets)
     own = set(Segments(octets).of(product_token, _RULE_OR_STATEMENT)) if lines else set()
     return tuple(
-        line._replace(statement=replace(line.statement, product_token=product_token)) if line.segment in own else line
+        StatementLine(replace(line.statement, product_token=product_token), line.segment, line.pattern)
+        if line.segment in own
+        else line
         for line in lines
         if line.segment in own or line.segment == BEFORE_ALL
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -344,6 +345,25 @@ def test_from_a_pipe_each_answer_comes_before_the_next_url(web: Web, tmp_path: P
             process.stdin.flush()
             assert process.stdout.readline().startswith(word)
         process.stdin.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no SIGINT for one process")
+@pytest.mark.parametrize("reactor", [(), ("-s", f"TWISTED_REACTOR={ANOTHER_REACTOR}")], ids=["asyncio", "select"])
+def test_ctrl_c_ends_the_command_while_standard_input_is_open(tmp_path: Path, reactor: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "scrapy", "robots", *reactor, "-"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"data:,x\n")
+        process.stdin.flush()
+        assert process.stdout.readline()  # now it reads the next line
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(30)
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("reactor", [(), ("-s", f"TWISTED_REACTOR={ANOTHER_REACTOR}")], ids=["asyncio", "select"])
