@@ -7,7 +7,7 @@
     simulate.py faults                    put each fault of `faults.py` into the package, and see which promise finds it
 
 Each case runs in a process of its own, forked from one that has imported everything. So a case costs no import.
-`--jobs 2` runs two at a time, and `--fault NAME` puts a fault of `faults.py` into each first.
+`--jobs 2` runs two at a time. `--fault NAME` puts a fault of `faults.py` into each first; `faults` tries all of them.
 """
 
 from __future__ import annotations
