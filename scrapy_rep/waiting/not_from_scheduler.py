@@ -5,7 +5,7 @@ Nearly all requests wait at the scheduler's door (`scheduler_door`) instead. The
 - Requests that do not come from the scheduler (`engine.download_async`, a media pipeline). They do not count against
   CONCURRENT_REQUESTS while they wait, because the engine has not checked this limit for them.
 - Requests that the door let pass, but whose robots.txt is no longer known: its policy was dropped to save memory, or
-  has expired. They count.
+  has expired. They count. They do not wait if the door has a policy for them (`SchedulerDoor.policy_of`).
 - All requests, if REP_WAITING_MAX is 0 or the scheduler cannot be wrapped. Those from the scheduler count. If the
   scheduler cannot be wrapped, all count, because it is not known where a request comes from.
 """
@@ -21,6 +21,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 
 from scrapy_rep.cache.resolver import CrawlClosingError, Resolver
 from scrapy_rep.gate import Gate
+from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.waiting.scheduler_door import SchedulerDoor
@@ -40,6 +41,12 @@ class InDownloader:
 
         Raises IgnoreRequest if the crawl closes first. A request that came from the queue is then put back.
         """
+        policy = self.door.policy_of(request)
+        if policy is None:
+            policy = await self._wait(request, origin)
+        self.gate.decide(request, policy)
+
+    async def _wait(self, request: Request, origin: Origin) -> RobotsPolicy:
         wait = self.waits.begin(request, origin)
         try:
             with self.downloads.uncounted(request) if self.door.is_not_from_scheduler(request) else nullcontext():
@@ -50,4 +57,4 @@ class InDownloader:
         finally:
             self.waits.end(wait)
         self.waits.went_on(wait)
-        self.gate.decide(request, policy)
+        return policy

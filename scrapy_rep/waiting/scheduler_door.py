@@ -12,7 +12,8 @@ CONCURRENT_REQUESTS.
    no ready request can go on. A ready request can go on if the downloader has room for its site. Sites take turns, too.
    (A site is usually a host, which may have many origins.)
 4. `RepMiddleware` decides about a ready request by the policy in memory. If the policy has expired or was dropped to
-   save memory, the request waits in the downloader (`not_from_scheduler`).
+   save memory, the policy that ended the wait decides, if it is less than a minute old and has no rules. Else the
+   request waits in the downloader (`not_from_scheduler`).
 
 Two limits keep requests in the queue:
 
@@ -33,7 +34,7 @@ door. With scrapy-redis, another crawler puts them back into the queue.
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -42,6 +43,8 @@ from twisted.python.failure import Failure
 from scrapy_rep.cache.resolver import Resolver
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
+from scrapy_rep.protocol.freshness import LEAST_LIFETIME
+from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests, scheduler_of
@@ -74,8 +77,8 @@ class SchedulerDoor:
         self._next: Request | None = None
         """The request that the engine gets next; None if it is not chosen yet."""
         self._is_turn_of_queue = False
-        self._handed_out: WeakSet[Request] = WeakSet()
-        """The requests that the engine got here."""
+        self._handed_out: WeakKeyDictionary[Request, RobotsPolicy | None] = WeakKeyDictionary()
+        """The requests that the engine got here, each with its `Wait.policy`."""
         self._is_open = False
         self._copies = KeptCopies(crawler)
 
@@ -134,6 +137,12 @@ class SchedulerDoor:
         """Whether the request is known to come from elsewhere than the scheduler."""
         return self._is_open and request not in self._handed_out
 
+    def policy_of(self, request: Request) -> RobotsPolicy | None:
+        """The policy that ended the request's wait at the door. None if the request did not wait there, or if the policy
+        has rules or is more than a minute old."""
+        policy = self._handed_out.get(request)
+        return policy if policy is not None and self._gate.now() < policy.at + LEAST_LIFETIME else None
+
     def put_back(self, request: Request) -> bool:
         """Put a request that the engine got from the door back into the queue, because the crawl closes. Returns
         whether the queue has taken it."""
@@ -146,7 +155,7 @@ class SchedulerDoor:
         request, self._next = self._next or self._choose(), None
         if request is not None:
             self._copies.delete(request)
-            self._handed_out.add(request)
+            self._handed_out.setdefault(request, None)
         return request
 
     def has_pending_requests(self) -> bool:
@@ -215,6 +224,7 @@ class SchedulerDoor:
         wait = self._here.take_ready(lambda site: self._queues.has_room(site, self._handed_out))
         if wait is None:
             return None
+        self._handed_out[wait.request] = wait.policy
         self._waits.went_on(wait)
         return wait.request
 
@@ -222,13 +232,14 @@ class SchedulerDoor:
         if self._here.add_waiting(wait):
             self._resolver.resolve(wait.origin, wait.request).addBoth(self._release, wait.origin)
 
-    def _release(self, result: object, origin: Origin) -> None:
+    def _release(self, result: RobotsPolicy | Failure, origin: Origin) -> None:
         """The fetch has ended: its requests are ready. `result`: a policy, or the failure of a fetch that ended because
         the crawl closes."""
         if isinstance(result, Failure):
             return  # `close` puts the requests back
         for wait in self._here.release(origin):
             self._waits.end(wait)
+            wait.policy = result if result.robots is None else None
         look_for_requests(self._crawler)
 
 

@@ -229,7 +229,8 @@ FOREIGN: dict[str, dict[str, Any]] = {
     "chaos.Fifo": {},
     "chaos.ReturnsNone": {},
     "chaos.ReturnsFalse": {},
-    "chaos.ForgetsIdle": {"REP_WAITING_MAX": 0, "REP_DROP_EARLY": False},
+    # With little memory, each request to a dead site would wait in the downloader for a fetch of its own.
+    "chaos.ForgetsIdle": {"REP_WAITING_MAX": 0, "REP_DROP_EARLY": False, "REP_MEMORY_OCTETS": 2**26},
 }
 
 # What is drawn.

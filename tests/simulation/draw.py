@@ -42,6 +42,7 @@ SETTINGS: dict[str, list[Any]] = {
     "REP_FETCH_RETRIES": [0, 1, 1, 2],
     "REP_UNREACHABLE_WAIT": [0.0, 3.0, 12.0, 30.0, 30.0],
     "REP_LIFETIME_MIN": [60.0, 3_600.0, 3_600.0],
+    "REP_MEMORY_OCTETS": [10_000, 2**26, 2**26],
     "REP_WAITING_MAX": [0, 3, 1_000, 1_000, 1_000],
     "SCHEDULER_PRIORITY_QUEUE": [
         "scrapy.pqueues.ScrapyPriorityQueue",

@@ -149,6 +149,11 @@ def request_handed_out_twice(right: Right, door: Any) -> Any:
     return request
 
 
+@fault(SchedulerDoor, "policy_of")
+def refused_request_waits_again(right: Right, *args: Any) -> None:
+    """A request that has waited for a robots.txt waits once more if the memory for its result is full."""
+
+
 @fault(Resolver, "_begin")
 def fetches_are_not_shared(right: Right, resolver: Any, origin: Any, trigger: Any, fetch: Any) -> None:
     """One origin in ten is fetched twice at the same time."""

@@ -21,6 +21,7 @@ DEFAULTS: dict[str, Any] = {
     "REP_FETCH_RETRIES": 1,
     "REP_FETCH_TIMEOUT": 30.0,
     "REP_LIFETIME_MIN": 3_600.0,
+    "REP_MEMORY_OCTETS": 2**26,
     "REP_UNREACHABLE_DAYS": 30.0,
     "REP_UNREACHABLE_WAIT": 30.0,
     "REP_WAITING_MAX": 1_000,
@@ -49,6 +50,8 @@ class Trial:
         is_stopped = any(crawler["runs"] != [None] for crawler in self.crawlers.values())
         self.is_quiet_fleet = self.store and not (self.store["faults"] or is_stopped or self.skew)
         """Whether crawlers share a store, and nothing disturbs them."""
+        self.forgets = self.settings["REP_MEMORY_OCTETS"] < 2**26
+        """Whether a crawl may forget an origin, because its memory is full."""
         exchanges = simulation.network.exchanges
         fetched = [exchange for exchange in exchanges if exchange.is_robots]
         self.rounds = rounds_of(fetched, self.settings["REP_FETCH_RETRIES"], has_store=bool(self.store))
@@ -96,7 +99,8 @@ class Trial:
             for rounds in self.known(life):
                 before = [each for each in rounds if each.ended <= moment]
                 # By a clock that was set back, an outage lies in the future, and is forgotten.
-                for way in [before, before[-1:]] if self.skew else [before]:
+                forgotten = range(1, len(before)) if self.skew or self.forgets else ()
+                for way in [before, *(before[number:] for number in forgotten)]:
                     for doubt in {0.0, -self.skew, self.skew}:
                         seen = view(way, moment + doubt, self.settings["REP_UNREACHABLE_DAYS"])
                         if seen is not None:
@@ -220,6 +224,17 @@ def nothing_ready_waits_while_there_is_room(trial: Trial) -> Iterator[str]:
             yield f"{life} was ready at {ready:.3f}, and waited although there was room for {idle:.1f} s"
 
 
+def dead_origins_take_no_place(trial: Trial) -> Iterator[str]:
+    """A request to an origin that never answers waits outside the downloader, and takes a place only to be refused."""
+    for life in trial.eager:
+        has_answered = any(each.access is not Access.NOTHING for each in trial.of_origin[life.key[1]])
+        is_page = life.queued is not None and trial.settings["REP_WAITING_MAX"] > 0
+        if is_page and life.how == "RobotsUnreachable" and not has_answered:
+            seconds = (life.ended or 0.0) - (life.entered or NEVER)
+            if seconds > MOMENT:
+                yield f"{life} was in the downloader for {seconds:.1f} s, and was refused at {life.ended:.3f}"
+
+
 def the_queue_moves(trial: Trial) -> Iterator[str]:
     """While the downloader has room, requests leave the queue: REP_FETCH_CONCURRENCY new origins in half a second."""
     turns = len(trial.case["origins"]) * trial.hops / trial.settings["REP_FETCH_CONCURRENCY"]
@@ -284,7 +299,8 @@ def one_fetch_an_origin_at_a_time(trial: Trial) -> Iterator[str]:
 def no_fetch_while_fresh(trial: Trial) -> Iterator[str]:
     """A run uses its answer until the last tenth of its lifetime. So does a fleet, if nothing disturbs it."""
     each_origins = [*trial.own.values(), *(trial.of_origin.values() if trial.is_quiet_fleet else ())]
-    for before, after in (pair for rounds in each_origins if not trial.skew for pair in pairwise(rounds)):
+    is_checked = not trial.skew and not trial.forgets
+    for before, after in (pair for rounds in each_origins if is_checked for pair in pairwise(rounds)):
         is_known = before.run == after.run or (after.began > before.ended and not before.is_private)
         last_tenth = before.fresh_until - 0.1 * (before.fresh_until - before.began) - SLACK
         if before.access is not Access.NOTHING and is_known and after.began < last_tenth:
@@ -299,7 +315,8 @@ def backoffs_are_kept(trial: Trial) -> Iterator[str]:
         begins[life.key].append(life.taken or NEVER)
     for rounds in trial.fetches.values():
         begins[rounds[0].key].append(rounds[0].began)
-    for before, after in (pair for own in trial.own.values() if not trial.skew for pair in pairwise(own)):
+    is_checked = not trial.skew and not trial.forgets
+    for before, after in (pair for own in trial.own.values() if is_checked for pair in pairwise(own)):
         failures, gap = failures_of(trial.own[after.key], before), after.began - before.ended
         ends = (begin + trial.settings["REP_UNREACHABLE_WAIT"] for begin in begins[after.key])
         is_last = gap >= before.retry_after and any(abs(after.began - end) < 2 * SLACK for end in ends)
