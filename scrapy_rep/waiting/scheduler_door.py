@@ -141,7 +141,7 @@ class SchedulerDoor:
         """The policy that ended the request's wait at the door. None if the request did not wait there, or if the policy
         has rules or is more than a minute old."""
         policy = self._handed_out.get(request)
-        return policy if policy is not None and self._gate.now() < policy.at + LEAST_LIFETIME else None
+        return policy if policy is not None and 0.0 <= self._gate.now() - policy.at < LEAST_LIFETIME else None
 
     def put_back(self, request: Request) -> bool:
         """Put a request that the engine got from the door back into the queue, because the crawl closes. Returns
