@@ -203,7 +203,8 @@ class SimSpider(Spider):
         self.run.note("ended", request.meta[NUMBER], end)
 
     def failed(self, failure: Any) -> None:
-        self.run.note("ended", failure.request.meta[NUMBER], type(failure.value).__name__)
+        if not str(failure.value).endswith("is back in the queue"):  # else it ends in a later run
+            self.run.note("ended", failure.request.meta[NUMBER], type(failure.value).__name__)
 
 
 def wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
