@@ -38,6 +38,7 @@ from scrapy_rep.refusals import Refusals
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.user_agent import ProductTokens, UserAgent
 
+HTTP = ("http://", "https://")
 # For the hot path: Python 3.11 takes 70 ns to look a member up in its enum.
 NO_REFETCH = Refetch.NOT
 UNREACHABLE_STALE = State.UNREACHABLE_STALE
@@ -48,7 +49,7 @@ class Landing(NamedTuple):
     """Where a page comes from, if a browser or a service followed redirects by itself."""
 
     request: Request
-    """A copy of the request that was made, with the URL of the page."""
+    """The request that was made, with the URL of the page."""
     policy: RobotsPolicy | None
     """The policy that applies to this URL; None if no robots.txt applies."""
 
@@ -224,13 +225,15 @@ class Gate:
 
 
 def _where_it_ended(request: Request, response: Response) -> Request | None:
-    """A request for the URL of the response; None if it is the request's own URL, or is neither http nor https."""
+    """A request for the URL of the response; None if it is the request's own URL, or if one of the two is neither http
+    nor https. (Scrapy's handler for `s3:` responds with an https URL.)"""
     url = response.url
-    if url == request.url or not url.startswith(("http://", "https://")):
+    if url == request.url or not (url.startswith(HTTP) and request.url.startswith(HTTP)):
         return None
     if urldefrag(url).url == urldefrag(request.url).url:
         return None
     try:
-        return request.replace(url=url)
+        # A subclass of Request may need other arguments.
+        return Request(url, headers=request.headers, meta=request.meta, priority=request.priority)
     except ValueError:  # the handler's URL is malformed
         return None

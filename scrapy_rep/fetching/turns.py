@@ -6,11 +6,12 @@ Slow requests (SLOW_AFTER) do not count: a host that never answers must not dela
 from __future__ import annotations
 
 import sys
+from bisect import insort
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from itertools import count
+from operator import itemgetter
 
 from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -59,7 +60,8 @@ class FetchTurns:
         self.starting: set[object] = set()
         """What counts in `can_start_another`. A fetch that has just begun or calls REP_STORAGE is here as its origin.
         Later, its turn is here until the request is slow or has ended. The turns of repeated requests do not count."""
-        self._line: list[tuple[int, int, _Turn]] = []  # a heap of the turns that requests wait for
+        self._line: list[tuple[int, int, _Turn]] = []
+        """The turns that requests wait for, sorted, each after its priority (negative) and its arrival."""
         self._arrivals = count()
         self._given = 1
         self._under_way: set[_Turn] = set()
@@ -73,7 +75,8 @@ class FetchTurns:
     async def turn(self, priority: int, *, is_repeated: bool) -> AsyncIterator[None]:
         """Wait for a turn. It ends with the `async with` block."""
         turn = _Turn(is_repeated)
-        heappush(self._line, (-priority, next(self._arrivals), turn))
+        place = -priority, next(self._arrivals), turn
+        insort(self._line, place)
         if not is_repeated:
             self.starting.add(turn)
         try:
@@ -82,7 +85,9 @@ class FetchTurns:
                 await maybe_deferred_to_future(turn.given)
             yield
         finally:
-            if turn.timer is not None:
+            if turn.timer is None:  # cancelled before its turn
+                self._line.remove(place)
+            else:
                 turn.timer.cancel()
             self._under_way.discard(turn)
             self._stop_counting(turn)
@@ -99,16 +104,15 @@ class FetchTurns:
             turn.given.callback(None)
 
     def _next(self) -> _Turn | None:
-        """The turn to give next; None if no request waits."""
+        """Take the turn to give next out of the line; None if no request waits."""
+        place = next((place for place in self._line if place[-1].is_waiting), None)
         if self._given % REPEATED_EVERY == 0:
-            repeated = [(arrival, turn) for _, arrival, turn in self._line if turn.is_repeated and turn.is_waiting]
-            if repeated:
-                return min(repeated)[1]  # it stays in the line, and is skipped later
-        while self._line:
-            turn = heappop(self._line)[-1]
-            if turn.is_waiting:
-                return turn
-        return None
+            repeated = (place for place in self._line if place[-1].is_repeated and place[-1].is_waiting)
+            place = min(repeated, key=itemgetter(1), default=place)
+        if place is None:
+            return None
+        self._line.remove(place)
+        return place[-1]
 
     def _stop_counting(self, turn: _Turn) -> None:
         """The request is slow or has ended, so another one may begin."""

@@ -138,8 +138,8 @@ class SchedulerDoor:
         return self._is_open and request not in self._handed_out
 
     def policy_of(self, request: Request) -> RobotsPolicy | None:
-        """The policy that ended the request's wait at the door. None if the request did not wait there, or if the policy
-        has rules or is more than a minute old."""
+        """The policy that ended the request's wait at the door. None if the request did not wait there, or if the
+        policy has rules or is more than a minute old."""
         policy = self._handed_out.get(request)
         return policy if policy is not None and 0.0 <= self._gate.now() - policy.at < LEAST_LIFETIME else None
 

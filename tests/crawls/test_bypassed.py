@@ -10,6 +10,7 @@ from crawling import Crawl, CrawlSpider, FollowsByItself, crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro
 from web import RULES, Site, Web, answer, redirect
@@ -143,3 +144,62 @@ async def test_the_errback_of_a_dropped_page_receives_the_evidence_of_the_refusa
     await crawl(site.url("/"), spider=Notes, settings={**DROP, "REP_EVIDENCE": True})
     ((url, allowed),) = ((evidence["url"], evidence["allowed"]) for evidence in noted)
     assert (url, allowed) == (other.url("/private"), False)
+
+
+class RequestForShop(Request):
+    """A request of a project, with an argument of its own."""
+
+    def __init__(self, url: str, shop: str, **others: Any) -> None:
+        super().__init__(url, **others)
+        self.shop = shop
+
+
+class NamesAnotherUrl(HTTP11DownloadHandler):
+    async def download_request(self, request: Request) -> Response:
+        response = await super().download_request(request)
+        return response.replace(url=response.urljoin("/private/x"))
+
+
+class ShopSpider(CrawlSpider):
+    def prepared(self, request: str | Request) -> Request:
+        meta = {"asked": request}
+        return RequestForShop(str(request), "shop", callback=self.parse, errback=self.failed, meta=meta)
+
+
+@ensureDeferred
+async def test_a_page_of_a_request_of_the_project_s_own_class_is_judged(web: Web) -> None:
+    site = web.robots(answer(RULES))
+    settings = {"DOWNLOAD_HANDLERS": {"http": NamesAnotherUrl}}
+    result = await crawl(site.url("/"), spider=ShopSpider, settings=settings)
+    assert list(result.pages) == [site.url("/")]
+    assert result.stats["rep/bypassed"] == 1
+
+
+class FetchesByHttp:
+    """Fetches `s3:` URLs by http, as Scrapy's handler for S3 does. The response has the URL of the http request."""
+
+    lazy = True
+
+    def __init__(self, crawler: Crawler) -> None:
+        self.http = HTTP11DownloadHandler(crawler)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> FetchesByHttp:
+        return cls(crawler)
+
+    async def download_request(self, request: Request) -> Response:
+        return await self.http.download_request(request.replace(url=request.url.replace("s3://", "http://")))
+
+    async def close(self) -> None:
+        await self.http.close()
+
+
+@ensureDeferred
+async def test_a_page_of_a_scheme_without_robots_txt_is_not_judged_by_that_of_its_http_server(web: Web) -> None:
+    site = web.site({"/robots.txt": answer("User-agent: *\nDisallow: /"), "*": SECRET})
+    settings = {**DROP, "DOWNLOAD_HANDLERS": {"s3": FetchesByHttp}}
+    url = site.url("/page").replace("http://", "s3://")
+    result = await crawl(url, settings=settings)
+    assert list(result.pages) == [url]
+    assert "rep/bypassed" not in result.stats
+    assert site.robots_requests == []

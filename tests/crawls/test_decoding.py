@@ -136,6 +136,15 @@ def test_gzip_without_a_header_is_decoded_up_to_the_limit(coding: bytes) -> None
         decoded(encode(b"\x1f\x8b\x08 no gzip"), coding, LIMIT)
 
 
+def test_a_body_of_many_empty_frames_is_undecodable() -> None:
+    """Each frame costs a decompressor, and yields nothing that the limit could stop."""
+    frames = zstd.compress(b"") * 10_000
+    with pytest.raises(UndecodableBodyError, match="frames"):
+        decoded(zstd.compress(frames), b"zstd, zstd", LIMIT)
+    skippable = b"\x50\x2a\x4d\x18" + bytes(4)  # RFC 8878 3.1.2
+    assert decoded(skippable + zstd.compress(TEXT) + skippable + zstd.compress(TEXT), b"zstd", LIMIT) == 2 * TEXT
+
+
 def test_several_codings_are_decoded_from_the_last_to_the_first() -> None:
     assert decoded(zlib.compress(gzip.compress(TEXT)), b"gzip, deflate", LIMIT) == TEXT
 

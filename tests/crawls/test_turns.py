@@ -134,6 +134,21 @@ async def test_the_priority_of_the_request_comes_before_its_arrival() -> None:
 
 
 @deferred_f_from_coro_f
+async def test_no_turn_stays_in_the_line_when_it_is_given_or_cancelled() -> None:
+    turns = StandingTurns(1)
+    turns.ask("first", *(f"high{n}" for n in range(20)), priority=10)
+    turns.ask("retry", is_repeated=True)
+    for _ in range(9):
+        await turns.pass_time(0.5)
+    assert "retry" in turns.begun
+    assert len(turns._line) == 22 - len(turns.begun)
+    cancelled = deferred_from_coro(turns._ask("cancelled", 0, False)).addErrback(lambda _failure: None)
+    cancelled.cancel()
+    await turns.pass_time(0.0)
+    assert len(turns._line) == 22 - len(turns.begun)
+
+
+@deferred_f_from_coro_f
 async def test_later_origins_do_not_delay_earlier_ones() -> None:
     turns = StandingTurns(2)
     turns.ask(*(f"early{n}" for n in range(10)))

@@ -29,6 +29,7 @@ from scrapy_rep.protocol.lifecycle import (
     state_of,
 )
 from scrapy_rep.protocol.outage import BACKOFF_FIRST, BACKOFF_MAX, MAX_UNSEEN, Outage
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import CAUTIOUS, CHALLENGE, MARKUP, RFC9309, SIGNS
 
 ROBOTS_URL = f"{ORIGIN}/robots.txt"
@@ -248,6 +249,16 @@ def test_rfc9111_5_2_2_5_with_no_store_only_the_outage_is_stored() -> None:
     assert storable(Entry(ROBOTS_URL, secret)) is None
     assert storable(Entry(ROBOTS_URL, secret, JUST_NOW)) == Entry(ROBOTS_URL, None, JUST_NOW)
     assert storable(Entry(ROBOTS_URL, kept, JUST_NOW)) == Entry(ROBOTS_URL, kept, JUST_NOW)
+
+
+def test_answers_that_depend_on_this_crawls_limits_are_not_stored() -> None:
+    """Another crawl may read a longer file (REP_BODY_LIMIT), or follow more redirects (REP_MAX_REDIRECTS)."""
+    whole = RobotsTxt.parse(b"User-agent: *\nDisallow: /private\n")
+    success = StoredResponse(AccessResult.SUCCESS, "HTTP 200", whole, 0.0, DAY, status=200)
+    redirects = StoredResponse(AccessResult.UNAVAILABLE, "more than 5 redirects in a row", None, 0.0, DAY)
+    assert storable(Entry(ROBOTS_URL, success)) == Entry(ROBOTS_URL, success)
+    assert storable(Entry(ROBOTS_URL, replace(success, robots=replace(whole, truncated=True)))) is None
+    assert storable(Entry(ROBOTS_URL, redirects)) is None
 
 
 @pytest.mark.parametrize(
