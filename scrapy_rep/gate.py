@@ -4,7 +4,7 @@
 2. If memory has a usable policy of that robots.txt, it decides at once. (An unreachable robots.txt has a policy, too.)
    If robots.txt expires soon, or the backoff after a failure is over, it is fetched again in the background.
 3. Else the request waits for a fetch (`cache.resolver`). Most requests wait at the scheduler, before they come here
-   (`waiting.scheduler_door`). The others wait in the downloader (`waiting.not_from_scheduler`). The fetch ends with a
+   (`waiting.scheduler_door`). The others wait in the downloader (`waiting.in_downloader`). The fetch ends with a
    policy, unless the crawl closes first. The policy decides about the requests that waited:
    - The fetch had an answer: its rules decide. Without rules, its status decides (`protocol.status_policy`).
    - The fetch failed: the old rules decide, if they may still be obeyed. Else nothing is allowed; after a long outage,
@@ -102,18 +102,18 @@ class Gate:
 
         Raises ForbiddenByRobots if the request is refused, and ValueError for a wrong product token in its meta.
         """
-        origin = self.applicable_origin(request)
-        if isinstance(origin, VerdictReason):
-            if origin is EXEMPT and not request.meta.get("dont_obey_robotstxt"):
+        origin_or_reason = self.applicable_origin(request)
+        if isinstance(origin_or_reason, VerdictReason):
+            if origin_or_reason is EXEMPT and not request.meta.get("dont_obey_robotstxt"):
                 self._stats.inc_value("rep/exempt")
             if self.before_download and ROBOTS_TXT_REQUEST not in request.meta:
                 self._act_on(self.judge(request, None), request)
             return None
-        policy = self._resolver.peek(origin)
+        policy = self._resolver.peek(origin_or_reason)
         if policy is None:
-            return origin
+            return origin_or_reason
         if policy.refetch is not NO_REFETCH:
-            self._resolver.refresh(origin, request)
+            self._resolver.refresh(origin_or_reason, request)
         self.decide(request, policy)
         return None
 
@@ -161,23 +161,25 @@ class Gate:
 
     def origin_to_await(self, request: Request) -> Origin | None:
         """The origin whose robots.txt the request has to wait for; None if it need not wait."""
-        origin = self.applicable_origin(request)
-        return origin if isinstance(origin, Origin) and self._resolver.peek(origin) is None else None
+        origin_or_reason = self.applicable_origin(request)
+        if isinstance(origin_or_reason, VerdictReason) or self._resolver.peek(origin_or_reason) is not None:
+            return None
+        return origin_or_reason
 
     def peek(self, request: Request) -> RobotsPolicy | None:
         """The usable policy that memory has for the request; None if it has none, or if no robots.txt applies."""
-        origin = self.applicable_origin(request)
-        return self._resolver.peek(origin) if isinstance(origin, Origin) else None
+        origin_or_reason = self.applicable_origin(request)
+        return self._resolver.peek(origin_or_reason) if isinstance(origin_or_reason, Origin) else None
 
     async def wait_for_policy(self, request: Request) -> RobotsPolicy | None:
         """Wait for the policy that applies to the request, and return it; None if no robots.txt applies. Fails
         as `Resolver.resolve` does."""
-        origin = self.applicable_origin(request)
-        if isinstance(origin, VerdictReason):
+        origin_or_reason = self.applicable_origin(request)
+        if isinstance(origin_or_reason, VerdictReason):
             return None
-        policy = self._resolver.peek(origin)
+        policy = self._resolver.peek(origin_or_reason)
         if policy is None:
-            policy = await maybe_deferred_to_future(self._resolver.resolve(origin, request))
+            policy = await maybe_deferred_to_future(self._resolver.resolve(origin_or_reason, request))
         return policy
 
     def judge(self, request: Request, policy: RobotsPolicy | None) -> Verdict:

@@ -25,7 +25,7 @@ from scrapy_rep.scrapy_internals.download_handlers import prepare_handlers
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import call_when_closing
 from scrapy_rep.settings import FILES, RepSettings, is_obeying, warn_of_unknown_names
-from scrapy_rep.waiting.not_from_scheduler import InDownloader
+from scrapy_rep.waiting.in_downloader import InDownloader
 from scrapy_rep.waiting.scheduler_door import SchedulerDoor
 from scrapy_rep.waiting.waiting_log import Waits
 
@@ -126,5 +126,5 @@ class RepMiddleware:
         warn_of_misconfiguration(self._crawler)
 
     async def _spider_closed(self) -> None:
-        self.gate.count_hits(self._waits.number)
+        self.gate.count_hits(self._waits.number_waited)
         await self._resolver.close()

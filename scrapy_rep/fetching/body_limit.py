@@ -39,7 +39,7 @@ class BodyLimit:
         if not self._under_way:
             self._signals.disconnect(self._received, signal=signals.bytes_received)
 
-    def warn_if_too_late(self, request: Request, response: Response) -> None:
+    def warn_without_signal(self, request: Request, response: Response) -> None:
         """Log a WARNING, once, if a download handler of another package sends no `bytes_received`."""
         if self._has_warned or urlparse_cached(request).scheme not in HAVE_TIMEOUTS:
             return

@@ -1,2 +1,2 @@
 """Requests that wait for a robots.txt: nearly all at the scheduler (`scheduler_door`), a few in the downloader
-(`not_from_scheduler`)."""
+(`in_downloader`)."""

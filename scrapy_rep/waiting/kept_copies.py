@@ -12,7 +12,7 @@ from scrapy.utils.request import request_from_dict
 
 from scrapy_rep.log import logger_of
 
-KILLED_LOSES = "If this crawler is killed, requests that wait for a robots.txt are lost: %s"
+COPIES_FAILED = "If this crawler is killed, requests that wait for a robots.txt are lost: %s"
 
 
 class KeptCopies:
@@ -50,7 +50,7 @@ class KeptCopies:
     def _warn(self, exc: Exception) -> None:
         if not self._has_warned:
             self._has_warned = True
-            self._log.warning(KILLED_LOSES, exc)
+            self._log.warning(COPIES_FAILED, exc)
 
     def _request_of(self, copy: bytes, loads: Callable[[bytes], Any], where: str) -> Request | None:
         try:

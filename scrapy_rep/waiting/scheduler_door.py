@@ -13,7 +13,7 @@ CONCURRENT_REQUESTS.
    (A site is usually a host, which may have many origins.)
 4. `RepMiddleware` decides about a ready request by the policy in memory. If the policy has expired or was dropped to
    save memory, the policy that ended the wait decides, if it is less than a minute old and has no rules. Else the
-   request waits in the downloader (`not_from_scheduler`).
+   request waits in the downloader (`in_downloader`).
 
 Two limits keep requests in the queue:
 
@@ -50,7 +50,7 @@ from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests, scheduler_of
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.waiting.kept_copies import KILLED_LOSES, KeptCopies
+from scrapy_rep.waiting.kept_copies import COPIES_FAILED, KeptCopies
 from scrapy_rep.waiting.waiting_log import Waits
 from scrapy_rep.waiting.waiting_requests import Wait, WaitingRequests
 from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
@@ -111,7 +111,7 @@ class SchedulerDoor:
         self._queues = self._scheduler.queues
         self._queues.put_last(self._here.sites)
         self._copies = _copies_for(self._crawler, scheduler, self._queues)
-        downloads.back_out_when(self._has_enough)
+        downloads.back_out_when(self._must_back_out)
         # The engine has asked for no request when it sends this signal. All handlers of `spider_opened` have ended.
         self._crawler.signals.connect(self._add_left_over, signal=signals.engine_started)
 
@@ -174,7 +174,7 @@ class SchedulerDoor:
 
     # What the engine gets.
 
-    def _has_enough(self) -> bool:
+    def _must_back_out(self) -> bool:
         """Whether the spider's `start` has to wait."""
         if not self._max_waiting or (
             len(self._here) < self._enough and not self._is_full and self._resolver.can_start_another_fetch()
@@ -225,7 +225,7 @@ class SchedulerDoor:
         if wait is None:
             return None
         self._handed_out[wait.request] = wait.policy
-        self._waits.went_on(wait)
+        self._waits.resumed(wait)
         return wait.request
 
     def _wait(self, wait: Wait) -> None:
@@ -254,6 +254,6 @@ def _copies_for(crawler: Crawler, scheduler: Any, queues: SchedulerQueues) -> Ke
 
             return KeptInJobdir(crawler)
     except Exception as exc:  # noqa: BLE001 - a user's own queue class, or a file that cannot be created
-        logger_of(crawler).warning(KILLED_LOSES, exc)
+        logger_of(crawler).warning(COPIES_FAILED, exc)
     # A queue in memory loses its requests with the process anyway. For any other queue, no copies can be kept.
     return KeptCopies(crawler)

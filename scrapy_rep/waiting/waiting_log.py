@@ -27,14 +27,14 @@ class Waits:
         self._log = logger_of(crawler)
         self.monotonic = monotonic
         self._under_way: set[Wait] = set()
-        self._went_on: WeakSet[Request] = WeakSet()
-        self.number = 0
+        self._resumed: WeakSet[Request] = WeakSet()
+        self.number_waited = 0
         """The number of requests that have waited and have gone on."""
         crawler.signals.connect(self._opened, signal=signals.spider_opened)
 
     def begin(self, request: Request, origin: Origin, site: str = "") -> Wait:
         """The wait of a request begins."""
-        if request not in self._went_on:
+        if request not in self._resumed:
             self._crawler.stats.inc_value("rep/waited")
         wait = Wait(request, origin, self.monotonic(), site=site)
         self._under_way.add(wait)
@@ -45,12 +45,12 @@ class Waits:
         wait.seconds = self.monotonic() - wait.since
         self._under_way.discard(wait)
 
-    def went_on(self, wait: Wait) -> None:
+    def resumed(self, wait: Wait) -> None:
         """The request goes on."""
-        if wait.request in self._went_on:
+        if wait.request in self._resumed:
             return
-        self._went_on.add(wait.request)
-        self.number += 1
+        self._resumed.add(wait.request)
+        self.number_waited += 1
         try:
             self._crawler.signals.send_catch_log(request_waited, request=wait.request, seconds=wait.seconds)
         except asyncio.CancelledError:  # Scrapy catches only Exception; the request would be lost

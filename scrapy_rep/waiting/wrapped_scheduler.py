@@ -63,7 +63,7 @@ class WrappedScheduler:
         for request in _in_order(requests):
             began = monotonic()
             try:
-                if seconds_failing <= MAX_FAILING and self._takes(request):
+                if seconds_failing <= MAX_FAILING and self._put_back_one(request):
                     taken.append(request)
                     continue
             except Exception as exc:  # noqa: BLE001 - any scheduler may raise anything
@@ -78,7 +78,7 @@ class WrappedScheduler:
             )
         return taken
 
-    def _takes(self, request: Request) -> bool:
+    def _put_back_one(self, request: Request) -> bool:
         if self.queues.in_memory is not None:
             self.queues.put_back(request)
             return True

@@ -56,5 +56,5 @@ class InDownloader:
             raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}") from None
         finally:
             self.waits.end(wait)
-        self.waits.went_on(wait)
+        self.waits.resumed(wait)
         return policy
