@@ -107,8 +107,8 @@ class RepMiddleware:
 
         The verdict's `robots_url` is None if no robots.txt applies. REP_DRY_RUN does not change the verdict.
 
-        Raises TimeoutError after `timeout` seconds. The fetch of robots.txt goes on, for later requests. Raises
-        IgnoreRequest if the crawl closes first.
+        Raises TimeoutError after `timeout` seconds; the request for robots.txt goes on. Raises IgnoreRequest if the
+        crawl closes first.
         """
         request = Request(request) if isinstance(request, str) else request
         policy = self.gate.wait_for_policy(request)
