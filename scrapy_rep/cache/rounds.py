@@ -2,12 +2,13 @@
 
 One round has four steps:
 
-1. Find. The round looks for an entry that need not be fetched again now. (One that expires soon is fetched again.) The
-   round looks first at the entry that this crawl has: from memory, or from the round before. Then it looks in the
-   shared store, if there is one. If it finds none, this crawler takes the origin's lease. If another crawler has the
-   lease, this crawler waits for that crawler's entry (`cache.shared_store`).
+1. Find. The round looks for an entry that makes a fetch unnecessary. An entry that expires soon does not. The round
+   looks first at the entry that this crawl has: from memory, or from the round before. Then it looks in the shared
+   store, if there is one. If it finds none, this crawler takes the origin's lease. If another crawler has the lease,
+   this crawler waits for that crawler's entry (`cache.shared_store`).
 2. Fetch, if none was found (`fetching.redirects`).
-   - In the first round, an HTTP request is retried as REP_FETCH_RETRIES says. Later rounds do not retry.
+   - In the first round, a request that may soon succeed (lost connection, 5xx without Retry-After) is repeated up to
+     REP_FETCH_RETRIES times. Later rounds do not retry.
    - If HttpCacheMiddleware has replayed a failure, or an answer that is too old, the fetch is repeated past its cache.
    - The answer and the old entry make the new entry (`protocol.lifecycle`). In the background, the new entry goes into
      the shared store. Then the lease is given back, even if nothing was stored.
@@ -167,8 +168,9 @@ class Rounds:
         """Fetch robots.txt along redirects. `known`: the latest entry that any crawler has. Waits for the answers."""
         policy, is_replayed = await self._follow_redirects(round_, known, is_repeated=known is not None)
         if is_replayed and (policy.refetch is Refetch.FIRST or policy.entry.outage is not None):
-            # The replay is a failure, or too old to decide. A replayed response that can be stored is still useful: the
-            # server may confirm it, and if the second fetch fails, its rules may be obeyed.
+            # The replay is a failure, or too old to decide. If there is a usable answer, though an old one (`stored`),
+            # it is the known entry of the second fetch: the server may confirm it, and if that fetch fails, its rules
+            # may be obeyed.
             known = policy.entry if policy.entry.stored is not None else known
             policy, _ = await self._follow_redirects(round_, known, is_repeated=True)
         self._count(f"rep/access/{policy.entry.access.value}")

@@ -4,7 +4,7 @@ For each origin, one crawler at a time has the lease. This crawler fetches robot
 lease back; the others wait for the entry. A crawler fetches without the lease in three cases:
 
 - This crawler has waited for the entry for longer than most fetches take.
-- The entry of the other crawler may not be shared (`no-store`).
+- The entry of the other crawler must not be shared (`no-store`).
 - The store fails, or does not answer within five seconds.
 """
 
@@ -39,7 +39,7 @@ LEASE_SECONDS = 10.0  # a lease that its crawler has not renewed for so long is 
 RENEW_EVERY = 3.0  # seconds
 POLL_FIRST, POLL_MAX = 0.05, 1.0  # seconds between two looks for another crawler's answer
 
-# In place of the answer of a store that fails: no entry, and this crawler fetches.
+# The answer that counts if the store fails: it has no entry, and this crawler fetches.
 NO_ANSWER: tuple[bytes | None, bool] = (None, True)
 
 # Stored in place of a `no-store` entry: it tells other crawlers that waiting for the entry is useless.
@@ -78,8 +78,8 @@ class SharedStore:
     async def find_or_lease(
         self, origin: Origin, known: Entry | None, is_fetch_due: Callable[[Entry], bool]
     ) -> tuple[Entry | None, Lease | None]:
-        """The latest entry of the origin that any crawler has; and a lease, if this crawler has to fetch. The caller
-        passes the lease to `give_back` after the fetch, even if the store has not granted the lease.
+        """The latest entry of the origin that any crawler has; and a Lease if this crawler has to fetch. `is_granted`
+        says whether the store granted the lease. The caller passes the lease to `give_back` in any case.
 
         Waits while another crawler has the lease. `known`: the entry that this crawler has.
         """

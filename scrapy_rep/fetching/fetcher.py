@@ -156,6 +156,7 @@ def url_of(base: str, reference: str | bytes) -> str | None:
         # RFC 3986 5.2.2, strictly: `http:` and `http:x` are not relative references.
         if parts.scheme and not parts.netloc:
             return None
-        return safe_url_string(urljoin(base, relative))  # as Request does, so that the host of the request is judged
+        # `Request` escapes its URL in the same way, so the host that is judged is the host that gets the request.
+        return safe_url_string(urljoin(base, relative))
     except ValueError:
         return None

@@ -59,8 +59,8 @@ class SchedulerQueues:
         `can_fetch` is whether one more robots.txt may be fetched. With `is_full`, a request may wait only if no other
         request to its site is at the door. A `DownloaderAwarePriorityQueue` first hands out requests to sites that
         have none at the door. If no more may be fetched, it also puts sites that have a slot before sites that have
-        none. A site with a slot was used in the last minute or so, so its robots.txt is probably known. The next
-        request of any other queue cannot be foreseen.
+        none. A site with a slot was used in the last minute or so, so its robots.txt is probably known. For any other
+        queue, the answer at a limit is False, because its next request cannot be foreseen.
         """
         self._are_slotless_last = not can_fetch
         if can_fetch and not is_full:
@@ -75,7 +75,8 @@ class SchedulerQueues:
         return self.in_memory is not None and (self.on_disk is None or len(self.in_memory) > 0)
 
     def has_room(self, site: str, pages: Container[Request]) -> bool:
-        """Whether the site's slot has room for one more request, if only `pages` count. True if this is not known."""
+        """Whether the site's slot has room for one more request. Only requests in `pages` count, not those for a
+        robots.txt. True if there is no slot."""
         slot = getattr(self._downloader, "slots", {}).get(site)
         active, concurrency = getattr(slot, "active", ()), getattr(slot, "concurrency", 1)
         return len(active) < concurrency or sum(other in pages for other in active) < concurrency

@@ -31,7 +31,7 @@ CREATING = 2.0  # seconds to wait for other crawlers that are creating the file
 # as our own. Only our own file is renamed if it is damaged; the file of another program is left alone.
 MAGIC = b"SQLite format 3\0"
 APPLICATION_ID = int.from_bytes(b"REP1", "big")
-WAL_MODE = b"\2"  # in a file that a crawler has already set up
+WAL_MODE = b"\2"  # the byte at offset 18 of a file in WAL mode, which a crawler has already set up
 # The 1 in the names of the tables is the version of the format. scrapy-rep ignores tables with another version.
 SCHEMA = """
 PRAGMA journal_mode = WAL;
