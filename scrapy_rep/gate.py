@@ -8,7 +8,7 @@
    policy, unless the crawl closes first. The policy decides about the requests that waited:
    - The fetch had an answer: its rules decide. Without rules, its status decides (`protocol.status_policy`).
    - The fetch failed: the old rules decide, if they may still be obeyed. Else nothing is allowed; after a long outage,
-     everything (`protocol.lifecycle`). Usually requests wait for more fetches before they are refused (`cache.rounds`).
+     everything (`protocol.lifecycle`). Usually a fetch has several rounds before requests are refused (`cache.rounds`).
 4. If a page comes from another URL than the request's (a browser followed a redirect), the page waits for the policy of
    that URL, if memory has none (`look_at_page`). Then the functions in `after_download` judge the page by it.
 """
@@ -135,8 +135,9 @@ class Gate:
 
     def count_hits(self, waited: int) -> None:
         """Set the stat rep/cache/hit when the crawl ends. Counting at each request would double the cost of a decision.
-        `waited`: the number of requests that have waited, at the scheduler or in the downloader, and have gone on."""
-        if self.decided > waited:  # another middleware may have dropped requests that had waited
+        `waited`: the number of requests that have waited, at the scheduler or in the downloader, and then resumed."""
+        # Else the difference says nothing: another middleware may drop a request after its wait, before `decide`.
+        if self.decided > waited:
             self._stats.inc_value("rep/cache/hit", self.decided - waited)
 
     # What applies to a request.
@@ -205,8 +206,11 @@ class Gate:
     # A page has come.
 
     def look_at_page(self, request: Request, response: Response) -> Response | Awaitable[Response]:
-        """The response; an awaitable of it, if it comes from another URL than the request's. Both ways may raise
-        ForbiddenByRobots."""
+        """The response; an awaitable of it, if it comes from another URL than the request's.
+
+        Both ways may raise ForbiddenByRobots. The awaitable raises IgnoreRequest if the crawl closes first and this
+        crawl may refuse pages.
+        """
         target = _where_it_ended(request, response)
         return self._look_at_landing(target, request, response) if target else self._look(request, response, None)
 

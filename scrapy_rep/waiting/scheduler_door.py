@@ -17,14 +17,17 @@ CONCURRENT_REQUESTS.
 
 Two limits keep requests in the queue:
 
-- Fetches: twice REP_FETCH_CONCURRENCY. One more would not begin soon. (`FetchTurns.starting` says which count.)
-- Requests: REP_WAITING_MAX requests at the door. (docs/settings.md says which requests do not count.)
+- Fetches: twice REP_FETCH_CONCURRENCY that wait for a turn or have just begun. Slow requests and retries do not count
+  (`FetchTurns.starting`).
+- Requests: REP_WAITING_MAX requests at the door. The first to each origin does not count. This limit never stops a
+  request from the queue in memory.
 
 At a limit, the door takes nothing more from most queues. From Scrapy's default queue, it still takes some requests to
 sites that have no request at the door (`SchedulerQueues.is_next_useful`).
 
-A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true while no request can
-go on and either a limit is reached or twice REP_FETCH_CONCURRENCY requests are at the door.
+A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true while it has no
+request for the engine, if one of these is so: a limit is reached; or as many requests are at the door as twice
+REP_FETCH_CONCURRENCY.
 
 If the crawl closes, the requests at the door go back to their queue. If the process is killed, copies of the requests
 from disk or from scrapy-redis are left (`kept_copies`). A crawl that resumes a JOBDIR begins with these requests at the
@@ -55,10 +58,10 @@ from scrapy_rep.waiting.waiting_log import Waits
 from scrapy_rep.waiting.waiting_requests import Wait, WaitingRequests
 from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
 
-MAX_SECONDS = 0.005  # for one call of the engine, if every request that comes out of the queue has to wait
-MANY_READY = 100
-NO_ORIGIN = Origin("", "", None)  # stands for the origin of a left-over request that needs no robots.txt
-ENOUGH = 2  # times REP_FETCH_CONCURRENCY: with that many requests at the door, a lazy `start` may have to wait
+MAX_SECONDS = 0.005  # seconds that one `next_request` may take while all requests from the queue have to wait
+MANY_READY = 100  # sites with ready requests
+NO_ORIGIN = Origin("", "", None)  # stands for the origin of a left-over request that need not wait
+ENOUGH = 2  # if this many times REP_FETCH_CONCURRENCY requests are at the door and none can go on, a lazy `start` waits
 
 
 class SchedulerDoor:
@@ -78,7 +81,7 @@ class SchedulerDoor:
         """The request that the engine gets next; None if it is not chosen yet."""
         self._is_turn_of_queue = False
         self._handed_out: WeakKeyDictionary[Request, RobotsPolicy | None] = WeakKeyDictionary()
-        """The requests that the engine got here, each with its `Wait.policy`."""
+        """The requests that the engine got from `next_request`, each with its `Wait.policy`."""
         self._is_open = False
         self._copies = KeptCopies(crawler)
 
@@ -138,14 +141,13 @@ class SchedulerDoor:
         return self._is_open and request not in self._handed_out
 
     def policy_of(self, request: Request) -> RobotsPolicy | None:
-        """The policy that ended the request's wait at the door. None if the request did not wait there, or if the policy
-        has rules or is more than a minute old."""
+        """The policy that ended the request's wait at the door; None if the request did not wait there, or if the
+        policy has rules or is more than a minute old."""
         policy = self._handed_out.get(request)
         return policy if policy is not None and self._gate.now() < policy.at + LEAST_LIFETIME else None
 
     def put_back(self, request: Request) -> bool:
-        """Put a request that the engine got from the door back into the queue, because the crawl closes. Returns
-        whether the queue has taken it."""
+        """Put a request of the scheduler back, because the crawl closes. Returns whether the queue has taken it."""
         return self._is_open and request in self._handed_out and bool(self._scheduler.put_back([request]))
 
     # In place of the scheduler's methods.
@@ -175,7 +177,7 @@ class SchedulerDoor:
     # What the engine gets.
 
     def _must_back_out(self) -> bool:
-        """Whether the spider's `start` has to wait."""
+        """Whether a lazy `start` of the spider has to wait."""
         if not self._max_waiting or (
             len(self._here) < self._enough and not self._is_full and self._resolver.can_start_another_fetch()
         ):
@@ -196,6 +198,7 @@ class SchedulerDoor:
 
     @property
     def _is_full(self) -> bool:
+        """Whether REP_WAITING_MAX keeps the next request in its queue. It never keeps one that is in memory."""
         return not self._queues.is_next_from_memory() and self._here.beyond_the_first >= self._max_waiting
 
     def _from_queue(self, *, keep: bool) -> Request | None:
@@ -233,8 +236,7 @@ class SchedulerDoor:
             self._resolver.resolve(wait.origin, wait.request).addBoth(self._release, wait.origin)
 
     def _release(self, result: RobotsPolicy | Failure, origin: Origin) -> None:
-        """The fetch has ended: its requests are ready. `result`: a policy, or the failure of a fetch that ended because
-        the crawl closes."""
+        """The fetch has ended: the origin's requests are ready. `result`: a policy; a Failure if the crawl closes."""
         if isinstance(result, Failure):
             return  # `close` puts the requests back
         for wait in self._here.release(origin):

@@ -20,7 +20,7 @@ EVERY = 15.0  # seconds from one log line to the next
 
 
 class Waits:
-    """Counts a request in rep/waited when it first waits. Sends `request_waited` when the request first goes on."""
+    """Counts a request in rep/waited when it first waits. Sends `request_waited` when the request first resumes."""
 
     def __init__(self, crawler: Crawler, monotonic: Callable[[], float]) -> None:
         self._crawler = crawler
@@ -29,7 +29,7 @@ class Waits:
         self._under_way: set[Wait] = set()
         self._resumed: WeakSet[Request] = WeakSet()
         self.number_waited = 0
-        """The number of requests that have waited and have gone on."""
+        """The number of requests that have waited and then resumed."""
         crawler.signals.connect(self._opened, signal=signals.spider_opened)
 
     def begin(self, request: Request, origin: Origin, site: str = "") -> Wait:
@@ -41,12 +41,13 @@ class Waits:
         return wait
 
     def end(self, wait: Wait) -> None:
-        """The wait ends: the fetch has ended, or the crawl closes."""
+        """The fetch has ended, so the wait ends. If the crawl closes, only waits in the downloader end; `log` counts
+        those at the door until `spider_closed`."""
         wait.seconds = self.monotonic() - wait.since
         self._under_way.discard(wait)
 
     def resumed(self, wait: Wait) -> None:
-        """The request goes on."""
+        """The request leaves the door, or gets its verdict in the downloader."""
         if wait.request in self._resumed:
             return
         self._resumed.add(wait.request)

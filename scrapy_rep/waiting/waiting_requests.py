@@ -1,4 +1,5 @@
-"""The requests at the scheduler's door. Each waits for a robots.txt, or is ready because its fetch has ended."""
+"""The requests at the scheduler's door. Each waits for a robots.txt, or is ready, usually because the fetch of that
+robots.txt has ended."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ class WaitingRequests:
         return len(self._ready)
 
     def add_waiting(self, wait: Wait) -> bool:
-        """Add a request that waits. Returns whether no other request waits for its origin."""
+        """Add a request that waits. Returns whether it is the only one that waits for its origin."""
         self._count(wait)
         of_origin = self._waiting.setdefault(wait.origin, [])
         of_origin.append(wait)

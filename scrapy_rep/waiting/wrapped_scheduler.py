@@ -1,4 +1,5 @@
-"""The crawl's scheduler, of any class: the engine calls the methods of the door (`scheduler_door`) in its place."""
+"""Wraps the crawl's scheduler, of any class: the engine then calls the door's methods (`scheduler_door`) instead of the
+scheduler's."""
 
 from __future__ import annotations
 
@@ -79,6 +80,7 @@ class WrappedScheduler:
         return taken
 
     def _put_back_one(self, request: Request) -> bool:
+        """Return whether the queue has taken the request."""
         if self.queues.in_memory is not None:
             self.queues.put_back(request)
             return True

@@ -16,6 +16,7 @@ from scrapy.http import Response
 from web import RULES, Web, answer
 
 from scrapy_rep import AccessResult, RepMiddleware, Verdict
+from scrapy_rep.scrapy_internals.compat import sleep
 
 FOR_TWO = f"{RULES}\nuser-agent: otherbot\ndisallow: /\n"
 
@@ -120,7 +121,7 @@ async def test_after_the_timeout_of_the_only_verdict_no_other_round_follows(web:
                 await RepMiddleware.of(self.crawler).verdict(site.url("/"), timeout=0.1)
             web.release(site)
             while is_fetching(self.crawler):
-                await asyncio.sleep(0.01)
+                await sleep(0.01)
             return
             yield
 
