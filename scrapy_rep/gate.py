@@ -61,18 +61,17 @@ class Gate:
         self.user_agent = UserAgent(crawler.settings, crawler.spider)
         """The crawl's product tokens, and where they come from. `open` replaces this object."""
         self.also_judge: Callable[[Verdict, RobotsTxt | None, str, ProductTokens], Verdict] | None = None
-        """Takes the verdict of a policy on a URL, and returns the verdict that counts (`usage.preferences`). None if
-        the policy's own verdict counts."""
+        """Takes a policy's verdict on a URL, and returns the verdict that counts (`usage.preferences`)."""
         self.before_download: list[Callable[[Request, Verdict], None]] = []
-        """Functions with two arguments: a request that goes on, and the verdict on it. They are not called for our own
-        requests for a robots.txt. In a dry run, the verdict may be a refusal. A function may raise ForbiddenByRobots to
-        drop the request. Without functions and `also_judge`, allowed requests get no verdict, to save time."""
+        """Called with a request that goes on, and the verdict on it; not for our own requests for a robots.txt. In a
+        dry run, the verdict may be a refusal. A function may raise ForbiddenByRobots to drop the request. Without
+        functions and `also_judge`, allowed requests get no verdict, to save time."""
         self.after_download: list[Callable[[Request, Response, Landing | None], None]] = []
-        """Functions that are called with a request and its response, before the spider gets the response. They are not
-        called for our own requests for a robots.txt. A function may raise ForbiddenByRobots to drop the response."""
+        """Called with a request and its response, before the spider gets the response; not for our own requests for a
+        robots.txt. A function may raise ForbiddenByRobots to drop the response."""
         self.robots_known = resolver.robots_known
-        """Functions that are called after each round of a fetch (`cache.rounds`), with the origin, what is known of it
-        now, and the request that needed its robots.txt."""
+        """Called after each round of a fetch (`cache.rounds`), with the origin, what is known of it now, and the
+        request that needed its robots.txt."""
         self.refusals = Refusals(crawler, is_dry_run=settings.dry_run)
         self.decided = 0
         """The number of decisions by a policy."""
@@ -206,11 +205,8 @@ class Gate:
     # A page has come.
 
     def look_at_page(self, request: Request, response: Response) -> Response | Awaitable[Response]:
-        """The response; an awaitable of it, if it comes from another URL than the request's.
-
-        Both ways may raise ForbiddenByRobots. The awaitable raises IgnoreRequest if the crawl closes first and this
-        crawl may refuse pages.
-        """
+        """The response; an awaitable of it, if it comes from another URL than the request's. Both ways may raise
+        ForbiddenByRobots. The awaitable raises IgnoreRequest if the crawl closes first and may refuse pages."""
         target = _where_it_ended(request, response)
         return self._look_at_landing(target, request, response) if target else self._look(request, response, None)
 

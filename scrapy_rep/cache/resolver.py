@@ -59,8 +59,6 @@ class CrawlClosingError(IgnoreRequest):
 
 @dataclass(eq=False, slots=True)
 class _Fetch:
-    """A fetch under way for one origin."""
-
     waiters: list[Deferred[RobotsPolicy]] = field(default_factory=list)
     """One Deferred for each call of `resolve` that waits for this fetch, also if that call was cancelled."""
     task: Deferred[None] | None = None

@@ -79,8 +79,6 @@ class _Round:
 
 
 class Rounds:
-    """Finds or fetches robots.txt files, for one origin at each call of `policy`."""
-
     def __init__(
         self,
         crawler: Crawler,
@@ -108,10 +106,8 @@ class Rounds:
 
     async def policy(self, origin: Origin, trigger: Request, is_awaited: Callable[[], bool]) -> RobotsPolicy:
         """The policy that decides about all requests that have waited. `trigger`: the request that needs robots.txt.
-        `is_awaited`: whether requests wait for it now.
-
-        Waits for other crawlers, for the network, for pauses between rounds, and for handlers of signals.
-        """
+        `is_awaited`: whether requests wait for the policy now. Waits for other crawlers, the network, pauses between
+        rounds, and handlers of signals."""
         clock, settings = self._clock, self._settings
         deadline = clock.monotonic() + settings.unreachable_wait
         before = self._memory.recall(origin, clock.now())

@@ -61,8 +61,6 @@ class Lease:
 
 
 class SharedStore:
-    """The entries and leases in a store. While the store fails, each crawler fetches for itself."""
-
     def __init__(
         self, storage: Storage, breaker: CircuitBreaker, settings: RepSettings, turns: FetchTurns, clock: Clock
     ) -> None:
@@ -155,7 +153,7 @@ class SharedStore:
         await call(storage.put_and_release, lease.origin, octets, until - now, lease.token, otherwise=None)
 
     async def close(self) -> None:
-        """Wait until everything is stored, for a few seconds at most. Called when the crawl is over."""
+        """Wait until everything is stored, for a few seconds at most."""
         await self._breaker.close(self._storage.close, after=DeferredList(list(self._under_way)))
 
     # Calls of the store.

@@ -1,6 +1,6 @@
 """Stops the download of a robots.txt after REP_BODY_LIMIT octets, 500 KiB or more (RFC 9309 section 2.5).
 
-The last chunk of a download may go beyond the limit; `RobotsTxt.parse` cuts the body at the exact octet.
+What was received is used. The last chunk may go beyond the limit; `RobotsTxt.parse` cuts the body at the exact octet.
 """
 
 from __future__ import annotations
@@ -17,11 +17,8 @@ from scrapy_rep.text import printable
 
 
 class BodyLimit:
-    """Stops each download of a robots.txt at the limit. What was received is used.
-
-    It listens to `bytes_received` only during such downloads, because Scrapy sends that signal for every chunk of every
-    download.
-    """
+    """Listens to `bytes_received` only during downloads of a robots.txt: Scrapy sends this signal for every chunk of
+    any download."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._log = logger_of(crawler)

@@ -40,8 +40,6 @@ STOPPED = (
 
 
 class Fetcher:
-    """Sends single requests."""
-
     def __init__(
         self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, now: Callable[[], float]
     ) -> None:
@@ -55,9 +53,7 @@ class Fetcher:
 
     async def fetch(self, question: Question) -> tuple[Answer, Response | None]:
         """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one.
-
-        Raises nothing but CancelledError, when the crawl closes.
-        """
+        Raises only CancelledError, when the crawl closes."""
         stats, download = self._crawler.stats, RobotsTxtDownload(self._settings.body_limit)
         try:
             request = robots_request(question, download, self._crawler.settings, self._settings, offline=self._offline)
@@ -144,10 +140,7 @@ def _in_words(exc: Exception) -> str:
 
 
 def url_of(base: str, reference: str | bytes) -> str | None:
-    """Return a reference, such as the value of Location, as an absolute URL, escaped as in `scrapy.Request`.
-
-    None if the reference is empty or malformed.
-    """
+    """Return a reference, such as the value of Location, as an absolute URL; None if it is empty or malformed."""
     if not reference.strip() or len(reference) > MAX_OCTETS:
         return None
     try:

@@ -1,12 +1,10 @@
 """Follows the redirects of one origin's robots.txt, with their cookies, to the last answer (RFC 9309 2.3.1.2).
 
-Each chain of redirects has its own cookies, in a jar for each origin. `fetching.robots_request` sends them, and
-`fetching.fetcher` puts new ones into the jar. They never mix with the cookies of the crawl.
+`protocol.redirect_target` decides which redirects are followed. Each chain of redirects has its own cookies, in a jar
+for each origin. They never mix with the cookies of the crawl.
 
 Two origins may redirect to the same URL. Each of them requests that URL itself, because the answer may depend on
 cookies, on the User-Agent, or on a token in the URL that works only once.
-
-`protocol.redirect_target` decides which redirects are followed.
 """
 
 from __future__ import annotations
@@ -49,10 +47,8 @@ class Redirects:
     _hops: list[Answer] = field(default_factory=list)
 
     async def follow(self) -> StoredResponse | Answer:
-        """Follow the redirects. Return the response to store, or an answer that is UNREACHABLE.
-
-        Never raises, whatever a server does.
-        """
+        """Follow the redirects. Return the response to store, or an answer that is UNREACHABLE. Never raises, whatever
+        a server does."""
         url = self.origin.robots_url
         while True:
             answer, stored = await self._ask(url)

@@ -95,10 +95,8 @@ class SqliteStorage(Storage):
         self._close()
 
     def _run(self, work: Callable[[sqlite3.Connection], T], *, stores: bool = False) -> T:
-        """Return the result of `work`. With `stores`, create the file if there is none.
-
-        Raises sqlite3.Error; ValueError if another program has replaced the file.
-        """
+        """Return the result of `work`. With `stores`, create the file if there is none. Raises sqlite3.Error;
+        ValueError if another program has replaced the file."""
         if self._db is None and not stores and not self._path.exists():
             with closing(_connected(":memory:", self._now())) as nothing:
                 return work(nothing)
@@ -127,10 +125,8 @@ class SqliteStorage(Storage):
             self._db = None
 
     def _set_aside(self, exc: sqlite3.DatabaseError) -> None:
-        """Rename the damaged file, unless another process has already renamed it.
-
-        Raises ValueError if another program has overwritten the file.
-        """
+        """Rename the damaged file, unless another process has already renamed it. Raises ValueError if another program
+        has overwritten the file."""
         _checked_header(self._path)
         if _inode(self._path) != self._inode:
             return
@@ -167,10 +163,8 @@ def path_of(address: str) -> Path:
 
 
 def _checked_header(path: Path) -> bytes:
-    """Return the file's first 100 bytes; empty if there is no file.
-
-    Raises ValueError if we cannot write to the path, or if the file belongs to another program.
-    """
+    """Return the file's first 100 bytes; empty if there is no file. Raises ValueError if the path cannot be written, or
+    if the file belongs to another program."""
     folder = next(parent for parent in path.parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise ValueError(f"{path} cannot be written, because {folder} is no writable directory; set it to another path")

@@ -1,6 +1,6 @@
 """Where a few requests wait for a robots.txt: in the downloader, while Scrapy awaits `process_request`.
 
-Nearly all requests wait at the scheduler's door (`scheduler_door`) instead. These wait here:
+Most wait at the scheduler's door (`scheduler_door`). These wait here:
 
 - Requests that do not come from the scheduler (`engine.download_async`, a media pipeline). They do not count against
   CONCURRENT_REQUESTS while they wait, because the engine has not checked this limit for them.

@@ -5,15 +5,14 @@ CONCURRENT_REQUESTS.
 
 1. The engine asks for a request, and the door takes the next request out of the queue. If no robots.txt applies to that
    request, or if memory has a usable policy for it, the engine gets the request.
-2. Else the request waits (`waiting_requests`). A fetch of its origin's robots.txt begins, unless one is under way
-   (`cache.resolver`). Then the door takes the next request out of the queue.
-3. When the fetch ends, with an answer or without, the requests to its origin are ready. The engine gets a ready request
-   and a request from the queue in turn. If MANY_READY or more sites have ready requests, the queue has a turn only if
-   no ready request can go on. A ready request can go on if the downloader has room for its site. Sites take turns, too.
-   (A site is usually a host, which may have many origins.)
-4. `RepMiddleware` decides about a ready request by the policy in memory. If the policy has expired or was dropped to
-   save memory, the policy that ended the wait decides, if it is less than a minute old and has no rules. Else the
-   request waits in the downloader (`in_downloader`).
+2. Else the request waits (`waiting_requests`) for a fetch of its origin's robots.txt (`cache.resolver`), and the door
+   takes the next request out of the queue.
+3. When the fetch ends, with an answer or without, the requests to its origin are ready. A ready request can go on if
+   the downloader has room for its site: usually a host, which may have many origins. Sites take turns. The engine gets
+   a ready request and a request from the queue in turn; but while MANY_READY or more sites have ready requests, the
+   queue has a turn only if no ready request can go on.
+4. `RepMiddleware` decides about a ready request by the policy in memory. If this policy has expired, or was dropped to
+   save memory, `policy_of` may have one. Else the request waits in the downloader (`in_downloader`).
 
 Two limits keep requests in the queue:
 
@@ -86,7 +85,7 @@ class SchedulerDoor:
         self._copies = KeptCopies(crawler)
 
     def open(self, downloads: UncountedDownloads) -> None:
-        """Wrap the scheduler, so that requests wait at the door. If that is impossible, they wait in the downloader."""
+        """Wrap the scheduler. If that is impossible, requests wait in the downloader."""
         scheduler, log = scheduler_of(self._crawler), logger_of(self._crawler)
         if is_of(scheduler, "apify.scrapy.scheduler", "ApifyScheduler"):
             log.warning(
@@ -119,8 +118,7 @@ class SchedulerDoor:
         self._crawler.signals.connect(self._add_left_over, signal=signals.engine_started)
 
     def _add_left_over(self) -> None:
-        """Add the requests that waited when this job was killed. They do not go back into Scrapy's queue on disk,
-        where another kill could lose them."""
+        """Add the requests that waited when this job was killed. In the queue on disk, another kill could lose them."""
         left_over = self._copies.left_over()
         if left_over:
             number = len(left_over)

@@ -33,7 +33,6 @@ class Waits:
         crawler.signals.connect(self._opened, signal=signals.spider_opened)
 
     def begin(self, request: Request, origin: Origin, site: str = "") -> Wait:
-        """The wait of a request begins."""
         if request not in self._resumed:
             self._crawler.stats.inc_value("rep/waited")
         wait = Wait(request, origin, self.monotonic(), site=site)
@@ -41,8 +40,8 @@ class Waits:
         return wait
 
     def end(self, wait: Wait) -> None:
-        """The fetch has ended, so the wait ends. If the crawl closes, only waits in the downloader end; `log` counts
-        those at the door until `spider_closed`."""
+        """The fetch has ended, so the wait ends. If the crawl closes, waits in the downloader end; `log` counts those
+        at the door until `spider_closed`."""
         wait.seconds = self.monotonic() - wait.since
         self._under_way.discard(wait)
 
