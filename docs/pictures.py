@@ -228,7 +228,7 @@ def request_picture() -> str:
                 460,
                 [
                     "The request waits",
-                    "waiting.scheduler_door, or waiting.not_from_scheduler",
+                    "waiting.scheduler_door, or waiting.in_downloader",
                     "cache.rounds: one fetch for the origin; while robots.txt is",
                     "unreachable, more rounds within REP_UNREACHABLE_WAIT",
                 ],

@@ -4,11 +4,11 @@
 2. If memory has a usable policy of that robots.txt, it decides at once. (An unreachable robots.txt has a policy, too.)
    If robots.txt expires soon, or the backoff after a failure is over, it is fetched again in the background.
 3. Else the request waits for a fetch (`cache.resolver`). Most requests wait at the scheduler, before they come here
-   (`waiting.scheduler_door`). The others wait in the downloader (`waiting.not_from_scheduler`). The fetch ends with a
+   (`waiting.scheduler_door`). The others wait in the downloader (`waiting.in_downloader`). The fetch ends with a
    policy, unless the crawl closes first. The policy decides about the requests that waited:
    - The fetch had an answer: its rules decide. Without rules, its status decides (`protocol.status_policy`).
    - The fetch failed: the old rules decide, if they may still be obeyed. Else nothing is allowed; after a long outage,
-     everything (`protocol.lifecycle`). Usually requests wait for more fetches before they are refused (`cache.rounds`).
+     everything (`protocol.lifecycle`). Usually a fetch has several rounds before requests are refused (`cache.rounds`).
 4. If a page comes from another URL than the request's (a browser followed a redirect), the page waits for the policy of
    that URL, if memory has none (`look_at_page`). Then the functions in `after_download` judge the page by it.
 """
@@ -62,18 +62,17 @@ class Gate:
         self.user_agent = UserAgent(crawler.settings, crawler.spider)
         """The crawl's product tokens, and where they come from. `open` replaces this object."""
         self.also_judge: Callable[[Verdict, RobotsTxt | None, str, ProductTokens], Verdict] | None = None
-        """Takes the verdict of a policy on a URL, and returns the verdict that counts (`usage.preferences`). None if
-        the policy's own verdict counts."""
+        """Takes a policy's verdict on a URL, and returns the verdict that counts (`usage.preferences`)."""
         self.before_download: list[Callable[[Request, Verdict], None]] = []
-        """Functions with two arguments: a request that goes on, and the verdict on it. They are not called for our own
-        requests for a robots.txt. In a dry run, the verdict may be a refusal. A function may raise ForbiddenByRobots to
-        drop the request. Without functions and `also_judge`, allowed requests get no verdict, to save time."""
+        """Called with a request that goes on, and the verdict on it; not for our own requests for a robots.txt. In a
+        dry run, the verdict may be a refusal. A function may raise ForbiddenByRobots to drop the request. Without
+        functions and `also_judge`, allowed requests get no verdict, to save time."""
         self.after_download: list[Callable[[Request, Response, Landing | None], None]] = []
-        """Functions that are called with a request and its response, before the spider gets the response. They are not
-        called for our own requests for a robots.txt. A function may raise ForbiddenByRobots to drop the response."""
+        """Called with a request and its response, before the spider gets the response; not for our own requests for a
+        robots.txt. A function may raise ForbiddenByRobots to drop the response."""
         self.robots_known = resolver.robots_known
-        """Functions that are called after each round of a fetch (`cache.rounds`), with the origin, what is known of it
-        now, and the request that needed its robots.txt."""
+        """Called after each round of a fetch (`cache.rounds`), with the origin, what is known of it now, and the
+        request that needed its robots.txt."""
         self.refusals = Refusals(crawler, is_dry_run=settings.dry_run)
         self.decided = 0
         """The number of decisions by a policy."""
@@ -103,18 +102,18 @@ class Gate:
 
         Raises ForbiddenByRobots if the request is refused, and ValueError for a wrong product token in its meta.
         """
-        origin = self.applicable_origin(request)
-        if isinstance(origin, VerdictReason):
-            if origin is EXEMPT and not request.meta.get("dont_obey_robotstxt"):
+        origin_or_reason = self.applicable_origin(request)
+        if isinstance(origin_or_reason, VerdictReason):
+            if origin_or_reason is EXEMPT and not request.meta.get("dont_obey_robotstxt"):
                 self._stats.inc_value("rep/exempt")
             if self.before_download and ROBOTS_TXT_REQUEST not in request.meta:
                 self._act_on(self.judge(request, None), request)
             return None
-        policy = self._resolver.peek(origin)
+        policy = self._resolver.peek(origin_or_reason)
         if policy is None:
-            return origin
+            return origin_or_reason
         if policy.refetch is not NO_REFETCH:
-            self._resolver.refresh(origin, request)
+            self._resolver.refresh(origin_or_reason, request)
         self.decide(request, policy)
         return None
 
@@ -136,8 +135,9 @@ class Gate:
 
     def count_hits(self, waited: int) -> None:
         """Set the stat rep/cache/hit when the crawl ends. Counting at each request would double the cost of a decision.
-        `waited`: the number of requests that have waited, at the scheduler or in the downloader, and have gone on."""
-        if self.decided > waited:  # another middleware may have dropped requests that had waited
+        `waited`: the number of requests that have waited, at the scheduler or in the downloader, and then resumed."""
+        # Else the difference says nothing: another middleware may drop a request after its wait, before `decide`.
+        if self.decided > waited:
             self._stats.inc_value("rep/cache/hit", self.decided - waited)
 
     # What applies to a request.
@@ -162,23 +162,25 @@ class Gate:
 
     def origin_to_await(self, request: Request) -> Origin | None:
         """The origin whose robots.txt the request has to wait for; None if it need not wait."""
-        origin = self.applicable_origin(request)
-        return origin if isinstance(origin, Origin) and self._resolver.peek(origin) is None else None
+        origin_or_reason = self.applicable_origin(request)
+        if isinstance(origin_or_reason, VerdictReason) or self._resolver.peek(origin_or_reason) is not None:
+            return None
+        return origin_or_reason
 
     def peek(self, request: Request) -> RobotsPolicy | None:
         """The usable policy that memory has for the request; None if it has none, or if no robots.txt applies."""
-        origin = self.applicable_origin(request)
-        return self._resolver.peek(origin) if isinstance(origin, Origin) else None
+        origin_or_reason = self.applicable_origin(request)
+        return self._resolver.peek(origin_or_reason) if isinstance(origin_or_reason, Origin) else None
 
     async def wait_for_policy(self, request: Request) -> RobotsPolicy | None:
         """Wait for the policy that applies to the request, and return it; None if no robots.txt applies. Fails
         as `Resolver.resolve` does."""
-        origin = self.applicable_origin(request)
-        if isinstance(origin, VerdictReason):
+        origin_or_reason = self.applicable_origin(request)
+        if isinstance(origin_or_reason, VerdictReason):
             return None
-        policy = self._resolver.peek(origin)
+        policy = self._resolver.peek(origin_or_reason)
         if policy is None:
-            policy = await maybe_deferred_to_future(self._resolver.resolve(origin, request))
+            policy = await maybe_deferred_to_future(self._resolver.resolve(origin_or_reason, request))
         return policy
 
     def judge(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
@@ -205,7 +207,7 @@ class Gate:
 
     def look_at_page(self, request: Request, response: Response) -> Response | Awaitable[Response]:
         """The response; an awaitable of it, if it comes from another URL than the request's. Both ways may raise
-        ForbiddenByRobots."""
+        ForbiddenByRobots. The awaitable raises IgnoreRequest if the crawl closes first and may refuse pages."""
         target = _where_it_ended(request, response)
         return self._look_at_landing(target, request, response) if target else self._look(request, response, None)
 

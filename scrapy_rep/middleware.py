@@ -25,7 +25,7 @@ from scrapy_rep.scrapy_internals.download_handlers import prepare_handlers
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import call_when_closing
 from scrapy_rep.settings import FILES, RepSettings, is_obeying, warn_of_unknown_names
-from scrapy_rep.waiting.not_from_scheduler import InDownloader
+from scrapy_rep.waiting.in_downloader import InDownloader
 from scrapy_rep.waiting.scheduler_door import SchedulerDoor
 from scrapy_rep.waiting.waiting_log import Waits
 
@@ -84,7 +84,8 @@ class RepMiddleware:
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
         """Return the response. If it comes from another URL than the request's, return an awaitable of it: the
-        robots.txt of that URL may not be known yet. Raises ForbiddenByRobots, at once or when awaited."""
+        robots.txt of that URL may not be known yet. Raises ForbiddenByRobots, at once or when awaited. The awaitable
+        raises IgnoreRequest if the crawl closes first and may refuse pages."""
         return response if ROBOTS_TXT_REQUEST in request.meta else self.gate.look_at_page(request, response)
 
     # For spiders.
@@ -107,8 +108,8 @@ class RepMiddleware:
 
         The verdict's `robots_url` is None if no robots.txt applies. REP_DRY_RUN does not change the verdict.
 
-        Raises TimeoutError after `timeout` seconds. The fetch of robots.txt goes on, for later requests. Raises
-        IgnoreRequest if the crawl closes first.
+        Raises TimeoutError after `timeout` seconds; the request for robots.txt goes on. Raises IgnoreRequest if the
+        crawl closes first.
         """
         request = Request(request) if isinstance(request, str) else request
         policy = self.gate.wait_for_policy(request)
@@ -126,5 +127,5 @@ class RepMiddleware:
         warn_of_misconfiguration(self._crawler)
 
     async def _spider_closed(self) -> None:
-        self.gate.count_hits(self._waits.number)
+        self.gate.count_hits(self._waits.number_waited)
         await self._resolver.close()

@@ -27,7 +27,7 @@ class Refusals:
         self.counts: Counter[VerdictReason] = Counter()
         """The number of refused requests for each reason. In a dry run, the number that would have been refused."""
         self.advice = "For details, set REP_REPORT"
-        """The end of the log line about refusals: where the details are. The report, if it is on, changes it."""
+        """The end of the log line about refusals, which says where the details are. REP_REPORT replaces this text."""
         self._crawler = crawler
         self._log = logger_of(crawler)
         self._stats = crawler.stats
@@ -40,7 +40,9 @@ class Refusals:
     def announce(self) -> None:
         """Log a WARNING at the start of a dry run."""
         if self._is_dry_run:
-            self._log.warning("Dry run (REP_DRY_RUN): what robots.txt forbids is fetched, logged as 'Would be refused'")
+            self._log.warning(
+                "Dry run (REP_DRY_RUN): requests that robots.txt forbids are sent, and logged as 'Would be refused'"
+            )
 
     def refuse(self, request: Request, verdict: Verdict) -> None:
         """Report the refusal, and raise ForbiddenByRobots unless this is a dry run."""

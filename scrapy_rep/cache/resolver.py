@@ -4,8 +4,9 @@ An origin has one fetch at a time (`cache.rounds`). The fetch is a task of its o
 the others still get the policy. The request that triggers the fetch decides for all others which proxy and which
 User-Agent the fetch uses.
 
-When the fetch ends, the policy goes into memory, and the waiting requests get it. An internal error ends a fetch with
-a policy that allows nothing and names the error. If the crawl closes, the requests get CrawlClosingError instead.
+When the fetch ends, the policy goes into memory, and the waiting requests get it. If the crawl closes first, they get
+CrawlClosingError instead. An internal error while a round finds or fetches robots.txt counts as a failure of the
+network. Any other ends the fetch with a policy that allows nothing and names the error.
 
 Later requests get the policy from memory. When the answer expires soon, or the backoff of an outage is over, the next
 request triggers a fetch in the background (`refresh`) and does not wait.
@@ -58,11 +59,12 @@ class CrawlClosingError(IgnoreRequest):
 
 @dataclass(eq=False, slots=True)
 class _Fetch:
-    """A fetch under way for one origin."""
-
     waiters: list[Deferred[RobotsPolicy]] = field(default_factory=list)
-    """One Deferred for each call of `resolve` that waits for this fetch."""
+    """One Deferred for each call of `resolve` that waits for this fetch, also if that call was cancelled."""
     task: Deferred[None] | None = None
+
+    def is_awaited(self) -> bool:
+        return any(not waiter.called for waiter in self.waiters)  # a cancelled Deferred counts as called
 
 
 class Resolver:
@@ -126,9 +128,10 @@ class Resolver:
         fetch.task.addErrback(lambda _failure: None)  # only a cancellation comes here
 
     async def _run(self, origin: Origin, trigger: Request, fetch: _Fetch) -> None:
-        self._turns.starting.discard(origin)  # the fetch is added again while it asks the store, and as a turn
+        # Until this task runs, the origin counts as starting. From here on, the call of the store and the turn count.
+        self._turns.starting.discard(origin)
         try:
-            policy = await self._rounds.policy(origin, trigger, lambda: bool(fetch.waiters))
+            policy = await self._rounds.policy(origin, trigger, fetch.is_awaited)
             if not self.is_closing:
                 self._memory.put(origin, policy)
         except (asyncio.CancelledError, Exception) as exc:  # noqa: BLE001 - it is logged, and refuses requests
@@ -137,13 +140,14 @@ class Resolver:
         _wake(fetch, CrawlClosingError() if self.is_closing else policy)
 
     def _policy_after(self, error: BaseException, origin: Origin) -> RobotsPolicy:
-        """The policy after an internal error that ended the fetch: an outage begins. If memory has a policy that may be
-        used now, that policy stays there."""
+        """The policy after an internal error that ended the fetch: an outage begins. It goes into memory, unless memory
+        has a policy that may be used now."""
         now = self._now()
         entry = Entry(origin.robots_url, outage=Outage(now, 1, f"internal error, {type(error).__name__}: {error}", now))
         if not self.is_closing:
             self._log.exception(FAULT, origin.robots_url)
-            # These calls may be what failed. Then requests from the door wait again, in the downloader.
+            # Memory may be what failed. Then only the requests that wait now get the policy. Those at the door carry it
+            # for a minute (`SchedulerDoor.policy_of`).
             with suppress(Exception):
                 if self.peek(origin) is None:
                     self._memory.put(origin, self._memory.policy_of(entry, now))

@@ -2,12 +2,13 @@
 
 One round has four steps:
 
-1. Find. The round looks for an entry that need not be fetched again now. (One that expires soon is fetched again.) The
-   round looks first at the entry that this crawl has: from memory, or from the round before. Then it looks in the
-   shared store, if there is one. If it finds none, this crawler takes the origin's lease. If another crawler has the
-   lease, this crawler waits for that crawler's entry (`cache.shared_store`).
+1. Find. The round looks for an entry that makes a fetch unnecessary. An entry that expires soon does not. The round
+   looks first at the entry that this crawl has: from memory, or from the round before. Then it looks in the shared
+   store, if there is one. If it finds none, this crawler takes the origin's lease. If another crawler has the lease,
+   this crawler waits for that crawler's entry (`cache.shared_store`).
 2. Fetch, if none was found (`fetching.redirects`).
-   - In the first round, an HTTP request is retried as REP_FETCH_RETRIES says. Later rounds do not retry.
+   - In the first round, a request that may soon succeed (lost connection, 5xx without Retry-After) is repeated up to
+     REP_FETCH_RETRIES times. Later rounds do not retry.
    - If HttpCacheMiddleware has replayed a failure, or an answer that is too old, the fetch is repeated past its cache.
    - The answer and the old entry make the new entry (`protocol.lifecycle`). In the background, the new entry goes into
      the shared store. Then the lease is given back, even if nothing was stored.
@@ -78,8 +79,6 @@ class _Round:
 
 
 class Rounds:
-    """Finds or fetches robots.txt files, for one origin at each call of `policy`."""
-
     def __init__(
         self,
         crawler: Crawler,
@@ -107,117 +106,116 @@ class Rounds:
 
     async def policy(self, origin: Origin, trigger: Request, is_awaited: Callable[[], bool]) -> RobotsPolicy:
         """The policy that decides about all requests that have waited. `trigger`: the request that needs robots.txt.
-        `is_awaited`: whether requests wait for it now.
-
-        Waits for other crawlers, for the network, for pauses between rounds, and for handlers of signals.
-        """
+        `is_awaited`: whether requests wait for the policy now. Waits for other crawlers, the network, pauses between
+        rounds, and handlers of signals."""
         clock, settings = self._clock, self._settings
         deadline = clock.monotonic() + settings.unreachable_wait
         before = self._memory.recall(origin, clock.now())
         if before is None or before.refetch is Refetch.FIRST:
             self._count("rep/cache/miss")
-        this = _Round(origin, trigger, before.entry if before is not None else None, settings.fetch_retries)
+        round_ = _Round(origin, trigger, before.entry if before is not None else None, settings.fetch_retries)
         has_asked = False
         try:
             while True:
-                policy, is_fetched = await self._find_or_fetch(this)
+                policy, is_fetched = await self._find_or_fetch(round_)
                 has_asked = has_asked or is_fetched
                 left = deadline - clock.monotonic()
-                has_next = is_awaited() and not this.is_last
+                has_next = is_awaited() and not round_.is_last
                 pause = policy.pause_at(clock.now(), left, may_be_last=has_asked) if has_next else None
-                self._report(this, policy, pause, is_fetched=is_fetched)
+                self._report(round_, policy, pause, is_fetched=is_fetched)
                 if pause is None:
                     break
-                this = _Round(origin, trigger, policy.entry, retries=0, is_last=pause >= left)
+                round_ = _Round(origin, trigger, policy.entry, retries=0, is_last=pause >= left)
                 has_asked = True
                 await clock.sleep(pause)
         except CANCELLATIONS:
-            return self._failed(this, "cancelled")
+            return self._failed(round_, "cancelled")
         if before is not None and before.state is State.AGEING and is_fetched and policy.entry.outage is None:
             self._count("rep/refreshed")
-        await self._report_rules(this, policy)
+        await self._report_rules(round_, policy)
         return policy
 
-    async def _find_or_fetch(self, this: _Round) -> tuple[RobotsPolicy, bool]:
+    async def _find_or_fetch(self, round_: _Round) -> tuple[RobotsPolicy, bool]:
         """The policy after the round, and whether robots.txt was fetched. Waits for other crawlers and the network."""
-        known, lease, fetched = this.known, None, None
+        known, lease, fetched = round_.known, None, None
         try:
-            if known is not None and not self._is_due(this, known):
+            if known is not None and not self._is_due(round_, known):
                 return self._policy_of(known), False
             if self._store is not None:
-                known, lease = await self._store.find_or_lease(this.origin, known, partial(self._is_due, this))
+                known, lease = await self._store.find_or_lease(round_.origin, known, partial(self._is_due, round_))
                 self._count("rep/storage/miss" if lease is not None else "rep/storage/hit")
                 if known is not None and lease is None:
                     return self._policy_of(known), False
-            policy = await self._fetch(this, known)
+            policy = await self._fetch(round_, known)
             fetched = policy.entry
         except CANCELLATIONS:
             raise
         except Exception as exc:
             if self.is_closing:
                 raise
-            self._log.exception(FAULT, this.origin.robots_url)
-            policy = self._failed(this, f"internal error, {type(exc).__name__}: {exc}")
+            self._log.exception(FAULT, round_.origin.robots_url)
+            policy = self._failed(round_, f"internal error, {type(exc).__name__}: {exc}")
         finally:
             if self._store is not None and lease is not None:
                 self._store.give_back(lease, fetched)
         return policy, True
 
-    async def _fetch(self, this: _Round, known: Entry | None) -> RobotsPolicy:
+    async def _fetch(self, round_: _Round, known: Entry | None) -> RobotsPolicy:
         """Fetch robots.txt along redirects. `known`: the latest entry that any crawler has. Waits for the answers."""
-        policy, is_replayed = await self._follow_redirects(this, known, is_repeated=known is not None)
+        policy, is_replayed = await self._follow_redirects(round_, known, is_repeated=known is not None)
         if is_replayed and (policy.refetch is Refetch.FIRST or policy.entry.outage is not None):
-            # The replay is a failure, or too old to decide. A replayed response that can be stored is still useful: the
-            # server may confirm it, and if the second fetch fails, its rules may be obeyed.
+            # The replay is a failure, or too old to decide. If there is a usable answer, though an old one (`stored`),
+            # it is the known entry of the second fetch: the server may confirm it, and if that fetch fails, its rules
+            # may be obeyed.
             known = policy.entry if policy.entry.stored is not None else known
-            policy, _ = await self._follow_redirects(this, known, is_repeated=True)
+            policy, _ = await self._follow_redirects(round_, known, is_repeated=True)
         self._count(f"rep/access/{policy.entry.access.value}")
         return policy
 
     async def _follow_redirects(
-        self, this: _Round, known: Entry | None, *, is_repeated: bool
+        self, round_: _Round, known: Entry | None, *, is_repeated: bool
     ) -> tuple[RobotsPolicy, bool]:
         """The policy after one chain of redirects, and whether HttpCacheMiddleware has replayed a part of the chain."""
-        redirects = Redirects(self._answers, this.origin, known, this.trigger, is_repeated, this.retries)
-        return self._policy_after(this, known, await redirects.follow()), redirects.is_replayed
+        redirects = Redirects(self._answers, round_.origin, known, round_.trigger, is_repeated, round_.retries)
+        return self._policy_after(round_, known, await redirects.follow()), redirects.is_replayed
 
     # The result of a round. Nothing here waits.
 
-    def _is_due(self, this: _Round, entry: Entry) -> bool:
+    def _is_due(self, round_: _Round, entry: Entry) -> bool:
         """Whether the round has to fetch, if `entry` is the latest that any crawler has."""
-        is_news = this.known is None or last_fetched_at(entry) > last_fetched_at(this.known)
-        return (this.is_last and not is_news) or self._policy_of(entry).is_fetch_due
+        is_news = round_.known is None or last_fetched_at(entry) > last_fetched_at(round_.known)
+        return (round_.is_last and not is_news) or self._policy_of(entry).is_fetch_due
 
     def _policy_of(self, entry: Entry) -> RobotsPolicy:
         return self._memory.policy_of(entry, self._clock.now())
 
-    def _policy_after(self, this: _Round, known: Entry | None, result: StoredResponse | Answer) -> RobotsPolicy:
-        return self._policy_of(after_fetch(known, this.origin.robots_url, result, self._clock.now()))
+    def _policy_after(self, round_: _Round, known: Entry | None, result: StoredResponse | Answer) -> RobotsPolicy:
+        return self._policy_of(after_fetch(known, round_.origin.robots_url, result, self._clock.now()))
 
-    def _failed(self, this: _Round, reason: str) -> RobotsPolicy:
+    def _failed(self, round_: _Round, reason: str) -> RobotsPolicy:
         """The policy after an internal error or a cancellation, which count as a failure of the network: an outage
         begins or goes on."""
-        return self._policy_after(this, this.known, Answer(this.origin.robots_url, reason=reason))
+        return self._policy_after(round_, round_.known, Answer(round_.origin.robots_url, reason=reason))
 
     # What becomes known is reported.
 
-    def _report(self, this: _Round, policy: RobotsPolicy, pause: float | None, *, is_fetched: bool) -> None:
+    def _report(self, round_: _Round, policy: RobotsPolicy, pause: float | None, *, is_fetched: bool) -> None:
         info = origin_info(policy, pause)
         for report in self.robots_known:
             try:
-                report(this.origin, info, this.trigger)
+                report(round_.origin, info, round_.trigger)
             except Exception:  # noqa: BLE001, PERF203 - as with a signal's handler, an error changes nothing
-                self._log.exception("Internal error while reporting %s", this.origin.robots_url)
+                self._log.exception("Internal error while reporting %s", round_.origin.robots_url)
         self._signals.send_catch_log(
-            robots_known, origin=this.origin, info=info, request=this.trigger, fetched=is_fetched
+            robots_known, origin=round_.origin, info=info, request=round_.trigger, fetched=is_fetched
         )
 
-    async def _report_rules(self, this: _Round, policy: RobotsPolicy) -> None:
+    async def _report_rules(self, round_: _Round, policy: RobotsPolicy) -> None:
         """Send `robots_parsed`, unless it was sent for this origin. Waits for its handlers."""
-        if policy.robots is None or this.origin in self._parsed:
+        if policy.robots is None or round_.origin in self._parsed:
             return
-        self._parsed[this.origin] = None
+        self._parsed[round_.origin] = None
         with suppress(*CANCELLATIONS):  # a handler was cancelled, or the crawl closes
             await self._signals.send_catch_log_async(
-                robots_parsed, robotparser=RepRobotParser(policy.robots), request=this.trigger
+                robots_parsed, robotparser=RepRobotParser(policy.robots), request=round_.trigger
             )

@@ -4,7 +4,7 @@ For each origin, one crawler at a time has the lease. This crawler fetches robot
 lease back; the others wait for the entry. A crawler fetches without the lease in three cases:
 
 - This crawler has waited for the entry for longer than most fetches take.
-- The entry of the other crawler may not be shared (`no-store`).
+- The entry of the other crawler must not be shared (`no-store`).
 - The store fails, or does not answer within five seconds.
 """
 
@@ -39,7 +39,7 @@ LEASE_SECONDS = 10.0  # a lease that its crawler has not renewed for so long is 
 RENEW_EVERY = 3.0  # seconds
 POLL_FIRST, POLL_MAX = 0.05, 1.0  # seconds between two looks for another crawler's answer
 
-# In place of the answer of a store that fails: no entry, and this crawler fetches.
+# The answer that counts if the store fails: it has no entry, and this crawler fetches.
 NO_ANSWER: tuple[bytes | None, bool] = (None, True)
 
 # Stored in place of a `no-store` entry: it tells other crawlers that waiting for the entry is useless.
@@ -61,8 +61,6 @@ class Lease:
 
 
 class SharedStore:
-    """The entries and leases in a store. While the store fails, each crawler fetches for itself."""
-
     def __init__(
         self, storage: Storage, breaker: CircuitBreaker, settings: RepSettings, turns: FetchTurns, clock: Clock
     ) -> None:
@@ -78,8 +76,8 @@ class SharedStore:
     async def find_or_lease(
         self, origin: Origin, known: Entry | None, is_fetch_due: Callable[[Entry], bool]
     ) -> tuple[Entry | None, Lease | None]:
-        """The latest entry of the origin that any crawler has; and a lease, if this crawler has to fetch. The caller
-        passes the lease to `give_back` after the fetch, even if the store has not granted the lease.
+        """The latest entry of the origin that any crawler has; and a Lease if this crawler has to fetch. `is_granted`
+        says whether the store granted the lease. The caller passes the lease to `give_back` in any case.
 
         Waits while another crawler has the lease. `known`: the entry that this crawler has.
         """
@@ -155,7 +153,7 @@ class SharedStore:
         await call(storage.put_and_release, lease.origin, octets, until - now, lease.token, otherwise=None)
 
     async def close(self) -> None:
-        """Wait until everything is stored, for a few seconds at most. Called when the crawl is over."""
+        """Wait until everything is stored, for a few seconds at most."""
         await self._breaker.close(self._storage.close, after=DeferredList(list(self._under_way)))
 
     # Calls of the store.

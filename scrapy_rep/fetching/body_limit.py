@@ -1,6 +1,6 @@
 """Stops the download of a robots.txt after REP_BODY_LIMIT octets, 500 KiB or more (RFC 9309 section 2.5).
 
-The last chunk of a download may go beyond the limit; `RobotsTxt.parse` cuts the body at the exact octet.
+What was received is used. The last chunk may go beyond the limit; `RobotsTxt.parse` cuts the body at the exact octet.
 """
 
 from __future__ import annotations
@@ -17,11 +17,8 @@ from scrapy_rep.text import printable
 
 
 class BodyLimit:
-    """Stops each download of a robots.txt at the limit. What was received is used.
-
-    It listens to `bytes_received` only during such downloads, because Scrapy sends that signal for every chunk of every
-    download.
-    """
+    """Listens to `bytes_received` only during downloads of a robots.txt: Scrapy sends this signal for every chunk of
+    any download."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._log = logger_of(crawler)
@@ -39,7 +36,7 @@ class BodyLimit:
         if not self._under_way:
             self._signals.disconnect(self._received, signal=signals.bytes_received)
 
-    def warn_if_too_late(self, request: Request, response: Response) -> None:
+    def warn_without_signal(self, request: Request, response: Response) -> None:
         """Log a WARNING, once, if a download handler of another package sends no `bytes_received`."""
         if self._has_warned or urlparse_cached(request).scheme not in HAVE_TIMEOUTS:
             return

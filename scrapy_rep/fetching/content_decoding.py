@@ -52,11 +52,8 @@ class UndecodableBodyError(Exception):
 
 
 class RepDecodingMiddleware:
-    """Decodes the bodies of robots.txt files, up to REP_BODY_LIMIT.
-
-    Scrapy's HttpCompressionMiddleware (590) drops a body that is too long. This middleware has the order 595, so it
-    gets responses first.
-    """
+    """Its order is 595, so it gets responses before Scrapy's HttpCompressionMiddleware (590), which drops a body that
+    is too long."""
 
     def process_response(self, request: Request, response: Response) -> Response:
         download: RobotsTxtDownload | None = request.meta.get(ROBOTS_TXT_REQUEST)

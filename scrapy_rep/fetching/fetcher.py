@@ -40,8 +40,6 @@ STOPPED = (
 
 
 class Fetcher:
-    """Sends single requests."""
-
     def __init__(
         self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, now: Callable[[], float]
     ) -> None:
@@ -55,9 +53,7 @@ class Fetcher:
 
     async def fetch(self, question: Question) -> tuple[Answer, Response | None]:
         """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one.
-
-        Raises nothing but CancelledError, when the crawl closes.
-        """
+        Raises only CancelledError, when the crawl closes."""
         stats, download = self._crawler.stats, RobotsTxtDownload(self._settings.body_limit)
         try:
             request = robots_request(question, download, self._crawler.settings, self._settings, offline=self._offline)
@@ -83,7 +79,7 @@ class Fetcher:
             timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
             answer = Answer(question.url, reason=_in_words(exc), timed_out=timed_out, dropped=dropped)
             return answer, download.taken()
-        self._body_limit.warn_if_too_late(request, response)
+        self._body_limit.warn_without_signal(request, response)
         stats.inc_value("robotstxt/response_count")
         # All impossible statuses share one name, so that servers cannot add stats.
         bucket = response.status if 100 <= response.status < 600 else "other"
@@ -144,10 +140,7 @@ def _in_words(exc: Exception) -> str:
 
 
 def url_of(base: str, reference: str | bytes) -> str | None:
-    """Return a reference, such as the value of Location, as an absolute URL, escaped as in `scrapy.Request`.
-
-    None if the reference is empty or malformed.
-    """
+    """Return a reference, such as the value of Location, as an absolute URL; None if it is empty or malformed."""
     if not reference.strip() or len(reference) > MAX_OCTETS:
         return None
     try:
@@ -156,6 +149,7 @@ def url_of(base: str, reference: str | bytes) -> str | None:
         # RFC 3986 5.2.2, strictly: `http:` and `http:x` are not relative references.
         if parts.scheme and not parts.netloc:
             return None
-        return safe_url_string(urljoin(base, relative))  # as Request does, so that the host of the request is judged
+        # `Request` escapes its URL in the same way, so the host that is judged is the host that gets the request.
+        return safe_url_string(urljoin(base, relative))
     except ValueError:
         return None

@@ -82,10 +82,8 @@ def _validator(headers: Headers, name: str) -> str | None:
 
 
 def retry_after(headers: Headers, now: float) -> float:
-    """Return the seconds that Retry-After asks to wait from `now` on (RFC 9110 10.2.3), at most MAX_SECONDS.
-
-    Without a readable field, return 0. `now`: seconds since the epoch.
-    """
+    """Return the seconds that Retry-After asks to wait from `now` on (RFC 9110 10.2.3), at most MAX_SECONDS; 0 without
+    a readable field. `now`: seconds since the epoch."""
     value = field_text(headers, "Retry-After", first=True) or ""
     seconds = delta_seconds(value)
     if seconds is None:

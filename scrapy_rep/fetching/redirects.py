@@ -1,12 +1,10 @@
 """Follows the redirects of one origin's robots.txt, with their cookies, to the last answer (RFC 9309 2.3.1.2).
 
-Each chain of redirects has its own cookies, in a jar for each origin. `fetching.robots_request` sends them, and
-`fetching.fetcher` puts new ones into the jar. They never mix with the cookies of the crawl.
+`protocol.redirect_target` decides which redirects are followed. Each chain of redirects has its own cookies, in a jar
+for each origin. They never mix with the cookies of the crawl.
 
 Two origins may redirect to the same URL. Each of them requests that URL itself, because the answer may depend on
 cookies, on the User-Agent, or on a token in the URL that works only once.
-
-`protocol.redirect_target` decides which redirects are followed.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ class Redirects:
     answers: Answers
     origin: Origin
     known: Entry | None
-    """What is known about the origin; None if nothing is. A server may confirm the answer stored there (304)."""
+    """The latest entry of the origin; None if there is none. A server may confirm its stored answer (304)."""
     trigger: Request
     """The request that needs the robots.txt."""
     is_repeated: bool
@@ -49,10 +47,8 @@ class Redirects:
     _hops: list[Answer] = field(default_factory=list)
 
     async def follow(self) -> StoredResponse | Answer:
-        """Follow the redirects. Return the response to store, or an answer that is UNREACHABLE.
-
-        Never raises, whatever a server does.
-        """
+        """Follow the redirects. Return the response to store, or an answer that is UNREACHABLE. Never raises, whatever
+        a server does."""
         url = self.origin.robots_url
         while True:
             answer, stored = await self._ask(url)
@@ -100,7 +96,7 @@ class Redirects:
         return stored if stored.caching.etag or stored.caching.last_modified else None
 
     def _is_from_public(self, url: str) -> bool:
-        """Whether a public host has redirected to this URL, not one of `origin`, and REP_REDIRECT_PRIVATE is off."""
+        """Whether a public host has redirected to this URL of another origin, and REP_REDIRECT_PRIVATE is off."""
         if not self._hops or self.answers.settings.redirect_private or Origin.of(url) == self.origin:
             return False
         source, address = Origin.of(self._hops[-1].url), self._hops[-1].address
@@ -139,7 +135,7 @@ class Redirects:
         least = self.answers.settings.lifetime_min
         received_at = min(hop.dated for hop in self._hops)
         until = min(fresh_until(hop.caching, hop.dated, least, hop.response_delay) for hop in self._hops)
-        if not self.is_replayed:  # LEAST_LIFETIME counts from now: redirects and retries may have taken longer
+        if not self.is_replayed:  # redirects and retries may have taken longer than LEAST_LIFETIME
             until = min(max(until, self.answers.clock.now() + LEAST_LIFETIME), received_at + MAX_LIFETIME)
         return {
             "received_at": received_at,

@@ -19,7 +19,9 @@ from twisted.internet.defer import Deferred
 
 SLOW_AFTER = 0.5  # seconds after which a request that has begun is slow
 REPEATED_EVERY = 8  # every eighth turn goes to a repeated request, if one waits
-MAX_STARTING = 2  # in multiples of REP_FETCH_CONCURRENCY; if more start, the last ones wait too long for a turn
+# times REP_FETCH_CONCURRENCY: the number of fetches in `starting` at which no other should begin, because it would wait
+# too long for a turn
+MAX_STARTING = 2
 MAX_SLOW = 1_000  # slow requests under way; each takes a socket
 SELECT_MAX = 512 if sys.platform == "win32" else 1024  # FD_SETSIZE; CPython sets it on Windows, elsewhere the C library
 SHARE_OF_FILES = 0.5  # the share of `max_open_files()` that fetches may use; downloads of pages need the rest
@@ -45,8 +47,6 @@ class _Turn:
 class FetchTurns:
     """Gives turns to requests for a robots.txt, at most `limit` at a time.
 
-    A request is slow after SLOW_AFTER seconds. Then it no longer counts, and another request gets a turn.
-
     Each robots.txt is fetched because of another request. The priority of that request decides which turn is next: the
     highest first, and the oldest first if priorities are equal. But every eighth turn (REPEATED_EVERY) goes to the
     repeated request that has waited longest. So known origins are fetched again, whatever the priorities.
@@ -58,17 +58,18 @@ class FetchTurns:
         self._max_under_way = limit + min(MAX_SLOW, max(int(SHARE_OF_FILES * max_open_files()) - limit, 0))
         self.on_change = on_change
         self.starting: set[object] = set()
-        """What counts in `can_start_another`. A fetch that has just begun or calls REP_STORAGE is here as its origin.
-        Later, its turn is here until the request is slow or has ended. The turns of repeated requests do not count."""
+        """The fetches that `can_start_another` counts. The origin stands for a fetch that has just begun, or makes the
+        first call of REP_STORAGE in a round. The `_Turn` stands for its request until the request is slow or has ended.
+        The turns of repeated requests do not count."""
         self._line: list[tuple[int, int, _Turn]] = []
-        """The turns that requests wait for, sorted, each after its priority (negative) and its arrival."""
+        """The turns that requests wait for, sorted: each after its priority (negative) and its arrival."""
         self._arrivals = count()
         self._given = 1
         self._under_way: set[_Turn] = set()
         self._not_slow: set[_Turn] = set()
 
     def can_start_another(self) -> bool:
-        """Whether one more fetch would soon get its turn. Slow and repeated requests do not count."""
+        """Whether one more fetch would soon get its turn."""
         return len(self.starting) < MAX_STARTING * self._limit
 
     @asynccontextmanager

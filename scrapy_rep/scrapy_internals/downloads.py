@@ -48,10 +48,8 @@ class UncountedDownloads:
             self._requests.discard(request)
 
     def back_out_when(self, is_enough: Callable[[], bool]) -> None:
-        """Let the engine also stop taking requests from the scheduler while `is_enough` returns True.
-
-        `is_enough` is called only while the downloader has room.
-        """
+        """Make the engine take no requests from the scheduler while `is_enough` returns True, as if the downloader were
+        full. `is_enough` is called only while the downloader has room."""
         self._is_enough = is_enough
         self._replace_check()
 
@@ -145,7 +143,8 @@ def remove_from_downloader(crawler: Crawler, request: Request) -> None:
 
 
 class _Transferring(set[Request]):
-    """The requests that a slot has on the wire. Scrapy removes a request again after `remove_from_downloader` did."""
+    """The requests that a slot has on the wire. Scrapy removes a request again after `remove_from_downloader` did;
+    `set.remove` would raise KeyError then."""
 
     def remove(self, request: Request) -> None:
         self.discard(request)

@@ -28,7 +28,7 @@ _warned: WeakKeyDictionary[Crawler, set[str]] = WeakKeyDictionary()
 
 
 def warn_missing(crawler: Crawler, part: str) -> None:
-    """Log a WARNING that this part of COSTS is missing, once per crawl."""
+    """Log once per crawl what the crawl loses without this part of Scrapy (a key of COSTS)."""
     warned = _warned.setdefault(crawler, set())
     if part not in warned:
         warned.add(part)

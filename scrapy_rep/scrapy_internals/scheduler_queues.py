@@ -32,7 +32,7 @@ class SchedulerQueues:
         """Return the key of a request's slot, which code outside this folder calls a site."""
         self._sites_at_door: Container[str] = ()
         self._aware: list[Any] = []
-        self._are_new_last = False
+        self._are_slotless_last = False
         # A subclass of Scrapy's scheduler may get its requests from other places than these queues.
         is_scrapys = getattr(type(scheduler), "next_request", None) is Scheduler.next_request
         self.in_memory: Any = in_memory if is_scrapys else None
@@ -59,10 +59,10 @@ class SchedulerQueues:
         `can_fetch` is whether one more robots.txt may be fetched. With `is_full`, a request may wait only if no other
         request to its site is at the door. A `DownloaderAwarePriorityQueue` first hands out requests to sites that
         have none at the door. If no more may be fetched, it also puts sites that have a slot before sites that have
-        none. A site with a slot was used in the last minute or so, so its robots.txt is probably known. The next
-        request of any other queue cannot be foreseen.
+        none. A site with a slot was used in the last minute or so, so its robots.txt is probably known. For any other
+        queue, the answer at a limit is False, because its next request cannot be foreseen.
         """
-        self._are_new_last = not can_fetch
+        self._are_slotless_last = not can_fetch
         if can_fetch and not is_full:
             return True
         # The scheduler empties the queue in memory first.
@@ -75,7 +75,8 @@ class SchedulerQueues:
         return self.in_memory is not None and (self.on_disk is None or len(self.in_memory) > 0)
 
     def has_room(self, site: str, pages: Container[Request]) -> bool:
-        """Whether the site's slot has room for one more request, if only `pages` count. True if this is not known."""
+        """Whether the site's slot has room for one more request. Only requests in `pages` count, not those for a
+        robots.txt. True if there is no slot."""
         slot = getattr(self._downloader, "slots", {}).get(site)
         active, concurrency = getattr(slot, "active", ()), getattr(slot, "concurrency", 1)
         return len(active) < concurrency or sum(other in pages for other in active) < concurrency
@@ -83,10 +84,10 @@ class SchedulerQueues:
     def _busy(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
         """Return each slot's number of downloads, plus LAST if the slot has to come after the others."""
         slots, at_door = self._downloader.slots, self._sites_at_door
-        of_new = LAST if self._are_new_last else 0
+        of_slotless = LAST if self._are_slotless_last else 0
         # The queue asks for all its slots for each request. In a crawl of many sites, this may take half of the time.
         return [
-            ((len(slots[key].active) if key in slots else of_new) + (LAST if key in at_door else 0), key)
+            ((len(slots[key].active) if key in slots else of_slotless) + (LAST if key in at_door else 0), key)
             for key in possible_slots
         ]
 

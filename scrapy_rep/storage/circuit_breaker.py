@@ -27,8 +27,6 @@ RETRY_MAX = 60.0  # seconds between two retries, at most
 
 
 class CircuitBreaker:
-    """Calls the methods of a store that may be down."""
-
     def __init__(
         self, count: Callable[[str], None], clock: Callable[[], float], log: Logger, *, has_deadline: bool = True
     ) -> None:
@@ -65,9 +63,7 @@ class CircuitBreaker:
 
     async def close(self, close: Callable[[], Coroutine[Any, Any, None]], after: Deferred[Any]) -> None:
         """Wait for `after`, which fires when the last calls are done, and then close the store, even if it is down.
-
-        Give up after DEADLINE seconds.
-        """
+        Give up after DEADLINE seconds."""
         try:
             await within(DEADLINE, self._finish(close, after), TimeoutError())
         except TimeoutError:

@@ -135,10 +135,8 @@ class RedisStorage(Storage):
 
 
 def _client(address: str) -> Redis:
-    """Return a client, which connects at its first command.
-
-    Raises ValueError if redis-py is missing, or cannot parse the address.
-    """
+    """Return a client, which connects at its first command. Raises ValueError if redis-py is missing, or cannot parse
+    the address."""
     try:
         from redis import Redis  # noqa: PLC0415 - an extra
         from redis.backoff import NoBackoff  # noqa: PLC0415

@@ -31,7 +31,7 @@ CREATING = 2.0  # seconds to wait for other crawlers that are creating the file
 # as our own. Only our own file is renamed if it is damaged; the file of another program is left alone.
 MAGIC = b"SQLite format 3\0"
 APPLICATION_ID = int.from_bytes(b"REP1", "big")
-WAL_MODE = b"\2"  # in a file that a crawler has already set up
+WAL_MODE = b"\2"  # the byte at offset 18 of a file in WAL mode, which a crawler has already set up
 # The 1 in the names of the tables is the version of the format. scrapy-rep ignores tables with another version.
 SCHEMA = """
 PRAGMA journal_mode = WAL;
@@ -95,10 +95,8 @@ class SqliteStorage(Storage):
         self._close()
 
     def _run(self, work: Callable[[sqlite3.Connection], T], *, stores: bool = False) -> T:
-        """Return the result of `work`. With `stores`, create the file if there is none.
-
-        Raises sqlite3.Error; ValueError if another program has replaced the file.
-        """
+        """Return the result of `work`. With `stores`, create the file if there is none. Raises sqlite3.Error;
+        ValueError if another program has replaced the file."""
         if self._db is None and not stores and not self._path.exists():
             with closing(_connected(":memory:", self._now())) as nothing:
                 return work(nothing)
@@ -127,10 +125,8 @@ class SqliteStorage(Storage):
             self._db = None
 
     def _set_aside(self, exc: sqlite3.DatabaseError) -> None:
-        """Rename the damaged file, unless another process has already renamed it.
-
-        Raises ValueError if another program has overwritten the file.
-        """
+        """Rename the damaged file, unless another process has already renamed it. Raises ValueError if another program
+        has overwritten the file."""
         _checked_header(self._path)
         if _inode(self._path) != self._inode:
             return
@@ -167,10 +163,8 @@ def path_of(address: str) -> Path:
 
 
 def _checked_header(path: Path) -> bytes:
-    """Return the file's first 100 bytes; empty if there is no file.
-
-    Raises ValueError if we cannot write to the path, or if the file belongs to another program.
-    """
+    """Return the file's first 100 bytes; empty if there is no file. Raises ValueError if the path cannot be written, or
+    if the file belongs to another program."""
     folder = next(parent for parent in path.parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise ValueError(f"{path} cannot be written, because {folder} is no writable directory; set it to another path")

@@ -1,2 +1,1 @@
-"""Requests that wait for a robots.txt: nearly all at the scheduler (`scheduler_door`), a few in the downloader
-(`not_from_scheduler`)."""
+"""Requests that wait for a robots.txt: most at the scheduler (`scheduler_door`), a few `in_downloader`."""

@@ -1,4 +1,7 @@
-"""Copies of the requests that wait for a robots.txt, so that a killed process does not lose the requests."""
+"""Copies of the requests at the scheduler's door that have left a queue on disk or in Redis.
+
+If the process is killed, these requests are not lost. A request that waits in the downloader has no copy.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ from scrapy.utils.request import request_from_dict
 
 from scrapy_rep.log import logger_of
 
-KILLED_LOSES = "If this crawler is killed, requests that wait for a robots.txt are lost: %s"
+COPIES_FAILED = "If this crawler is killed, requests that wait for a robots.txt are lost: %s"
 
 
 class KeptCopies:
-    """Keeps no copies. Its subclasses do. If they fail, they log a warning once, and the crawl goes on."""
+    """Keeps no copies. Its subclasses do. If a subclass fails, it logs one warning, and the crawl goes on."""
 
     _has_warned = False
 
@@ -28,17 +31,17 @@ class KeptCopies:
         """Keep a copy of the request, which has left its queue."""
 
     def delete(self, request: Request) -> None:
-        """Delete the copy of the request, if there is one: the request has gone on, or is safe in its queue."""
+        """Delete the copy of the request, if there is one: the engine has the request, or its queue has it again."""
 
     def left_over(self) -> list[Request]:
-        """Return the requests that waited when this job was killed, in their order. Their copies stay until `delete`.
+        """Return the requests that were at the door when this job was killed, in order. `delete` deletes their copies.
 
         With scrapy-redis, the list is empty: other crawlers put such requests back into the queue.
         """
         return []
 
     def close(self) -> None:
-        """The crawl ends. The copies that are left are for a later crawl or for other crawlers."""
+        """The crawl ends. The copies that are left are for a later crawl, or for other crawlers."""
 
     @contextmanager
     def _failing_softly(self) -> Iterator[None]:
@@ -50,11 +53,11 @@ class KeptCopies:
     def _warn(self, exc: Exception) -> None:
         if not self._has_warned:
             self._has_warned = True
-            self._log.warning(KILLED_LOSES, exc)
+            self._log.warning(COPIES_FAILED, exc)
 
-    def _request_of(self, copy: bytes, loads: Callable[[bytes], Any], where: str) -> Request | None:
+    def _request_of(self, copy: bytes, loads: Callable[[bytes], Any], source: str) -> Request | None:
         try:
             return request_from_dict(loads(copy), spider=self._spider)
         except Exception:  # noqa: BLE001 - it is logged
-            self._log.exception("A request that waited for a robots.txt %s cannot be read", where)
+            self._log.exception("Cannot read the copy of a request that waited for a robots.txt: %s", source)
             return None

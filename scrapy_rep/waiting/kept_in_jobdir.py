@@ -1,8 +1,8 @@
-"""With a JOBDIR, an SQLite file there has copies of the requests that wait for a robots.txt: `requests.waiting`.
+"""With a JOBDIR, its SQLite file `requests.waiting` has copies of the requests from disk that are at the door.
 
-Scrapy removes a request from its queue on disk when it hands the request out. A copy stays in the file until its
-request goes on, or until the request is back in the queue on disk and that queue is closed. If the process is killed,
-the crawl that resumes the job reads the requests that waited from the file.
+Scrapy removes a request from its queue on disk when it hands the request out. A copy stays in the file until the engine
+gets the request, or until the request is back in the queue on disk and that queue is closed. If the process is killed,
+the crawl that resumes the job reads the copies.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class KeptInJobdir(KeptCopies):
     def left_over(self) -> list[Request]:
         with self._failing_softly():
             for number, copy in self._file.execute("SELECT number, request FROM waiting ORDER BY number").fetchall():
-                request = self._request_of(copy, pickle.loads, "when its crawl was killed")
+                request = self._request_of(copy, pickle.loads, "its crawl was killed")
                 if request is None:  # it cannot be read, now or later
                     self._to_delete.append((number,))
                 else:

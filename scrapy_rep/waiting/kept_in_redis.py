@@ -1,9 +1,9 @@
-"""With scrapy-redis, copies of the requests that wait for a robots.txt are in Redis. If a crawler is killed, another
-crawler puts the requests of that crawler back into the queue.
+"""With scrapy-redis, Redis has copies of the requests at the door. If a crawler is killed, another crawler puts the
+requests of that crawler back into the queue.
 
-scrapy-redis removes a request from Redis when it hands the request out. While the request waits, a copy is in the hash
-of its crawler, `QUEUE:waiting:CRAWLER`. The set `QUEUE:waiting` has the names of these hashes. As a sign of life, each
-crawler with copies renews the key `QUEUE:waiting:CRAWLER:alive` before it expires.
+scrapy-redis removes a request from Redis when it hands the request out. While the request is at the door, a copy is in
+the hash of its crawler, `QUEUE:waiting:CRAWLER`. The set `QUEUE:waiting` has the names of these hashes. As a sign of
+life, each crawler with copies renews the key `QUEUE:waiting:CRAWLER:alive` before it expires.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scrapy_rep.waiting.kept_copies import KeptCopies
 
 ALIVE = 10  # seconds until a sign of life expires
 PULSE = 2.0  # seconds between two signs of life
-LONGEST = 1.0  # seconds after which a beat stops putting back requests of other crawlers
+LONGEST = 1.0  # seconds that one `_beat` (every PULSE) may spend on putting back requests of other crawlers
 
 
 class KeptInRedis(KeptCopies):
@@ -84,14 +84,15 @@ class KeptInRedis(KeptCopies):
             # a sign of life may be alive. Then `set` raises, and nothing is put back.
             if late and self._redis.set(self._lock, self._own, nx=True, ex=ALIVE):
                 self._late_since = {name: seen_late.get(name, now) for name in late}
-                # One beat is not enough: after Redis has hung, every crawler is late in one beat.
+                # A crawler is dead only if it is late in two beats. After Redis has hung, the signs of life of live
+                # crawlers have expired, too, until their next beat.
                 self._take_over([name for name, since in self._late_since.items() if now - since > PULSE / 2])
                 self._redis.delete(self._lock)
                 look_for_requests(self._crawler)
 
     def _delete_copies(self) -> None:
-        """Delete the copies in `_to_delete`. If Redis fails, the next beat tries again, so that no other crawler
-        puts back requests that have gone on."""
+        """Delete the copies in `_to_delete`. If Redis fails, the next beat tries again, so that no other crawler puts
+        the requests back."""
         if self._to_delete:
             self._redis.hdel(self._own, *self._to_delete)
             self._to_delete.clear()
@@ -107,7 +108,7 @@ class KeptInRedis(KeptCopies):
                 for field, copy in self._redis.hgetall(name).items():
                     if monotonic() - began > LONGEST:
                         return
-                    request = self._request_of(copy, self._queue.serializer.loads, "in another crawler")
+                    request = self._request_of(copy, self._queue.serializer.loads, "it is from another crawler")
                     if request is not None:
                         self._queue.push(request)
                     # The copy is deleted last. After a kill in between, the request comes back twice; it is never lost.

@@ -5,26 +5,28 @@ CONCURRENT_REQUESTS.
 
 1. The engine asks for a request, and the door takes the next request out of the queue. If no robots.txt applies to that
    request, or if memory has a usable policy for it, the engine gets the request.
-2. Else the request waits (`waiting_requests`). A fetch of its origin's robots.txt begins, unless one is under way
-   (`cache.resolver`). Then the door takes the next request out of the queue.
-3. When the fetch ends, with an answer or without, the requests to its origin are ready. The engine gets a ready request
-   and a request from the queue in turn. If MANY_READY or more sites have ready requests, the queue has a turn only if
-   no ready request can go on. A ready request can go on if the downloader has room for its site. Sites take turns, too.
-   (A site is usually a host, which may have many origins.)
-4. `RepMiddleware` decides about a ready request by the policy in memory. If the policy has expired or was dropped to
-   save memory, the policy that ended the wait decides, if it is less than a minute old and has no rules. Else the
-   request waits in the downloader (`not_from_scheduler`).
+2. Else the request waits (`waiting_requests`) for a fetch of its origin's robots.txt (`cache.resolver`), and the door
+   takes the next request out of the queue.
+3. When the fetch ends, with an answer or without, the requests to its origin are ready. A ready request can go on if
+   the downloader has room for its site: usually a host, which may have many origins. Sites take turns. The engine gets
+   a ready request and a request from the queue in turn; but while MANY_READY or more sites have ready requests, the
+   queue has a turn only if no ready request can go on.
+4. `RepMiddleware` decides about a ready request by the policy in memory. If this policy has expired, or was dropped to
+   save memory, `policy_of` may have one. Else the request waits in the downloader (`in_downloader`).
 
 Two limits keep requests in the queue:
 
-- Fetches: twice REP_FETCH_CONCURRENCY. One more would not begin soon. (`FetchTurns.starting` says which count.)
-- Requests: REP_WAITING_MAX requests at the door. (docs/settings.md says which requests do not count.)
+- Fetches: twice REP_FETCH_CONCURRENCY that wait for a turn or have just begun. Slow requests and retries do not count
+  (`FetchTurns.starting`).
+- Requests: REP_WAITING_MAX requests at the door. The first to each origin does not count. This limit never stops a
+  request from the queue in memory.
 
 At a limit, the door takes nothing more from most queues. From Scrapy's default queue, it still takes some requests to
 sites that have no request at the door (`SchedulerQueues.is_next_useful`).
 
-A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true while no request can
-go on and either a limit is reached or twice REP_FETCH_CONCURRENCY requests are at the door.
+A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true while it has no
+request for the engine, if one of these is so: a limit is reached; or as many requests are at the door as twice
+REP_FETCH_CONCURRENCY.
 
 If the crawl closes, the requests at the door go back to their queue. If the process is killed, copies of the requests
 from disk or from scrapy-redis are left (`kept_copies`). A crawl that resumes a JOBDIR begins with these requests at the
@@ -50,15 +52,15 @@ from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests, scheduler_of
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.waiting.kept_copies import KILLED_LOSES, KeptCopies
+from scrapy_rep.waiting.kept_copies import COPIES_FAILED, KeptCopies
 from scrapy_rep.waiting.waiting_log import Waits
 from scrapy_rep.waiting.waiting_requests import Wait, WaitingRequests
 from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
 
-MAX_SECONDS = 0.005  # for one call of the engine, if every request that comes out of the queue has to wait
-MANY_READY = 100
-NO_ORIGIN = Origin("", "", None)  # stands for the origin of a left-over request that needs no robots.txt
-ENOUGH = 2  # times REP_FETCH_CONCURRENCY: with that many requests at the door, a lazy `start` may have to wait
+MAX_SECONDS = 0.005  # seconds that one `next_request` may take while all requests from the queue have to wait
+MANY_READY = 100  # sites with ready requests
+NO_ORIGIN = Origin("", "", None)  # stands for the origin of a left-over request that need not wait
+ENOUGH = 2  # if this many times REP_FETCH_CONCURRENCY requests are at the door and none can go on, a lazy `start` waits
 
 
 class SchedulerDoor:
@@ -78,12 +80,12 @@ class SchedulerDoor:
         """The request that the engine gets next; None if it is not chosen yet."""
         self._is_turn_of_queue = False
         self._handed_out: WeakKeyDictionary[Request, RobotsPolicy | None] = WeakKeyDictionary()
-        """The requests that the engine got here, each with its `Wait.policy`."""
+        """The requests that the engine got from `next_request`, each with its `Wait.policy`."""
         self._is_open = False
         self._copies = KeptCopies(crawler)
 
     def open(self, downloads: UncountedDownloads) -> None:
-        """Wrap the scheduler, so that requests wait at the door. If that is impossible, they wait in the downloader."""
+        """Wrap the scheduler. If that is impossible, requests wait in the downloader."""
         scheduler, log = scheduler_of(self._crawler), logger_of(self._crawler)
         if is_of(scheduler, "apify.scrapy.scheduler", "ApifyScheduler"):
             log.warning(
@@ -111,13 +113,12 @@ class SchedulerDoor:
         self._queues = self._scheduler.queues
         self._queues.put_last(self._here.sites)
         self._copies = _copies_for(self._crawler, scheduler, self._queues)
-        downloads.back_out_when(self._has_enough)
+        downloads.back_out_when(self._must_back_out)
         # The engine has asked for no request when it sends this signal. All handlers of `spider_opened` have ended.
         self._crawler.signals.connect(self._add_left_over, signal=signals.engine_started)
 
     def _add_left_over(self) -> None:
-        """Add the requests that waited when this job was killed. They do not go back into Scrapy's queue on disk,
-        where another kill could lose them."""
+        """Add the requests that waited when this job was killed. In the queue on disk, another kill could lose them."""
         left_over = self._copies.left_over()
         if left_over:
             number = len(left_over)
@@ -138,14 +139,13 @@ class SchedulerDoor:
         return self._is_open and request not in self._handed_out
 
     def policy_of(self, request: Request) -> RobotsPolicy | None:
-        """The policy that ended the request's wait at the door. None if the request did not wait there, or if the
+        """The policy that ended the request's wait at the door; None if the request did not wait there, or if the
         policy has rules or is more than a minute old."""
         policy = self._handed_out.get(request)
         return policy if policy is not None and 0.0 <= self._gate.now() - policy.at < LEAST_LIFETIME else None
 
     def put_back(self, request: Request) -> bool:
-        """Put a request that the engine got from the door back into the queue, because the crawl closes. Returns
-        whether the queue has taken it."""
+        """Put a request of the scheduler back, because the crawl closes. Returns whether the queue has taken it."""
         return self._is_open and request in self._handed_out and bool(self._scheduler.put_back([request]))
 
     # In place of the scheduler's methods.
@@ -174,8 +174,8 @@ class SchedulerDoor:
 
     # What the engine gets.
 
-    def _has_enough(self) -> bool:
-        """Whether the spider's `start` has to wait."""
+    def _must_back_out(self) -> bool:
+        """Whether a lazy `start` of the spider has to wait."""
         if not self._max_waiting or (
             len(self._here) < self._enough and not self._is_full and self._resolver.can_start_another_fetch()
         ):
@@ -196,6 +196,7 @@ class SchedulerDoor:
 
     @property
     def _is_full(self) -> bool:
+        """Whether REP_WAITING_MAX keeps the next request in its queue. It never keeps one that is in memory."""
         return not self._queues.is_next_from_memory() and self._here.beyond_the_first >= self._max_waiting
 
     def _from_queue(self, *, keep: bool) -> Request | None:
@@ -225,7 +226,7 @@ class SchedulerDoor:
         if wait is None:
             return None
         self._handed_out[wait.request] = wait.policy
-        self._waits.went_on(wait)
+        self._waits.resumed(wait)
         return wait.request
 
     def _wait(self, wait: Wait) -> None:
@@ -233,8 +234,7 @@ class SchedulerDoor:
             self._resolver.resolve(wait.origin, wait.request).addBoth(self._release, wait.origin)
 
     def _release(self, result: RobotsPolicy | Failure, origin: Origin) -> None:
-        """The fetch has ended: its requests are ready. `result`: a policy, or the failure of a fetch that ended because
-        the crawl closes."""
+        """The fetch has ended: the origin's requests are ready. `result`: a policy; a Failure if the crawl closes."""
         if isinstance(result, Failure):
             return  # `close` puts the requests back
         for wait in self._here.release(origin):
@@ -254,6 +254,6 @@ def _copies_for(crawler: Crawler, scheduler: Any, queues: SchedulerQueues) -> Ke
 
             return KeptInJobdir(crawler)
     except Exception as exc:  # noqa: BLE001 - a user's own queue class, or a file that cannot be created
-        logger_of(crawler).warning(KILLED_LOSES, exc)
+        logger_of(crawler).warning(COPIES_FAILED, exc)
     # A queue in memory loses its requests with the process anyway. For any other queue, no copies can be kept.
     return KeptCopies(crawler)

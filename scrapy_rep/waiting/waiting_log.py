@@ -20,37 +20,37 @@ EVERY = 15.0  # seconds from one log line to the next
 
 
 class Waits:
-    """Counts a request in rep/waited when it first waits. Sends `request_waited` when the request first goes on."""
+    """Counts a request in rep/waited when it first waits. Sends `request_waited` when the request first resumes."""
 
     def __init__(self, crawler: Crawler, monotonic: Callable[[], float]) -> None:
         self._crawler = crawler
         self._log = logger_of(crawler)
         self.monotonic = monotonic
         self._under_way: set[Wait] = set()
-        self._went_on: WeakSet[Request] = WeakSet()
-        self.number = 0
-        """The number of requests that have waited and have gone on."""
+        self._resumed: WeakSet[Request] = WeakSet()
+        self.number_waited = 0
+        """The number of requests that have waited and then resumed."""
         crawler.signals.connect(self._opened, signal=signals.spider_opened)
 
     def begin(self, request: Request, origin: Origin, site: str = "") -> Wait:
-        """The wait of a request begins."""
-        if request not in self._went_on:
+        if request not in self._resumed:
             self._crawler.stats.inc_value("rep/waited")
         wait = Wait(request, origin, self.monotonic(), site=site)
         self._under_way.add(wait)
         return wait
 
     def end(self, wait: Wait) -> None:
-        """The wait ends: the fetch has ended, or the crawl closes."""
+        """The fetch has ended, so the wait ends. If the crawl closes, waits in the downloader end; `log` counts those
+        at the door until `spider_closed`."""
         wait.seconds = self.monotonic() - wait.since
         self._under_way.discard(wait)
 
-    def went_on(self, wait: Wait) -> None:
-        """The request goes on."""
-        if wait.request in self._went_on:
+    def resumed(self, wait: Wait) -> None:
+        """The request leaves the door, or gets its verdict in the downloader."""
+        if wait.request in self._resumed:
             return
-        self._went_on.add(wait.request)
-        self.number += 1
+        self._resumed.add(wait.request)
+        self.number_waited += 1
         try:
             self._crawler.signals.send_catch_log(request_waited, request=wait.request, seconds=wait.seconds)
         except asyncio.CancelledError:  # Scrapy catches only Exception; the request would be lost

@@ -1,4 +1,4 @@
-"""The requests at the scheduler's door. Each waits for a robots.txt, or is ready because its fetch has ended."""
+"""Requests at the scheduler's door. Each waits for a robots.txt, or is ready, usually because its fetch has ended."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class WaitingRequests:
         return len(self._ready)
 
     def add_waiting(self, wait: Wait) -> bool:
-        """Add a request that waits. Returns whether no other request waits for its origin."""
+        """Add a request that waits. Returns whether it is the only one that waits for its origin."""
         self._count(wait)
         of_origin = self._waiting.setdefault(wait.origin, [])
         of_origin.append(wait)
@@ -78,8 +78,7 @@ class WaitingRequests:
         return released
 
     def take_ready(self, has_room: Callable[[str], bool]) -> Wait | None:
-        """Remove and return a ready request to a site that has room; None if there is none. Sites take turns, and so do
-        the origins of a site."""
+        """Remove and return a ready request to a site with room, or None. Sites take turns; so do a site's origins."""
         for site, of_site in _in_turns(self._ready):
             if has_room(site):
                 origin, of_origin = next(_in_turns(of_site))

@@ -1,4 +1,5 @@
-"""The crawl's scheduler, of any class: the engine calls the methods of the door (`scheduler_door`) in its place."""
+"""Wraps the crawl's scheduler, of any class: the engine then calls the door's methods (`scheduler_door`) instead of the
+scheduler's."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ class WrappedScheduler:
         for request in _in_order(requests):
             began = monotonic()
             try:
-                if seconds_failing <= MAX_FAILING and self._takes(request):
+                if seconds_failing <= MAX_FAILING and self._put_back_one(request):
                     taken.append(request)
                     continue
             except Exception as exc:  # noqa: BLE001 - any scheduler may raise anything
@@ -78,7 +79,8 @@ class WrappedScheduler:
             )
         return taken
 
-    def _takes(self, request: Request) -> bool:
+    def _put_back_one(self, request: Request) -> bool:
+        """Return whether the queue has taken the request."""
         if self.queues.in_memory is not None:
             self.queues.put_back(request)
             return True

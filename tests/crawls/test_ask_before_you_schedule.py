@@ -7,7 +7,7 @@ import logging
 from typing import Any
 
 import pytest
-from crawling import ADDON, BUILTIN, CrawlSpider, crawl
+from crawling import ADDON, BUILTIN, CrawlSpider, Time, crawl, is_fetching, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -16,6 +16,7 @@ from scrapy.http import Response
 from web import RULES, Web, answer
 
 from scrapy_rep import AccessResult, RepMiddleware, Verdict
+from scrapy_rep.scrapy_internals.compat import sleep
 
 FOR_TWO = f"{RULES}\nuser-agent: otherbot\ndisallow: /\n"
 
@@ -108,6 +109,25 @@ async def test_a_verdict_that_is_not_known_within_the_timeout(web: Web) -> None:
     await crawl(spider=Asks)
     assert [verdict.allowed for verdict in ends] == [False, True]
     assert site.targets == ["/robots.txt"], "the fetch goes on after the timeout"
+
+
+@ensureDeferred
+async def test_after_the_timeout_of_the_only_verdict_no_other_round_follows(web: Web) -> None:
+    site, time = web.robots(answer(status=503, kind="hold")), Time()
+
+    class Asks(CrawlSpider):
+        async def start(self) -> Any:
+            with pytest.raises(TimeoutError):
+                await RepMiddleware.of(self.crawler).verdict(site.url("/"), timeout=0.1)
+            web.release(site)
+            while is_fetching(self.crawler):
+                await sleep(0.01)
+            return
+            yield
+
+    await crawl(spider=Asks, robots=with_clock(time), settings={"REP_UNREACHABLE_WAIT": 30})
+    assert site.targets == ["/robots.txt"]
+    assert time.slept == []
 
 
 @pytest.mark.parametrize(

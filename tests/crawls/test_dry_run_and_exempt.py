@@ -44,7 +44,7 @@ async def test_a_dry_run_logs_what_would_be_refused_and_why(web: Web) -> None:
     why = f"Forbidden by robots.txt ({site.robots_url}, line 2, group of '*': Disallow: /private)"
     assert f"Would be refused: {why}: <GET {site.url('/private')}>" in result.messages(logging.INFO, "scrapy_rep")
     (warning,) = result.messages()
-    assert warning.startswith("Dry run (REP_DRY_RUN): what robots.txt forbids is fetched")
+    assert warning.startswith("Dry run (REP_DRY_RUN): requests that robots.txt forbids are sent")
     summary = result.messages(logging.INFO, "scrapy_rep")[-2]
     assert summary == "Requests that would be refused (REP_DRY_RUN): 1 (1 by rules)"
     assert result.stats["finish_reason"] == "finished", "nothing was denied"

@@ -1,11 +1,11 @@
 """Where a few requests wait for a robots.txt: in the downloader, while Scrapy awaits `process_request`.
 
-Nearly all requests wait at the scheduler's door (`scheduler_door`) instead. These wait here:
+Most wait at the scheduler's door (`scheduler_door`). These wait here:
 
 - Requests that do not come from the scheduler (`engine.download_async`, a media pipeline). They do not count against
   CONCURRENT_REQUESTS while they wait, because the engine has not checked this limit for them.
-- Requests that the door let pass, but whose robots.txt is no longer known: its policy was dropped to save memory, or
-  has expired. They count. They do not wait if the door has a policy for them (`SchedulerDoor.policy_of`).
+- Requests from the door whose policy has expired since, or was dropped to save memory. They count. They do not wait
+  if the door has a policy for them (`SchedulerDoor.policy_of`).
 - All requests, if REP_WAITING_MAX is 0 or the scheduler cannot be wrapped. Those from the scheduler count. If the
   scheduler cannot be wrapped, all count, because it is not known where a request comes from.
 """
@@ -56,5 +56,5 @@ class InDownloader:
             raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}") from None
         finally:
             self.waits.end(wait)
-        self.waits.went_on(wait)
+        self.waits.resumed(wait)
         return policy
