@@ -78,6 +78,8 @@ class SchedulerDoor:
         self._here = WaitingRequests()
         self._next: Request | None = None
         """The request that the engine gets next; None if it is not chosen yet."""
+        self._error: Exception | None = None
+        """The error of the queue while `_next` was chosen. `next_request` raises it."""
         self._is_turn_of_queue = False
         self._handed_out: WeakKeyDictionary[Request, RobotsPolicy | None] = WeakKeyDictionary()
         """The requests that the engine got from `next_request`, each with its `Wait.policy`."""
@@ -151,7 +153,10 @@ class SchedulerDoor:
     # In place of the scheduler's methods.
 
     def next_request(self) -> Request | None:
-        """The next request that need not wait at the door."""
+        """The next request that need not wait at the door. Raises what the queue raises."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
         request, self._next = self._next or self._choose(), None
         if request is not None:
             self._copies.delete(request)
@@ -180,10 +185,13 @@ class SchedulerDoor:
             len(self._here) < self._enough and not self._is_full and self._resolver.can_start_another_fetch()
         ):
             return False
-        if self._next is None:
+        if self._next is None and self._error is None:
             # Choose before the engine asks. If it got None, it would send `scheduler_empty`, and `start` would go on.
-            self._next = self._choose(keep=True)
-        return self._next is None
+            try:
+                self._next = self._choose(keep=True)
+            except Exception as exc:  # noqa: BLE001 - here, an error of the queue would end the crawl
+                self._error = exc
+        return self._next is None and self._error is None
 
     def _choose(self, *, keep: bool = False) -> Request | None:
         """The next request that need not wait at the door, or None. With `keep`, a copy is kept, because the engine may

@@ -11,6 +11,7 @@ import pytest
 from crawling import Crawl, CrawlSpider, SlotByOrigin, crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
+from scrapy.core.scheduler import Scheduler
 from scrapy.http import Response
 from twisted.internet.defer import Deferred
 from web import RULES, Site, Web, answer
@@ -132,3 +133,35 @@ async def test_a_start_that_is_not_lazy_is_read_at_once(web: Web) -> None:
     result = await crawl(*urls, spider=Releases, settings={**FEW, "REP_FETCH_TIMEOUT": 20})
     assert result.ends == ["no stall"]
     assert len(result.pages) == len(urls)
+
+
+class RaisesOnce(Scheduler):
+    """Cannot read one of its requests, like a queue on disk after a callback was renamed."""
+
+    def next_request(self) -> Request | None:
+        request = super().next_request()
+        if request is not None and request.url.endswith("/broken"):
+            raise ValueError("broken")
+        return request
+
+
+class WaitsForTheFirst(CrawlSpider):
+    async def start(self) -> AsyncIterator[Request]:
+        for number, request in enumerate(self.requests):
+            yield self.prepared(request)
+            if number == 0:
+                await self.crawler.signals.wait_for(signals.response_received)  # of robots.txt
+                await self.crawler.signals.wait_for(signals.response_received)
+
+
+@ensureDeferred
+async def test_an_error_of_the_queue_does_not_end_a_crawl_whose_start_is_held_back(web: Web) -> None:
+    healthy = web.site({"/robots.txt": answer(RULES), "*": answer("page", delay=0.05)})
+    dead = [web.robots(answer(kind="hang")).url("/") for _ in range(4)]
+    pages = [healthy.url(f"/{number}") for number in range(10)]
+    settings = {**FEW, "REP_FETCH_CONCURRENCY": 1, "REP_FETCH_TIMEOUT": 2, "SCHEDULER": RaisesOnce}
+    urls = [pages[0], *dead, healthy.url("/broken"), *pages[1:]]
+    result = await crawl(*urls, spider=WaitsForTheFirst, settings=settings)
+    assert sorted(result.pages) == sorted(pages)
+    assert result.stats["finish_reason"] == "finished"
+    assert len(result.refused) == len(dead)
