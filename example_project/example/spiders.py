@@ -75,6 +75,7 @@ class TourBuiltinSpider(TourSpider):
     custom_settings = {
         "ADDONS": {},
         "ROBOTSTXT_OBEY": True,
-        "DOWNLOAD_TIMEOUT": 2,  # as REP_FETCH_TIMEOUT; with 180, the default, and two retries, it would be nine minutes
+        # As REP_FETCH_TIMEOUT. Without this, the site that hangs would take nine minutes (180 s, and two retries).
+        "DOWNLOAD_TIMEOUT": 2,
         "LOG_LEVEL": "CRITICAL",  # hides the traceback of each robots.txt that is not answered
     }

@@ -88,9 +88,9 @@ def page() -> str:
 INTRODUCTION = f"""\
 # Conformance
 
-How parsers of robots.txt answer the questions of [`tests/conformance`]({FILES}/run.py), a suite for any parser. Each
-case is a robots.txt as a site would write it, with questions. Each question names the sentence of RFC 9309 that
-decides, except for [contested questions](#contested-questions).
+This page shows how parsers of robots.txt answer the questions of [`tests/conformance`]({FILES}/run.py), a suite for
+any parser. Each case is a robots.txt as a site would write it, with questions. Each question names the sentence of RFC
+9309 that decides, except for [contested questions](#contested-questions).
 
 `python tests/conformance/run.py PARSER` asks a parser. The README of the suite says how to ask a program in any
 language. `run.py --record` writes this page. The suite can also ask reppy, but its last release, 0.4.14, does not build
@@ -98,7 +98,7 @@ under Python 3.11.
 
 ## The matrix
 
-Right, wrong and undecided answers, by section of RFC 9309. Undecided: the parser raised an exception.
+The table counts answers, by section of RFC 9309. An answer is undecided if the parser raised an exception.
 """
 
 
@@ -123,7 +123,7 @@ def _row(label: str, chosen: list[Case], recorded: Mapping[str, Any]) -> str:
 
 def _wrong(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]:
     yield "## Wrong answers\n"
-    yield "The files in which each parser answers questions wrongly or not at all. (2) means two such questions.\n"
+    yield "These are the files in which a parser answers questions wrongly or not at all. (2): two such questions.\n"
     for name, one in recorded.items():
         links = []
         for case in (case for case in everything if case.section != CONTESTED):
@@ -136,9 +136,9 @@ def _wrong(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]
 def _contested(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]:
     """Yield the lines of the section about contested questions: a row for each question with different answers."""
     yield "## Contested questions\n"
-    yield "Here the standard says nothing, or its readers disagree. No answer is wrong. The column `chosen`"
-    yield "has scrapy-rep's answer, and the `.questions` file beside each robots.txt says why. A dash means no answer."
-    yield "Questions to which all parsers give the same answer are left out.\n"
+    yield "Here the standard says nothing, or its readers disagree. None of the answers is wrong. The column `chosen`"
+    yield "has scrapy-rep's answer, and the `.questions` file beside each robots.txt says why. A dash: the parser"
+    yield "raised an exception. Questions to which all parsers give the same answer are left out.\n"
     yield f"| robots.txt | agent | URL | chosen | {' | '.join(name for name in recorded if name != OURS)} |"
     yield "|---|---|---|---|" + "---|" * (len(recorded) - 1)
     shown = {letter: word if word != "none" else "-" for word, letter in WORDS.items()}

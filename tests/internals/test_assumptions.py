@@ -236,7 +236,7 @@ async def test_a_download_slot_has_a_queue_and_what_is_on_the_wire(web: Web) -> 
         downloads = [deferred_from_coro(engine.download_async(first))]
         await until(lambda: site.targets)
         downloads.append(deferred_from_coro(engine.download_async(second)))
-        slot = engine.downloader.slots[first.meta["download_slot"]]
+        slot = engine.downloader.slots[engine.downloader.get_slot_key(first)]
         await until(lambda: slot.queue)
         assert slot.transferring == {first}
         assert [queued[0] for queued in slot.queue] == [second]
