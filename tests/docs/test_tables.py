@@ -164,7 +164,7 @@ def test_the_limits_are_the_defaults() -> None:
         ("settings", "follows after one\nsecond", "RETRY_DELAY = 1"),
         ("storage", "over after ten seconds", "LEASE_SECONDS = 10"),
         ("storage", "within five seconds", "DEADLINE = 5"),
-        ("storage", "fails after two seconds", "TIMEOUT = 2"),
+        ("storage", "failed after two seconds", "TIMEOUT = 2"),
         ("troubleshooting", "takes longer than half a second", "SLOW_AFTER = 0.5"),
         ("troubleshooting", "Every 15 seconds", "EVERY = 15"),
         ("troubleshooting", "The first 500 KiB", "PARSING_LIMIT = 512_000"),
