@@ -165,7 +165,6 @@ def test_the_limits_are_the_defaults() -> None:
         ("storage", "over after ten seconds", "LEASE_SECONDS = 10"),
         ("storage", "within five seconds", "DEADLINE = 5"),
         ("storage", "failed after two seconds", "TIMEOUT = 2"),
-        ("troubleshooting", "takes longer than half a second", "SLOW_AFTER = 0.5"),
         ("troubleshooting", "Every 15 seconds", "EVERY = 15"),
         ("troubleshooting", "The first 500 KiB", "PARSING_LIMIT = 512_000"),
         ("usage", "At most 16,384 bytes of such lines", "MAX_READ = 16_384"),
