@@ -89,6 +89,13 @@ class Resolver:
         policy = self._memory.recall(origin, self._now())
         return None if policy is None or policy.refetch is FETCH_FIRST else policy
 
+    def usable_now(self, policy: RobotsPolicy) -> RobotsPolicy | None:
+        """The policy of the same entry now; None if robots.txt has to be fetched first."""
+        now = self._now()
+        if not policy.at <= now < policy.until:
+            policy = self._memory.policy_of(policy.entry, now)
+        return None if policy.refetch is FETCH_FIRST else policy
+
     def refresh(self, origin: Origin, trigger: Request) -> None:
         """Fetch the origin's robots.txt in the background, for later requests. Does nothing if a fetch is under way."""
         if origin not in self._fetches and not self.is_closing:
@@ -143,15 +150,16 @@ class Resolver:
         """The policy after an internal error that ended the fetch: an outage begins. It goes into memory, unless memory
         has a policy that may be used now."""
         now = self._now()
-        entry = Entry(origin.robots_url, outage=Outage(now, 1, f"internal error, {type(error).__name__}: {error}", now))
+        outage = Outage(now, 1, f"internal error, {type(error).__name__}: {error}", now)
+        entry, until = Entry(origin.robots_url, outage=outage), outage.ask_again_at
         if not self.is_closing:
             self._log.exception(FAULT, origin.robots_url)
             # Memory may be what failed. Then only the requests that wait now get the policy. Those at the door carry it
-            # for a minute (`SchedulerDoor.policy_of`).
+            # (`SchedulerDoor.policy_of`).
             with suppress(Exception):
                 if self.peek(origin) is None:
                     self._memory.put(origin, self._memory.policy_of(entry, now))
-        return RobotsPolicy(entry, State.UNREACHABLE, Basis.NOTHING_ALLOWED, Refetch.NOT, now, now, robots=None)
+        return RobotsPolicy(entry, State.UNREACHABLE, Basis.NOTHING_ALLOWED, Refetch.NOT, now, until, robots=None)
 
 
 def _wake(fetch: _Fetch, result: RobotsPolicy | CrawlClosingError) -> None:

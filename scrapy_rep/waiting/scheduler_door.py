@@ -11,8 +11,9 @@ CONCURRENT_REQUESTS.
    the downloader has room for its site: usually a host, which may have many origins. Sites take turns. The engine gets
    a ready request and a request from the queue in turn; but while MANY_READY or more sites have ready requests, the
    queue has a turn only if no ready request can go on.
-4. `RepMiddleware` decides about a ready request by the policy in memory. If this policy has expired, or was dropped to
-   save memory, `policy_of` may have one. Else the request waits in the downloader (`in_downloader`).
+4. `RepMiddleware` decides about a ready request by the policy in memory. If that policy has expired or was dropped to
+   save memory, the policy that ended the wait decides, if it has no rules and has not expired. Else the request waits
+   in the downloader (`in_downloader`).
 
 Two limits keep requests in the queue:
 
@@ -45,7 +46,6 @@ from twisted.python.failure import Failure
 from scrapy_rep.cache.resolver import Resolver
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
-from scrapy_rep.protocol.freshness import LEAST_LIFETIME
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
@@ -142,9 +142,9 @@ class SchedulerDoor:
 
     def policy_of(self, request: Request) -> RobotsPolicy | None:
         """The policy that ended the request's wait at the door; None if the request did not wait there, or if the
-        policy has rules or is more than a minute old."""
+        policy has rules or has expired."""
         policy = self._handed_out.get(request)
-        return policy if policy is not None and 0.0 <= self._gate.now() - policy.at < LEAST_LIFETIME else None
+        return self._resolver.usable_now(policy) if policy is not None else None
 
     def put_back(self, request: Request) -> bool:
         """Put a request of the scheduler back, because the crawl closes. Returns whether the queue has taken it."""
