@@ -52,13 +52,13 @@ def _work(calls: SimpleQueue[Callable[[], None] | None]) -> None:
 def _make(call: Callable[[], T], result: Deferred[T], call_in_loop: Callable[..., object]) -> None:
     if result.called:  # it was cancelled
         return
-    made: T | BaseException
+    outcome: T | BaseException
     try:
-        made = call()
+        outcome = call()
     except BaseException as exc:  # noqa: BLE001 - it is raised where the call is awaited
-        made = exc
+        outcome = exc
     with suppress(RuntimeError):  # the event loop has ended
-        call_in_loop(settle, result, made)
+        call_in_loop(settle, result, outcome)
 
 
 def _caller_in_loop() -> Callable[..., object]:

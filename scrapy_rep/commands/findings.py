@@ -159,7 +159,7 @@ def judged(url: str, profile: CrawlerProfile, policy: RobotsPolicy) -> Finding:
         return Finding(url, profile, str(exc), policy=policy)
 
 
-def _said(robots: RobotsTxt) -> dict[str, Any]:
+def _json_of_file(robots: RobotsTxt) -> dict[str, Any]:
     """Return the part of the JSON that depends only on robots.txt."""
     return {"sitemaps": list(robots.sitemaps), "ignored": [asdict(ignored) for ignored in _ignored(robots)]}
 
@@ -170,7 +170,8 @@ def _ignored(robots: RobotsTxt) -> list[Ignored]:
 
 
 # Cached, because this part takes longer than the rest of the JSON. Fewer large files are kept, to save memory.
-_said_by_small, _said_by_large = lru_cache(maxsize=10_000)(_said), lru_cache(maxsize=64)(_said)
+_json_of_small_file = lru_cache(maxsize=10_000)(_json_of_file)
+_json_of_large_file = lru_cache(maxsize=64)(_json_of_file)
 
 
 def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
@@ -180,7 +181,7 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
     """
     verdict, robots, info, deciding = finding.verdict, finding.robots, finding.info, finding.deciding
     usage = usage_in(verdict)
-    said = _said_by_small if robots is None or len(robots.octets) < SMALL else _said_by_large
+    json_of_file = _json_of_small_file if robots is None or len(robots.octets) < SMALL else _json_of_large_file
     received_at = info.received_at if info is not None else None
     return {
         "url": finding.url,
@@ -200,7 +201,7 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "good_for": round(max(info.fetch_again_at - finding.now, 0.0), 3) if info is not None else None,
         "crawl_delay": finding.crawl_delay,
         "usage": [_usage_as_json(usage, category) for category in usage],
-        **said(robots or RobotsTxt(b"")),
+        **json_of_file(robots or RobotsTxt(b"")),
         "error": finding.error or None,
         **({"scrapy": asdict(finding.compared)} if finding.compared is not None else {}),
         **({"forgotten": finding.forgotten} if finding.forgotten is not None else {}),

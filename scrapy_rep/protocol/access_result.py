@@ -59,7 +59,7 @@ class Answer:
     """Seconds from now that the server asks the crawler to wait (RFC 9110 10.2.3)."""
     caching: Caching = SILENT
     """The caching headers of the answer. Those of a 304 are combined with those of the stored answer."""
-    dated: float = 0.0
+    received_at: float = 0.0
     """The time when the answer was received, in seconds since the epoch. For a replayed answer that is not `offline`,
     the time in its Date header (0 if missing)."""
     response_delay: float = 0.0

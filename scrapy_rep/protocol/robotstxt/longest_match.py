@@ -29,12 +29,12 @@ BEGINNING = 4  # octets at the beginning of a distinctive text; they are searche
 class EffectiveRules:
     """The rules of all groups that name a crawler, combined (2.2.1). The first of these rules has the place 0."""
 
-    __slots__ = ("_allow", "_first", "_in_file", "_index", "_lines", "_order", "_patterns", "own", "size")
+    __slots__ = ("_allow", "_first", "_in_file", "_index", "_lines", "_order", "_patterns", "own_segments", "size")
 
-    def __init__(self, segments: Segments, own: tuple[int, ...]) -> None:
-        self.own = own
+    def __init__(self, segments: Segments, own_segments: tuple[int, ...]) -> None:
+        self.own_segments = own_segments
         """The numbers of the segments that contain the rules."""
-        lines = segments.joined(own)
+        lines = segments.joined(own_segments)
         self.size = len(lines)
         """The number of octets in these segments."""
         values: list[str] = RULE_VALUE.findall(lines)
@@ -70,7 +70,7 @@ class EffectiveRules:
             return None
         if self._in_file is None:
             # The text that `find_records` searches has one more character than `octets`: an LF at its start.
-            starts = [record.start(1) - 1 for record in find_records(octets, self.own, RULE_VALUE)]
+            starts = [record.start(1) - 1 for record in find_records(octets, self.own_segments, RULE_VALUE)]
             line_ends = map(octets.count, repeat(b"\n"), [0, *starts], starts)
             self._in_file = array("I", accumulate(line_ends)), array("I", starts)
         numbers, starts_of_values = self._in_file
