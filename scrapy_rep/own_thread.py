@@ -23,7 +23,7 @@ T = TypeVar("T")
 class OwnThread:
     """Makes calls one after the other. The thread is a daemon, so the process can end even if a call never returns.
 
-    Scrapy's `run_in_thread` and `ThreadPoolExecutor` do not fit: a process that ends waits for their threads. The
+    Scrapy's `run_in_thread` and `ThreadPoolExecutor` do not fit: at exit, the process waits for their threads. The
     threads of `run_in_thread` also resolve host names, so a store that hangs would block the crawl.
     """
 

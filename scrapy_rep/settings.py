@@ -116,7 +116,7 @@ def _exempt_item(text: Any) -> Origin | str:
     is_origin, is_wildcard, host = "://" in text, text.startswith("*."), text.removeprefix("*.")
     url = host if is_origin else f"https://{host}"
     origin = Origin.of(url)
-    # Refuse what would have no effect: a path, another wildcard, a host with a port.
+    # Refuse what would have no effect: a path, another wildcard, a host with a port but without a scheme.
     has_more = set(host) & set("@?#* ") or urlsplit(url).path not in {"", "/"}
     if origin is None or has_more or (is_origin and is_wildcard) or (origin.port is not None and not is_origin):
         raise _WrongPartError(f"{text!r} is not an origin, a host, or '*.' and a host")
@@ -224,7 +224,8 @@ class RepSettings:
     max_redirects: int = _whole(MAX_REDIRECTS, "redirects", MAX_REDIRECTS)
     """The largest number of redirects in a row that are followed."""
     fetch_timeout: float = _setting(30.0, partial(_number, float, math.ulp(0.0)), "a number of seconds above 0")
-    """Seconds that each request for a robots.txt may take, counted from when it is sent."""
+    """The time limit of each request for a robots.txt, in seconds. The time in the downloader's queue counts only if
+    the scheme is neither http nor https."""
     fetch_retries: int = _whole(1, "retries", 0)
     fetch_concurrency: int = _whole(64, "fetches", 1)
     waiting_max: int = _whole(1_000, "requests", 0)

@@ -80,7 +80,7 @@ class Finding:
     """The URL as the user wrote it."""
     profile: CrawlerProfile = CrawlerProfile()
     error: str = ""
-    """Why there is no verdict; empty if there is one."""
+    """Why there is no verdict; empty if there is one, and after a `--forget` that succeeded."""
     forgotten: bool | None = None
     """True if `--forget` has deleted the entry, False if there was no entry; None in all other cases."""
     verdict: Verdict | None = None
@@ -89,7 +89,8 @@ class Finding:
     answers: tuple[Answer, ...] = ()
     """The answers to the robots.txt requests that this URL caused, in their order, with redirects and retries."""
     now: float = 0.0
-    """The time when the URL was judged, in seconds since the epoch."""
+    """The time for which the URL was judged, in seconds since the epoch: the present, or with `--archive` a time in the
+    archive."""
     compared: Compared | None = None
     """The answer of Scrapy's own middleware; None without `--compare`, and if there is no verdict."""
     is_listed: bool = False

@@ -86,7 +86,8 @@ class ArchiveJudge:
         self._profile = profile
 
     def checked(self, item: Item) -> Finding:
-        """Judge the item. If it is allowed, and no option gave other tokens, compare the result with its evidence."""
+        """Judge the item by the archive. If the archive allows it, and no option gave tokens, also compare the result
+        with the item's evidence."""
         url, evidence, reason = item.url, item.evidence, item.evidence.get("reason")
         if item.error:
             return Finding(url, self._profile, item.error)

@@ -1,4 +1,4 @@
-"""Crawl-delay (REP_CRAWL_DELAY_MAX): the delay between requests is at least the Crawl-delay in robots.txt."""
+"""Crawl-delay: requests to a site are at least its Crawl-delay apart, up to REP_CRAWL_DELAY_MAX (0 by default)."""
 
 from __future__ import annotations
 

@@ -84,8 +84,8 @@ class RobotsPolicy:
     state: State
     basis: Basis
     refetch: Refetch
-    """When robots.txt is fetched again, by the state's row. During a backoff it is NOT, or FIRST if the row has FIRST
-    and requests wait until the backoff ends."""
+    """When robots.txt is fetched again. This is the value in POLICY_OF_STATE, except during a backoff. Then it is NOT;
+    only a FIRST stays FIRST, if the backoff ends within REP_UNREACHABLE_WAIT and the last fetch did not time out."""
     at: float
     until: float
     robots: RobotsTxt | None

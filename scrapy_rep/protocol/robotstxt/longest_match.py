@@ -45,7 +45,7 @@ class EffectiveRules:
         self._in_file: tuple[Sequence[int], Sequence[int]] | None = None
         # The spellings of the first URL, and the place of the rule that decides about it.
         self._first: tuple[Sequence[str], int | None] | None = None
-        # For all later URLs, the index of the patterns, and the place of the rule of each rank in the index.
+        # For all later URLs: the index of the patterns, and `_order`, which maps a rank in the index to a rule's place.
         self._index: MatchIndex | None = None
         self._order: Sequence[int] = ()
 
@@ -139,8 +139,9 @@ class MatchIndex:
                 prefixes.setdefault(prefix, rank)
         self._prefixes = sorted(prefixes)
         self._shorter: list[int] = []
-        # For each prefix, the first rank among its own pattern and those of all shorter prefixes that it begins with.
-        # A shorter prefix may have the longer pattern: `/a*****` has the prefix `/a` and is longer than `/a/b`.
+        # For each prefix, the best (smallest) rank of all patterns that match whatever begins with it: its own pattern,
+        # and the patterns of the shorter prefixes that it begins with. A shorter prefix may have the longer pattern:
+        # `/a*****` has the prefix `/a` and is longer than `/a/b`.
         self._first: list[int] = []
         for number, prefix in enumerate(self._prefixes):
             shorter = number - 1

@@ -35,7 +35,7 @@ PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"
 # Parsed rules are kept for each crawler. When a limit is reached, all parsed rules are deleted, and parsed again when
 # they are needed. Few crawls reach a limit, because most have one product token.
 MAX_PARSED = 64  # crawlers
-MAX_PARSED_COPIES = 4  # the parsed lines have at most this many times the octets of the file
+MAX_PARSED_COPIES = 4  # the parsed lines of all crawlers together may be this many times as long as the file
 
 # Bytes of memory besides the octets and the rules, measured by tests/protocol/test_costs.py.
 _FIXED_MEMORY = 350
