@@ -222,7 +222,6 @@ class RepSettings:
     unreachable_days: float = _setting(30.0, partial(_number, float, 1), "a number of days, at least 1")
     body_limit: int = _whole(PARSING_LIMIT, "bytes", PARSING_LIMIT)
     max_redirects: int = _whole(MAX_REDIRECTS, "redirects", MAX_REDIRECTS)
-    """The largest number of redirects in a row that are followed."""
     fetch_timeout: float = _setting(30.0, partial(_number, float, math.ulp(0.0)), "a number of seconds above 0")
     """The time limit of each request for a robots.txt, in seconds. The time in the downloader's queue counts only if
     the scheme is neither http nor https."""
@@ -251,10 +250,9 @@ class RepSettings:
     )
     """The names of categories of use, without duplicates."""
     purposes_refuse: bool = _switch()
-    # In a path, `%(name)s` and `%(time)s` stand for the spider's name and the time of its start.
     report: str | None = _path(".jsonl", ".html")
     archive: str | None = _path(".warc.gz")
-    """The path of the archive. A unique part is added to the file's name."""
+    """A unique part is added to the file's name."""
     refusals: str | None = _path(".jsonl", ".jsonl.gz")
     evidence: bool = _switch()
 

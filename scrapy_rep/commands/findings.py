@@ -176,10 +176,7 @@ _json_of_large_file = lru_cache(maxsize=64)(_json_of_file)
 
 
 def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
-    """Return the JSON object for `--json`, with null for what is not known. `docs/command.md` explains the keys.
-
-    `show` adds the text of the file.
-    """
+    """Return the JSON object for `--json` (docs/command.md), with null for what is unknown. `show` adds the file."""
     verdict, robots, info, deciding = finding.verdict, finding.robots, finding.info, finding.deciding
     usage = usage_in(verdict)
     json_of_file = _json_of_small_file if robots is None or len(robots.octets) < SMALL else _json_of_large_file

@@ -188,10 +188,7 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
 
 
 def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.0) -> RobotsPolicy:
-    """Return what the entry means at `now`.
-
-    `unreachable_for` is REP_UNREACHABLE_DAYS in seconds. `wait` is REP_UNREACHABLE_WAIT.
-    """
+    """Return what the entry means at `now`. `unreachable_for` is as in `state_of`; `wait` is REP_UNREACHABLE_WAIT."""
     state = state_of(entry, now, unreachable_for)
     basis, refetch, _source = POLICY_OF_STATE[state]
     outage = entry.outage_at(now)

@@ -217,10 +217,7 @@ class Report:
             self._log.info("REP_REPORT: written to %s", self._path)
 
     def lines(self, spider: Spider, reason: str) -> Iterator[dict[str, Any]]:
-        """Yield the objects of the JSON lines: one `crawl`, each `origin`, then each `refused`. The largest come first.
-
-        docs/report.md explains their keys.
-        """
+        """Yield the JSON objects (docs/report.md): the `crawl`, then each `origin` and `refused`, the largest first."""
         now, origins, rules = self._gate.now(), self._origins.largest(), self._rules.largest()
         origins_by_kind = +self._origins_by_kind
         refused_by = {reason.value: number for reason, number in self._gate.refusals.counts.items()}

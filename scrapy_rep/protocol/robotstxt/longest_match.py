@@ -160,10 +160,7 @@ class MatchIndex:
         """The approximate bytes of memory without the patterns (measured: tests/protocol/test_costs.py)."""
 
     def first_match(self, spelling: str) -> int | None:
-        """Return the rank of the first pattern that matches this spelling of a URL; None if no pattern matches.
-
-        Raises TooCostlyError.
-        """
+        """Return the rank of the first pattern that matches this spelling; None if none does. Raises TooCostlyError."""
         with_end = f"{spelling}$"
         # Begin with the last prefix in the index that is sorted before the spelling. Follow its links to a prefix that
         # the spelling begins with. The first such prefix is the longest.
