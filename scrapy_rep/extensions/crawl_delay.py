@@ -20,7 +20,7 @@ class CrawlDelay:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._crawler = crawler
         self._log = logger_of(crawler)
-        self._max_delay = settings.crawl_delay_max  # seconds; with 0, no Crawl-delay is obeyed
+        self._max_delay = settings.crawl_delay_max  # seconds
         self._gate = gate
         self._logged: set[str] = set()
         gate.robots_known.append(self._robots_known)
