@@ -1,7 +1,7 @@
 """scrapy-rep: crawls that obey robots.txt as RFC 9309 requires.
 
 docs/architecture.md lists the modules, and follows one request and one robots.txt through them. Only the modules in
-`scrapy_internals` may touch the internals of Scrapy and Twisted.
+`scrapy_internals` touch the internals of Scrapy and Twisted. (`sitemap_spider` uses `SitemapSpider._parse_sitemap`.)
 
 Where to add
     a directive: `protocol.robotstxt.syntax` (`Directive`) and `protocol.robotstxt.groups` (`VALUE_FAULTS`);

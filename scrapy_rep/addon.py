@@ -33,7 +33,8 @@ class Addon:
         return cls(is_one_shot=is_one_shot(crawler))
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Replace Scrapy's own middleware with ours. Values that the project or the spider has set are kept."""
+        """Replace Scrapy's own robots.txt middleware and ftp handler with ours. Other values that the project or the
+        spider has set are kept."""
         switch_off(settings, RobotsTxtMiddleware)
         for middleware, order in ORDERS.items():
             settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", middleware, order)

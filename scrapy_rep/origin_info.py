@@ -60,7 +60,7 @@ class OriginInfo:
     status: int | None = None
     """The HTTP status; None without an answer, after too many redirects, or after one that cannot be followed."""
     sign: str = ""
-    """What decided instead of the status: the vendor of a challenge, or `markup`. Empty if the status decided."""
+    """As in `Answer.sign`."""
     pause: float | None = None
     """In an outage, seconds until the next attempt that requests wait for; None if they wait for no attempt."""
 

@@ -23,7 +23,7 @@ T = TypeVar("T")
 class OwnThread:
     """Makes calls one after the other. The thread is a daemon, so the process can end even if a call never returns.
 
-    Scrapy's `run_in_thread` and `ThreadPoolExecutor` do not fit: a process that ends waits for their threads. The
+    Scrapy's `run_in_thread` and `ThreadPoolExecutor` do not fit: at exit, the process waits for their threads. The
     threads of `run_in_thread` also resolve host names, so a store that hangs would block the crawl.
     """
 
@@ -52,13 +52,13 @@ def _work(calls: SimpleQueue[Callable[[], None] | None]) -> None:
 def _make(call: Callable[[], T], result: Deferred[T], call_in_loop: Callable[..., object]) -> None:
     if result.called:  # it was cancelled
         return
-    made: T | BaseException
+    outcome: T | BaseException
     try:
-        made = call()
+        outcome = call()
     except BaseException as exc:  # noqa: BLE001 - it is raised where the call is awaited
-        made = exc
+        outcome = exc
     with suppress(RuntimeError):  # the event loop has ended
-        call_in_loop(settle, result, made)
+        call_in_loop(settle, result, outcome)
 
 
 def _caller_in_loop() -> Callable[..., object]:

@@ -116,7 +116,7 @@ def _exempt_item(text: Any) -> Origin | str:
     is_origin, is_wildcard, host = "://" in text, text.startswith("*."), text.removeprefix("*.")
     url = host if is_origin else f"https://{host}"
     origin = Origin.of(url)
-    # Refuse what would have no effect: a path, another wildcard, a host with a port.
+    # Refuse what would have no effect: a path, another wildcard, a host with a port but without a scheme.
     has_more = set(host) & set("@?#* ") or urlsplit(url).path not in {"", "/"}
     if origin is None or has_more or (is_origin and is_wildcard) or (origin.port is not None and not is_origin):
         raise _WrongPartError(f"{text!r} is not an origin, a host, or '*.' and a host")
@@ -222,9 +222,9 @@ class RepSettings:
     unreachable_days: float = _setting(30.0, partial(_number, float, 1), "a number of days, at least 1")
     body_limit: int = _whole(PARSING_LIMIT, "bytes", PARSING_LIMIT)
     max_redirects: int = _whole(MAX_REDIRECTS, "redirects", MAX_REDIRECTS)
-    """The largest number of redirects in a row that are followed."""
     fetch_timeout: float = _setting(30.0, partial(_number, float, math.ulp(0.0)), "a number of seconds above 0")
-    """Seconds that each request for a robots.txt may take, counted from when it is sent."""
+    """The time limit of each request for a robots.txt, in seconds. The time in the downloader's queue counts only if
+    the scheme is neither http nor https."""
     fetch_retries: int = _whole(1, "retries", 0)
     fetch_concurrency: int = _whole(64, "fetches", 1)
     waiting_max: int = _whole(1_000, "requests", 0)
@@ -250,10 +250,9 @@ class RepSettings:
     )
     """The names of categories of use, without duplicates."""
     purposes_refuse: bool = _switch()
-    # In a path, `%(name)s` and `%(time)s` stand for the spider's name and the time of its start.
     report: str | None = _path(".jsonl", ".html")
     archive: str | None = _path(".warc.gz")
-    """The path of the archive. A unique part is added to the file's name."""
+    """A unique part is added to the file's name."""
     refusals: str | None = _path(".jsonl", ".jsonl.gz")
     evidence: bool = _switch()
 

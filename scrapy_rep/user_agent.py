@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from scrapy import Request, Spider
 from scrapy.http import Headers
@@ -24,8 +25,6 @@ logger = logging.getLogger("scrapy_rep")
 
 META_KEY = SPIDER_ATTRIBUTE = "robotstxt_user_agent"
 SETTING = "ROBOTSTXT_USER_AGENT"
-
-MAX_OWN = 1_000  # User-Agents of single requests that are remembered
 
 ProductTokens = tuple[str, ...]
 """Product tokens in order of preference. Empty if the crawler has no name; then only the groups of `*` apply."""
@@ -43,39 +42,40 @@ class UserAgent:
             tokens_of_header(self._sent),
             f"the User-Agent in {self._sent_by}",
         )
-        # The User-Agents of requests that had their own, and were judged by it.
-        self._own: set[bytes | None] = set()
+        self._own_tokens: WeakKeyDictionary[Request, ProductTokens] = WeakKeyDictionary()
+        """Request with a User-Agent of its own -> the tokens that decided about it."""
 
     def tokens(self, request: Request, *, decides: bool = True) -> ProductTokens:
         """Return the tokens that apply to this request. Raises ValueError for a wrong value in its meta.
 
-        `decides`: whether the request is judged by these tokens now. Then its User-Agent is remembered for
-        `unsent_tokens`.
+        `decides` is whether the tokens decide about the request now. `unsent_tokens` needs to know.
         """
         meta = request.meta.get(META_KEY)
         if meta is not None:
             return tokens_of_value(meta, f"request.meta[{META_KEY!r}]")
         if not self._configured and (headers := request.headers) and b"User-Agent" in headers:
-            own = headers.get(b"User-Agent")
-            if decides and len(self._own) < MAX_OWN:
-                self._own.add(own)
-            return tokens_of_header(own)
+            tokens = tokens_of_header(headers.get(b"User-Agent"))
+            if decides:
+                self._own_tokens[request] = tokens
+            return tokens
         return self.product_tokens
 
     def unsent_tokens(self, request: Request) -> ProductTokens:
         """Return the tokens that decided about a request, if it was sent with a User-Agent that has none of them.
 
-        Otherwise, the result is empty. It is always empty for the crawl's own User-Agent (`announce` warns about it),
-        for tokens from the request's meta, and if `*` is one of the tokens.
+        Otherwise, the result is empty. It is always empty for tokens from the request's meta, and if `*` is one of the
+        tokens. If the user set the tokens, it is also empty for the crawl's own User-Agent: `announce` warns about it.
         """
         sent = request.headers.get(b"User-Agent")
-        if sent == self._sent or META_KEY in request.meta or EVERYONE in self.product_tokens:
+        decided = self._own_tokens.get(request, self.product_tokens)
+        if META_KEY in request.meta or EVERYONE in decided:
             return ()
         if self._configured:
-            agrees = any(token.lower().encode() in (sent or b"").lower() for token in self.product_tokens)
+            shown = (sent or b"").lower()
+            agrees = sent == self._sent or any(token.lower().encode() in shown for token in decided)
         else:
-            agrees = sent in self._own or tokens_of_header(sent) == self.product_tokens
-        return () if agrees else self.product_tokens or (EVERYONE,)
+            agrees = tokens_of_header(sent) == decided
+        return () if agrees else decided or (EVERYONE,)
 
     def announce(self, log: Logger) -> None:
         """Log the product tokens at INFO, and a WARNING if the User-Agent that site owners see does not show them."""

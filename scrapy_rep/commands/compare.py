@@ -33,10 +33,10 @@ class ComparingLookup(Lookup):
 
     async def _find(self, url: str) -> Finding:
         finding = await super()._find(url)
-        return compared(finding, None if gets_no_answer(finding) else await self._builtin.answer(Request(url)))
+        return compared(finding, None if skips_builtin(finding) else await self._builtin.answer(Request(url)))
 
 
-def gets_no_answer(finding: Finding) -> bool:
+def skips_builtin(finding: Finding) -> bool:
     """Whether to skip Scrapy's own middleware, because there is no verdict to compare or it would get no robots.txt."""
     verdict = finding.verdict
     if verdict is None or finding.url.lower().startswith("data:"):  # it would request `data:///robots.txt`

@@ -80,7 +80,7 @@ class Finding:
     """The URL as the user wrote it."""
     profile: CrawlerProfile = CrawlerProfile()
     error: str = ""
-    """Why there is no verdict; empty if there is one."""
+    """Why there is no verdict; empty if there is one, and after a `--forget` that succeeded."""
     forgotten: bool | None = None
     """True if `--forget` has deleted the entry, False if there was no entry; None in all other cases."""
     verdict: Verdict | None = None
@@ -89,7 +89,8 @@ class Finding:
     answers: tuple[Answer, ...] = ()
     """The answers to the robots.txt requests that this URL caused, in their order, with redirects and retries."""
     now: float = 0.0
-    """The time when the URL was judged, in seconds since the epoch."""
+    """The time for which the URL was judged, in seconds since the epoch: the present, or with `--archive` a time in the
+    archive."""
     compared: Compared | None = None
     """The answer of Scrapy's own middleware; None without `--compare`, and if there is no verdict."""
     is_listed: bool = False
@@ -159,7 +160,7 @@ def judged(url: str, profile: CrawlerProfile, policy: RobotsPolicy) -> Finding:
         return Finding(url, profile, str(exc), policy=policy)
 
 
-def _said(robots: RobotsTxt) -> dict[str, Any]:
+def _json_of_file(robots: RobotsTxt) -> dict[str, Any]:
     """Return the part of the JSON that depends only on robots.txt."""
     return {"sitemaps": list(robots.sitemaps), "ignored": [asdict(ignored) for ignored in _ignored(robots)]}
 
@@ -170,17 +171,15 @@ def _ignored(robots: RobotsTxt) -> list[Ignored]:
 
 
 # Cached, because this part takes longer than the rest of the JSON. Fewer large files are kept, to save memory.
-_said_by_small, _said_by_large = lru_cache(maxsize=10_000)(_said), lru_cache(maxsize=64)(_said)
+_json_of_small_file = lru_cache(maxsize=10_000)(_json_of_file)
+_json_of_large_file = lru_cache(maxsize=64)(_json_of_file)
 
 
 def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
-    """Return the JSON object for `--json`, with null for what is not known. `docs/command.md` explains the keys.
-
-    `show` adds the text of the file.
-    """
+    """Return the JSON object for `--json` (docs/command.md), with null for what is unknown. `show` adds the file."""
     verdict, robots, info, deciding = finding.verdict, finding.robots, finding.info, finding.deciding
     usage = usage_in(verdict)
-    said = _said_by_small if robots is None or len(robots.octets) < SMALL else _said_by_large
+    json_of_file = _json_of_small_file if robots is None or len(robots.octets) < SMALL else _json_of_large_file
     received_at = info.received_at if info is not None else None
     return {
         "url": finding.url,
@@ -200,7 +199,7 @@ def as_json(finding: Finding, *, show: bool = False) -> dict[str, Any]:
         "good_for": round(max(info.fetch_again_at - finding.now, 0.0), 3) if info is not None else None,
         "crawl_delay": finding.crawl_delay,
         "usage": [_usage_as_json(usage, category) for category in usage],
-        **said(robots or RobotsTxt(b"")),
+        **json_of_file(robots or RobotsTxt(b"")),
         "error": finding.error or None,
         **({"scrapy": asdict(finding.compared)} if finding.compared is not None else {}),
         **({"forgotten": finding.forgotten} if finding.forgotten is not None else {}),

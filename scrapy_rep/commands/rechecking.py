@@ -41,10 +41,7 @@ class Item:
 
 
 def items_of(path: str) -> Iterator[Item]:
-    """Yield the items of a feed in JSON lines; the file is compressed if its name ends in `.gz`.
-
-    Raises ValueError if the file cannot be read.
-    """
+    """Yield the items of a feed in JSON lines (`.gz`: compressed). Raises ValueError if the file cannot be read."""
     try:
         with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as lines:
             for number, line in enumerate(lines, start=1):
@@ -78,15 +75,14 @@ class ArchiveJudge:
     """Judges requests by the robots.txt files of an archive."""
 
     def __init__(self, archive: ArchiveReader, profile: CrawlerProfile) -> None:
-        """If `profile` has no tokens, those of the item are used, or else those of the archive.
-
-        If it has no purposes, those of the archive are used.
-        """
+        """If `profile` has no tokens, those of the item are used, or else those of the archive. If it has no purposes,
+        those of the archive are used."""
         self._archive = archive
         self._profile = profile
 
     def checked(self, item: Item) -> Finding:
-        """Judge the item. If it is allowed, and no option gave other tokens, compare the result with its evidence."""
+        """Judge the item by the archive. If the archive allows it, and no option gave tokens, also compare the result
+        with the item's evidence."""
         url, evidence, reason = item.url, item.evidence, item.evidence.get("reason")
         if item.error:
             return Finding(url, self._profile, item.error)

@@ -51,7 +51,8 @@ class Command(ScrapyCommand):
         add("--spider", metavar="NAME", help="use the settings and the product token of this spider")
         add("--input", metavar="FILE", help="read the URLs from this file, one per line; '-' for standard input")
         add("--file", metavar="FILE", help="judge by this robots.txt and fetch nothing; '-' for standard input")
-        add("--compare", action="store_true", help="also show what Scrapy's own middleware would answer, and why")
+        compare_help = "also show what Scrapy's own middleware would answer, and why if it differs"
+        add("--compare", action="store_true", help=compare_help)
         add("--show", action="store_const", const="lines", help="show the lines of robots.txt that matter")
         add("--show=all", action="store_const", const="all", dest="show", help="show all of robots.txt")
         add("--json", action="store_true", help="print one JSON object for each URL")

@@ -18,7 +18,7 @@ from scrapy.utils.project import inside_project
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from scrapy_rep.commands.compare import ComparingLookup, compared, gets_no_answer
+from scrapy_rep.commands.compare import ComparingLookup, compared, skips_builtin
 from scrapy_rep.commands.findings import CrawlerProfile, Finding, judged, policy_of_file
 from scrapy_rep.commands.lookup import CommandSpider, Lookup, command_spider
 from scrapy_rep.commands.output import Output
@@ -114,7 +114,7 @@ def _judge_of_file(opts: Namespace, profile: CrawlerProfile, settings: BaseSetti
     def judged_by_both(url: str) -> Finding:
         finding = judged(url, profile, policy)
         try:
-            return compared(finding, None if gets_no_answer(finding) else builtin.answer(url))
+            return compared(finding, None if skips_builtin(finding) else builtin.answer(url))
         except ValueError as exc:  # a parser of another package may reject a URL
             return Finding(url, profile, str(exc), policy=policy)
 

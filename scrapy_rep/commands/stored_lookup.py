@@ -91,10 +91,7 @@ class StoredLookup(Lookup):
         return policy, error
 
     async def _stored(self, ask: Callable[[Storage], Awaitable[T]]) -> T:
-        """Return the store's answer. Raises CannotTellError if the store cannot be used.
-
-        After a failure, the store is not called again.
-        """
+        """Return the store's answer. Raises CannotTellError if the store cannot be used, or has failed before."""
         if self._storage is not None and not self._failure:
             try:
                 return await ask(self._storage)

@@ -51,7 +51,8 @@ EXTENSIONS = (
 
 
 def start_extensions(crawler: Crawler, settings: RepSettings, gate: Gate) -> list[object]:
-    """Start the extensions that are on. Keep the list, because signals do not keep their receivers alive."""
+    """Start the extensions that are on, and return them. The caller has to keep the list, because signals do not keep
+    their receivers alive."""
     return [
         load_object(f"{__name__}.{extension.class_path}")(crawler, settings, gate)
         for extension in EXTENSIONS

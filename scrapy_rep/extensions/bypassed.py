@@ -23,8 +23,8 @@ class Bypassed:
         self._stats = crawler.stats
         self._log = logger_of(crawler)
         self._drops = settings.bypassed == "drop"
-        dropped = "kept (REP_DRY_RUN)" if settings.dry_run else "dropped (REP_BYPASSED)"
-        self._outcome = dropped if self._drops else "kept; REP_BYPASSED = 'drop' drops them"
+        outcome_of_drop = "kept (REP_DRY_RUN)" if settings.dry_run else "dropped (REP_BYPASSED)"
+        self._outcome = outcome_of_drop if self._drops else "kept; REP_BYPASSED = 'drop' drops them"
         self._gate = gate
         self._has_warned = False
         gate.after_download.append(self._look)

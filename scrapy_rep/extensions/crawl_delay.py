@@ -1,4 +1,4 @@
-"""Crawl-delay (REP_CRAWL_DELAY_MAX): the delay between requests is at least the Crawl-delay in robots.txt."""
+"""Crawl-delay: requests to a site are at least its Crawl-delay apart, up to REP_CRAWL_DELAY_MAX (0 by default)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CrawlDelay:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         self._crawler = crawler
         self._log = logger_of(crawler)
-        self._max_delay = settings.crawl_delay_max  # seconds; with 0, no Crawl-delay is obeyed
+        self._max_delay = settings.crawl_delay_max  # seconds
         self._gate = gate
         self._logged: set[str] = set()
         gate.robots_known.append(self._robots_known)

@@ -36,8 +36,8 @@ class OriginsLog:
         self._stats = crawler.stats
         self._settings = settings
         self._refusals = gate.refusals
-        self._known: LocalCache[Origin, tuple[OriginKind, str, str]] = LocalCache(limit=settings.memory_origins)
-        """Origin -> the kind, cause and stat of its last result, which is the only one that counts."""
+        self._known: LocalCache[Origin, tuple[OriginKind, str, str, str]] = LocalCache(limit=settings.memory_origins)
+        """Origin -> the kind, cause and stats of its last result, which is the only one that counts."""
         self._origins: Counter[tuple[OriginKind, str]] = Counter()
         """The number of origins by kind and cause."""
         self._waited = 0
@@ -49,18 +49,26 @@ class OriginsLog:
         crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     def _robots_known(self, origin: Origin, info: OriginInfo, _request: Request) -> None:
-        if info.robots is not None and info.robots.truncated:
-            self._count_truncated(info.robots_url)
-        before, now = self._known.get(origin), (info.kind, info.cause, info.stat)
+        is_truncated = info.robots is not None and info.robots.truncated
+        before = self._known.get(origin)
+        now = info.kind, info.cause, info.stat, "rep/truncated" if is_truncated else ""
         if before == now:
             return
         self._known[origin] = now
         for result, change in ((before, -1), (now, 1)):
             if result is not None:
-                kind, cause, stat = result
+                kind, cause, *stats = result
                 self._origins[kind, cause] += change
-                if stat:
+                for stat in filter(None, stats):
                     self._stats.inc_value(stat, change)
+        if is_truncated and not self._has_warned_of_length:
+            self._has_warned_of_length = True
+            self._log.warning(
+                "%(url)s is longer than %(limit)s bytes (REP_BODY_LIMIT). The rules beyond are not read, so pages that"
+                " they forbid may be fetched (RFC 9309 2.5). A higher REP_BODY_LIMIT reads them. The stat rep/truncated"
+                " counts such files",
+                {"url": printable(info.robots_url), "limit": f"{self._settings.body_limit:,}"},
+            )
         if info.kind is OriginKind.WITHOUT_RULES:
             is_first_page = info.sign == MARKUP and not self._has_named_page
             self._has_named_page |= is_first_page
@@ -68,18 +76,6 @@ class OriginsLog:
                 logging.INFO if is_first_page else logging.DEBUG,
                 "%(url)s: %(why)s, so everything is allowed",
                 {"url": printable(info.robots_url), "why": printable(info.why_no_rules)},
-            )
-
-    def _count_truncated(self, url: str) -> None:
-        """Count a file that is longer than REP_BODY_LIMIT, and log a WARNING for the first (RFC 9309 section 2.5)."""
-        self._stats.inc_value("rep/truncated")
-        if not self._has_warned_of_length:
-            self._has_warned_of_length = True
-            self._log.warning(
-                "%(url)s is longer than %(limit)s bytes (REP_BODY_LIMIT). The rules beyond are not read, so pages that"
-                " they forbid may be fetched (RFC 9309 2.5). A higher REP_BODY_LIMIT reads them. The stat rep/truncated"
-                " counts such files",
-                {"url": printable(url), "limit": f"{self._settings.body_limit:,}"},
             )
 
     def _request_waited(self) -> None:

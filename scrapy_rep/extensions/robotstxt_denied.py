@@ -24,7 +24,10 @@ JOB_STATE = "scrapy_rep: start requests that were not refused"
 ADVICE = {
     VerdictReason.RULE: "Is the rule for another crawler? Set ROBOTSTXT_USER_AGENT to the product token of yours",
     VerdictReason.UNREACHABLE: "Is robots.txt unreachable? Try again later",
-    VerdictReason.RESTRICTED: "Is access to robots.txt restricted? REP_STATUS_POLICY says what that means",
+    VerdictReason.RESTRICTED: (
+        "Is access to robots.txt restricted? REP_STATUS_POLICY makes that refuse everything; ask the site for access,"
+        " or change this setting"
+    ),
 }
 FOR_ALL = "Is the site yours, or have you permission to crawl it? Set REP_EXEMPT. `scrapy robots URL` explains refusals"
 

@@ -33,7 +33,8 @@ class SentUserAgent:
             return
         self._left -= 1
         tokens = self._gate.user_agent.unsent_tokens(request)
-        if tokens and self._gate.peek(request) is not None:  # None: no robots.txt applies
+        # None: no robots.txt applies, or memory no longer has a usable one
+        if tokens and self._gate.peek(request) is not None:
             self._left = 0
             self._warn(request, tokens)
         if self._left == 0:

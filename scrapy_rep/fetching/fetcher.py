@@ -123,7 +123,7 @@ class Fetcher:
             location=url_of(response.url, response.headers.get("Location") or b""),
             retry_after=0.0 if replayed else retry_after(response.headers, now),
             caching=caching,
-            dated=min(now, caching.date or 0.0) if replayed and not offline else now,
+            received_at=min(now, caching.date or 0.0) if replayed and not offline else now,
             response_delay=0.0 if replayed else request.meta.get("download_latency", 0.0),
             replayed=replayed,
             offline=offline,

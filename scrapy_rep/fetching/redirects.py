@@ -133,8 +133,8 @@ class Redirects:
     def _terms(self) -> dict[str, Any]:
         """Return how a StoredResponse may be used and stored: for each field, the strictest value in the chain."""
         least = self.answers.settings.lifetime_min
-        received_at = min(hop.dated for hop in self._hops)
-        until = min(fresh_until(hop.caching, hop.dated, least, hop.response_delay) for hop in self._hops)
+        received_at = min(hop.received_at for hop in self._hops)
+        until = min(fresh_until(hop.caching, hop.received_at, least, hop.response_delay) for hop in self._hops)
         if not self.is_replayed:  # redirects and retries may have taken longer than LEAST_LIFETIME
             until = min(max(until, self.answers.clock.now() + LEAST_LIFETIME), received_at + MAX_LIFETIME)
         return {

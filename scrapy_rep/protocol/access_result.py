@@ -46,9 +46,11 @@ class Answer:
     reason: str = ""
     """The answer in words, such as `HTTP 404`, or why there was no answer."""
     sign: str = ""
-    """What decided instead of the status: the vendor of a challenge, or `markup`. Empty if the status decided."""
+    """The sign in the answer that decided instead of its status: the vendor of a challenge, such as `Cloudflare`, or
+    `markup` for a page of HTML. Empty if the status decided."""
     body: bytes = b""
-    """The body of a success, at most one octet longer than REP_BODY_LIMIT. `fetching.answers` empties all others."""
+    """The body of a success, at most one octet longer than REP_BODY_LIMIT. `fetching.answers` removes the body of
+    every other answer."""
     location: str | None = None
     """The absolute URL that a redirect leads to; None if its Location is missing or malformed."""
     timed_out: bool = False
@@ -59,9 +61,10 @@ class Answer:
     """Seconds from now that the server asks the crawler to wait (RFC 9110 10.2.3)."""
     caching: Caching = SILENT
     """The caching headers of the answer. Those of a 304 are combined with those of the stored answer."""
-    dated: float = 0.0
-    """The time when the answer was received, in seconds since the epoch. For a replayed answer that is not `offline`,
-    the time in its Date header (0 if missing)."""
+    received_at: float = 0.0
+    """The time when the answer was received, in seconds since the epoch. If the crawl's HTTP cache replayed the answer,
+    this is the time in its Date header (0 if missing, and never later than now). In an offline crawl, it is the time of
+    the replay."""
     response_delay: float = 0.0
     """Seconds from the request to the response (RFC 9111 4.2.3)."""
     replayed: bool = False

@@ -36,7 +36,8 @@ class StoredResponse:
     redirects, the earliest such time."""
     fresh_until: float
     """The time when the answer expires, in seconds since the epoch: at most a day after `received_at`. In a chain of
-    redirects, the earliest such time."""
+    redirects, the earliest such time. It is not within LEAST_LIFETIME of the fetch, unless the day is over or the
+    crawl's HTTP cache replayed an answer."""
     status: int | None = None
     """The HTTP status; None if the fetch ended because there were too many redirects."""
     url: str = ""
@@ -126,10 +127,7 @@ def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT)
 
 
 def entry_from_values(values: Any, octets: bytes, robots_url: str) -> Entry | None:
-    """Return the entry with these `plain_values` and with rules read from `octets`; None if the values are wrong.
-
-    `robots_url` is the URL that the entry is for.
-    """
+    """Return the entry with these `plain_values` and with rules read from `octets`; None if the values are wrong."""
     stored = outage = None
     try:
         if "stored" in values:
@@ -157,10 +155,7 @@ _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (i
 
 
 def _checked(kind: type[StoredResponse | Outage | Caching], values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values. Raises ValueError if one has the wrong type or is out of bounds.
-
-    Other programs may write to the store that the values came from.
-    """
+    """Return the values. Raises ValueError for a wrong value, because other programs may write to the store, too."""
     annotations = {field.name: str(field.type) for field in fields(kind)}
     for name, value in values.items():
         needed, _, optional = annotations[name].partition(" | ")

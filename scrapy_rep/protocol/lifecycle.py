@@ -84,8 +84,8 @@ class RobotsPolicy:
     state: State
     basis: Basis
     refetch: Refetch
-    """When robots.txt is fetched again, by the state's row. During a backoff it is NOT, or FIRST if the row has FIRST
-    and requests wait until the backoff ends."""
+    """When robots.txt is fetched again. This is the value in POLICY_OF_STATE, except during a backoff. Then it is NOT;
+    only a FIRST stays FIRST, if the backoff ends within REP_UNREACHABLE_WAIT and the last fetch did not time out."""
     at: float
     until: float
     robots: RobotsTxt | None
@@ -188,10 +188,7 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
 
 
 def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.0) -> RobotsPolicy:
-    """Return what the entry means at `now`.
-
-    `unreachable_for` is REP_UNREACHABLE_DAYS in seconds. `wait` is REP_UNREACHABLE_WAIT.
-    """
+    """Return what the entry means at `now`. `unreachable_for` is as in `state_of`; `wait` is REP_UNREACHABLE_WAIT."""
     state = state_of(entry, now, unreachable_for)
     basis, refetch, _source = POLICY_OF_STATE[state]
     outage = entry.outage_at(now)

@@ -97,10 +97,7 @@ def _is_page(body: bytes) -> bool:
 
 
 def result_of(status: int | None, rows: Iterable[StatusRow], sign: str = "") -> AccessResult:
-    """Return the access result for a status and a `sign` (see `Answer.sign`) by the rows of a policy.
-
-    A status in no row is UNREACHABLE.
-    """
+    """Return the access result for a status and an `Answer.sign` by a policy; UNREACHABLE for a status in no row."""
     return _row(status, sign, rows)[0]
 
 

@@ -73,7 +73,7 @@ def stricter(stated: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
 
 
 def preferences_of(directive: str, value: bytes) -> dict[str, bool] | None:
-    """Return the preferences in a value without its path; None if the value cannot be parsed.
+    """Return the preferences in `value`, from which the caller has removed the path; None if it cannot be parsed.
 
     Raises ImportError for `content-usage` if the library that reads structured fields is not installed.
     """

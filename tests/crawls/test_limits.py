@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import CrawlSpider, FollowsByItself, crawl
+from crawling import CrawlSpider, FollowsByItself, Time, crawl, in_turn, with_clock
 from forked import run_python
 from pytest_twisted import ensureDeferred
 from scrapy import Request
@@ -118,10 +118,12 @@ async def test_a_handler_without_bytes_received_logs_one_warning(web: Web) -> No
     assert result.tracebacks == []
 
 
+LONG = RULES + 512_000 * "#" + "\ndisallow: /late\n"
+
+
 @ensureDeferred
 async def test_rules_beyond_the_limit_are_not_obeyed_and_a_warning_says_so(web: Web) -> None:
-    body = RULES + 512_000 * "#" + "\ndisallow: /late\n"
-    sites = [web.robots(body), web.robots(body), web.robots(RULES)]
+    sites = [web.robots(LONG), web.robots(LONG), web.robots(RULES)]
     urls = [site.url(path) for site in sites for path in ("/late", "/private")]
     result = await crawl(*urls)
     assert result.pages.keys() == set(urls[::2])
@@ -133,3 +135,18 @@ async def test_rules_beyond_the_limit_are_not_obeyed_and_a_warning_says_so(web: 
     assert len(result.refused) == 5
     assert result.messages() == []
     assert "rep/truncated" not in result.stats
+
+
+@pytest.mark.parametrize(
+    ("bodies", "truncated", "warnings"),
+    [([LONG], 1, 1), ([RULES, LONG], 1, 1), ([LONG, RULES], 0, 1), ([RULES], None, 0)],
+    ids=["always", "later", "at-first", "never"],
+)
+@ensureDeferred
+async def test_a_file_beyond_the_limit_counts_once_by_its_last_version(
+    web: Web, bodies: list[str], truncated: int | None, warnings: int
+) -> None:
+    site, time = web.robots([answer(body) for body in bodies]), Time()
+    result = await crawl(site.url("/"), robots=with_clock(time), spider=in_turn(time, 90_000.0, 90_000.0))
+    assert site.targets.count("/robots.txt") == 3
+    assert (result.stats.get("rep/truncated"), len(result.messages(logger="scrapy_rep"))) == (truncated, warnings)

@@ -44,7 +44,13 @@ async def test_denied_if_every_start_request_is_refused(web: Web) -> None:
     [
         (answer(NOTHING), "Is the rule for another crawler? Set ROBOTSTXT_USER_AGENT to the product token of yours"),
         (answer(status=503), "Is robots.txt unreachable? Try again later"),
-        (answer(status=403), "Is access to robots.txt restricted? REP_STATUS_POLICY says what that means"),
+        (
+            answer(status=403),
+            (
+                "Is access to robots.txt restricted? REP_STATUS_POLICY makes that refuse everything; ask the site for"
+                " access, or change this setting"
+            ),
+        ),
     ],
     ids=["rule", "outage", "policy"],
 )

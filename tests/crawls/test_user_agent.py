@@ -274,6 +274,24 @@ async def test_a_request_with_its_own_user_agent_is_judged_by_it(web: Web) -> No
     assert (len(result.pages), sent_warnings(result)) == (3, [])
 
 
+@pytest.mark.parametrize(
+    ("own", "sent", "said"),
+    [
+        ("Header/1.0", "Other/1.0", "'Other/1.0', but judged by the rules for 'Header'"),
+        ("Header/1.0", "Setting/1.0", "'Setting/1.0', but judged by the rules for 'Header'"),
+        (BROWSER, "Setting/1.0", "'Setting/1.0', but judged by the rules for '*'"),
+        ("Header/1.0", "Header/1.1", None),
+    ],
+)
+@ensureDeferred
+async def test_the_warning_names_the_token_of_the_requests_own_user_agent(
+    web: Web, own: str, sent: str, said: str | None
+) -> None:
+    request = Request(web.robots("").url("/"), headers={"User-Agent": own})
+    result = await crawl(request, settings={"USER_AGENT": "Setting/1.0", **sends(sent)})
+    assert [warning.partition("with the User-Agent ")[2] for warning in sent_warnings(result)] == [said] * bool(said)
+
+
 @ensureDeferred
 async def test_a_page_that_was_not_downloaded_logs_no_warning(web: Web) -> None:
     class Answers:

@@ -82,9 +82,7 @@ class ArchiveReader:
             known.sort(key=lambda one: one.at)
 
     def known(self, url: str, at: float | None, evidence: Mapping[str, object]) -> Known:
-        """Return what the crawl knew about the URL's origin at the time `at`, or at the end of the archive.
-
-        `at` is in seconds since the epoch; None means the end.
+        """Return what the crawl knew about the URL's origin at the time `at`; None means the end of the archive.
 
         `evidence` is the evidence of an item, or empty. If several crawls wrote the archive, the evidence identifies
         the robots.txt by which the item was judged. Raises ValueError if the archive has nothing about the origin.

@@ -31,10 +31,7 @@ class Evidence:
 
 
 def evidence_of(url: str, verdict: Verdict, product_tokens: ProductTokens, now: float) -> dict[str, Any]:
-    """Return the evidence for a verdict as values for JSON. `docs/evidence.md` explains the keys.
-
-    `now` is the time of the decision, in seconds since the epoch.
-    """
+    """Return the evidence for a verdict at `now`, as values for JSON. `docs/evidence.md` explains the keys."""
     rule = verdict.decided_by
     final_url, received_at, sha256 = verdict.received or (None, None, None)
     return {

@@ -118,7 +118,7 @@ class WarcFile:
         The ids differ if the last response from this URL had the same body.
         """
         codings = response.headers.get("Content-Encoding")
-        # A crawl reads limit + 1 octets of the decoded body. Of a compressed body, twice the limit is enough for that.
+        # A crawl reads limit + 1 octets of the decoded body. Twice as many compressed octets are enough for that.
         limit = self._limit + 1 if codings is None else 2 * self._limit
         body = response.body[:limit]
         digest = _digest(body)

@@ -126,7 +126,7 @@ class Report:
         self._path = output_path("REP_REPORT", str(settings.report), crawler, self._began)
         gate.refusals.advice = "The report (REP_REPORT) has details"
         self._fetched = self._outages = self._open_outages = 0
-        self._known: Counter[tuple[str, str]] = Counter()  # origins by kind and cause
+        self._origins_by_kind: Counter[tuple[str, str]] = Counter()  # by kind and cause
         self._pages_stated: Counter[tuple[str, str]] = Counter()  # pages by purpose and preference
         self._origins_stated: Counter[tuple[str, str]] = Counter()  # origins by purpose and preference
         self._waits = WaitingTimes()
@@ -141,9 +141,9 @@ class Report:
 
     def _robots_known(self, origin: Origin, info: OriginInfo, request: Request) -> None:
         now, seen = self._gate.now(), self._origins[origin]
-        self._known[seen.kind, seen.cause] -= 1
+        self._origins_by_kind[seen.kind, seen.cause] -= 1
         seen.kind, seen.cause = info.kind.value, info.cause
-        self._known[seen.kind, seen.cause] += 1
+        self._origins_by_kind[seen.kind, seen.cause] += 1
         beyond = ", not read beyond REP_BODY_LIMIT" if info.robots is not None and info.robots.truncated else ""
         seen.access, seen.answer = info.access.value, shortened(info.answer.rstrip(".") + beyond)
         if info.robots is not None:
@@ -217,12 +217,9 @@ class Report:
             self._log.info("REP_REPORT: written to %s", self._path)
 
     def lines(self, spider: Spider, reason: str) -> Iterator[dict[str, Any]]:
-        """Yield the objects of the JSON lines: one `crawl`, each `origin`, then each `refused`. The largest come first.
-
-        docs/report.md explains their keys.
-        """
+        """Yield the JSON objects (docs/report.md): the `crawl`, then each `origin` and `refused`, the largest first."""
         now, origins, rules = self._gate.now(), self._origins.largest(), self._rules.largest()
-        known = +self._known
+        origins_by_kind = +self._origins_by_kind
         refused_by = {reason.value: number for reason, number in self._gate.refusals.counts.items()}
         refused = sum(refused_by.values())
         # In a dry run, the pages that would have been refused are also counted as fetched.
@@ -248,12 +245,12 @@ class Report:
                 }
                 for purpose, preference in product(self._settings.purposes, PREFERENCE_WORDS.values())
             ],
-            "origins": known.total(),
-            "origins_not_listed": known.total() - len(origins),
+            "origins": origins_by_kind.total(),
+            "origins_not_listed": origins_by_kind.total() - len(origins),
             "kinds": [
                 {"kind": kind.value, "cause": cause, "origins": number}
                 for kind in OriginKind
-                for (of_kind, cause), number in known.most_common()
+                for (of_kind, cause), number in origins_by_kind.most_common()
                 if of_kind == kind.value
             ],
             "waited": {

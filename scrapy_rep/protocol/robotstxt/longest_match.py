@@ -29,12 +29,12 @@ BEGINNING = 4  # octets at the beginning of a distinctive text; they are searche
 class EffectiveRules:
     """The rules of all groups that name a crawler, combined (2.2.1). The first of these rules has the place 0."""
 
-    __slots__ = ("_allow", "_first", "_in_file", "_index", "_lines", "_order", "_patterns", "own", "size")
+    __slots__ = ("_allow", "_first", "_in_file", "_index", "_lines", "_order", "_patterns", "own_segments", "size")
 
-    def __init__(self, segments: Segments, own: tuple[int, ...]) -> None:
-        self.own = own
+    def __init__(self, segments: Segments, own_segments: tuple[int, ...]) -> None:
+        self.own_segments = own_segments
         """The numbers of the segments that contain the rules."""
-        lines = segments.joined(own)
+        lines = segments.joined(own_segments)
         self.size = len(lines)
         """The number of octets in these segments."""
         values: list[str] = RULE_VALUE.findall(lines)
@@ -45,7 +45,7 @@ class EffectiveRules:
         self._in_file: tuple[Sequence[int], Sequence[int]] | None = None
         # The spellings of the first URL, and the place of the rule that decides about it.
         self._first: tuple[Sequence[str], int | None] | None = None
-        # For all later URLs, the index of the patterns, and the place of the rule of each rank in the index.
+        # For all later URLs: the index of the patterns, and `_order`, which maps a rank in the index to a rule's place.
         self._index: MatchIndex | None = None
         self._order: Sequence[int] = ()
 
@@ -70,7 +70,7 @@ class EffectiveRules:
             return None
         if self._in_file is None:
             # The text that `find_records` searches has one more character than `octets`: an LF at its start.
-            starts = [record.start(1) - 1 for record in find_records(octets, self.own, RULE_VALUE)]
+            starts = [record.start(1) - 1 for record in find_records(octets, self.own_segments, RULE_VALUE)]
             line_ends = map(octets.count, repeat(b"\n"), [0, *starts], starts)
             self._in_file = array("I", accumulate(line_ends)), array("I", starts)
         numbers, starts_of_values = self._in_file
@@ -139,8 +139,9 @@ class MatchIndex:
                 prefixes.setdefault(prefix, rank)
         self._prefixes = sorted(prefixes)
         self._shorter: list[int] = []
-        # For each prefix, the first rank among its own pattern and those of all shorter prefixes that it begins with.
-        # A shorter prefix may have the longer pattern: `/a*****` has the prefix `/a` and is longer than `/a/b`.
+        # For each prefix, the best (smallest) rank of all patterns that match whatever begins with it: its own pattern,
+        # and the patterns of the shorter prefixes that it begins with. A shorter prefix may have the longer pattern:
+        # `/a*****` has the prefix `/a` and is longer than `/a/b`.
         self._first: list[int] = []
         for number, prefix in enumerate(self._prefixes):
             shorter = number - 1
@@ -159,10 +160,7 @@ class MatchIndex:
         """The approximate bytes of memory without the patterns (measured: tests/protocol/test_costs.py)."""
 
     def first_match(self, spelling: str) -> int | None:
-        """Return the rank of the first pattern that matches this spelling of a URL; None if no pattern matches.
-
-        Raises TooCostlyError.
-        """
+        """Return the rank of the first pattern that matches this spelling; None if none does. Raises TooCostlyError."""
         with_end = f"{spelling}$"
         # Begin with the last prefix in the index that is sorted before the spelling. Follow its links to a prefix that
         # the spelling begins with. The first such prefix is the longest.

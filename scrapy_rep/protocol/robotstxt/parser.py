@@ -35,7 +35,7 @@ PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"
 # Parsed rules are kept for each crawler. When a limit is reached, all parsed rules are deleted, and parsed again when
 # they are needed. Few crawls reach a limit, because most have one product token.
 MAX_PARSED = 64  # crawlers
-MAX_PARSED_COPIES = 4  # the parsed lines have at most this many times the octets of the file
+MAX_PARSED_COPIES = 4  # the parsed lines of all crawlers together may be this many times as long as the file
 
 # Bytes of memory besides the octets and the rules, measured by tests/protocol/test_costs.py.
 _FIXED_MEMORY = 350
@@ -133,8 +133,8 @@ class RobotsTxt:
         crawler = self._crawler(product_token)
         if crawler.delay == _NOT_READ:
             segments = Segments(self.octets)
-            own = segments.joined(segments.of(crawler.token, RULE_OR_DELAY_LINE))
-            values = set(without_comments("\n".join(RECORDS[Directive.CRAWL_DELAY].findall(own))).split("\n"))
+            lines = segments.joined(segments.of(crawler.token, RULE_OR_DELAY_LINE))
+            values = set(without_comments("\n".join(RECORDS[Directive.CRAWL_DELAY].findall(lines))).split("\n"))
             crawler.delay = max([delay for value in values if (delay := seconds_of(value)) is not None], default=None)
         return crawler.delay
 
@@ -206,10 +206,10 @@ class RobotsTxt:
                 )
         segments = Segments(self.octets)
         obeyed = segments.obeyed_token(tokens)
-        own = segments.of(obeyed)
+        own_segments = segments.of(obeyed)
         # Crawlers that obey the same lines share their parsed rules.
-        parsed = {crawler.rules.own: crawler.rules for crawler in self._parsed.values()}
-        rules = parsed[own] = parsed.get(own) or EffectiveRules(segments, own)
+        parsed = {crawler.rules.own_segments: crawler.rules for crawler in self._parsed.values()}
+        rules = parsed[own_segments] = parsed.get(own_segments) or EffectiveRules(segments, own_segments)
         size = sum(rules.size for rules in parsed.values())
         if len(self._parsed) >= MAX_PARSED or size > MAX_PARSED_COPIES * len(self.octets):
             self._parsed.clear()

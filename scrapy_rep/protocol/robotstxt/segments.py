@@ -9,9 +9,9 @@ A segment is the text from one user-agent line to the next:
     Crawl-delay: 7
     User-agent: c       Segment 2 has no records.
 
-A record is for a run of user-agent lines: the line of its own segment and the lines above it, after the segment where
-the previous run ended. A rule ends a run for all kinds of records. A delay ends a run for delays only, and a
-statement about usage for statements only.
+A record is for a run of user-agent lines. The run ends with the user-agent line of the record's own segment. It begins
+after the segment in which the previous run ended. A rule ends a run for all kinds of records. A delay ends a run for
+delays only, and a statement about usage for statements only.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ class Segments:
         """
         key = product_token and product_token.lower()
         last, end = len(self.tokens) - 1, -1
-        own = []
+        own_segments = []
         for start in [at for at, token in enumerate(self.tokens) if token == key]:
             if start <= end:
                 continue
             end = start
             while end < last and not ends.search(self.texts[end]):
                 end += 1
-            own.append(end)
-        return tuple(own)
+            own_segments.append(end)
+        return tuple(own_segments)
 
-    def joined(self, own: Sequence[int]) -> str:
+    def joined(self, own_segments: Sequence[int]) -> str:
         """Return the lines of these segments as one text."""
-        return _COMMENT_LINE.join([self.texts[at] for at in own])
+        return _COMMENT_LINE.join([self.texts[at] for at in own_segments])
 
 
 def starts_of_segments(text: str) -> list[int]:
@@ -74,9 +74,9 @@ def starts_of_segments(text: str) -> list[int]:
     return [record.start() for record in _USER_AGENT.finditer(text)]
 
 
-def find_records(octets: bytes, own: Sequence[int], records: re.Pattern[str]) -> Iterator[re.Match[str]]:
+def find_records(octets: bytes, own_segments: Sequence[int], records: re.Pattern[str]) -> Iterator[re.Match[str]]:
     """Yield the records in these segments of the file, in their order. Offsets are in the file's `searchable` text."""
     text = searchable(octets)
     ends = [*starts_of_segments(text), len(text)]
-    for at in own:
+    for at in own_segments:
         yield from records.finditer(text, ends[at], ends[at + 1])
