@@ -496,7 +496,15 @@ def test_a_scheme_can_be_taken_away() -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["postgres://me:secret@host/db", "redis://me:secret@host:port/db", "redis://:secret@host:port/db"]
+    "address",
+    [
+        "postgres://me:secret@host/db",
+        "redis://me:secret@host:port/db",
+        "redis://:secret@host:port/db",
+        "redis://host:port/0?password=secret",
+        "redis://host:port/0?password=a@secret",
+        "redis://me:secret@host:port/0?password=secret",
+    ],
 )
 def test_a_password_is_never_shown(address: str) -> None:
     with pytest.raises(ValueError, match=r"^REP_STORAGE is ") as error:
