@@ -19,7 +19,7 @@ from scrapy_rep.text import printable
 class BodyLimit:
     """Stops each download of a robots.txt at the limit. What was received is used.
 
-    It listens to `bytes_received` only during such downloads, because Scrapy sends that signal for every chunk of every
+    It listens to signals only during such downloads, because Scrapy sends `bytes_received` for every chunk of every
     download.
     """
 
@@ -32,18 +32,21 @@ class BodyLimit:
     def __enter__(self) -> None:
         if not self._under_way:
             self._signals.connect(self._received, signal=signals.bytes_received)
+            self._signals.connect(self._downloaded, signal=signals.response_downloaded)
         self._under_way += 1
 
     def __exit__(self, *_: object) -> None:
         self._under_way -= 1
         if not self._under_way:
             self._signals.disconnect(self._received, signal=signals.bytes_received)
+            self._signals.disconnect(self._downloaded, signal=signals.response_downloaded)
 
-    def warn_if_too_late(self, request: Request, response: Response) -> None:
+    def _downloaded(self, request: Request, response: Response) -> None:
         """Log a WARNING, once, if a download handler of another package sends no `bytes_received`."""
-        if self._has_warned or urlparse_cached(request).scheme not in HAVE_TIMEOUTS:
+        download = request.meta.get(ROBOTS_TXT_REQUEST)
+        if self._has_warned or download is None or urlparse_cached(request).scheme not in HAVE_TIMEOUTS:
             return
-        if response.body and not request.meta[ROBOTS_TXT_REQUEST].octets and "cached" not in response.flags:
+        if response.body and not download.octets:
             self._has_warned = True
             self._log.warning(
                 "%s: the download handler sends no signal bytes_received, so REP_BODY_LIMIT applies after the download",

@@ -83,7 +83,6 @@ class Fetcher:
             timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
             answer = Answer(question.url, reason=_in_words(exc), timed_out=timed_out, dropped=dropped)
             return answer, download.taken()
-        self._body_limit.warn_if_too_late(request, response)
         stats.inc_value("robotstxt/response_count")
         # All impossible statuses share one name, so that servers cannot add stats.
         bucket = response.status if 100 <= response.status < 600 else "other"
