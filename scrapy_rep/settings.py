@@ -22,6 +22,7 @@ from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT
 from scrapy_rep.protocol.status_policy import OVERRIDES, POLICIES, RFC9309, SIGN_KEYS, StatusRow
 from scrapy_rep.usage.vocabulary import VOCABULARY
 
+MAX_BODY = 64 * 2**20  # bytes of a robots.txt; 131 times what RFC 9309 2.5 requires
 OCTETS_OF_ORIGIN = 1_738  # bytes of memory for an origin: the average of 2,111 real sites (tests/benchmarks/speed.py)
 
 
@@ -46,13 +47,18 @@ def _setting(default: Any, check: Callable[[Any], Any], cure: str, *, names_file
     return field(metadata={"setting": Setting(default, check, cure, names_file)})
 
 
-def _whole(default: int, unit: str, at_least: int) -> Any:
-    return _setting(default, partial(_number, int, at_least), f"a whole number of {unit}, at least {at_least:,}")
+def _whole(default: int, unit: str, at_least: int, at_most: float = math.inf) -> Any:
+    return _bounded(default, f"a whole number of {unit}", at_least, at_most)
 
 
 def _seconds(default: float, at_most: float = math.inf) -> Any:
+    return _bounded(default, "a number of seconds", 0, at_most)
+
+
+def _bounded(default: float, what: str, at_least: float, at_most: float) -> Any:
     limit = f" and at most {at_most:,.0f}" if at_most < math.inf else ""
-    return _setting(default, partial(_number, float, 0, at_most=at_most), f"a number of seconds, at least 0{limit}")
+    check = partial(_number, type(default), at_least, at_most=at_most)
+    return _setting(default, check, f"{what}, at least {at_least:,}{limit}")
 
 
 def _switch() -> Any:
@@ -219,8 +225,8 @@ class RepSettings:
     """Scheme -> storage class or its import path. None removes a built-in scheme."""
     memory_octets: int = _whole(64 * 2**20, "bytes", OCTETS_OF_ORIGIN)
     lifetime_min: float = _seconds(3_600.0, at_most=MAX_LIFETIME)
-    unreachable_days: float = _setting(30.0, partial(_number, float, 1), "a number of days, at least 1")
-    body_limit: int = _whole(PARSING_LIMIT, "bytes", PARSING_LIMIT)
+    unreachable_days: float = _bounded(30.0, "a number of days", 1, at_most=3_650)
+    body_limit: int = _whole(PARSING_LIMIT, "bytes", PARSING_LIMIT, at_most=MAX_BODY)
     max_redirects: int = _whole(MAX_REDIRECTS, "redirects", MAX_REDIRECTS)
     fetch_timeout: float = _setting(30.0, partial(_number, float, math.ulp(0.0)), "a number of seconds above 0")
     """The time limit of each request for a robots.txt, in seconds. The time in the downloader's queue counts only if

@@ -56,16 +56,17 @@ class RobotsSitemapSpider(SitemapSpider):
     async def start(self) -> AsyncIterator[Any]:
         """Fetch robots.txt of the first origins; then yield the requests for `sitemap_urls`."""
         middleware = RepMiddleware.of(self.crawler)
-        pages = self.first_pages()
-        # If one fetch fails, the failure is logged elsewhere, and the other fetches go on.
-        verdicts = [deferred_from_coro(middleware.verdict(url)) for url in pages]
-        await maybe_deferred_to_future(DeferredList(verdicts, consumeErrors=True))
+        pages = [Request(url) for url in self.first_pages()]  # a malformed URL raises ValueError, as in any spider
+        verdicts = [deferred_from_coro(middleware.verdict(page)) for page in pages]
+        # A verdict fails if the crawl closes.
+        results = await maybe_deferred_to_future(DeferredList(verdicts, consumeErrors=True))
+        known = sum(succeeded for succeeded, _ in results)
         if not self.sitemap_urls and not self._has_sitemaps:
             name = type(self).__name__
-            if pages:
-                files = counted(len(pages), "robots.txt file")
+            if known:
+                files = counted(known, "robots.txt file")
                 self._log.warning("%s: found no sitemap to crawl in %s", name, files)
-            else:
+            elif not pages:
                 self._log.warning("%s has nowhere to begin: set start_urls, allowed_domains or sitemap_urls", name)
         async for item in super().start():
             yield self._sitemap_request(item.url) if isinstance(item, Request) else item
@@ -73,7 +74,7 @@ class RobotsSitemapSpider(SitemapSpider):
     def first_pages(self) -> list[str]:
         """Return one URL of each origin that the spider begins with."""
         pages = self.start_urls or [f"https://{domain}/" for domain in getattr(self, "allowed_domains", None) or ()]
-        return list({Origin.of(page): page for page in pages}.values())
+        return list({Origin.of(page) or page: page for page in pages}.values())
 
     def crawl_sitemaps(self, robotparser: Any, request: Request) -> None:
         """Crawl the sitemaps of a robots.txt. This is the handler of the signal `robots_parsed`."""

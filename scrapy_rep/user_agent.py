@@ -125,6 +125,8 @@ def _user_agent_sent(settings: BaseSettings, spider: Spider | None) -> tuple[byt
     sent, sent_by = settings["USER_AGENT"], "USER_AGENT"
     if spider is not None and hasattr(spider, "user_agent"):
         sent, sent_by = spider.user_agent, "the spider's user_agent"
+    if sent and not isinstance(sent, str | bytes):
+        raise ValueError(f"{sent_by} is {sent!r}; set it to one User-Agent such as 'ExampleBot/1.0'")
     return to_bytes(sent) if sent else None, sent_by
 
 

@@ -10,6 +10,7 @@ from scrapy.crawler import Crawler
 
 from scrapy_rep.commands.findings import Compared, Finding
 from scrapy_rep.commands.lookup import Lookup
+from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.protocol.robotstxt.syntax import Directive
@@ -38,8 +39,8 @@ class ComparingLookup(Lookup):
 
 def skips_builtin(finding: Finding) -> bool:
     """Whether to skip Scrapy's own middleware, because there is no verdict to compare or it would get no robots.txt."""
-    verdict = finding.verdict
-    if verdict is None or finding.url.lower().startswith("data:"):  # it would request `data:///robots.txt`
+    verdict, url = finding.verdict, finding.url
+    if verdict is None or not (url.startswith("/") or Origin.of(url)):  # it would request `data:///robots.txt`
         return True
     # If we got no HTTP answer, Scrapy's own middleware would get none either, after minutes of retries.
     return verdict.reason is VerdictReason.UNREACHABLE and not verdict.answer.startswith("HTTP ")

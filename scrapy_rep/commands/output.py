@@ -34,13 +34,17 @@ class Output:
         - `is_list`: there may be many URLs. Write one line for each, and a summary to standard error: at the end, and
           on a terminal also while the command runs.
         - `leaves_out_allowed`: count the URLs that are allowed, but do not write them.
+
+        Raises ValueError if standard output is closed.
         """
         self._as_objects = as_objects
         self._show = show
         self._is_list = is_list
         self._leaves_out_allowed = leaves_out_allowed
+        if sys.stdout is None:
+            raise ValueError("standard output is closed; redirect it to /dev/null instead")
         self._colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-        self._shows_progress = sys.stderr.isatty()
+        self._shows_progress = sys.stderr is not None and sys.stderr.isatty()
         self._began = time.monotonic()
         self._texts: list[str] = []
         self._written = self._unreachable = self._not_as_builtin = 0
@@ -121,7 +125,7 @@ class Output:
             self._texts.append(if_empty)
         self.flush()
         self._is_complete = True
-        if self._is_list:
+        if self._is_list and sys.stderr is not None:
             self._show_progress("")
             print(self._summary(), file=sys.stderr)
 

@@ -9,11 +9,12 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from io import BufferedReader
 from typing import TYPE_CHECKING, Any
 
 from scrapy_rep.commands.findings import CrawlerProfile, Finding
 from scrapy_rep.commands.output import Output
-from scrapy_rep.commands.urls import is_without_robots, unreadable
+from scrapy_rep.commands.urls import is_without_robots, opened
 from scrapy_rep.extensions.evidence.evidence import META_KEY, evidence_of
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
@@ -43,12 +44,13 @@ class Item:
 def items_of(path: str) -> Iterator[Item]:
     """Yield the items of a feed in JSON lines (`.gz`: compressed). Raises ValueError if the file cannot be read."""
     try:
-        with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as lines:
+        with (
+            opened("--recheck", path) as stream,
+            gzip.open(stream) if path.endswith(".gz") else BufferedReader(stream) as lines,
+        ):
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield _item(line, f"line {number}")
-    except OSError as exc:
-        raise unreadable("--recheck", path, exc) from None
     except (EOFError, zlib.error) as exc:
         raise ValueError(f"--recheck {path}: {exc}") from None
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from io import RawIOBase
-from pathlib import Path
+from contextlib import contextmanager
+from io import FileIO
 
 from scrapy_rep.protocol.origin import WITHOUT_ROBOTS, Origin
 
@@ -19,19 +19,16 @@ MAX_LINE = 1_048_576  # bytes
 def lists_of_urls(given: list[str], file: str | None) -> Iterable[list[str]]:
     """Return the URLs in `file`, one per line, or else those in `given`. `-` is standard input.
 
-    They come in lists. From a pipe, each list is available as soon as its lines have arrived. Raises ValueError if the
-    file cannot be opened; the iterator raises ValueError if a line is too long for a URL.
+    They come in lists. From a pipe, each list is available as soon as its lines have arrived. The iterator raises
+    ValueError if the file cannot be read, or a line is too long for a URL.
     """
     if file is None:
         return [given] if given else []
-    try:
-        return _lists_in(open(0 if file == "-" else file, "rb", buffering=0, closefd=file != "-"))
-    except OSError as exc:
-        raise unreadable("--input", file, exc) from None
+    return _lists_in(file)
 
 
-def _lists_in(stream: RawIOBase) -> Iterator[list[str]]:
-    with stream:
+def _lists_in(file: str) -> Iterator[list[str]]:
+    with opened("--input", file) as stream:
         rest = b""
         while chunk := stream.read(CHUNK):
             lines, _, rest = (rest + chunk).rpartition(b"\n")
@@ -50,15 +47,21 @@ def _urls_in(lines: bytes) -> list[str]:
 
 def body_of(file: str) -> bytes:
     """Return the content of the file, or of standard input for `-`. Raises ValueError if it cannot be read."""
+    with opened("--file", file) as stream:
+        return stream.read()
+
+
+@contextmanager
+def opened(option: str, file: str) -> Iterator[FileIO]:
+    """Open the file, or standard input for `-`. An OSError, also one in the `with` block, becomes a ValueError that
+    names the option, the file and the reason."""
+    if file == "-" and sys.stdin is None:
+        raise ValueError(f"{option} -: standard input is closed")
     try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        with open(0 if file == "-" else file, "rb", buffering=0, closefd=file != "-") as stream:
+            yield stream
     except OSError as exc:
-        raise unreadable("--file", file, exc) from None
-
-
-def unreadable(option: str, file: str, error: OSError) -> ValueError:
-    """Return an error that names the option, the file and the reason."""
-    return ValueError(f"{option} {file}: {error.strerror or error}")
+        raise ValueError(f"{option} {file}: {exc.strerror or exc}") from None
 
 
 def is_without_robots(url: str) -> bool:
@@ -67,8 +70,8 @@ def is_without_robots(url: str) -> bool:
 
 
 def check_host(url: str) -> None:
-    """Raise ValueError if the URL's scheme or host is wrong, as in `http://`. A text without a scheme passes."""
-    if _WITH_HOST.match(url) and Origin.of(url) is None and not is_without_robots(url):
+    """Raise ValueError if the URL is empty, or its scheme or host is wrong, as in `http://`. A path passes."""
+    if not url.strip() or (_WITH_HOST.match(url) and Origin.of(url) is None and not is_without_robots(url)):
         raise ValueError(f"{url!r} has no valid scheme and host")
 
 

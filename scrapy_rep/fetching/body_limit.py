@@ -13,6 +13,7 @@ from scrapy.utils.httpobj import urlparse_cached
 
 from scrapy_rep.fetching.robots_request import HAVE_TIMEOUTS, ROBOTS_TXT_REQUEST, RobotsTxtDownload
 from scrapy_rep.log import logger_of
+from scrapy_rep.scrapy_internals.downloads import was_downloaded
 from scrapy_rep.text import printable
 
 
@@ -38,9 +39,9 @@ class BodyLimit:
 
     def warn_without_signal(self, request: Request, response: Response) -> None:
         """Log a WARNING, once, if a download handler of another package sends no `bytes_received`."""
-        if self._has_warned or urlparse_cached(request).scheme not in HAVE_TIMEOUTS:
+        if self._has_warned or not response.body or request.meta[ROBOTS_TXT_REQUEST].octets:
             return
-        if response.body and not request.meta[ROBOTS_TXT_REQUEST].octets and "cached" not in response.flags:
+        if was_downloaded(request) and urlparse_cached(request).scheme in HAVE_TIMEOUTS:
             self._has_warned = True
             self._log.warning(
                 "%s: the download handler sends no signal bytes_received, so REP_BODY_LIMIT applies after the download",

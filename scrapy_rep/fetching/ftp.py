@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from scrapy import Request
@@ -10,8 +11,10 @@ from scrapy.core.downloader.handlers.ftp import FTPDownloadHandler
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
+from twisted.internet.defer import Deferred
 from twisted.internet.protocol import ClientCreator, Protocol
 
+from scrapy_rep.deferreds import settle
 from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
 
 if TYPE_CHECKING:
@@ -29,7 +32,7 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
             return await super().download_request(request)
         # Imported late, as in Scrapy: these modules install a reactor if there is none.
         from twisted.internet import reactor  # noqa: PLC0415
-        from twisted.protocols.ftp import CommandFailed, FTPClient  # noqa: PLC0415
+        from twisted.protocols.ftp import CommandFailed, ConnectionLost, FTPClient  # noqa: PLC0415
 
         parts, meta = urlparse_cached(request), request.meta
         user, password = meta.get("ftp_user", self.default_user), meta.get("ftp_password", self.default_password)
@@ -41,11 +44,13 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
         received = _Received(meta[ROBOTS_TXT_REQUEST].limit)
         try:
             retrieved = client.retrieveFile(unquote(parts.path), received)  # type: ignore[no-untyped-call]
-            await maybe_deferred_to_future(retrieved)
+            retrieved.addBoth(partial(settle, received.ended))
+            await maybe_deferred_to_future(received.ended)
         except CommandFailed as exc:
-            if not received.is_full:
-                code = NOT_FOUND if NOT_FOUND in str(exc) else "default"
-                return Response(request.url, status=self.CODE_MAPPING[code])
+            code = NOT_FOUND if NOT_FOUND in str(exc) else "default"
+            return Response(request.url, status=self.CODE_MAPPING[code])
+        except ConnectionLost as exc:
+            raise exc.args[1].value from None  # the cause
         finally:
             client.transport.abortConnection()  # type: ignore[union-attr]
         return Response(request.url, body=bytes(received.octets))
@@ -72,12 +77,11 @@ class _Received(Protocol):
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self.octets = bytearray()
-
-    @property
-    def is_full(self) -> bool:
-        return len(self.octets) > self._limit
+        self.ended: Deferred[Any] = Deferred()
+        """Has a result when the file is too long, even if the server then says nothing."""
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
         self.octets += data[: self._limit + 1 - len(self.octets)]
-        if self.is_full and self.transport is not None:
+        if len(self.octets) > self._limit and self.transport is not None:
             self.transport.loseConnection()  # type: ignore[misc]
+            settle(self.ended, None)

@@ -125,6 +125,11 @@ def _raise_delay(slot: Slot, delay: float) -> None:
             slot.randomize_delay = False
 
 
+def was_downloaded(request: Request) -> bool:
+    """Whether the request has passed all middlewares. Else a middleware answered it, such as HttpCacheMiddleware."""
+    return "download_slot" in request.meta
+
+
 def remove_from_downloader(crawler: Crawler, request: Request) -> None:
     """Remove a cancelled or late request from its slot, so that it is not sent, and the next request can be sent."""
     downloader: Any = crawler.engine.downloader

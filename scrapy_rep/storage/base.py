@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
@@ -79,7 +80,8 @@ class Storage(ABC):
 
 
 def without_password(address: str) -> str:
-    """Return a store's address without its password: `redis://user:...@host:6379`."""
+    """Return a store's address without its password and its query: `redis://user:...@host:6379/0?...`."""
+    address = re.sub(r"\?.*", "?...", address, flags=re.DOTALL)
     before, at, after = address.rpartition("@")
     scheme, separator, user_information = before.partition("://")
     if not at or ":" not in user_information:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import call_later
@@ -135,8 +136,8 @@ class RedisStorage(Storage):
 
 
 def _client(address: str) -> Redis:
-    """Return a client, which connects at its first command. Raises ValueError if redis-py is missing, or cannot parse
-    the address."""
+    """Return a client, which connects at its first command. Raises ValueError if redis-py is missing, or the address is
+    wrong."""
     try:
         from redis import Redis  # noqa: PLC0415 - an extra
         from redis.backoff import NoBackoff  # noqa: PLC0415
@@ -148,16 +149,19 @@ def _client(address: str) -> Redis:
         ) from exc
     try:
         # Retry once, in case the server has closed an idle connection. Do not retry after a time-out.
-        return Redis.from_url(
+        client = Redis.from_url(
             address,
             socket_timeout=TIMEOUT,
             socket_connect_timeout=TIMEOUT,
             retry=Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)),
         )
+        pool, url = client.connection_pool, urlsplit(address)
+        pool.connection_class(**pool.connection_kwargs)  # connects to nothing; raises TypeError for an unknown option
+        if url.scheme != "unix":
+            int(url.path.strip("/") or 0)  # redis-py would use database 0 instead of 'robots'
     except (ValueError, TypeError) as exc:
-        raise ValueError(
-            f"redis-py cannot parse it ({exc}); set it to an address such as 'redis://host:port/db'"
-        ) from None
+        raise ValueError(f"redis-py cannot use it ({exc}); set it to an address such as 'redis://host/0'") from None
+    return client
 
 
 def _milliseconds(seconds: float) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import NO_PROXY, Ended, assert_wrong_usage
+from command import NO_PROXY, Ended, assert_wrong_usage, in_shell
 from web import Web, answer, redirect
 
 from scrapy_rep.commands.urls import CHUNK
@@ -124,7 +124,7 @@ def test_any_other_error_at_the_start_is_no_wrong_usage(project: Path) -> None:
         ("--input urls https://example.com/", "give URLs or --input, not both"),
         ("--input missing", "--input missing: No such file or directory"),
         ("--file missing /a", "--file missing: No such file or directory"),
-        ("--file missing --input missing", "--input missing: No such file or directory"),
+        ("--file missing --input missing", "--file missing: No such file or directory"),
         ("--file - -", "read either the URLs or robots.txt from standard input, not both"),
         ("--show -", "give --show or --input, not both"),
         ("--show=some /a", "argument --show: ignored explicit argument 'some'"),
@@ -135,6 +135,30 @@ def test_any_other_error_at_the_start_is_no_wrong_usage(project: Path) -> None:
 )
 def test_exit_status_2_for_wrong_usage(tmp_path: Path, arguments: str, told: str) -> None:
     assert_wrong_usage(Ended(*arguments.split(), cwd=tmp_path), told)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("- <&-", "--input -: standard input is closed"),
+        ("--file - /a <&-", "--file -: standard input is closed"),
+        ("--file robots.txt - <&-", "--input -: standard input is closed"),
+        ("--file robots.txt /a >&-", "standard output is closed"),
+        ("--file robots.txt /a >/dev/full", "standard output: [Errno 28] No space left on device"),
+        ("--input /proc/self/mem", "--input /proc/self/mem: Input/output error"),
+        ("--file robots.txt --input /proc/self/mem", "--input /proc/self/mem: Input/output error"),
+        ("--file /proc/self/mem /a", "--file /proc/self/mem: Input/output error"),
+    ],
+)
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="these files are Linux's")
+def test_exit_status_2_if_a_file_or_a_standard_stream_cannot_be_used(offline: Path, command: str, told: str) -> None:
+    assert_wrong_usage(in_shell(command, offline), told)
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&-"])
+def test_standard_input_and_standard_error_may_be_closed_if_they_are_not_needed(offline: Path, closed: str) -> None:
+    done = in_shell(f"--file robots.txt --input robots.txt {closed}", offline)
+    assert (done.status, done.stdout.count("\n")) == (3, 9)
 
 
 def test_a_missing_scheme_is_shown_with_its_cure(tmp_path: Path) -> None:
@@ -482,7 +506,7 @@ def test_file_judges_without_a_request(offline: Path) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["http://", "https:///private/a", "https:/private/a", "http://[x/private/a", '"https://example.com/private/a"'],
+    ["http://", "https:///private/a", "https:/private/a", "http://[x/private/a", '"https://example.com/private/a"', ""],
 )
 def test_a_url_without_a_host_is_cant_tell(offline: Path, url: str) -> None:
     done = Ended("--file", "robots.txt", url, cwd=offline)

@@ -134,11 +134,17 @@ def test_what_is_stored_is_not_compared(tmp_path: Path, other: str) -> None:
     assert_wrong_usage(done, f"give --compare or {other}, not both")
 
 
-def test_a_data_url_has_no_robots_txt_for_either(tmp_path: Path) -> None:
+@pytest.mark.parametrize("url", ["data:,x", "s3://bucket/x", "file:///x"])
+def test_a_url_that_has_no_robots_txt_has_none_for_either(tmp_path: Path, url: str) -> None:
     (tmp_path / "robots.txt").write_text("User-agent: *\nDisallow: /\n")
     for options in ([], ["--file", "robots.txt"]):
-        done = Ended("--compare", *options, "data:,x", cwd=tmp_path)
+        done = Ended("--compare", *options, url, cwd=tmp_path)
         assert (done.status, done.row(OURS), done.stderr) == (0, "the same", "")
+
+
+def test_scrapys_own_is_not_asked_about_a_url_without_an_origin(tmp_path: Path) -> None:
+    done = Ended("--compare", "about:blank", cwd=tmp_path)
+    assert (done.status, done.row(OURS), done.stderr) == (0, "the same", "")
 
 
 def test_a_url_that_scrapys_parser_cannot_read_is_cant_tell(tmp_path: Path) -> None:

@@ -122,6 +122,20 @@ LONG = RULES + 512_000 * "#" + "\ndisallow: /late\n"
 
 
 @ensureDeferred
+async def test_a_robots_txt_that_a_middleware_answers_logs_no_warning_about_its_handler(web: Web) -> None:
+    class Answers:
+        def process_request(self, request: Request) -> Response | None:
+            is_robots_txt = request.url.endswith("/robots.txt")
+            return Response(request.url, body=RULES.encode()) if is_robots_txt else None
+
+    site = web.site()
+    settings = {"DOWNLOADER_MIDDLEWARES": {Answers: 543}}
+    result = await crawl(site.url("/"), site.url("/private"), settings=settings)
+    assert (len(result.pages), len(result.refused), site.targets) == (1, 1, ["/"])
+    assert result.messages() == []
+
+
+@ensureDeferred
 async def test_rules_beyond_the_limit_are_not_obeyed_and_a_warning_says_so(web: Web) -> None:
     sites = [web.robots(LONG), web.robots(LONG), web.robots(RULES)]
     urls = [site.url(path) for site in sites for path in ("/late", "/private")]

@@ -93,9 +93,11 @@ async def test_an_ftp_server_that_never_ends_its_reply_is_stopped_before_the_dea
     assert result.tracebacks == []
 
 
+@pytest.mark.parametrize("passive", [True, False])
+@pytest.mark.parametrize("modes", [[], ["mute"], ["leave"]])
 @ensureDeferred
-async def test_a_file_by_ftp_is_read_up_to_the_limit(ftp: Callable[..., str]) -> None:
-    origin = ftp(robots=RULES.encode() + b"#" * 20_000_000, page=b"page", private=b"secret")
+async def test_a_file_by_ftp_is_read_up_to_the_limit(ftp: Callable[..., str], modes: list[str], passive: bool) -> None:
+    origin = ftp(*modes, robots=RULES.encode() + b"#" * 20_000_000, private=b"secret")
     responses: list[Response] = []
 
     def received(response: Response, request: Request) -> None:
@@ -105,10 +107,12 @@ async def test_a_file_by_ftp_is_read_up_to_the_limit(ftp: Callable[..., str]) ->
     def prepare(crawler: Crawler) -> None:
         crawler.signals.connect(received, signals.response_received)
 
-    result = await crawl(f"{origin}/page", f"{origin}/private", prepare=prepare)
-    assert list(result.refused) == [f"{origin}/private"]
+    settings = {"REP_FETCH_TIMEOUT": 10, "FTP_PASSIVE_MODE": passive}
+    result = await crawl(f"{origin}/private", prepare=prepare, settings=settings)
+    assert str(result.refused[f"{origin}/private"].verdict.rule) == "Disallow: /private"
     (response,) = responses
     assert len(response.body) == 512_001
+    assert result.tracebacks == []
 
 
 @ensureDeferred
@@ -116,7 +120,9 @@ async def test_ftp_with_the_wrong_password_is_unreachable(ftp: Callable[..., str
     origin = ftp(robots=b"")
     wrong = {"ftp_user": "alice", "ftp_password": "wrong"}
     result = await crawl(Request(f"{origin}/page", meta=wrong))
-    assert list(result.refused) == [f"{origin}/page"]
+    (error,) = result.refused.values()
+    assert isinstance(error, RobotsUnreachable)
+    assert error.cause == "CommandFailed: ['530 Sorry, Authentication failed.']"
     assert result.tracebacks == []
 
 

@@ -206,12 +206,30 @@ async def test_without_sitemaps_or_start_urls_a_warning_is_logged(
     assert result.messages() == ([] if said is None else [said.format(site.origin)])
 
 
+@ensureDeferred
+async def test_a_start_url_without_a_scheme_is_an_error_as_in_other_spiders(web: Web) -> None:
+    site = web.site()
+    result = await crawl(spider=shop(start_urls=["a.example", "b.example", site.url("/")]))
+    (error,) = (record.exc_info[1] for record in result.log if record.exc_info)
+    assert str(error) == "Missing scheme in request url: a.example"
+    assert [m for m in result.messages() if "found no sitemap" in m] == []
+
+
+@ensureDeferred
+async def test_a_robots_txt_that_has_not_answered_when_the_crawl_closes_is_not_counted(web: Web) -> None:
+    site = web.robots(answer(kind="hang"))
+    result = await crawl(spider=shop(start_urls=[site.url("/")]), settings={"CLOSESPIDER_TIMEOUT": 0.5})
+    assert site.targets == ["/robots.txt"]
+    assert [m for m in result.messages() if "found no sitemap" in m] == []
+
+
 @pytest.mark.parametrize(
     ("attributes", "pages"),
     [
         ({"start_urls": ["http://a.example/x", "http://a.example/y"]}, ["http://a.example/y"]),
         ({"allowed_domains": ["a.example", "b.example"]}, ["https://a.example/", "https://b.example/"]),
         ({"start_urls": ["http://a.example/"], "allowed_domains": ["b.example"]}, ["http://a.example/"]),
+        ({"start_urls": ["a.example", "b.example"]}, ["a.example", "b.example"]),
         ({}, []),
     ],
 )

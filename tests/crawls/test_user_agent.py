@@ -191,6 +191,19 @@ async def test_a_wrong_value_stops_the_start(value: Any) -> None:
         assert repr(value) in str(error.value)
 
 
+@pytest.mark.parametrize("value", [["A/1", "B/1"], 7])
+@ensureDeferred
+async def test_a_user_agent_that_is_not_text_stops_the_start(value: Any) -> None:
+    for settings, spider, source in (
+        ({"USER_AGENT": value}, CrawlSpider, "USER_AGENT"),
+        ({}, type("S", (CrawlSpider,), {"user_agent": value}), "the spider's user_agent"),
+    ):
+        runner = CrawlerRunner({"ADDONS": {"scrapy_rep.Addon": 500}, **settings})
+        with pytest.raises(ValueError, match=f"^{source} is ") as error:
+            await runner.crawl(spider)
+        assert f"{value!r}; set it to " in str(error.value)
+
+
 @ensureDeferred
 async def test_a_wrong_value_in_meta_fails_only_this_request(web: Web) -> None:
     site = site_for(web)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from forked import run_python
@@ -27,6 +30,13 @@ class Ended:
         """The words beside the first such label."""
         (line, *_) = (line for line in self.stdout.splitlines() if line.startswith(f"  {label}"))
         return line[2 + len(label) :].strip()
+
+
+def in_shell(command: str, cwd: Path) -> Any:
+    """The status and the output of `scrapy robots` with these arguments and redirections of a shell."""
+    line = f"exec '{sys.executable}' -m scrapy robots {command}"
+    done = subprocess.run(line, shell=True, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+    return SimpleNamespace(status=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 
 def assert_wrong_usage(done: Ended, message: str) -> None:

@@ -1,7 +1,7 @@
 """A real FTP server on loopback, in a process of its own: a folder for anyone, and one in it for alice.
 
 It prints its port, and exits when its standard input is closed. With `hang`, it accepts connections and sends nothing.
-With `talk`, it sends a greeting without end.
+With `talk`, it sends a greeting without end. With `mute`, it says nothing after a file; with `leave`, it disconnects.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from twisted.cred.checkers import AllowAnonymousAccess, InMemoryUsernamePassword
 from twisted.cred.portal import Portal
 from twisted.internet import reactor
 from twisted.internet.protocol import Factory, Protocol
-from twisted.protocols.ftp import FTPFactory, FTPRealm
+from twisted.protocols.ftp import CNX_CLOSED_TXFR_ABORTED, FTP, TXFR_COMPLETE_OK, FTPFactory, FTPRealm
 from twisted.python.filepath import FilePath
 
 
@@ -41,6 +41,27 @@ class Talks(Protocol):
         pass
 
 
+class Mute(FTP):
+    """Does not say how a transfer ended."""
+
+    def reply(self, key: str, *args: Any) -> None:
+        if key in {TXFR_COMPLETE_OK, CNX_CLOSED_TXFR_ABORTED}:
+            self.transfer_ended()
+        else:
+            super().reply(key, *args)  # type: ignore[no-untyped-call]
+
+    def transfer_ended(self) -> None:
+        pass
+
+
+class Leave(Mute):
+    """Ends the session after a transfer."""
+
+    def transfer_ended(self) -> None:
+        transport: Any = self.transport
+        transport.loseConnection()
+
+
 def main(folder: str, *modes: str) -> None:
     users = InMemoryUsernamePasswordDatabaseDontUse(alice=b"secret")
     realm: Any = Realm(folder)  # type: ignore[no-untyped-call]
@@ -48,6 +69,7 @@ def main(folder: str, *modes: str) -> None:
     serves = FTPFactory(Portal(realm, checkers))  # type: ignore[no-untyped-call]
     factory: Any = serves
     loop: Any = reactor
+    serves.protocol = {"mute": Mute, "leave": Leave}.get(" ".join(modes), FTP)
     if "hang" in modes:
         factory = Factory.forProtocol(Protocol)
     elif "talk" in modes:

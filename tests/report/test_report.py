@@ -116,7 +116,7 @@ async def test_product_token_and_settings(web: Web, tmp_path: Path) -> None:
     assert told["product_tokens"] == ["NewsBot"]
     assert told["product_token_source"] == "the User-Agent in USER_AGENT"
     assert told["status_policy"] == "cautious"
-    assert told["settings"]["REP_STORAGE"] == "other://user:...@host"
+    assert told["settings"]["REP_STORAGE"] == "other://user:...@host?..."
     changed = {"REP_STATUS_POLICY", "REP_STORAGE", "REP_STORAGES", "REP_FETCH_RETRIES", "REP_UNREACHABLE_WAIT"}
     assert set(told["settings"]) == changed, "the settings of this crawl, and those of all crawls in these tests"
     assert set(told["versions"]) == {"scrapy-rep", "Scrapy", "Twisted", "Python"}

@@ -496,12 +496,45 @@ def test_a_scheme_can_be_taken_away() -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["postgres://me:secret@host/db", "redis://me:secret@host:port/db", "redis://:secret@host:port/db"]
+    "address",
+    [
+        "postgres://me:secret@host/db",
+        "redis://me:secret@host:port/db",
+        "redis://:secret@host:port/db",
+        "redis://host:port/0?password=secret",
+        "redis://host:port/0?password=a@secret",
+        "redis://me:secret@host:port/0?password=secret",
+    ],
 )
 def test_a_password_is_never_shown(address: str) -> None:
     with pytest.raises(ValueError, match=r"^REP_STORAGE is ") as error:
         store_of(REP_STORAGE=address)
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "wrong"),
+    [
+        ("redis://host:6379/robots", "invalid literal for int() with base 10: 'robots'"),
+        ("rediss://host/0/1", "invalid literal for int() with base 10: '0/1'"),
+        ("redis://host/0?timeout=5", "unexpected keyword argument 'timeout'"),
+        ("redis://host/0?db=robots", "Invalid value for 'db'"),
+    ],
+)
+def test_an_address_of_redis_with_a_mistake_stops_the_start(address: str, wrong: str) -> None:
+    with pytest.raises(ValueError, match=r"^REP_STORAGE is 'redis.*; set it to an address such as") as error:
+        store_of(REP_STORAGE=address)
+    assert wrong in str(error.value)
+
+
+@in_loop
+async def test_every_address_that_redis_py_accepts_can_be_used(redis_server: RedisServer) -> None:
+    server = redis_server.url.rpartition("/")[0]
+    for number, end in enumerate(("", "/", "/1", "/1/", "?db=1", "/1?max_connections=1", "/1?client_name=crawl")):
+        async with used(partial(store_of, REP_STORAGE=server + end)) as storage:
+            await storage.put(A, b"%d" % number, FOR_LONG)
+            assert await storage.get(A) == b"%d" % number
+    store_of(REP_STORAGE="redis:", REDIS_URL="unix:///run/redis.sock?db=1")
 
 
 @in_loop

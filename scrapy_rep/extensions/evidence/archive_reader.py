@@ -22,6 +22,7 @@ from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
+from scrapy_rep.settings import MAX_BODY
 from scrapy_rep.text import iso_time, printable, seconds_of_time
 from scrapy_rep.usage.preferences import Purposes
 
@@ -29,7 +30,6 @@ logger = logging.getLogger("scrapy_rep")
 
 MAX_PARSED = 64 * 2**20  # approximate bytes of memory for parsed robots.txt files
 EACH_PARSED = 4_000  # estimated bytes of memory for each parsed robots.txt, in addition to its text
-MAX_BODY = 64 * 2**20  # bytes of a robots.txt, even if the archive has a larger `body-limit`
 MAX_VALUES = 2**20  # bytes of a metadata record; this package writes shorter ones
 # The exceptions that reading a damaged file, or a file of another kind, can raise.
 DAMAGES = (OSError, EOFError, ValueError, StopIteration, zlib.error, ArchiveLoadFailed)

@@ -309,4 +309,4 @@ class Report:
 
 def _shown(value: Any) -> str:
     """Return a setting's value as text. The password and the query of an address are removed."""
-    return without_password(value).partition("?")[0] if isinstance(value, str) else shortened(repr(value))
+    return without_password(value) if isinstance(value, str) else shortened(repr(value))
