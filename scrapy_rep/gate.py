@@ -136,7 +136,8 @@ class Gate:
     def count_hits(self, waited: int) -> None:
         """Set the stat rep/cache/hit when the crawl ends. Counting at each request would double the cost of a decision.
         `waited`: the number of requests that have waited, at the scheduler or in the downloader, and then resumed."""
-        # Else the difference says nothing: another middleware may drop a request after its wait, before `decide`.
+        # Another middleware may drop requests after their wait and before `decide`. If the difference is not positive,
+        # the number of hits is not known.
         if self.decided > waited:
             self._stats.inc_value("rep/cache/hit", self.decided - waited)
 
@@ -207,7 +208,8 @@ class Gate:
 
     def look_at_page(self, request: Request, response: Response) -> Response | Awaitable[Response]:
         """The response; an awaitable of it, if it comes from another URL than the request's. Both ways may raise
-        ForbiddenByRobots. The awaitable raises IgnoreRequest if the crawl closes first and may refuse pages."""
+        ForbiddenByRobots. If the crawl closes first, the awaitable raises IgnoreRequest. But if no page may be refused,
+        it returns the response without a call of `after_download`."""
         target = _where_it_ended(request, response)
         return self._look_at_landing(target, request, response) if target else self._look(request, response, None)
 

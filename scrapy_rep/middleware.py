@@ -84,8 +84,7 @@ class RepMiddleware:
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
         """Return the response. If it comes from another URL than the request's, return an awaitable of it: the
-        robots.txt of that URL may not be known yet. Raises ForbiddenByRobots, at once or when awaited. The awaitable
-        raises IgnoreRequest if the crawl closes first and may refuse pages."""
+        robots.txt of that URL may not be known yet. Raises what `Gate.look_at_page` raises."""
         return response if ROBOTS_TXT_REQUEST in request.meta else self.gate.look_at_page(request, response)
 
     # For spiders.

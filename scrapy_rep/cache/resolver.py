@@ -6,7 +6,8 @@ User-Agent the fetch uses.
 
 When the fetch ends, the policy goes into memory, and the waiting requests get it. If the crawl closes first, they get
 CrawlClosingError instead. An internal error while a round finds or fetches robots.txt counts as a failure of the
-network. Any other ends the fetch with a policy that allows nothing and names the error.
+network, and an error of an extension is only logged. Any other internal error ends the fetch with a policy that allows
+nothing and names the error.
 
 Later requests get the policy from memory. When the answer expires soon, or the backoff of an outage is over, the next
 request triggers a fetch in the background (`refresh`) and does not wait.
@@ -135,7 +136,7 @@ class Resolver:
         fetch.task.addErrback(lambda _failure: None)  # only a cancellation comes here
 
     async def _run(self, origin: Origin, trigger: Request, fetch: _Fetch) -> None:
-        # Until this task runs, the origin counts as starting. From here on, the call of the store and the turn count.
+        # Until this task runs, the origin is in `starting`. The call of the store and the turn add themselves there.
         self._turns.starting.discard(origin)
         try:
             policy = await self._rounds.policy(origin, trigger, fetch.is_awaited)

@@ -1,10 +1,10 @@
 """The entries that several crawlers share (REP_STORAGE), and the lease of the crawler that fetches.
 
-For each origin, one crawler at a time has the lease. This crawler fetches robots.txt, stores its entry and gives the
-lease back; the others wait for the entry. A crawler fetches without the lease in three cases:
+For each origin, one crawler at a time has the lease. The holder of the lease fetches robots.txt, stores its entry and
+gives the lease back; the others wait for the entry. A crawler fetches without the lease in three cases:
 
-- This crawler has waited for the entry for longer than most fetches take.
-- The entry of the other crawler must not be shared (`no-store`).
+- The crawler has waited for the entry for longer than most fetches take.
+- The holder's entry may not be shared (`storable`).
 - The store fails, or does not answer within five seconds.
 """
 

@@ -85,7 +85,8 @@ class Finding:
     """True if `--forget` has deleted the entry, False if there was no entry; None in all other cases."""
     verdict: Verdict | None = None
     policy: RobotsPolicy | None = None
-    """The robots.txt of `--file`; without it, that of the URL's origin, or None if none applies or is known."""
+    """The policy by which the URL is judged: of the file of `--file`, else of the origin's robots.txt. None if no
+    robots.txt applies, or if it is not known."""
     answers: tuple[Answer, ...] = ()
     """The answers to the robots.txt requests that this URL caused, in their order, with redirects and retries."""
     now: float = 0.0
@@ -94,7 +95,7 @@ class Finding:
     compared: Compared | None = None
     """The answer of Scrapy's own middleware; None without `--compare`, and if there is no verdict."""
     is_listed: bool = False
-    """Whether this is a row of `--cached` without URLs: an origin that the store has, not a URL of the user."""
+    """Whether `--cached`, given no URLs, lists this finding. Then `url` is an origin in the store."""
 
     @property
     def allowed(self) -> bool | None:

@@ -8,6 +8,7 @@ To delete a feature, delete its file or folder, its row in EXTENSIONS, its field
 - `page_usage`: the folder `usage` reads usage preferences. `scrapy robots` and the report show them.
 - `bypassed` and `page_usage`: `gate` reads whether their settings refuse pages.
 - `report`: a log line refers to it (`refusals`).
+- `sent_user_agent`: `user_agent` remembers the tokens that decided about a request (`unsent_tokens`).
 """
 
 from __future__ import annotations

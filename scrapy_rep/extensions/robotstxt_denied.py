@@ -25,8 +25,8 @@ ADVICE = {
     VerdictReason.RULE: "Is the rule for another crawler? Set ROBOTSTXT_USER_AGENT to the product token of yours",
     VerdictReason.UNREACHABLE: "Is robots.txt unreachable? Try again later",
     VerdictReason.RESTRICTED: (
-        "Is access to robots.txt restricted? REP_STATUS_POLICY makes that refuse everything; ask the site for access,"
-        " or change this setting"
+        "Is access to robots.txt restricted? Then REP_STATUS_POLICY refuses everything. Ask the site for access, or"
+        " change this setting"
     ),
 }
 FOR_ALL = "Is the site yours, or have you permission to crawl it? Set REP_EXEMPT. `scrapy robots URL` explains refusals"

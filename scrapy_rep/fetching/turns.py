@@ -19,8 +19,7 @@ from twisted.internet.defer import Deferred
 
 SLOW_AFTER = 0.5  # seconds after which a request that has begun is slow
 REPEATED_EVERY = 8  # every eighth turn goes to a repeated request, if one waits
-# times REP_FETCH_CONCURRENCY: the number of fetches in `starting` at which no other should begin, because it would wait
-# too long for a turn
+# With MAX_STARTING * REP_FETCH_CONCURRENCY fetches in `starting`, no other fetch should begin: it would wait too long.
 MAX_STARTING = 2
 MAX_SLOW = 1_000  # slow requests under way; each takes a socket
 SELECT_MAX = 512 if sys.platform == "win32" else 1024  # FD_SETSIZE; CPython sets it on Windows, elsewhere the C library
@@ -62,7 +61,7 @@ class FetchTurns:
         first call of REP_STORAGE in a round. The `_Turn` stands for its request until the request is slow or has ended.
         The turns of repeated requests do not count."""
         self._line: list[tuple[int, int, _Turn]] = []
-        """The turns that requests wait for, sorted: each after its priority (negative) and its arrival."""
+        """The turns that requests wait for, as sorted tuples: negative priority, number of the arrival, turn."""
         self._arrivals = count()
         self._given = 1
         self._under_way: set[_Turn] = set()

@@ -84,8 +84,8 @@ class RobotsPolicy:
     state: State
     basis: Basis
     refetch: Refetch
-    """When robots.txt is fetched again. This is the value in POLICY_OF_STATE, except during a backoff. Then it is NOT;
-    only a FIRST stays FIRST, if the backoff ends within REP_UNREACHABLE_WAIT and the last fetch did not time out."""
+    """When robots.txt is fetched again: the value in POLICY_OF_STATE. During a backoff, it is NOT, with one exception:
+    FIRST stays FIRST if requests wait for the end of the backoff (`Outage.pause_at`)."""
     at: float
     until: float
     robots: RobotsTxt | None

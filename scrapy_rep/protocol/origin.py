@@ -46,7 +46,7 @@ class Origin(NamedTuple):  # each request hashes its origin, and a tuple's hash 
         return f"{self.scheme}://{host}" + (f":{self.port}" if self.port is not None else "")
 
 
-@lru_cache(maxsize=4096)  # nearly every request of a crawl has the same origin as the request before it
+@lru_cache(maxsize=4096)  # the requests of a moment have few different origins
 def parsed_origin(url: str) -> Origin | None:
     """Return the URL's origin, as `Origin.of` does. The URL may be cut after its authority."""
     try:

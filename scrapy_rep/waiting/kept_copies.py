@@ -55,9 +55,11 @@ class KeptCopies:
             self._has_warned = True
             self._log.warning(COPIES_FAILED, exc)
 
-    def _request_of(self, copy: bytes, loads: Callable[[bytes], Any], source: str) -> Request | None:
+    def _request_of(self, copy: bytes, loads: Callable[[bytes], Any]) -> Request | None:
         try:
             return request_from_dict(loads(copy), spider=self._spider)
         except Exception:  # noqa: BLE001 - it is logged
-            self._log.exception("Cannot read the copy of a request that waited for a robots.txt: %s", source)
+            self._log.exception(
+                "The copy of a request that waited for a robots.txt cannot be read, so the request is lost"
+            )
             return None

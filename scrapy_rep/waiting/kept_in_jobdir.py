@@ -60,7 +60,7 @@ class KeptInJobdir(KeptCopies):
     def left_over(self) -> list[Request]:
         with self._failing_softly():
             for number, copy in self._file.execute("SELECT number, request FROM waiting ORDER BY number").fetchall():
-                request = self._request_of(copy, pickle.loads, "its crawl was killed")
+                request = self._request_of(copy, pickle.loads)
                 if request is None:  # it cannot be read, now or later
                     self._to_delete.append((number,))
                 else:

@@ -108,7 +108,7 @@ class KeptInRedis(KeptCopies):
                 for field, copy in self._redis.hgetall(name).items():
                     if monotonic() - began > LONGEST:
                         return
-                    request = self._request_of(copy, self._queue.serializer.loads, "it is from another crawler")
+                    request = self._request_of(copy, self._queue.serializer.loads)
                     if request is not None:
                         self._queue.push(request)
                     # The copy is deleted last. After a kill in between, the request comes back twice; it is never lost.

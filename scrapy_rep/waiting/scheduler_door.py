@@ -11,19 +11,20 @@ CONCURRENT_REQUESTS.
    the downloader has room for its site: usually a host, which may have many origins. Sites take turns. The engine gets
    a ready request and a request from the queue in turn; but while MANY_READY or more sites have ready requests, the
    queue has a turn only if no ready request can go on.
-4. `RepMiddleware` decides about a ready request by the policy in memory. If that policy has expired or was dropped to
-   save memory, the policy that ended the wait decides, if it has no rules and has not expired. Else the request waits
-   in the downloader (`in_downloader`).
+4. `RepMiddleware` decides about a ready request by the policy in memory. Memory may have none that is usable: it has
+   expired, or was dropped to save memory. Then the policy that ended the wait decides, which the request carries if
+   that policy has no rules. If it has expired, too, the request waits in the downloader (`in_downloader`).
 
 Two limits keep requests in the queue:
 
-- Fetches: twice REP_FETCH_CONCURRENCY that wait for a turn or have just begun. Slow requests and retries do not count
-  (`FetchTurns.starting`).
+- Fetches: twice REP_FETCH_CONCURRENCY that wait for a turn or have just begun. Slow requests do not count. Repeated
+  requests do not count either: retries, and fetches of a robots.txt that was fetched before (`FetchTurns.starting`).
 - Requests: REP_WAITING_MAX requests at the door. The first to each origin does not count. This limit never stops a
   request from the queue in memory.
 
-At a limit, the door takes nothing more from most queues. From Scrapy's default queue, it still takes some requests to
-sites that have no request at the door (`SchedulerQueues.is_next_useful`).
+At a limit, the door takes nothing more from most queues. From Scrapy's default queue, it still takes requests to sites
+that have no request at the door. At the limit of fetches, such a site also has to have a download slot, because then
+its robots.txt is probably known (`SchedulerQueues.is_next_useful`).
 
 A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true while it has no
 request for the engine, if one of these is so: a limit is reached; or as many requests are at the door as twice
@@ -60,7 +61,8 @@ from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
 MAX_SECONDS = 0.005  # seconds that one `next_request` may take while all requests from the queue have to wait
 MANY_READY = 100  # sites with ready requests
 NO_ORIGIN = Origin("", "", None)  # stands for the origin of a left-over request that need not wait
-ENOUGH = 2  # if this many times REP_FETCH_CONCURRENCY requests are at the door and none can go on, a lazy `start` waits
+# With ENOUGH * REP_FETCH_CONCURRENCY requests at the door, a lazy `start` waits while the door has none for the engine.
+ENOUGH = 2
 
 
 class SchedulerDoor:

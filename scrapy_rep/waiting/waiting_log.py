@@ -63,7 +63,7 @@ class Waits:
         first = min(self._under_way, key=lambda wait: wait.since)
         self._log.info(
             "Waiting for robots.txt: %s to %s, the longest for %.0f s (%s)."
-            " REP_FETCH_TIMEOUT limits each attempt, and REP_UNREACHABLE_WAIT limits how long attempts are repeated",
+            " Each request for robots.txt takes at most REP_FETCH_TIMEOUT. New ones begin for REP_UNREACHABLE_WAIT",
             counted(len(self._under_way), "request"),
             counted(len({wait.origin for wait in self._under_way}), "origin"),
             self.monotonic() - first.since,

@@ -72,10 +72,11 @@ class WrappedScheduler:
             seconds_failing += monotonic() - began
         if len(taken) < len(requests):
             self._log.error(
-                "The scheduler has not taken back %d of %d requests that waited for a robots.txt; its first error: %r",
+                "The scheduler has not taken back %d of %d requests that waited for a robots.txt (%s)."
+                " They are lost, unless a JOBDIR or scrapy-redis has copies",
                 len(requests) - len(taken),
                 len(requests),
-                error,
+                "enqueue_request returned False" if error is None else f"first error: {error!r}",
             )
         return taken
 

@@ -47,7 +47,7 @@ async def test_denied_if_every_start_request_is_refused(web: Web) -> None:
         (
             answer(status=403),
             (
-                "Is access to robots.txt restricted? REP_STATUS_POLICY makes that refuse everything; ask the site for"
+                "Is access to robots.txt restricted? Then REP_STATUS_POLICY refuses everything. Ask the site for"
                 " access, or change this setting"
             ),
         ),

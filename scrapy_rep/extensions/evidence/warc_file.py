@@ -196,7 +196,7 @@ def _response_head(response: Response) -> bytes:
 
 
 def _header_lines(headers: Headers) -> Iterator[bytes]:
-    """Yield a line for each header. Credentials, malformed names, and line ends in values are left out."""
+    """Yield a line for each header. Credentials, and headers with malformed names, are left out."""
     for name, values in headers.items():
         if name.lower() not in _SECRET and _TOKEN.fullmatch(name):
             shown = _RENAMED.get(name.lower(), name)

@@ -31,7 +31,7 @@ _READ_ELSEWHERE = {Directive.CONTENT_USAGE.key, Directive.CONTENT_SIGNAL.key}
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A line with a key and a value. The key may be unknown to this package (2.2.4)."""
+    """A line with a key, which may be unknown to this package (2.2.4), and a value, which may be empty."""
 
     line: int
     """The line number, counted from 1."""
@@ -64,7 +64,7 @@ class Group:
 
 
 def read_lines(octets: bytes) -> Iterator[Record | int]:
-    """Yield each line: a Record if it has a key and a value, else its number. Empty lines and comments are left out."""
+    """Yield each line: a Record if it has a key, else its number. Empty lines and comments are left out."""
     groups, is_after_rule = 0, True  # a user-agent line after a rule begins a group (2.1)
     for number, text in enumerate(searchable(octets)[1:].split("\n"), start=1):
         line = text.partition("#")[0].strip(WHITE_SPACE)
@@ -89,7 +89,7 @@ def read_lines(octets: bytes) -> Iterator[Record | int]:
 
 
 def read_records(octets: bytes) -> Iterator[Record]:
-    """Return all lines with a key and a value, in the order of the file."""
+    """Return all lines with a key, in the order of the file."""
     return (line for line in read_lines(octets) if isinstance(line, Record))
 
 
@@ -133,7 +133,7 @@ def _pattern_fault(octets: bytes) -> str:
     return "begins with neither / nor *" if octets and not octets.startswith(PATTERN_STARTS) else ""
 
 
-# For each directive, a function that returns what is wrong with a value; an empty text if it can be read.
+# For each directive that is read here, a function that returns what is wrong with a value, or an empty text.
 VALUE_FAULTS: Mapping[str, Callable[[bytes], str]] = {
     Directive.USER_AGENT.key: lambda octets: "" if token_of(octets) else "names no product token",
     Directive.ALLOW.key: _pattern_fault,

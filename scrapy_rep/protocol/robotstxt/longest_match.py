@@ -139,9 +139,9 @@ class MatchIndex:
                 prefixes.setdefault(prefix, rank)
         self._prefixes = sorted(prefixes)
         self._shorter: list[int] = []
-        # For each prefix, the best (smallest) rank of all patterns that match whatever begins with it: its own pattern,
-        # and the patterns of the shorter prefixes that it begins with. A shorter prefix may have the longer pattern:
-        # `/a*****` has the prefix `/a` and is longer than `/a/b`.
+        # For each prefix, the best (smallest) rank of the patterns that match every URL with this prefix: its own
+        # pattern, and the patterns of shorter prefixes, such as `/a` of `/a/b`. A shorter prefix may have the longer
+        # pattern: `/a*****` has the prefix `/a`.
         self._first: list[int] = []
         for number, prefix in enumerate(self._prefixes):
             shorter = number - 1

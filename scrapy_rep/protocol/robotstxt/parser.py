@@ -78,8 +78,8 @@ class RobotsTxt:
     2.5
 
     `url` is a URL with a host, or a path. `product_token` is the crawler's name without a version, or a sequence of
-    such names. The groups of the first name that the file has are obeyed; if it has none of them, the groups of `*`.
-    All methods raise ValueError for other arguments.
+    such names. The crawler obeys the groups of the first of these names that the file contains. If the file contains
+    none of them, the crawler obeys the groups of `*`. All methods raise ValueError for other arguments.
     """
 
     octets: bytes
@@ -156,7 +156,7 @@ class RobotsTxt:
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """All lines with a key and a value, in the order of the file. Lines with an unknown key are included."""
+        """All lines with a key, known or not, in the order of the file."""
         return tuple(read_records(self.octets))
 
     @property

@@ -9,9 +9,9 @@ A segment is the text from one user-agent line to the next:
     Crawl-delay: 7
     User-agent: c       Segment 2 has no records.
 
-A record is for a run of user-agent lines. The run ends with the user-agent line of the record's own segment. It begins
-after the segment in which the previous run ended. A rule ends a run for all kinds of records. A delay ends a run for
-delays only, and a statement about usage for statements only.
+A record is for the nearest user-agent line above it, and for the user-agent lines above that line, up to the first line
+that ends the run. A rule ends a run for all kinds of records. A delay ends a run for delays only, and a statement about
+usage for statements only.
 """
 
 from __future__ import annotations

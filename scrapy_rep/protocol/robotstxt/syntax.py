@@ -129,7 +129,8 @@ RULE_ALLOWS = record_of(f"(?:({key_of(Directive.ALLOW)})|{key_of(Directive.DISAL
 
 
 def has_record(text: str) -> bool:
-    """Whether a text that `searchable` returned has a user-agent line, a sitemap, or a rule that can match."""
+    """Whether the text has a user-agent line, a sitemap, or a rule that can match. An LF has to stand before each line,
+    as in the text of `searchable`."""
     return any(
         record.search(text) for record in (RECORDS[Directive.USER_AGENT], RECORDS[Directive.SITEMAP], RULE_VALUE)
     )
