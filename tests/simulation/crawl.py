@@ -35,8 +35,8 @@ FETCH = "simulated_fetch"  # the meta key of the fetch that a request for a robo
 
 
 @dataclass
-class Life:
-    """One request in one run, and when it reached each place the last time. None if it never did."""
+class TrackedRequest:
+    """One request in one run, with the last time it reached each place, in seconds. None: never."""
 
     run: str
     number: int
@@ -48,7 +48,7 @@ class Life:
     allowed: float | None = None
     ended: float | None = None
     ends: int = 0
-    how: str = ""
+    outcome: str = ""
 
     def __post_init__(self) -> None:
         self.key: Key = self.run, origin_of(self.plan["url"])
@@ -65,9 +65,9 @@ class Simulation:
         self.network = Network(case["origins"])
         self.shelf = Shelf(case["store"]) if case["store"] else None
         self.events: list[tuple[float, str, str, Any, str]] = []
-        """Seconds, the run, what, the request's number if the event is about one, details."""
-        self.lives: dict[tuple[str, int], Life] = {}
-        self.faults: list[str] = []
+        """(seconds, run, kind of event, request number or None, details)"""
+        self.requests: dict[tuple[str, int], TrackedRequest] = {}
+        self.errors: list[str] = []
         """Errors in the log, and why the simulation could not end."""
         self.ended_at = 0.0
 
@@ -89,21 +89,21 @@ class Run:
         self.plan = plan
         self.crawler_name: str = plan["name"]
         self.name = f"{plan['name']}{number}"
-        self.requests = {number: each for number, each in enumerate(plan["requests"]) if each is not None}
+        self.plans = {number: each for number, each in enumerate(plan["requests"]) if each is not None}
         self.fetches: dict[Any, int] = {}
         """The task of each fetch of a robots.txt, and its number."""
 
     def note(self, what: str, number: Any = None, details: str = "") -> None:
         self.simulation.events.append((seconds(), self.name, what, number, details))
         if number is not None:
-            if (self.name, number) not in self.simulation.lives:
-                self.simulation.lives[self.name, number] = Life(self.name, number, self.requests[number])
-            life = self.simulation.lives[self.name, number]
-            setattr(life, what, seconds())
-            if what == "queued":  # for the first time, or again
-                life.taken = None
+            if (self.name, number) not in self.simulation.requests:
+                self.simulation.requests[self.name, number] = TrackedRequest(self.name, number, self.plans[number])
+            request = self.simulation.requests[self.name, number]
+            setattr(request, what, seconds())
+            if what == "queued":  # it is in the queue, perhaps again
+                request.taken = None
             elif what == "ended":
-                life.ends, life.how = life.ends + 1, details
+                request.ends, request.outcome = request.ends + 1, details
 
     def exchange_of(self, request: Request) -> Exchange:
         """The exchange that begins now."""
@@ -152,8 +152,8 @@ class Run:
             self.note("left", None, str(timer)[:200])
         shelf = self.simulation.shelf
         if shelf is not None and not shelf.plan["faults"]:
-            for origin, (_, until, member) in shelf.leases.items():
-                if member == self.crawler_name and seconds() < until:
+            for origin, (_, until, crawler_name) in shelf.leases.items():
+                if crawler_name == self.crawler_name and seconds() < until:
                     self.note("left", None, f"the lease of {origin}")
 
 
@@ -171,14 +171,14 @@ class SimSpider(Spider):
         self.run.note("idle")
 
     async def start(self) -> AsyncIterator[Request]:
-        for at, number in sorted((each["at"], n) for n, each in self.run.requests.items() if "after" not in each):
+        for at, number in sorted((each["at"], n) for n, each in self.run.plans.items() if "after" not in each):
             await asyncio.sleep(max(at - seconds(), 0.0))
             while self.run.plan.get("lazy") and self.crawler.engine.needs_backout():
                 await self.crawler.signals.wait_for(signals.scheduler_empty)  # Scrapy's documentation has this recipe
             yield self.request(number)
 
     def request(self, number: int) -> Request:
-        plan = self.run.requests[number]
+        plan = self.run.plans[number]
         self.run.note("asked", number)
         headers = {"User-Agent": plan["agent"]} if plan.get("agent") else None
         meta, priority = {NUMBER: number}, plan.get("priority", 0)
@@ -187,7 +187,7 @@ class SimSpider(Spider):
     async def parse(self, response: Response) -> AsyncIterator[Request]:
         number = response.meta[NUMBER]
         self.run.note("ended", number, "page")
-        for each, plan in self.run.requests.items():
+        for each, plan in self.run.plans.items():
             if plan.get("after") == number and plan.get("inline"):
                 await self.download(self.request(each))
             elif plan.get("after") == number:
@@ -209,7 +209,7 @@ class SimSpider(Spider):
 def wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
     """Replace a method. The wrapper gets the original method, and then the arguments.
 
-    The package looks whether a scheduler is of Scrapy's own class, so a subclass would not do.
+    The package checks whether a scheduler's method is Scrapy's own, so a subclass would not do.
     """
     right = getattr(owner, name)
     setattr(owner, name, lambda *args, **kwargs: wrapper(right, *args, **kwargs))
@@ -244,7 +244,7 @@ wrap(ExecutionEngine, "download_async", spied_download_async)
 
 
 class ErrorLog(logging.Handler):
-    """Errors in the log are faults. After a kill, only those of this package: Scrapy's queue on disk may be broken."""
+    """Collects errors in the log. After a kill, only those of this package: Scrapy's queue on disk may be broken."""
 
     def __init__(self, simulation: Simulation) -> None:
         super().__init__(logging.ERROR)
@@ -256,7 +256,7 @@ class ErrorLog(logging.Handler):
         is_ours = any("scrapy_rep" in file for file in files)
         is_queue = any("squeues" in file or "queuelib" in file for file in files)
         if (is_ours and not is_queue) or not any(self.simulation.of("killed")):
-            self.simulation.faults.append(f"at {seconds():.3f} the log has: {record.getMessage()[:1000]} {error!r}")
+            self.simulation.errors.append(f"at {seconds():.3f} the log has: {record.getMessage()[:1000]} {error!r}")
 
 
 def simulate(case: dict[str, Any]) -> Simulation:
@@ -278,6 +278,6 @@ def simulate(case: dict[str, Any]) -> Simulation:
         except NeverEndsError as exc:
             has_jobdir = any(plan.get("jobdir") for plan in case["crawlers"])
             if not (has_jobdir and any(simulation.of("killed"))):  # else Scrapy's queue may be broken
-                simulation.faults.append(str(exc))
+                simulation.errors.append(str(exc))
     simulation.ended_at = loop.now - START
     return simulation

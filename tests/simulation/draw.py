@@ -1,4 +1,7 @@
-"""Draws cases. A case is JSON, and says all that is needed to repeat it. A seed is only the way to a case.
+"""Draws cases. A case is JSON, and has all that is needed to repeat it.
+
+A seed draws one case. After a change of this module, a seed gives another case. `case["seed"]` is not this seed: it
+seeds Python's `random` while the case runs.
 
 Each kind of case is a function, because one mix of everything misses faults. For example, a hub of redirects needs many
 origins that lead to one, and an outage of 40 days needs few requests.
@@ -55,7 +58,7 @@ Answer = dict[str, Any]
 
 
 class Draw(random.Random):
-    """What the kinds of cases draw with."""
+    """Random choices for the functions that make cases."""
 
     def chance(self, probability: float) -> bool:
         return self.random() < probability
@@ -78,17 +81,17 @@ class Draw(random.Random):
     def failure(self) -> Answer:
         return self.choice(FAILURES)
 
-    def answer(self, good: float) -> Answer:
-        if self.chance(good):
+    def answer(self, chance_of_rules: float) -> Answer:
+        if self.chance(chance_of_rules):
             return self.rules()
         return self.failure() if self.chance(0.75) else self.choice(NO_RULES)
 
-    def robots(self, good: float) -> list[list[Any]]:
+    def robots(self, chance_of_rules: float) -> list[list[Any]]:
         """What a robots.txt answers, in phases: [from which second, answer]."""
         begins = [0.0]
         while self.chance(0.3):
             begins.append(round(self.uniform(0.5, 60.0), 2))
-        return [[begin, self.answer(good)] for begin in sorted(begins)]
+        return [[begin, self.answer(chance_of_rules)] for begin in sorted(begins)]
 
     def origin(self, *robots: list[Any], paths: dict[str, Any] | None = None) -> dict[str, Any]:
         return {
@@ -105,7 +108,10 @@ class Draw(random.Random):
         return {**others, **{name: self.choice(values) for name, values in choices.items()}}
 
     def requests(self, origins: list[str], pages: int, until: float = 0.0, spread: float = 0.0) -> list[dict[str, Any]]:
-        """Shuffled, at seconds from 0 to `until`. `spread`: the probability that a callback makes the request."""
+        """Return `pages` requests per origin, shuffled, at times from 0 to `until`.
+
+        `spread`: the probability that a callback makes the request.
+        """
         found: list[dict[str, Any]] = []
         urls = [f"{origin}{self.choice(PAGES)}{n}" for origin in origins for n in range(pages)]
         for number, url in enumerate(self.sample(urls, len(urls))):
@@ -141,8 +147,8 @@ def named(number: int, what: str = "site") -> str:
 
 def broad(draw: Draw) -> Case:
     """Many origins, some of which are dead, a few pages each."""
-    number, good = draw.pick(10, 40, 40, 120), draw.pick(0.5, 0.8, 0.95)
-    origins = {named(n): draw.origin(*draw.robots(good)) for n in range(number)}
+    number, chance_of_rules = draw.pick(10, 40, 40, 120), draw.pick(0.5, 0.8, 0.95)
+    origins = {named(n): draw.origin(*draw.robots(chance_of_rules)) for n in range(number)}
     requests = draw.requests(list(origins), draw.pick(1, 2, 4), draw.pick(0.0, 0.0, 20.0), draw.pick(0.0, 0.3))
     return draw.case(origins, draw.settings(), crawler(requests))
 
@@ -159,9 +165,10 @@ def dead(draw: Draw) -> Case:
 
 def queue(draw: Draw) -> Case:
     """More origins than turns: all robots.txt files are slow. A start() may wait until the crawl has room."""
-    good = draw.pick(0.9, 1.0)
+    chance_of_rules = draw.pick(0.9, 1.0)
     origins = {
-        named(n): draw.origin([0.0, {**draw.answer(good), "delay": [0.2, 1.5]}]) for n in range(draw.pick(60, 200))
+        named(n): draw.origin([0.0, {**draw.answer(chance_of_rules), "delay": [0.2, 1.5]}])
+        for n in range(draw.pick(60, 200))
     }
     settings = draw.settings(REP_FETCH_CONCURRENCY=[1, 2, 4, 8], REP_WAITING_MAX=[1_000])
     return draw.case(origins, settings, crawler(draw.requests(list(origins), 1), lazy=draw.chance(0.5)))

@@ -1,4 +1,4 @@
-"""What the standard and docs/answers.md require of a crawl, written from these texts and not from the package's code.
+"""What RFC 9309 and the package's docs require of a crawl, written from these texts and not from the package's code.
 
 1. `rounds_of` puts the requests for robots.txt together to rounds: an origin's /robots.txt, and where it redirected to.
 2. `judge` says what a round means (RFC 9309 2.3.1; the first table of docs/answers.md).
@@ -19,8 +19,9 @@ from network import Exchange
 DAY = 86_400.0
 REDIRECTS = {301, 302, 303, 307, 308}
 MAX_REDIRECTS = 5  # 2.3.1.2
-UNSEEN = 11 * DAY  # failures that are further apart are two outages
-RETRY_GAP = 4.5  # seconds after a failure: a repetition begins earlier (after 1 s), another round later (after 5 s)
+UNSEEN = 11 * DAY  # failures that are further apart are two outages (docs/origin.svg)
+LEAST_LIFETIME = 60.0  # seconds for which an answer is used in any case (docs/settings.md, REP_LIFETIME_MIN)
+RETRY_GAP = 4.5  # seconds after a failure: a request within this time is a retry (1 s), a later one a new round (5 s)
 
 Key = tuple[str, str]  # a run and an origin
 
@@ -46,10 +47,10 @@ class Round:
     """Which fetch of the run it is. All rounds of one fetch have the same mark."""
     began: float
     hops: list[Exchange]
-    """The requests along the redirects. Of a repeated request, only the last is here."""
+    """The requests along the redirects. If a request was retried, only the last try is in the list."""
     is_first: bool
-    """Whether the run knew nothing of the origin before."""
-    repeated: int = 0
+    """Whether the run knew nothing of the origin before. With a store always False: another crawler may know."""
+    retries: int = 0
     # What the round means.
     access: Access | None = None
     """None if the round has no end, because the crawl was closed or killed."""
@@ -76,14 +77,14 @@ class Round:
         return "Timeout" in self.hops[-1].failure
 
     @property
-    def is_worth_a_repetition(self) -> bool:
+    def is_worth_a_retry(self) -> bool:
         """docs/answers.md: a 5xx without Retry-After or challenge, or no answer, but not after a time-out."""
         last = self.hops[-1]
         is_error = (last.status or 0) >= 500 and not {"Retry-After", "cf-mitigated"} & set(last.headers)
         return not self.has_timed_out if last.failure else is_error
 
 
-def rounds_of(exchanges: Iterable[Exchange], retries: int, *, has_store: bool) -> list[Round]:
+def rounds_of(exchanges: Iterable[Exchange], max_retries: int, *, has_store: bool) -> list[Round]:
     """All rounds, in the order in which they ended."""
     of_fetch: dict[tuple[str, str], list[Round]] = {}
     fetched: set[Key] = set()
@@ -95,11 +96,11 @@ def rounds_of(exchanges: Iterable[Exchange], retries: int, *, has_store: bool) -
             if last.status in REDIRECTS and location and exchange.url == urljoin(last.url, location):
                 this.hops.append(exchange)
                 continue
-            # Only the first round of a fetch has repetitions. A fetch that begins in an outage may have none.
-            is_due = len(rounds) == 1 and this.is_worth_a_repetition and this.repeated < retries * len(this.hops)
+            # Only the first round of a fetch has retries. A fetch that begins in an outage may have none.
+            is_due = len(rounds) == 1 and this.is_worth_a_retry and this.retries < max_retries * len(this.hops)
             if exchange.url == last.url and is_due and (this.is_first or exchange.began - this.ended < RETRY_GAP):
                 this.hops[-1] = exchange
-                this.repeated += 1
+                this.retries += 1
                 continue
         key = exchange.run, origin_of(exchange.url)
         is_first = key not in fetched and not has_store
@@ -127,7 +128,7 @@ def judge(this: Round, least_lifetime: float, before: Round | None) -> None:
     controls = [hop.headers.get("Cache-Control", "") for hop in this.hops]
     this.must_revalidate = any(re.search("must-revalidate|no-cache", control) for control in controls)
     ends = [(hop.ended or 0.0) + lifetime(hop, least_lifetime) for hop in this.hops]
-    this.fresh_until = max(min(ends), last.ended + 60.0)
+    this.fresh_until = max(min(ends), last.ended + LEAST_LIFETIME)
 
 
 def lifetime(hop: Exchange, least: float) -> float:
@@ -135,7 +136,7 @@ def lifetime(hop: Exchange, least: float) -> float:
     control = hop.headers.get("Cache-Control", "")
     found = re.search(r"max-age=(\d+)", control)
     seconds = 0.0 if re.search("no-cache|no-store", control) else float(found[1]) if found else DAY
-    return min(max(seconds, least, 60.0), DAY)
+    return min(max(seconds, least, LEAST_LIFETIME), DAY)
 
 
 def view(rounds: list[Round], now: float, days: float) -> tuple[Access, str] | None:

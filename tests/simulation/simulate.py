@@ -7,7 +7,7 @@
     simulate.py faults                    put each fault of `faults.py` into the package, and see which promise finds it
 
 Each case runs in a process of its own, forked from one that has imported everything. So a case costs no import.
-`--jobs 2` runs two at a time. `--fault NAME` puts a fault of `faults.py` into each first; `faults` tries all of them.
+`--jobs 2` runs two at a time. `--fault NAME` adds a fault of `faults.py` to each case's process.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from typing import Any
 
 HERE = Path(__file__).parent
 MAX_CPU_SECONDS = 60  # for one case
-REMOVABLE = {"crawlers", "origins", "settings", "requests", "runs", "clock", "robots", "faults"}  # items of these
-OPTIONAL = {"lazy", "jobdir", "priority", "agent", "after", "inline"}
+# `shrink` may remove items of these lists and dicts ...
+REMOVABLE = {"crawlers", "origins", "settings", "requests", "runs", "clock", "robots", "faults"}
+OPTIONAL = {"lazy", "jobdir", "priority", "agent", "after", "inline"}  # ... and these keys
 FILES = 4_096  # the limit of open files decides how many fetches may be slow at a time
 
 if __name__ == "__main__" and os.environ.get("PYTHONHASHSEED") != "0":
@@ -45,7 +46,7 @@ Cases = Iterable[tuple[str, Case]]
 Result = dict[str, Any]
 
 
-def prepared(case: Case, fault: str | None) -> Simulation:
+def run_case(case: Case, fault: str | None) -> Simulation:
     """Run the case in this process, which runs no other."""
     import resource  # Windows has none, and no fork either  # noqa: PLC0415
 
@@ -57,10 +58,10 @@ def prepared(case: Case, fault: str | None) -> Simulation:
     return simulate(case)
 
 
-def judge(case: Case, fault: str | None, results: Any) -> None:
+def run_and_send(case: Case, fault: str | None, results: Any) -> None:
     """Run the case in this process, and send the result."""
     try:
-        simulation = prepared(case, fault)
+        simulation = run_case(case, fault)
         found = {"broken": broken(simulation), "virtual": simulation.ended_at}
     except Exception:  # noqa: BLE001 - a case that was made smaller may lack what the simulation needs
         found = {"broken": {"the_case_is_valid": [traceback.format_exc()]}, "virtual": 0.0}
@@ -69,7 +70,7 @@ def judge(case: Case, fault: str | None, results: Any) -> None:
 
 
 def run_all(cases: Cases, jobs: int, fault: str | None = None) -> Iterator[tuple[str, Case, Result]]:
-    """Run the cases, each in a process of its own: their results, in the order of the cases."""
+    """Run each case in its own process. Yield the results in the order of the cases."""
     context = multiprocessing.get_context("fork")
     under_way: list[tuple[str, Case, Any, Any]] = []
 
@@ -87,7 +88,7 @@ def run_all(cases: Cases, jobs: int, fault: str | None = None) -> Iterator[tuple
         if len(under_way) >= jobs:
             yield first()
         results, sends = context.Pipe(duplex=False)
-        process = context.Process(target=judge, args=(case, fault, sends))
+        process = context.Process(target=run_and_send, args=(case, fault, sends))
         process.start()
         sends.close()
         under_way.append((name, case, process, results))
@@ -111,7 +112,7 @@ def read(what: str) -> Case:
 
 
 def replay(case: Case, fault: str | None) -> None:
-    simulation = prepared(case, fault)
+    simulation = run_case(case, fault)
     crawlers = {crawler["name"]: crawler for crawler in case["crawlers"]}
     lines = []
     for at, run, what, number, more in simulation.events:
@@ -125,8 +126,8 @@ def replay(case: Case, fault: str | None) -> None:
             lines.append((ended, f"{each.run:4} fetch {each.mark:>3} <- {each.url}: {came}"))
     for at, line in sorted(lines, key=lambda line: line[0]):
         print(f"{at:12.3f}  {line}")
-    for promise, faults in broken(simulation).items():
-        print(f"BROKEN {promise}", *faults[:20], sep="\n  ")
+    for promise, breaks in broken(simulation).items():
+        print(f"BROKEN {promise}", *breaks[:20], sep="\n  ")
 
 
 def smaller(case: Case) -> Iterator[Case]:
@@ -140,7 +141,7 @@ def smaller(case: Case) -> Iterator[Case]:
 
 
 def parts(part: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
-    """Where the case has items that it can do without, and their keys."""
+    """Yield each path in the case, and the keys that can be removed there."""
     items = list(part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ())
     is_removable = not REMOVABLE.isdisjoint(path[-1:])
     yield path, [key for key, item in items if item is not None and (is_removable or key in OPTIONAL)]
@@ -185,9 +186,9 @@ def report(cases: Cases, jobs: int, fault: str | None) -> bool:
         done["cases"] += 1
         done["crawls"] += sum(len(crawler["runs"]) for crawler in case["crawlers"])
         virtual += result["virtual"]
-        for promise, faults in result["broken"].items():
+        for promise, breaks in result["broken"].items():
             done[promise] += 1
-            print(f"{name} ({case['kind']}): {promise}: {faults[0]} [{len(faults)}]", flush=True)
+            print(f"{name} ({case['kind']}): {promise}: {breaks[0]} [{len(breaks)}]", flush=True)
     took = real_monotonic() - began
     print(", ".join(f"{number} {what}" for what, number in done.items()))
     print(f"{virtual:.0f} virtual seconds in {took:.1f}; {60 * done['crawls'] / took:.0f} crawls a minute")

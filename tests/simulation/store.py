@@ -30,9 +30,9 @@ class Shelf:
 
 
 class SimStorage(Storage):
-    def __init__(self, shelf: Shelf, member: str) -> None:
+    def __init__(self, shelf: Shelf, crawler_name: str) -> None:
         self.shelf = shelf
-        self.member = member
+        self.crawler_name = crawler_name
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, address: str) -> SimStorage:
@@ -42,7 +42,7 @@ class SimStorage(Storage):
     async def _work(self) -> None:
         await asyncio.sleep(self.shelf.random.uniform(*self.shelf.plan["delay"]))
         for begin, until, what, *whose in self.shelf.plan["faults"]:
-            if begin <= seconds() < until and self.member in (whose or [self.member]):
+            if begin <= seconds() < until and self.crawler_name in (whose or [self.crawler_name]):
                 if what == "hang":
                     await asyncio.sleep(FOREVER)
                 raise ConnectionError("the store is down")
@@ -67,7 +67,7 @@ class SimStorage(Storage):
         holder, until, _ = self.shelf.leases.get(origin, (token, 0.0, ""))
         if holder != token and seconds() < until:
             return False
-        self.shelf.leases[origin] = token, seconds() + lasts, self.member
+        self.shelf.leases[origin] = token, seconds() + lasts, self.crawler_name
         return True
 
     async def release_lease(self, origin: str, token: str) -> None:

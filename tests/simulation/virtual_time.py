@@ -16,9 +16,9 @@ from contextvars import Context, ContextVar, copy_context
 from typing import Any
 
 START = 1_000.0  # seconds of the monotonic clock at the beginning of a case
-EPOCH = 1_800_000_000.0  # seconds since the epoch at the beginning of a case, by a clock that is right
+EPOCH = 1_800_000_000.0  # seconds since the epoch at the beginning of a case, by a correct clock
 TURN = 1e-6  # seconds that one turn of the loop takes, so that the clock moves if a timer is due at once
-LOOK = 2e-5  # seconds that a look at the clock takes, so that a loop `until a millisecond is over` ends
+LOOK = 2e-5  # seconds that each reading of the clock adds, so that a busy loop that waits for time ends
 SOON = 1.0  # seconds for which a timer may be left when its crawl is over
 
 real_time, real_monotonic = time.time, time.monotonic
@@ -77,7 +77,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def kill(self, member: Member) -> None:
         """Take everything that the member would do out of the loop."""
         self.killed += [handle for handle in [*self._ready, *self._scheduled] if member.owns(handle)]
-        nothing = asyncio.Handle(id, (self,), self)  # asyncio has counted the handles that it runs in this turn
+        # asyncio runs a fixed number of handles in this turn, so put an empty one in each place.
+        nothing = asyncio.Handle(id, (self,), self)
         ready = [nothing if member.owns(handle) else handle for handle in self._ready]
         self._ready.clear()
         self._ready.extend(ready)
@@ -99,7 +100,7 @@ def running_loop() -> VirtualLoop | None:
 
 
 def seconds() -> float:
-    """True seconds since the beginning of the case. A look at this clock takes no time."""
+    """True seconds since the beginning of the case. Reading this clock adds no time."""
     loop = running_loop()
     return loop.now - START if loop is not None else 0.0
 
