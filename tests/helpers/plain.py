@@ -173,7 +173,8 @@ def with_query_decoded(octets: Sequence[str]) -> list[str]:
 def paths_of(url: str) -> list[str]:
     """The path and query of the URL twice: as written, and with `: / ? @` decoded in the query.
 
-    In a URL, `*` and `$` are ordinary characters. Raises ValueError for a text that has neither an authority nor a path.
+    In a URL, `*` and `$` are ordinary characters.
+    Raises ValueError for a text that has neither an authority nor a path.
     """
     rest = url.split("#", maxsplit=1)[0]
     scheme, colon, after = rest.partition(":")
