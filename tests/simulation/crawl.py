@@ -10,7 +10,6 @@ import asyncio
 import logging
 import random
 import tempfile
-import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +25,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.pqueues import ScrapyPriorityQueue
 from store import Shelf, SimStorage
-from virtual_time import START, Member, NeverEndsError, VirtualLoop, seconds
+from virtual_time import NEVER, START, Member, NeverEndsError, VirtualLoop, seconds
 
 from scrapy_rep.waiting import waiting_log
 
@@ -36,17 +35,17 @@ FETCH = "simulated_fetch"  # the meta key of the fetch that a request for a robo
 
 @dataclass
 class TrackedRequest:
-    """One request in one run, with the last time it reached each place, in seconds. None: never."""
+    """One request in one run, with the last time it reached each place, in seconds."""
 
     run: str
     number: int
     plan: dict[str, Any]
-    asked: float | None = None
-    queued: float | None = None
-    taken: float | None = None
-    entered: float | None = None
-    allowed: float | None = None
-    ended: float | None = None
+    asked: float = NEVER
+    queued: float = NEVER
+    taken: float = NEVER
+    entered: float = NEVER
+    allowed: float = NEVER
+    ended: float = NEVER
     ends: int = 0
     outcome: str = ""
 
@@ -62,6 +61,7 @@ class Simulation:
 
     def __init__(self, case: dict[str, Any]) -> None:
         self.case = case
+        self.loop = VirtualLoop(case["max_seconds"])
         self.network = Network(case["origins"])
         self.shelf = Shelf(case["store"]) if case["store"] else None
         self.events: list[tuple[float, str, str, Any, str]] = []
@@ -74,11 +74,14 @@ class Simulation:
     def of(self, *whats: str) -> Iterator[tuple[float, str, str, Any, str]]:
         return (event for event in self.events if event[2] in whats)
 
-    async def live(self, plan: dict[str, Any], loop: VirtualLoop, folder: str) -> None:
-        """All runs of one crawler. A run with a JOBDIR is closed or killed, and the next run resumes it."""
+    async def run(self, folder: str) -> None:
+        await asyncio.gather(*(self.run_crawler(plan, folder) for plan in self.case["crawlers"]))
+
+    async def run_crawler(self, plan: dict[str, Any], folder: str) -> None:
+        """Run one crawler to its end. If it has a JOBDIR, each of its runs resumes the one before."""
         for number, stop in enumerate(plan["runs"]):
             await asyncio.sleep(max(plan["begin"] - seconds(), 0.1))
-            await Run(self, plan, number).crawl(stop, loop, folder)
+            await Run(self, plan, number).crawl(stop, folder)
 
 
 class Run:
@@ -96,24 +99,26 @@ class Run:
     def note(self, what: str, number: Any = None, details: str = "") -> None:
         self.simulation.events.append((seconds(), self.name, what, number, details))
         if number is not None:
-            if (self.name, number) not in self.simulation.requests:
-                self.simulation.requests[self.name, number] = TrackedRequest(self.name, number, self.plans[number])
-            request = self.simulation.requests[self.name, number]
+            new = TrackedRequest(self.name, number, self.plans[number])
+            request = self.simulation.requests.setdefault((self.name, number), new)
             setattr(request, what, seconds())
             if what == "queued":  # it is in the queue, perhaps again
-                request.taken = None
+                request.taken = NEVER
             elif what == "ended":
                 request.ends, request.outcome = request.ends + 1, details
 
     def exchange_of(self, request: Request) -> Exchange:
-        """The exchange that begins now."""
-        number, agent = request.meta.get(NUMBER), (request.headers.get("User-Agent") or b"").decode()
-        mark = str(request.meta[FETCH] if number is None else number)
-        return Exchange(
-            self.name, request.url, agent, mark, number is None, request.meta["download_timeout"], seconds()
-        )
+        """Return the exchange that begins now."""
+        meta, agent = request.meta, (request.headers.get("User-Agent") or b"").decode()
+        mark = str(meta[NUMBER] if NUMBER in meta else meta[FETCH])
+        return Exchange(self.name, request.url, agent, mark, NUMBER not in meta, meta["download_timeout"], seconds())
 
-    async def crawl(self, stop: list[Any] | None, loop: VirtualLoop, folder: str) -> None:
+    def note_fetch(self, what: str, exchange: Exchange) -> None:
+        if exchange.is_robots:
+            result = f"{exchange.failure or exchange.status or ''} {exchange.headers.get('Location', '')}"
+            self.note(what, None, f"{exchange.mark} {exchange.url} {result}")
+
+    async def crawl(self, stop: list[Any] | None, folder: str) -> None:
         """Crawl until the end, or until `stop`: ["kill", seconds] or ["close", seconds] of this run."""
         member = Member(self.plan["clock"])
         settings: dict[str, Any] = {
@@ -126,35 +131,26 @@ class Run:
             "USER_AGENT": "SimBot/1.0",
             "RETRY_ENABLED": False,
             "REDIRECT_ENABLED": False,
-            "TELNETCONSOLE_ENABLED": False,
-            "REMOTE_CONTROL_ENABLED": False,
+            "EXTENSIONS_BASE": {},  # they would only set timers of their own
             "WARN_ON_GENERATOR_RETURN_VALUE": False,  # reads the spider's source code for each response
-            "EXTENSIONS": {f"scrapy.extensions.{name}": None for name in ("logstats.LogStats", "memusage.MemoryUsage")},
             "JOBDIR": f"{folder}/{self.crawler_name}" if self.plan.get("jobdir") else None,
             **self.simulation.case["settings"],
         }
         crawler = member.context.run(Crawler, SimSpider, settings)
-        crawling = member.context.run(lambda: asyncio.ensure_future(crawler.crawl_async(self)))
+        crawling = member.context.run(asyncio.ensure_future, crawler.crawl_async(self))
         await asyncio.wait([crawling], timeout=stop[1] if stop else None)
         if not crawling.done() and stop is not None and stop[0] == "kill":
             self.note("killed")
-            loop.kill(member)
+            self.simulation.loop.kill(member)
         else:
             if not crawling.done():
                 self.note("closing")
-                member.context.run(lambda: asyncio.ensure_future(crawler.stop_async()))
+                member.context.run(asyncio.ensure_future, crawler.stop_async())
             await asyncio.wait([crawling])
             await asyncio.sleep(0)
-            self.note_what_is_left(loop.timers_of(member))
-
-    def note_what_is_left(self, timers: list[Any]) -> None:
-        for timer in timers:
-            self.note("left", None, str(timer)[:200])
-        shelf = self.simulation.shelf
-        if shelf is not None and not shelf.plan["faults"]:
-            for origin, (_, until, crawler_name) in shelf.leases.items():
-                if crawler_name == self.crawler_name and seconds() < until:
-                    self.note("left", None, f"the lease of {origin}")
+            leases = self.simulation.shelf.leases_of(self.crawler_name) if self.simulation.shelf is not None else []
+            for what in [*self.simulation.loop.timers_of(member), *leases]:
+                self.note("left", None, str(what)[:200])
 
 
 class SimSpider(Spider):
@@ -185,22 +181,14 @@ class SimSpider(Spider):
         return Request(plan["url"], self.parse, headers=headers, meta=meta, priority=priority, errback=self.failed)
 
     async def parse(self, response: Response) -> AsyncIterator[Request]:
-        number = response.meta[NUMBER]
-        self.run.note("ended", number, "page")
-        for each, plan in self.run.plans.items():
-            if plan.get("after") == number and plan.get("inline"):
-                await self.download(self.request(each))
-            elif plan.get("after") == number:
-                yield self.request(each)
-
-    async def download(self, request: Request) -> None:
-        """Download it past the scheduler, as media pipelines do."""
-        end = "page"
-        try:
-            await self.crawler.engine.download_async(request)
-        except Exception as exc:  # noqa: BLE001 - whatever it is, that is how the request ended
-            end = type(exc).__name__
-        self.run.note("ended", request.meta[NUMBER], end)
+        self.run.note("ended", response.meta[NUMBER], "page")
+        for number in [n for n, plan in self.run.plans.items() if plan.get("after") == response.meta[NUMBER]]:
+            request = self.request(number)
+            if self.run.plans[number].get("inline"):  # past the scheduler, as media pipelines do
+                (result,) = await asyncio.gather(self.crawler.engine.download_async(request), return_exceptions=True)
+                self.run.note("ended", number, type(result).__name__)
+            else:
+                yield request
 
     def failed(self, failure: Any) -> None:
         self.run.note("ended", failure.request.meta[NUMBER], type(failure.value).__name__)
@@ -211,8 +199,8 @@ def wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
 
     The package checks whether a scheduler's method is Scrapy's own, so a subclass would not do.
     """
-    right = getattr(owner, name)
-    setattr(owner, name, lambda *args, **kwargs: wrapper(right, *args, **kwargs))
+    original = getattr(owner, name)
+    setattr(owner, name, lambda *args, **kwargs: wrapper(original, *args, **kwargs))
 
 
 def spied_next_request(next_request: Callable[..., Any], scheduler: Any) -> Any:
@@ -251,12 +239,10 @@ class ErrorLog(logging.Handler):
         self.simulation = simulation
 
     def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if record.exc_info else None
-        files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)] if error is not None else []
-        is_ours = any("scrapy_rep" in file for file in files)
-        is_queue = any("squeues" in file or "queuelib" in file for file in files)
-        if (is_ours and not is_queue) or not any(self.simulation.of("killed")):
-            self.simulation.errors.append(f"at {seconds():.3f} the log has: {record.getMessage()[:1000]} {error!r}")
+        text = self.format(record)  # with the traceback
+        is_ours = "scrapy_rep" in text and "queuelib" not in text
+        if is_ours or not any(self.simulation.of("killed")):
+            self.simulation.errors.append(f"at {seconds():.3f} the log has: {text[-1000:]}")
 
 
 def simulate(case: dict[str, Any]) -> Simulation:
@@ -265,19 +251,15 @@ def simulate(case: dict[str, Any]) -> Simulation:
     ExecutionEngine._SLOT_HEARTBEAT_INTERVAL = case["heartbeat"]
     Downloader._SLOT_GC_INTERVAL = max(60.0, case["heartbeat"])
     waiting_log.EVERY = max(15.0, case["heartbeat"])
-    simulation, loop = Simulation(case), VirtualLoop(case["max_seconds"])
-    asyncio.set_event_loop(loop)
+    simulation = Simulation(case)
+    asyncio.set_event_loop(simulation.loop)
     logging.getLogger().addHandler(ErrorLog(simulation))
-
-    async def all_crawlers() -> None:
-        await asyncio.gather(*(simulation.live(plan, loop, folder) for plan in case["crawlers"]))
-
     with tempfile.TemporaryDirectory() as folder:
         try:
-            loop.run_until_complete(all_crawlers())
+            simulation.loop.run_until_complete(simulation.run(folder))
         except NeverEndsError as exc:
             has_jobdir = any(plan.get("jobdir") for plan in case["crawlers"])
             if not (has_jobdir and any(simulation.of("killed"))):  # else Scrapy's queue may be broken
                 simulation.errors.append(str(exc))
-    simulation.ended_at = loop.now - START
+    simulation.ended_at = simulation.loop.now - START
     return simulation

@@ -24,7 +24,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CannotResolveHostError, DownloadFailedError
 from scrapy.http import Response, TextResponse
-from virtual_time import seconds
+from virtual_time import NEVER, seconds
 
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 
@@ -42,8 +42,8 @@ class Exchange:
     is_robots: bool
     timeout: float
     began: float
-    ended: float | None = None
-    status: int | None = None
+    ended: float = NEVER
+    status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     body: str = ""
     failure: str = ""
@@ -80,20 +80,8 @@ class Network:
         self.servers = {origin: Server(origin, plan) for origin, plan in origins.items()}
         self.exchanges: list[Exchange] = []
 
-    async def answer(self, request: Request, exchange: Exchange) -> Response:
-        """The response, or the exception that a download handler raises. Its result is written into the exchange."""
-        self.exchanges.append(exchange)
-        try:
-            response = await self.send(request, exchange)
-        except BaseException as exc:
-            exchange.failure = type(exc).__name__
-            raise
-        finally:
-            exchange.ended = seconds()
-        exchange.status = response.status
-        return response
-
     async def send(self, request: Request, exchange: Exchange) -> Response:
+        """Return the response, or raise what a download handler raises. Write the answer into the exchange."""
         parts = urlsplit(request.url)
         server = self.servers.get(f"{parts.scheme}://{parts.netloc}")
         if server is None:
@@ -107,16 +95,13 @@ class Network:
         await asyncio.sleep(delay)
         if fail == "reset":
             raise DownloadFailedError("connection reset")
-        exchange.headers = dict(answer.get("headers", {}))
-        exchange.body, status = answer.get("body", ""), answer.get("status", 200)
+        exchange.status, exchange.headers = answer.get("status", 200), answer.get("headers", {})
+        exchange.body, exchange.failure = answer.get("body", ""), fail or ""
         tag = exchange.headers.get("ETag")
         if tag is not None and (request.headers.get("If-None-Match") or b"").decode() == tag:
-            exchange.body, status = "", 304
-        if fail == "cut":
-            exchange.failure = fail
-        flags = ["dataloss"] if fail == "cut" else []
-        headers, body = exchange.headers, exchange.body.encode()
-        return TextResponse(request.url, status, headers, body, flags, request, encoding="utf-8")
+            exchange.status, exchange.body = 304, ""
+        flags, body = ["dataloss"] if fail else [], exchange.body.encode()
+        return TextResponse(request.url, exchange.status, exchange.headers, body, flags, request, encoding="utf-8")
 
 
 class Handler:
@@ -126,22 +111,29 @@ class Handler:
 
     def __init__(self, crawler: Any) -> None:
         self.run = crawler.spider.run  # a `crawl.Run`
-        self.under_way: set[Any] = set()
+        self.under_way: list[Any] = []
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Handler:
         return cls(crawler)
 
     async def download_request(self, request: Request) -> Response:
-        task = asyncio.current_task()
-        self.under_way.add(task)
+        network, exchange, task = self.run.simulation.network, self.run.exchange_of(request), asyncio.current_task()
+        self.run.note_fetch("fetch", exchange)
+        network.exchanges.append(exchange)
+        self.under_way.append(task)
         try:
-            response: Response = await self.run.simulation.network.answer(request, self.run.exchange_of(request))
+            response: Response = await network.send(request, exchange)
+        except BaseException as exc:
+            exchange.failure = type(exc).__name__
+            raise
         finally:
-            self.under_way.discard(task)
+            exchange.ended = seconds()
+            self.under_way.remove(task)
+            self.run.note_fetch("fetched", exchange)
         return response
 
     async def close(self) -> None:
         """Close the connections, as Scrapy's handlers do."""
-        for task in list(self.under_way):
+        for task in self.under_way:
             task.cancel()

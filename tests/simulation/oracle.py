@@ -15,12 +15,14 @@ from enum import Enum
 from urllib.parse import urljoin, urlsplit
 
 from network import Exchange
+from virtual_time import NEVER
 
 DAY = 86_400.0
 REDIRECTS = {301, 302, 303, 307, 308}
 MAX_REDIRECTS = 5  # 2.3.1.2
 UNSEEN = 11 * DAY  # failures that are further apart are two outages (docs/origin.svg)
 LEAST_LIFETIME = 60.0  # seconds for which an answer is used in any case (docs/settings.md, REP_LIFETIME_MIN)
+BACKOFF_FIRST, BACKOFF_MAX = 5.0, 3_600.0  # seconds (docs/answers.md)
 RETRY_GAP = 4.5  # seconds after a failure: a request within this time is a retry (1 s), a later one a new round (5 s)
 
 Key = tuple[str, str]  # a run and an origin
@@ -54,6 +56,8 @@ class Round:
     # What the round means.
     access: Access | None = None
     """None if the round has no end, because the crawl was closed or killed."""
+    failures: int = 0
+    """How many failures in a row the run has had with this origin. 0 if this round brought an answer."""
     body: str = ""
     fresh_until: float = 0.0
     must_revalidate: bool = False
@@ -65,7 +69,12 @@ class Round:
 
     @property
     def ended(self) -> float:
-        return self.hops[-1].ended or float("inf")
+        return self.hops[-1].ended
+
+    @property
+    def pause(self) -> float:
+        """Seconds to wait for the next round: 5, doubled by each further failure, at most 3,600; or Retry-After."""
+        return max(min(BACKOFF_FIRST * 2.0 ** min(self.failures - 1, 20), BACKOFF_MAX), self.retry_after)
 
     @property
     def is_private(self) -> bool:
@@ -80,7 +89,7 @@ class Round:
     def is_worth_a_retry(self) -> bool:
         """docs/answers.md: a 5xx without Retry-After or challenge, or no answer, but not after a time-out."""
         last = self.hops[-1]
-        is_error = (last.status or 0) >= 500 and not {"Retry-After", "cf-mitigated"} & set(last.headers)
+        is_error = last.status >= 500 and not {"Retry-After", "cf-mitigated"} & set(last.headers)
         return not self.has_timed_out if last.failure else is_error
 
 
@@ -90,7 +99,7 @@ def rounds_of(exchanges: Iterable[Exchange], max_retries: int, *, has_store: boo
     fetched: set[Key] = set()
     for exchange in exchanges:
         rounds = of_fetch.setdefault((exchange.run, exchange.mark), [])
-        if rounds and rounds[-1].hops[-1].ended is not None:
+        if rounds and rounds[-1].ended < NEVER:
             this, last = rounds[-1], rounds[-1].hops[-1]
             location = last.headers.get("Location")
             if last.status in REDIRECTS and location and exchange.url == urljoin(last.url, location):
@@ -109,25 +118,28 @@ def rounds_of(exchanges: Iterable[Exchange], max_retries: int, *, has_store: boo
     return sorted((each for rounds in of_fetch.values() for each in rounds), key=lambda each: each.ended)
 
 
-def judge(this: Round, least_lifetime: float, before: Round | None) -> None:
-    """RFC 9309 2.3.1 and docs/answers.md. `before`: the origin's last answer, which a 304 confirms."""
+def judge(this: Round, least_lifetime: float, own: list[Round], of_origin: list[Round]) -> None:
+    """RFC 9309 2.3.1 and docs/answers.md. `own`, `of_origin`: this and any run's rounds before for the origin."""
     last = this.hops[-1]
-    status, is_too_long = last.status or 0, len(this.hops) > MAX_REDIRECTS
+    status, is_too_long = last.status, len(this.hops) > MAX_REDIRECTS
     is_on_the_way = status in REDIRECTS and "Location" in last.headers and not is_too_long
-    if last.ended is None or last.failure == "CancelledError" or is_on_the_way:
+    if last.ended == NEVER or last.failure == "CancelledError" or is_on_the_way:
         return
+    answers = [each for each in of_origin if not each.failures]
     this.access = Access.NOTHING
     if last.failure or "cf-mitigated" in last.headers or status in {202, 407, 429} or status >= 500:
         this.retry_after = min(float(last.headers.get("Retry-After", 0)), 3_600.0)
-    elif status == 304 and before is not None:
-        this.access, this.body = before.access, before.body
+    elif status == 304 and answers:  # it confirms the origin's last answer
+        this.access, this.body = answers[-1].access, answers[-1].body
     elif 200 <= status < 300:
         this.access, this.body = Access.EVERYTHING if last.body.startswith("<") else Access.RULES, last.body
     elif 400 <= status < 500 or is_too_long:
         this.access = Access.EVERYTHING
+    if this.access is Access.NOTHING:
+        this.failures = own[-1].failures + 1 if own else 1
     controls = [hop.headers.get("Cache-Control", "") for hop in this.hops]
     this.must_revalidate = any(re.search("must-revalidate|no-cache", control) for control in controls)
-    ends = [(hop.ended or 0.0) + lifetime(hop, least_lifetime) for hop in this.hops]
+    ends = [hop.ended + lifetime(hop, least_lifetime) for hop in this.hops]
     this.fresh_until = max(min(ends), last.ended + LEAST_LIFETIME)
 
 

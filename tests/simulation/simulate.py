@@ -113,19 +113,9 @@ def read(what: str) -> Case:
 
 def replay(case: Case, fault: str | None) -> None:
     simulation = run_case(case, fault)
-    crawlers = {crawler["name"]: crawler for crawler in case["crawlers"]}
-    lines = []
-    for at, run, what, number, more in simulation.events:
-        url = "" if number is None else f"{number} {crawlers[run[0]]['requests'][number]['url']}"
-        lines.append((at, f"{run:4} {what:8} {url} {more}"))
-    for each in simulation.network.exchanges:
-        if each.is_robots:
-            came = each.failure or f"HTTP {each.status} {each.headers.get('Location', '')}"
-            lines.append((each.began, f"{each.run:4} fetch {each.mark:>3} -> {each.url}"))
-            ended = each.ended or simulation.ended_at
-            lines.append((ended, f"{each.run:4} fetch {each.mark:>3} <- {each.url}: {came}"))
-    for at, line in sorted(lines, key=lambda line: line[0]):
-        print(f"{at:12.3f}  {line}")
+    for at, run, what, number, details in simulation.events:
+        page = "" if number is None else f"{number} {simulation.requests[run, number].plan['url']}"
+        print(f"{at:12.3f}  {run:4} {what:8} {page} {details}")
     for promise, breaks in broken(simulation).items():
         print(f"BROKEN {promise}", *breaks[:20], sep="\n  ")
 

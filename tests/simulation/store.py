@@ -28,16 +28,22 @@ class Shelf:
         self.leases: dict[str, tuple[str, float, str]] = {}
         """For each origin the token, when the lease ends, and the crawler that has it."""
 
+    def leases_of(self, crawler_name: str) -> list[str]:
+        """The leases that a crawler holds, if the store works all the time."""
+        holders = self.leases.items() if not self.plan["faults"] else ()
+        return [
+            f"the lease of {origin}" for origin, (_, end, who) in holders if who == crawler_name and seconds() < end
+        ]
+
 
 class SimStorage(Storage):
-    def __init__(self, shelf: Shelf, crawler_name: str) -> None:
-        self.shelf = shelf
-        self.crawler_name = crawler_name
+    def __init__(self, run: Any) -> None:
+        self.shelf: Shelf = run.simulation.shelf
+        self.crawler_name: str = run.crawler_name
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, address: str) -> SimStorage:
-        run: Any = vars(crawler.spider)["run"]
-        return cls(run.simulation.shelf, run.crawler_name)
+        return cls(vars(crawler.spider)["run"])
 
     async def _work(self) -> None:
         await asyncio.sleep(self.shelf.random.uniform(*self.shelf.plan["delay"]))
