@@ -107,6 +107,9 @@ class Run:
             elif what == "ended":
                 request.ends, request.outcome = request.ends + 1, details
 
+    def note_idle(self) -> None:
+        self.note("idle")
+
     def exchange_of(self, request: Request) -> Exchange:
         """Return the exchange that begins now."""
         meta, agent = request.meta, (request.headers.get("User-Agent") or b"").decode()
@@ -127,17 +130,15 @@ class Run:
             "ADDONS": {"scrapy_rep.Addon": 500},
             "REP_STORAGES": {"sim": SimStorage},
             "REP_STORAGE": "sim:" if self.simulation.shelf is not None else None,
-            "ROBOTSTXT_OBEY": True,
             "USER_AGENT": "SimBot/1.0",
-            "RETRY_ENABLED": False,
-            "REDIRECT_ENABLED": False,
-            "EXTENSIONS_BASE": {},  # they would only set timers of their own
+            "EXTENSIONS_BASE": {},  # Scrapy's own would only add timers
             "WARN_ON_GENERATOR_RETURN_VALUE": False,  # reads the spider's source code for each response
             "JOBDIR": f"{folder}/{self.crawler_name}" if self.plan.get("jobdir") else None,
             **self.simulation.case["settings"],
         }
         crawler = member.context.run(Crawler, SimSpider, settings)
-        crawling = member.context.run(asyncio.ensure_future, crawler.crawl_async(self))
+        crawler.signals.connect(self.note_idle, signals.spider_idle)
+        crawling = member.context.run(asyncio.ensure_future, crawler.crawl_async(run=self))
         await asyncio.wait([crawling], timeout=stop[1] if stop else None)
         if not crawling.done() and stop is not None and stop[0] == "kill":
             self.note("killed")
@@ -156,15 +157,6 @@ class Run:
 class SimSpider(Spider):
     name = "sim"
     run: Run
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, run: Run, *args: Any, **kwargs: Any) -> SimSpider:
-        spider = super().from_crawler(crawler, run=run)
-        crawler.signals.connect(spider.note_idle, signals.spider_idle)
-        return spider
-
-    def note_idle(self) -> None:
-        self.run.note("idle")
 
     async def start(self) -> AsyncIterator[Request]:
         for at, number in sorted((each["at"], n) for n, each in self.run.plans.items() if "after" not in each):

@@ -13,30 +13,24 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+Case = dict[str, Any]
+Answer = dict[str, Any]
+
 HOUR, DAY = 3_600.0, 86_400.0
 RULES = "User-agent: *\nDisallow: /private\nAllow: /private/open\n\nUser-agent: otherbot\nDisallow: /\n"
 PAGES = ["/", "/page", "/private/x", "/private/open/y"]
-FAILURES: list[dict[str, Any]] = [
-    {"fail": "hang"},
-    {"fail": "hang"},
-    {"fail": "hang"},
+FAILURES: list[Answer] = [
+    *[{"fail": "hang"}] * 3,
     {"fail": "reset"},
     {"fail": "cut", "body": "User-agent: *\nAllow: /\n"},
-    {"status": 503},
-    {"status": 500},
-    {"status": 202},
-    {"status": 302},
-    {"status": 503, "headers": {"Retry-After": "20"}},
-    {"status": 503, "headers": {"Retry-After": "9999"}},
-    {"status": 429, "headers": {"Retry-After": "40"}},
+    *({"status": status} for status in (503, 500, 202, 302)),
+    *(
+        {"status": status, "headers": {"Retry-After": wait}}
+        for status, wait in [(503, "20"), (503, "9999"), (429, "40")]
+    ),
     {"status": 403, "headers": {"cf-mitigated": "challenge"}},
 ]
-NO_RULES: list[dict[str, Any]] = [
-    {"status": 404},
-    {"status": 403},
-    {"status": 410},
-    {"status": 200, "body": "<html>Hello</html>"},
-]
+NO_RULES: list[Answer] = [*({"status": n} for n in (404, 403, 410)), {"status": 200, "body": "<html>Hello</html>"}]
 SETTINGS: dict[str, list[Any]] = {
     "CONCURRENT_REQUESTS": [1, 4, 16, 16],
     "CONCURRENT_REQUESTS_PER_DOMAIN": [1, 8, 8],
@@ -48,13 +42,9 @@ SETTINGS: dict[str, list[Any]] = {
     "REP_MEMORY_OCTETS": [10_000, 2**26, 2**26],
     "REP_WAITING_MAX": [0, 3, 1_000, 1_000, 1_000],
     "SCHEDULER_PRIORITY_QUEUE": [
-        "scrapy.pqueues.ScrapyPriorityQueue",
-        *["scrapy.pqueues.DownloaderAwarePriorityQueue"] * 2,
+        f"scrapy.pqueues.{name}PriorityQueue" for name in ("Scrapy", *["DownloaderAware"] * 2)
     ],
 }
-
-Case = dict[str, Any]
-Answer = dict[str, Any]
 
 
 class Draw(random.Random):
@@ -68,23 +58,18 @@ class Draw(random.Random):
 
     def rules(self) -> Answer:
         """An answer with rules. Bodies differ, so that a fault shows when an old one is used."""
-        body = RULES + "".join(
-            f"\nUser-agent: *\nDisallow: {path}\n" for path in ("/page", "/late") if self.chance(0.4)
-        )
+        more = [f"\nUser-agent: *\nDisallow: {path}\n" for path in ("/page", "/late") if self.chance(0.4)]
         age = f"max-age={self.pick(0, 30, 600, 7200, 200_000)}"
         control = self.pick("", "", "", "", age, age, "no-cache", "max-age=3600, must-revalidate", "no-store")
         headers = {"Cache-Control": control} if control else {}
         if self.chance(0.15):
             headers["ETag"] = f'"{self.randint(0, 99)}"'
-        return {"status": 200, "body": body, "headers": headers}
-
-    def failure(self) -> Answer:
-        return self.choice(FAILURES)
+        return {"status": 200, "body": "".join([RULES, *more]), "headers": headers}
 
     def answer(self, chance_of_rules: float) -> Answer:
         if self.chance(chance_of_rules):
             return self.rules()
-        return self.failure() if self.chance(0.75) else self.choice(NO_RULES)
+        return self.choice(FAILURES) if self.chance(0.75) else self.choice(NO_RULES)
 
     def robots(self, chance_of_rules: float) -> list[list[Any]]:
         """What a robots.txt answers, in phases: [from which second, answer]."""
@@ -165,10 +150,9 @@ def dead(draw: Draw) -> Case:
 
 def queue(draw: Draw) -> Case:
     """More origins than turns: all robots.txt files are slow. A start() may wait until the crawl has room."""
-    chance_of_rules = draw.pick(0.9, 1.0)
+    chance_of_rules, number = draw.pick(0.9, 1.0), draw.pick(60, 200)
     origins = {
-        named(n): draw.origin([0.0, {**draw.answer(chance_of_rules), "delay": [0.2, 1.5]}])
-        for n in range(draw.pick(60, 200))
+        named(n): draw.origin([0.0, {**draw.answer(chance_of_rules), "delay": [0.2, 1.5]}]) for n in range(number)
     }
     settings = draw.settings(REP_FETCH_CONCURRENCY=[1, 2, 4, 8], REP_WAITING_MAX=[1_000])
     return draw.case(origins, settings, crawler(draw.requests(list(origins), 1), lazy=draw.chance(0.5)))
@@ -180,7 +164,7 @@ def hub(draw: Draw) -> Case:
     for n in range(draw.randint(1, 3)):
         hubs[named(n, "hub")] = draw.pick(
             draw.origin(*draw.robots(0.8)),
-            draw.origin([0.0, draw.failure()], [20.0, draw.rules()]),
+            draw.origin([0.0, draw.choice(FAILURES)], [20.0, draw.rules()]),
             draw.origin([0.0, {"token": "/gate"}], paths={"/gate": [[0.0, {"gate": draw.rules()}]]}),
             draw.origin([0.0, {"agents": {"otherbot": draw.answer(0.5), "": draw.rules()}}]),
         )
@@ -231,7 +215,7 @@ def outage(draw: Draw) -> Case:
     for n in range(draw.randint(1, 3)):
         phases = [[0.0, draw.rules()]] if draw.chance(0.5) else []
         begin = 2 * HOUR * len(phases)
-        origins[named(n)] = draw.origin(*phases, [begin, draw.failure()], [begin + length, draw.rules()])
+        origins[named(n)] = draw.origin(*phases, [begin, draw.choice(FAILURES)], [begin + length, draw.rules()])
     end = length + draw.pick(2 * HOUR, 3 * DAY)
     requests = draw.requests(list(origins), draw.pick(60, 200), end)
     clock = [[round(draw.uniform(0, end), 2), draw.pick(-5 * DAY, -900.0, 1200.0)]] if draw.chance(0.2) else []

@@ -15,17 +15,18 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import multiprocessing
 import os
 import sys
 import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 HERE = Path(__file__).parent
 MAX_CPU_SECONDS = 60  # for one case
+KILLED = {"the_simulation_ends": [f"its process was killed; it may take {MAX_CPU_SECONDS} s of CPU"]}
 # `shrink` may remove items of these lists and dicts ...
 REMOVABLE = {"crawlers", "origins", "settings", "requests", "runs", "clock", "robots", "faults"}
 OPTIONAL = {"lazy", "jobdir", "priority", "agent", "after", "inline"}  # ... and these keys
@@ -43,7 +44,7 @@ from promises import broken
 
 Case = dict[str, Any]
 Cases = Iterable[tuple[str, Case]]
-Result = dict[str, Any]
+Breaks = dict[str, list[str]]  # promise -> what breaks it
 
 
 def run_case(case: Case, fault: str | None) -> Simulation:
@@ -58,42 +59,38 @@ def run_case(case: Case, fault: str | None) -> Simulation:
     return simulate(case)
 
 
-def run_and_send(case: Case, fault: str | None, results: Any) -> None:
-    """Run the case in this process, and send the result."""
-    try:
-        simulation = run_case(case, fault)
-        found = {"broken": broken(simulation), "virtual": simulation.ended_at}
-    except Exception:  # noqa: BLE001 - a case that was made smaller may lack what the simulation needs
-        found = {"broken": {"the_case_is_valid": [traceback.format_exc()]}, "virtual": 0.0}
-    results.send(found)
-    os._exit(0)  # a killed crawl must not be collected: that would run its `finally` blocks
-
-
-def run_all(cases: Cases, jobs: int, fault: str | None = None) -> Iterator[tuple[str, Case, Result]]:
-    """Run each case in its own process. Yield the results in the order of the cases."""
-    context = multiprocessing.get_context("fork")
-    under_way: list[tuple[str, Case, Any, Any]] = []
-
-    def first() -> tuple[str, Case, Result]:
-        name, case, process, results = under_way.pop(0)
+def start(case: Case, fault: str | None) -> TextIO:
+    """Run the case in a new process. Return its output: the broken promises and the virtual seconds, as JSON."""
+    output, end = os.pipe()
+    if os.fork() == 0:
         try:
-            result: Result = results.recv()
-        except EOFError:
-            why = f"its process was killed; it may take {MAX_CPU_SECONDS} s of CPU"
-            result = {"broken": {"the_simulation_ends": [why]}, "virtual": 0.0}
-        process.join()
-        return name, case, result
+            simulation = run_case(case, fault)
+            result = broken(simulation), simulation.ended_at
+        except Exception:  # noqa: BLE001 - a case that was made smaller may lack what the simulation needs
+            result = {"the_case_is_valid": [traceback.format_exc()]}, 0.0
+        with os.fdopen(end, "w") as file:
+            json.dump(result, file)
+        os._exit(0)  # a killed crawl must not be collected: that would run its `finally` blocks
+    os.close(end)
+    return os.fdopen(output)
 
-    for name, case in cases:
-        if len(under_way) >= jobs:
-            yield first()
-        results, sends = context.Pipe(duplex=False)
-        process = context.Process(target=run_and_send, args=(case, fault, sends))
-        process.start()
-        sends.close()
-        under_way.append((name, case, process, results))
+
+def run_all(cases: Cases, jobs: int, fault: str | None = None) -> Iterator[tuple[str, Case, Breaks, float]]:
+    """Run each case in its own process. Yield the results in the order of the cases."""
+    waiting = iter(cases)
+    under_way = [(name, case, start(case, fault)) for name, case in islice(waiting, jobs)]
     while under_way:
-        yield first()
+        name, case, output = under_way.pop(0)
+        text = output.read()
+        os.wait()
+        under_way += [(name, case, start(case, fault)) for name, case in islice(waiting, 1)]
+        breaks, virtual = json.loads(text) if text else (KILLED, 0.0)
+        yield name, case, breaks, virtual
+
+
+def breaks_of(case: Case, fault: str | None) -> Breaks:
+    ((_, _, breaks, _),) = run_all([("", case)], 1, fault)
+    return breaks
 
 
 def seeds(text: str) -> Iterator[tuple[str, Case]]:
@@ -155,13 +152,12 @@ def without(case: Case, path: tuple[Any, ...], keys: list[Any]) -> Case:
 
 def shrink(case: Case, jobs: int, fault: str | None) -> Case:
     """The smallest case found that still breaks the first promise that this case breaks."""
-    ((_, _, result),) = run_all([("case", case)], 1, fault)
-    promise = next(iter(result["broken"]), None) or sys.exit("the case breaks no promise")
+    promise = next(iter(breaks_of(case, fault)), None) or sys.exit("the case breaks no promise")
     went_on = True
     while went_on:
         went_on = False
-        for _, candidate, result in run_all((("", each) for each in smaller(case)), jobs, fault):
-            if promise in result["broken"]:
+        for _, candidate, breaks, _ in run_all((("", each) for each in smaller(case)), jobs, fault):
+            if promise in breaks:
                 case, went_on = candidate, True
                 print(f"{promise}: {len(json.dumps(case))} characters", file=sys.stderr)
                 break
@@ -170,15 +166,12 @@ def shrink(case: Case, jobs: int, fault: str | None) -> Case:
 
 def report(cases: Cases, jobs: int, fault: str | None) -> bool:
     """Run the cases, and print what they break. Return whether they break no promise."""
-    began, virtual = real_monotonic(), 0.0
-    done: Counter[str] = Counter()
-    for name, case, result in run_all(cases, jobs, fault):
-        done["cases"] += 1
-        done["crawls"] += sum(len(crawler["runs"]) for crawler in case["crawlers"])
-        virtual += result["virtual"]
-        for promise, breaks in result["broken"].items():
-            done[promise] += 1
-            print(f"{name} ({case['kind']}): {promise}: {breaks[0]} [{len(breaks)}]", flush=True)
+    began, virtual, done = real_monotonic(), 0.0, Counter[str]()
+    for name, case, breaks, seconds in run_all(cases, jobs, fault):
+        virtual += seconds
+        done += Counter(["cases", *breaks, *("crawls" for each in case["crawlers"] for _ in each["runs"])])
+        for promise, found in breaks.items():
+            print(f"{name} ({case['kind']}): {promise}: {found[0]} [{len(found)}]", flush=True)
     took = real_monotonic() - began
     print(", ".join(f"{number} {what}" for what, number in done.items()))
     print(f"{virtual:.0f} virtual seconds in {took:.1f}; {60 * done['crawls'] / took:.0f} crawls a minute")
@@ -188,9 +181,8 @@ def report(cases: Cases, jobs: int, fault: str | None) -> bool:
 def find_faults(text: str, jobs: int) -> None:
     """Print the first seed that finds each fault, and the promises that the case breaks only with the fault."""
     for fault in FAULTS:
-        for name, case, result in run_all(seeds(text), jobs, fault):
-            ((_, _, right),) = run_all([(name, case)], 1) if result["broken"] else ((name, case, result),)
-            promises = result["broken"].keys() - right["broken"].keys()
+        for name, case, breaks, _ in run_all(seeds(text), jobs, fault):
+            promises = breaks.keys() - breaks_of(case, None).keys() if breaks else ()
             if promises:
                 print(f"{fault}: seed {name} ({case['kind']}): {', '.join(sorted(promises))}", flush=True)
                 break
