@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from network import Exchange, Handler, Network
+from network import FETCH, NUMBER, Handler, Network
 from oracle import Key, origin_of
 from scrapy import Request, Spider, signals
 from scrapy.core.downloader import Downloader
@@ -28,9 +28,6 @@ from store import Shelf, SimStorage
 from virtual_time import NEVER, START, Member, NeverEndsError, VirtualLoop, seconds
 
 from scrapy_rep.waiting import waiting_log
-
-NUMBER = "simulated"  # the meta key of a request's number in its case
-FETCH = "simulated_fetch"  # the meta key of the fetch that a request for a robots.txt belongs to
 
 
 @dataclass
@@ -61,6 +58,7 @@ class Simulation:
 
     def __init__(self, case: dict[str, Any]) -> None:
         self.case = case
+        self.crawlers = {plan["name"]: plan for plan in case["crawlers"]}
         self.loop = VirtualLoop(case["max_seconds"])
         self.network = Network(case["origins"])
         self.shelf = Shelf(case["store"]) if case["store"] else None
@@ -71,119 +69,101 @@ class Simulation:
         """Errors in the log, and why the simulation could not end."""
         self.ended_at = 0.0
 
-    def of(self, *whats: str) -> Iterator[tuple[float, str, str, Any, str]]:
-        return (event for event in self.events if event[2] in whats)
-
-    async def run(self, folder: str) -> None:
-        await asyncio.gather(*(self.run_crawler(plan, folder) for plan in self.case["crawlers"]))
-
-    async def run_crawler(self, plan: dict[str, Any], folder: str) -> None:
-        """Run one crawler to its end. If it has a JOBDIR, each of its runs resumes the one before."""
-        for number, stop in enumerate(plan["runs"]):
-            await asyncio.sleep(max(plan["begin"] - seconds(), 0.1))
-            await Run(self, plan, number).crawl(stop, folder)
-
-
-class Run:
-    """One run of one crawler."""
-
-    def __init__(self, simulation: Simulation, plan: dict[str, Any], number: int) -> None:
-        self.simulation = simulation
-        self.plan = plan
-        self.crawler_name: str = plan["name"]
-        self.name = f"{plan['name']}{number}"
-        self.plans = {number: each for number, each in enumerate(plan["requests"]) if each is not None}
-        self.fetches: dict[Any, int] = {}
-        """The task of each fetch of a robots.txt, and its number."""
-
-    def note(self, what: str, number: Any = None, details: str = "") -> None:
-        self.simulation.events.append((seconds(), self.name, what, number, details))
+    def note(self, run: str, what: str, number: Any = None, details: str = "") -> None:
+        self.events.append((seconds(), run, what, number, details))
         if number is not None:
-            new = TrackedRequest(self.name, number, self.plans[number])
-            request = self.simulation.requests.setdefault((self.name, number), new)
+            new = TrackedRequest(run, number, self.crawlers[run[0]]["requests"][number])
+            request = self.requests.setdefault((run, number), new)
             setattr(request, what, seconds())
             if what == "queued":  # it is in the queue, perhaps again
                 request.taken = NEVER
             elif what == "ended":
                 request.ends, request.outcome = request.ends + 1, details
 
-    def note_idle(self) -> None:
-        self.note("idle")
+    def of(self, *whats: str) -> Iterator[tuple[float, str, str, Any, str]]:
+        return (event for event in self.events if event[2] in whats)
 
-    def exchange_of(self, request: Request) -> Exchange:
-        """Return the exchange that begins now."""
-        meta, agent = request.meta, (request.headers.get("User-Agent") or b"").decode()
-        mark = str(meta[NUMBER] if NUMBER in meta else meta[FETCH])
-        return Exchange(self.name, request.url, agent, mark, NUMBER not in meta, meta["download_timeout"], seconds())
+    async def run(self, folder: str) -> None:
+        await asyncio.gather(*(self.run_crawler(name, folder) for name in self.crawlers))
 
-    def note_fetch(self, what: str, exchange: Exchange) -> None:
-        if exchange.is_robots:
-            result = f"{exchange.failure or exchange.status or ''} {exchange.headers.get('Location', '')}"
-            self.note(what, None, f"{exchange.mark} {exchange.url} {result}")
+    async def run_crawler(self, name: str, folder: str) -> None:
+        """Run one crawler to its end. If it has a JOBDIR, each of its runs resumes the one before."""
+        for number, stop in enumerate(self.crawlers[name]["runs"]):
+            await asyncio.sleep(max(self.crawlers[name]["begin"] - seconds(), 0.1))
+            await self.crawl(f"{name}{number}", stop, f"{folder}/{name}")
 
-    async def crawl(self, stop: list[Any] | None, folder: str) -> None:
+    async def crawl(self, run: str, stop: list[Any] | None, folder: str) -> None:
         """Crawl until the end, or until `stop`: ["kill", seconds] or ["close", seconds] of this run."""
-        member = Member(self.plan["clock"])
+        plan = self.crawlers[run[0]]
+        member = Member(plan["clock"])
         settings: dict[str, Any] = {
             "TWISTED_REACTOR_ENABLED": False,
             "DOWNLOAD_HANDLERS": {"http": Handler, "https": Handler},
             "ADDONS": {"scrapy_rep.Addon": 500},
             "REP_STORAGES": {"sim": SimStorage},
-            "REP_STORAGE": "sim:" if self.simulation.shelf is not None else None,
+            "REP_STORAGE": "sim:" if self.shelf is not None else None,
             "USER_AGENT": "SimBot/1.0",
             "EXTENSIONS_BASE": {},  # Scrapy's own would only add timers
             "WARN_ON_GENERATOR_RETURN_VALUE": False,  # reads the spider's source code for each response
-            "JOBDIR": f"{folder}/{self.crawler_name}" if self.plan.get("jobdir") else None,
-            **self.simulation.case["settings"],
+            "JOBDIR": folder if plan.get("jobdir") else None,
+            **self.case["settings"],
         }
         crawler = member.context.run(Crawler, SimSpider, settings)
-        crawler.signals.connect(self.note_idle, signals.spider_idle)
-        crawling = member.context.run(asyncio.ensure_future, crawler.crawl_async(run=self))
+        crawler.signals.connect(lambda: self.note(run, "idle"), signals.spider_idle, weak=False)
+        crawling = member.context.run(asyncio.ensure_future, crawler.crawl_async(run, self))
         await asyncio.wait([crawling], timeout=stop[1] if stop else None)
         if not crawling.done() and stop is not None and stop[0] == "kill":
-            self.note("killed")
-            self.simulation.loop.kill(member)
-        else:
-            if not crawling.done():
-                self.note("closing")
-                member.context.run(asyncio.ensure_future, crawler.stop_async())
-            await asyncio.wait([crawling])
-            await asyncio.sleep(0)
-            leases = self.simulation.shelf.leases_of(self.crawler_name) if self.simulation.shelf is not None else []
-            for what in [*self.simulation.loop.timers_of(member), *leases]:
-                self.note("left", None, str(what)[:200])
+            self.note(run, "killed")
+            self.loop.kill(member)
+            return
+        if not crawling.done():
+            self.note(run, "closing")
+            member.context.run(asyncio.ensure_future, crawler.stop_async())
+        await asyncio.wait([crawling])
+        await asyncio.sleep(0)
+        leases = self.shelf.leases_of(run[0]) if self.shelf is not None else []
+        for what in [*self.loop.timers_of(member), *leases]:
+            self.note(run, "left", None, str(what)[:200])
 
 
 class SimSpider(Spider):
-    name = "sim"
-    run: Run
+    """One run of one crawler. Its name is the name of the run."""
+
+    def __init__(self, run: str, simulation: Simulation) -> None:
+        super().__init__(run)
+        self.simulation = simulation
+        self.note = partial(simulation.note, run)
+        self.plan = simulation.crawlers[run[0]]
+        self.plans = {number: each for number, each in enumerate(self.plan["requests"]) if each is not None}
+        self.fetches: dict[Any, int] = {}
+        """The task of each fetch of a robots.txt, and its number."""
 
     async def start(self) -> AsyncIterator[Request]:
-        for at, number in sorted((each["at"], n) for n, each in self.run.plans.items() if "after" not in each):
+        for at, number in sorted((each["at"], n) for n, each in self.plans.items() if "after" not in each):
             await asyncio.sleep(max(at - seconds(), 0.0))
-            while self.run.plan.get("lazy") and self.crawler.engine.needs_backout():
+            while self.plan.get("lazy") and self.crawler.engine.needs_backout():
                 await self.crawler.signals.wait_for(signals.scheduler_empty)  # Scrapy's documentation has this recipe
             yield self.request(number)
 
     def request(self, number: int) -> Request:
-        plan = self.run.plans[number]
-        self.run.note("asked", number)
+        plan = self.plans[number]
+        self.note("asked", number)
         headers = {"User-Agent": plan["agent"]} if plan.get("agent") else None
         meta, priority = {NUMBER: number}, plan.get("priority", 0)
         return Request(plan["url"], self.parse, headers=headers, meta=meta, priority=priority, errback=self.failed)
 
     async def parse(self, response: Response) -> AsyncIterator[Request]:
-        self.run.note("ended", response.meta[NUMBER], "page")
-        for number in [n for n, plan in self.run.plans.items() if plan.get("after") == response.meta[NUMBER]]:
+        self.note("ended", response.meta[NUMBER], "page")
+        for number in [n for n, plan in self.plans.items() if plan.get("after") == response.meta[NUMBER]]:
             request = self.request(number)
-            if self.run.plans[number].get("inline"):  # past the scheduler, as media pipelines do
+            if self.plans[number].get("inline"):  # past the scheduler, as media pipelines do
                 (result,) = await asyncio.gather(self.crawler.engine.download_async(request), return_exceptions=True)
-                self.run.note("ended", number, type(result).__name__)
+                self.note("ended", number, type(result).__name__)
             else:
                 yield request
 
     def failed(self, failure: Any) -> None:
-        self.run.note("ended", failure.request.meta[NUMBER], type(failure.value).__name__)
+        self.note("ended", failure.request.meta[NUMBER], type(failure.value).__name__)
 
 
 def wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
@@ -198,20 +178,20 @@ def wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
 def spied_next_request(next_request: Callable[..., Any], scheduler: Any) -> Any:
     request = next_request(scheduler)
     if request is not None:
-        scheduler.spider.run.note("taken", request.meta[NUMBER])
+        scheduler.spider.note("taken", request.meta[NUMBER])
     return request
 
 
 def noted(what: str, method: Callable[..., Any], component: Any, request: Request) -> Any:
     if NUMBER in request.meta:
-        component.crawler.spider.run.note(what, request.meta[NUMBER])
+        component.crawler.spider.note(what, request.meta[NUMBER])
     return method(component, request)
 
 
 async def spied_download_async(download_async: Callable[..., Any], engine: Any, request: Request) -> Any:
     """Mark a request for a robots.txt with its fetch: all requests of one fetch are made by the same task."""
     if NUMBER not in request.meta:
-        fetches = engine.spider.run.fetches
+        fetches = engine.spider.fetches
         request.meta.setdefault(FETCH, fetches.setdefault(asyncio.current_task(), len(fetches)))
     return await download_async(engine, request)
 
@@ -250,8 +230,7 @@ def simulate(case: dict[str, Any]) -> Simulation:
         try:
             simulation.loop.run_until_complete(simulation.run(folder))
         except NeverEndsError as exc:
-            has_jobdir = any(plan.get("jobdir") for plan in case["crawlers"])
-            if not (has_jobdir and any(simulation.of("killed"))):  # else Scrapy's queue may be broken
-                simulation.errors.append(str(exc))
+            killed = [run for _, run, *_ in simulation.of("killed") if simulation.crawlers[run[0]].get("jobdir")]
+            simulation.errors += [str(exc)] if not killed else []  # else Scrapy's queue may be broken
     simulation.ended_at = simulation.loop.now - START
     return simulation

@@ -24,13 +24,11 @@ FAILURES: list[Answer] = [
     {"fail": "reset"},
     {"fail": "cut", "body": "User-agent: *\nAllow: /\n"},
     *({"status": status} for status in (503, 500, 202, 302)),
-    *(
-        {"status": status, "headers": {"Retry-After": wait}}
-        for status, wait in [(503, "20"), (503, "9999"), (429, "40")]
-    ),
+    *({"status": n, "headers": {"Retry-After": wait}} for n, wait in ((503, "20"), (503, "9999"), (429, "40"))),
     {"status": 403, "headers": {"cf-mitigated": "challenge"}},
 ]
 NO_RULES: list[Answer] = [*({"status": n} for n in (404, 403, 410)), {"status": 200, "body": "<html>Hello</html>"}]
+AWARE = "scrapy.pqueues.DownloaderAwarePriorityQueue"
 SETTINGS: dict[str, list[Any]] = {
     "CONCURRENT_REQUESTS": [1, 4, 16, 16],
     "CONCURRENT_REQUESTS_PER_DOMAIN": [1, 8, 8],
@@ -41,9 +39,7 @@ SETTINGS: dict[str, list[Any]] = {
     "REP_LIFETIME_MIN": [60.0, 3_600.0, 3_600.0],
     "REP_MEMORY_OCTETS": [10_000, 2**26, 2**26],
     "REP_WAITING_MAX": [0, 3, 1_000, 1_000, 1_000],
-    "SCHEDULER_PRIORITY_QUEUE": [
-        f"scrapy.pqueues.{name}PriorityQueue" for name in ("Scrapy", *["DownloaderAware"] * 2)
-    ],
+    "SCHEDULER_PRIORITY_QUEUE": ["scrapy.pqueues.ScrapyPriorityQueue", AWARE, AWARE],
 }
 
 
@@ -150,10 +146,8 @@ def dead(draw: Draw) -> Case:
 
 def queue(draw: Draw) -> Case:
     """More origins than turns: all robots.txt files are slow. A start() may wait until the crawl has room."""
-    chance_of_rules, number = draw.pick(0.9, 1.0), draw.pick(60, 200)
-    origins = {
-        named(n): draw.origin([0.0, {**draw.answer(chance_of_rules), "delay": [0.2, 1.5]}]) for n in range(number)
-    }
+    chance_of_rules, number, slow = draw.pick(0.9, 1.0), draw.pick(60, 200), {"delay": [0.2, 1.5]}
+    origins = {named(n): draw.origin([0.0, draw.answer(chance_of_rules) | slow]) for n in range(number)}
     settings = draw.settings(REP_FETCH_CONCURRENCY=[1, 2, 4, 8], REP_WAITING_MAX=[1_000])
     return draw.case(origins, settings, crawler(draw.requests(list(origins), 1), lazy=draw.chance(0.5)))
 

@@ -21,12 +21,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from scrapy import Request
+from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CannotResolveHostError, DownloadFailedError
 from scrapy.http import Response, TextResponse
 from virtual_time import NEVER, seconds
 
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
+
+NUMBER = "simulated"  # the meta key of a request's number in its case
+FETCH = "simulated_fetch"  # the meta key of the fetch that a request for a robots.txt belongs to
 
 
 @dataclass(eq=False)
@@ -104,24 +108,23 @@ class Network:
         return TextResponse(request.url, exchange.status, exchange.headers, body, flags, request, encoding="utf-8")
 
 
-class Handler:
+class Handler(BaseDownloadHandler):
     """The download handler of http and https."""
 
-    lazy = False
-
-    def __init__(self, crawler: Any) -> None:
-        self.run = crawler.spider.run  # a `crawl.Run`
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
         self.under_way: list[Any] = []
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Handler:
-        return cls(crawler)
-
     async def download_request(self, request: Request) -> Response:
-        network, exchange, task = self.run.simulation.network, self.run.exchange_of(request), asyncio.current_task()
-        self.run.note_fetch("fetch", exchange)
+        spider: Any = self.crawler.spider  # a `crawl.SimSpider`
+        network, task, meta = spider.simulation.network, asyncio.current_task(), request.meta
+        agent, mark = (request.headers.get("User-Agent") or b"").decode(), meta[NUMBER if NUMBER in meta else FETCH]
+        timeout, is_robots = meta["download_timeout"], NUMBER not in meta
+        exchange = Exchange(spider.name, request.url, agent, str(mark), is_robots, timeout, seconds())
         network.exchanges.append(exchange)
         self.under_way.append(task)
+        if is_robots:
+            spider.note("fetch", None, f"{mark} {request.url}")
         try:
             response: Response = await network.send(request, exchange)
         except BaseException as exc:
@@ -130,7 +133,9 @@ class Handler:
         finally:
             exchange.ended = seconds()
             self.under_way.remove(task)
-            self.run.note_fetch("fetched", exchange)
+            if is_robots:
+                result = f"{exchange.failure or exchange.status} {exchange.headers.get('Location', '')}"
+                spider.note("fetched", None, f"{mark} {request.url} {result}")
         return response
 
     async def close(self) -> None:

@@ -31,7 +31,7 @@ class Observations:
         settings = Settings(self.case["settings"])
         self.limits = settings.getint("CONCURRENT_REQUESTS"), settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN")
         self.rep = RepSettings.read(settings)
-        self.crawlers = {crawler["name"]: crawler for crawler in self.case["crawlers"]}
+        self.crawlers = simulation.crawlers
         self.requests = list(simulation.requests.values())
         self.eager = [request for request in self.requests if self.is_eager(request.run)]
         errors = [0.0, *(error for crawler in self.crawlers.values() for _, error in crawler["clock"])]

@@ -37,13 +37,13 @@ class Shelf:
 
 
 class SimStorage(Storage):
-    def __init__(self, run: Any) -> None:
-        self.shelf: Shelf = run.simulation.shelf
-        self.crawler_name: str = run.crawler_name
+    def __init__(self, spider: Any) -> None:
+        self.shelf: Shelf = spider.simulation.shelf
+        self.crawler_name: str = spider.plan["name"]
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, address: str) -> SimStorage:
-        return cls(vars(crawler.spider)["run"])
+        return cls(crawler.spider)
 
     async def _work(self) -> None:
         await asyncio.sleep(self.shelf.random.uniform(*self.shelf.plan["delay"]))
