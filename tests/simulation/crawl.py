@@ -135,8 +135,6 @@ class SimSpider(Spider):
         self.note = partial(simulation.note, run)
         self.plan = simulation.crawlers[run[0]]
         self.plans = {number: each for number, each in enumerate(self.plan["requests"]) if each is not None}
-        self.fetches: dict[Any, int] = {}
-        """The task of each fetch of a robots.txt, and its number."""
 
     async def start(self) -> AsyncIterator[Request]:
         for at, number in sorted((each["at"], n) for n, each in self.plans.items() if "after" not in each):
@@ -191,8 +189,8 @@ def noted(what: str, method: Callable[..., Any], component: Any, request: Reques
 async def spied_download_async(download_async: Callable[..., Any], engine: Any, request: Request) -> Any:
     """Mark a request for a robots.txt with its fetch: all requests of one fetch are made by the same task."""
     if NUMBER not in request.meta:
-        fetches = engine.spider.fetches
-        request.meta.setdefault(FETCH, fetches.setdefault(asyncio.current_task(), len(fetches)))
+        task: Any = asyncio.current_task()
+        request.meta.setdefault(FETCH, task.get_name())
     return await download_async(engine, request)
 
 

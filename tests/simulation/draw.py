@@ -74,13 +74,13 @@ class Draw(random.Random):
             begins.append(round(self.uniform(0.5, 60.0), 2))
         return [[begin, self.answer(chance_of_rules)] for begin in sorted(begins)]
 
-    def origin(self, *robots: list[Any], paths: dict[str, Any] | None = None) -> dict[str, Any]:
+    def origin(self, *robots: list[Any], **others: Any) -> dict[str, Any]:
         return {
             "seed": self.randrange(10**6),
             "robots": list(robots),
-            "paths": paths or {},
             "robots_delay": [0.01, self.pick(0.05, 0.3, 0.3, 1.0, 3.0)],
             "page_delay": [0.01, self.pick(0.1, 0.5)],
+            **others,
         }
 
     def settings(self, **choices: list[Any]) -> dict[str, Any]:
@@ -106,16 +106,14 @@ class Draw(random.Random):
             found.append(each)
         return found
 
-    def case(self, origins: dict[str, Any], settings: dict[str, Any], *crawlers: dict[str, Any]) -> Case:
-        return {
+    def case(self, origins: dict[str, Any], settings: dict[str, Any], *crawlers: dict[str, Any], **others: Any) -> Case:
+        case = {
             "seed": self.randrange(10**6),
             "heartbeat": self.pick(5.0, HOUR),
             "max_seconds": 100_000.0,
-            "settings": settings,
             "store": None,
-            "origins": origins,
-            "crawlers": list(crawlers),
         }
+        return {**case, "settings": settings, "origins": origins, "crawlers": crawlers, **others}
 
 
 def crawler(requests: list[dict[str, Any]], **others: Any) -> dict[str, Any]:
@@ -214,8 +212,7 @@ def outage(draw: Draw) -> Case:
     requests = draw.requests(list(origins), draw.pick(60, 200), end)
     clock = [[round(draw.uniform(0, end), 2), draw.pick(-5 * DAY, -900.0, 1200.0)]] if draw.chance(0.2) else []
     settings = draw.settings(REP_UNREACHABLE_DAYS=[30.0, 30.0, 5.0])
-    case = draw.case(origins, settings, crawler(requests, clock=clock))
-    return {**case, "heartbeat": 6 * HOUR, "max_seconds": end + 2 * DAY}
+    return draw.case(origins, settings, crawler(requests, clock=clock), heartbeat=6 * HOUR, max_seconds=end + 2 * DAY)
 
 
 KINDS: tuple[Callable[[Draw], Case], ...] = (broad, dead, queue, queue, hub, fleet, resumed, outage)

@@ -32,6 +32,7 @@ class Access(Enum):
     RULES = "the rules of the body apply"
     EVERYTHING = "unavailable: everything is allowed"
     NOTHING = "unreachable: nothing is allowed"
+    UNKNOWN = "the crawl was closed or killed before the round had ended"
 
 
 def origin_of(url: str) -> str:
@@ -54,8 +55,7 @@ class Round:
     """Whether the run knew nothing of the origin before. With a store always False: another crawler may know."""
     retries: int = 0
     # What the round means.
-    access: Access | None = None
-    """None if the round has no end, because the crawl was closed or killed."""
+    access: Access = Access.UNKNOWN
     failures: int = 0
     """How many failures in a row the run has had with this origin. 0 if this round brought an answer."""
     body: str = ""
@@ -154,17 +154,15 @@ def lifetime(hop: Exchange, least: float) -> float:
 def view(rounds: list[Round], now: float, days: float) -> tuple[Access, str] | None:
     """Access at `now` after these rounds, and the body with the rules; None if robots.txt has to be fetched first."""
     answer: Round | None = None
-    since = last_failure = None
+    since = last_failure = -NEVER
     for each in rounds:
-        if each.access is not Access.NOTHING:
-            answer, since, last_failure = each, None, None
-            continue
-        if since is None or each.ended - (last_failure or 0.0) >= UNSEEN:
-            since = each.ended
-        last_failure = each.ended
-    if answer is not None and answer.access is not None and now < answer.fresh_until:
+        if not each.failures:
+            answer, since, last_failure = each, -NEVER, -NEVER
+        else:
+            since, last_failure = since if each.ended - last_failure < UNSEEN else each.ended, each.ended
+    if answer is not None and now < answer.fresh_until:
         return answer.access, answer.body
-    if since is None or last_failure is None or now - last_failure >= UNSEEN:
+    if now - last_failure >= UNSEEN:
         return None
     is_too_long = now - since >= days * DAY  # 2.3.1.4: "for example, 30 days"
     if answer is not None and answer.access is Access.RULES and (not answer.must_revalidate or is_too_long):

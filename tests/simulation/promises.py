@@ -53,7 +53,7 @@ class Observations:
         for each in self.rounds:
             of_origin, own = self.of_origin[each.origin], self.own[each.key]
             judge(each, self.rep.lifetime_min, own, of_origin)
-            if each.access is not None:
+            if each.access is not Access.UNKNOWN:
                 of_origin.append(each)
                 own.append(each)
                 self.fetches[each.run, each.fetch].append(each)
@@ -203,12 +203,11 @@ def nothing_ready_waits_while_there_is_room(seen: Observations) -> Iterator[str]
 def dead_origins_take_no_place(seen: Observations) -> Iterator[str]:
     """A request to an origin that never answers waits outside the downloader, and takes a place only to be refused."""
     for request in seen.eager:
+        seconds = request.ended - request.entered
         has_answered = any(not each.failures for each in seen.of_origin[request.key[1]])
         is_page = request.queued < NEVER and seen.rep.waiting_max > 0
-        if is_page and request.outcome == "RobotsUnreachable" and not has_answered:
-            seconds = request.ended - request.entered
-            if seconds > MOMENT:
-                yield f"{request} was in the downloader for {seconds:.1f} s, and was refused at {request.ended:.3f}"
+        if is_page and request.outcome == "RobotsUnreachable" and seconds > MOMENT and not has_answered:
+            yield f"{request} was in the downloader for {seconds:.1f} s, and was refused at {request.ended:.3f}"
 
 
 def the_queue_moves(seen: Observations) -> Iterator[str]:

@@ -16,11 +16,14 @@ import argparse
 import gc
 import json
 import os
+import resource
 import sys
 import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import reduce
 from itertools import islice
+from operator import getitem
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -49,8 +52,6 @@ Breaks = dict[str, list[str]]  # promise -> what breaks it
 
 def run_case(case: Case, fault: str | None) -> Simulation:
     """Run the case in this process, which runs no other."""
-    import resource  # Windows has none, and no fork either  # noqa: PLC0415
-
     gc.disable()
     if fault:
         FAULTS[fault]()
@@ -104,8 +105,7 @@ def kept_cases() -> Iterator[tuple[str, Case]]:
 
 def read(what: str) -> Case:
     """A seed's case, or a file's."""
-    case: Case = case_of(int(what)) if what.isdecimal() else json.loads(Path(what).read_text())
-    return case
+    return case_of(int(what)) if what.isdecimal() else dict(json.loads(Path(what).read_text()))
 
 
 def replay(case: Case, fault: str | None) -> None:
@@ -139,9 +139,7 @@ def parts(part: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], l
 def without(case: Case, path: tuple[Any, ...], keys: list[Any]) -> Case:
     """The case without these items. The requests that are left keep their numbers."""
     new: Case = json.loads(json.dumps(case))
-    part: Any = new
-    for key in path:
-        part = part[key]
+    part: Any = reduce(getitem, path, new)
     for key in reversed(keys):
         if path[-1:] == ("requests",):
             part[key] = None
@@ -153,15 +151,14 @@ def without(case: Case, path: tuple[Any, ...], keys: list[Any]) -> Case:
 def shrink(case: Case, jobs: int, fault: str | None) -> Case:
     """The smallest case found that still breaks the first promise that this case breaks."""
     promise = next(iter(breaks_of(case, fault)), None) or sys.exit("the case breaks no promise")
-    went_on = True
-    while went_on:
-        went_on = False
+    while True:
         for _, candidate, breaks, _ in run_all((("", each) for each in smaller(case)), jobs, fault):
             if promise in breaks:
-                case, went_on = candidate, True
+                case = candidate
                 print(f"{promise}: {len(json.dumps(case))} characters", file=sys.stderr)
                 break
-    return case
+        else:
+            return case
 
 
 def report(cases: Cases, jobs: int, fault: str | None) -> bool:
