@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from network import FETCH, NUMBER, Handler, Network
-from oracle import Key, origin_of
+from network import FETCH, NUMBER, Exchange, Handler, Server, origin_of
+from oracle import Key
 from scrapy import Request, Spider, signals
 from scrapy.core.downloader import Downloader
 from scrapy.core.engine import ExecutionEngine
@@ -60,7 +60,8 @@ class Simulation:
         self.case = case
         self.crawlers = {plan["name"]: plan for plan in case["crawlers"]}
         self.loop = VirtualLoop(case["max_seconds"])
-        self.network = Network(case["origins"])
+        self.servers = {origin: Server(origin, plan) for origin, plan in case["origins"].items()}
+        self.exchanges: list[Exchange] = []
         self.shelf = Shelf(case["store"]) if case["store"] else None
         self.events: list[tuple[float, str, str, Any, str]] = []
         """(seconds, run, kind of event, request number or None, details)"""

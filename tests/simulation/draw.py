@@ -58,9 +58,8 @@ class Draw(random.Random):
         age = f"max-age={self.pick(0, 30, 600, 7200, 200_000)}"
         control = self.pick("", "", "", "", age, age, "no-cache", "max-age=3600, must-revalidate", "no-store")
         headers = {"Cache-Control": control} if control else {}
-        if self.chance(0.15):
-            headers["ETag"] = f'"{self.randint(0, 99)}"'
-        return {"status": 200, "body": "".join([RULES, *more]), "headers": headers}
+        tag = {"ETag": f'"{self.randint(0, 99)}"'} if self.chance(0.15) else {}
+        return {"status": 200, "body": "".join([RULES, *more]), "headers": headers | tag}
 
     def answer(self, chance_of_rules: float) -> Answer:
         if self.chance(chance_of_rules):
@@ -107,13 +106,9 @@ class Draw(random.Random):
         return found
 
     def case(self, origins: dict[str, Any], settings: dict[str, Any], *crawlers: dict[str, Any], **others: Any) -> Case:
-        case = {
-            "seed": self.randrange(10**6),
-            "heartbeat": self.pick(5.0, HOUR),
-            "max_seconds": 100_000.0,
-            "store": None,
-        }
-        return {**case, "settings": settings, "origins": origins, "crawlers": crawlers, **others}
+        seeds = {"seed": self.randrange(10**6), "heartbeat": self.pick(5.0, HOUR), "max_seconds": 100_000.0}
+        parts = {"settings": settings, "store": None, "origins": origins, "crawlers": list(crawlers)}
+        return {**seeds, **parts, **others}
 
 
 def crawler(requests: list[dict[str, Any]], **others: Any) -> dict[str, Any]:
@@ -174,13 +169,10 @@ def fleet(draw: Draw) -> Case:
     origins = {named(n): draw.origin(*draw.robots(0.7)) for n in range(draw.pick(2, 8, 20))}
     crawlers = []
     for name in "abc"[: draw.randint(2, 3)]:
-        each = crawler(draw.requests(list(origins), 2, draw.pick(0.0, 10.0, 2 * HOUR)), name=name)
-        each["begin"] = draw.pick(0.0, 0.0, 2.0)
-        if draw.chance(0.15):
-            each["clock"] = [[0.0, draw.pick(-2 * DAY, -600.0, 200.0, 7200.0)]]
-        if draw.chance(0.3):
-            each["runs"] = [[draw.pick("kill", "close"), round(draw.uniform(0.3, 12.0), 2)]]
-        crawlers.append(each)
+        requests, begin = draw.requests(list(origins), 2, draw.pick(0.0, 10.0, 2 * HOUR)), draw.pick(0.0, 0.0, 2.0)
+        clock = [[0.0, draw.pick(-2 * DAY, -600.0, 200.0, 7200.0)]] if draw.chance(0.15) else []
+        stop = [draw.pick("kill", "close"), round(draw.uniform(0.3, 12.0), 2)] if draw.chance(0.3) else None
+        crawlers.append(crawler(requests, name=name, begin=begin, clock=clock, runs=[stop]))
     case = draw.case(origins, draw.settings(), *crawlers)
     case["store"] = {"seed": draw.randrange(10**6), "delay": [0.001, draw.pick(0.003, 0.1)], "faults": []}
     while draw.chance(0.25):

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from crawl import wrap
-from network import Exchange, Network
+from network import Exchange, Handler
 from store import SimStorage
 from virtual_time import seconds
 
@@ -30,7 +30,6 @@ from scrapy_rep.waiting.scheduler_door import SchedulerDoor
 
 Original = Callable[..., Any]
 FAULTS: dict[str, Callable[[], None]] = {}
-DRAW = random.Random(1)
 
 
 def fault(owner: Any, name: str) -> Callable[[Original], Original]:
@@ -83,24 +82,24 @@ async def shared_answers(original: Original, fetcher: Any, question: Any) -> Any
 @fault(Fetcher, "fetch")
 async def fetch_that_never_ends(original: Original, fetcher: Any, question: Any) -> Any:
     """One request for a robots.txt in fifty never ends."""
-    if DRAW.random() < 0.02:
+    if random.random() < 0.02:
         await asyncio.Future()
     return await original(fetcher, question)
 
 
-@fault(Network, "send")
-async def time_in_a_queue_counts(original: Original, network: Any, request: Any, exchange: Exchange) -> Any:
+@fault(Handler, "send")
+async def time_in_a_queue_counts(original: Original, handler: Any, request: Any, exchange: Exchange) -> Any:
     """The download handler has a pool of connections, and the time in its queue counts against the time-out."""
     begin = seconds()
-    async with vars(network).setdefault("pool", asyncio.Semaphore(16)):
+    async with vars(handler).setdefault("pool", asyncio.Semaphore(16)):
         exchange.timeout -= seconds() - begin
-        return await original(network, request, exchange)
+        return await original(handler, request, exchange)
 
 
 @fault(engine_state, "look_for_requests")
 def lost_wake_up(original: Original, crawler: Any) -> None:
     """Every other time, the engine is not told that it should look for requests."""
-    if DRAW.random() < 0.5:
+    if random.random() < 0.5:
         original(crawler)
 
 
@@ -144,7 +143,7 @@ def request_handed_out_twice(original: Original, door: Any) -> Any:
     """One request in a hundred is handed out again when the next one is asked for."""
     again = vars(door).pop("again", None)
     request = again or original(door)
-    if request is not None and again is None and DRAW.random() < 0.01:
+    if request is not None and again is None and random.random() < 0.01:
         door.again = request.copy()
     return request
 
@@ -158,5 +157,5 @@ def refused_request_waits_again(original: Original, *args: Any) -> None:
 def fetches_are_not_shared(original: Original, resolver: Any, origin: Any, trigger: Any, fetch: Any) -> None:
     """One origin in ten is fetched twice at the same time."""
     original(resolver, origin, trigger, fetch)
-    if DRAW.random() < 0.1:
+    if random.random() < 0.1:
         resolver.more = asyncio.ensure_future(resolver._rounds.policy(origin, trigger, lambda: False))

@@ -33,6 +33,11 @@ NUMBER = "simulated"  # the meta key of a request's number in its case
 FETCH = "simulated_fetch"  # the meta key of the fetch that a request for a robots.txt belongs to
 
 
+def origin_of(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
 @dataclass(eq=False)
 class Exchange:
     """One request as the network saw it, and its result."""
@@ -61,8 +66,9 @@ class Server:
         self.tokens = 0
         self.used: set[str] = set()
 
-    def answer(self, path: str, query: str, agent: str) -> tuple[dict[str, Any], float]:
-        """The answer of this path at this moment, and its delay."""
+    def answer(self, url: str, agent: str) -> tuple[dict[str, Any], float]:
+        """The answer at this moment, and its delay."""
+        path, query = urlsplit(url)[2:4]
         page = [[0.0, {"body": "page", "delay": self.plan["page_delay"]}]]
         phases = self.plan["robots"] if path == "/robots.txt" else self.plan.get("paths", {}).get(path, page)
         found = next(answer for begin, answer in reversed(phases) if begin <= seconds())
@@ -77,21 +83,44 @@ class Server:
         return found, self.random.uniform(*found.get("delay", self.plan["robots_delay"]))
 
 
-class Network:
-    """All servers of a case, and everything that was sent."""
+class Handler(BaseDownloadHandler):
+    """The download handler of http and https."""
 
-    def __init__(self, origins: dict[str, Any]) -> None:
-        self.servers = {origin: Server(origin, plan) for origin, plan in origins.items()}
-        self.exchanges: list[Exchange] = []
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self.under_way: list[Any] = []
+
+    async def download_request(self, request: Request) -> Response:
+        spider: Any = self.crawler.spider  # a `crawl.SimSpider`
+        task, meta = asyncio.current_task(), request.meta
+        agent, mark = (request.headers.get("User-Agent") or b"").decode(), meta[NUMBER if NUMBER in meta else FETCH]
+        timeout, is_robots = meta["download_timeout"], NUMBER not in meta
+        exchange = Exchange(spider.name, request.url, agent, str(mark), is_robots, timeout, seconds())
+        spider.simulation.exchanges.append(exchange)
+        self.under_way.append(task)
+        if is_robots:
+            spider.note("fetch", None, f"{mark} {request.url}")
+        try:
+            response: Response = await self.send(request, exchange)
+        except BaseException as exc:
+            exchange.failure = type(exc).__name__
+            raise
+        finally:
+            exchange.ended = seconds()
+            self.under_way.remove(task)
+            if is_robots:
+                result = f"{exchange.failure or exchange.status} {exchange.headers.get('Location', '')}"
+                spider.note("fetched", None, f"{mark} {request.url} {result}")
+        return response
 
     async def send(self, request: Request, exchange: Exchange) -> Response:
         """Return the response, or raise what a download handler raises. Write the answer into the exchange."""
-        parts = urlsplit(request.url)
-        server = self.servers.get(f"{parts.scheme}://{parts.netloc}")
+        spider: Any = self.crawler.spider
+        server = spider.simulation.servers.get(origin_of(request.url))
         if server is None:
             await asyncio.sleep(0.01)
-            raise CannotResolveHostError(parts.netloc)
-        answer, delay = server.answer(parts.path, parts.query, exchange.agent)
+            raise CannotResolveHostError(request.url)
+        answer, delay = server.answer(request.url, exchange.agent)
         fail = answer.get("fail")
         if fail == "hang" or delay > exchange.timeout:
             await asyncio.sleep(exchange.timeout)
@@ -106,37 +135,6 @@ class Network:
             exchange.status, exchange.body = 304, ""
         flags, body = ["dataloss"] if fail else [], exchange.body.encode()
         return TextResponse(request.url, exchange.status, exchange.headers, body, flags, request, encoding="utf-8")
-
-
-class Handler(BaseDownloadHandler):
-    """The download handler of http and https."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
-        self.under_way: list[Any] = []
-
-    async def download_request(self, request: Request) -> Response:
-        spider: Any = self.crawler.spider  # a `crawl.SimSpider`
-        network, task, meta = spider.simulation.network, asyncio.current_task(), request.meta
-        agent, mark = (request.headers.get("User-Agent") or b"").decode(), meta[NUMBER if NUMBER in meta else FETCH]
-        timeout, is_robots = meta["download_timeout"], NUMBER not in meta
-        exchange = Exchange(spider.name, request.url, agent, str(mark), is_robots, timeout, seconds())
-        network.exchanges.append(exchange)
-        self.under_way.append(task)
-        if is_robots:
-            spider.note("fetch", None, f"{mark} {request.url}")
-        try:
-            response: Response = await network.send(request, exchange)
-        except BaseException as exc:
-            exchange.failure = type(exc).__name__
-            raise
-        finally:
-            exchange.ended = seconds()
-            self.under_way.remove(task)
-            if is_robots:
-                result = f"{exchange.failure or exchange.status} {exchange.headers.get('Location', '')}"
-                spider.note("fetched", None, f"{mark} {request.url} {result}")
-        return response
 
     async def close(self) -> None:
         """Close the connections, as Scrapy's handlers do."""

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
-from network import Exchange
+from network import Exchange, origin_of
 from virtual_time import NEVER
 
 DAY = 86_400.0
@@ -33,11 +33,6 @@ class Access(Enum):
     EVERYTHING = "unavailable: everything is allowed"
     NOTHING = "unreachable: nothing is allowed"
     UNKNOWN = "the crawl was closed or killed before the round had ended"
-
-
-def origin_of(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
 
 
 @dataclass(eq=False)

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from itertools import chain, pairwise, product
 
 from crawl import Simulation, TrackedRequest
-from oracle import BACKOFF_MAX, Access, Key, Round, allows, judge, origin_of, rounds_of, view
+from network import origin_of
+from oracle import BACKOFF_MAX, Access, Key, Round, allows, judge, rounds_of, view
 from scrapy.settings import Settings
 from virtual_time import NEVER
 
@@ -42,8 +43,7 @@ class Observations:
         """Whether crawlers share a store, and nothing disturbs them."""
         self.may_forget = bool(self.skew) or self.rep.memory_octets < 2**26
         """Whether a crawl may forget an origin, because a clock is wrong or its memory is full."""
-        exchanges = simulation.network.exchanges
-        fetched = [exchange for exchange in exchanges if exchange.is_robots]
+        fetched = [exchange for exchange in simulation.exchanges if exchange.is_robots]
         self.rounds = rounds_of(fetched, self.rep.fetch_retries, has_store=bool(self.store))
         self.hops = max((len(each.hops) for each in self.rounds), default=1)
         # The rounds that have an end.
@@ -61,7 +61,7 @@ class Observations:
         # For each run: begin, end, places in the downloader, and the origin whose slot has a place. A page has a place
         # in the downloader from when it enters until it ends. Each request on the wire has a place in a slot.
         self.places: dict[str, list[tuple[float, float, int, str]]] = defaultdict(list)
-        for exchange in exchanges:
+        for exchange in simulation.exchanges:
             self.places[exchange.run].append((exchange.began, exchange.ended, 0, origin_of(exchange.url)))
         for request in self.requests:
             self.places[request.run].append((request.entered, request.ended, 1, ""))

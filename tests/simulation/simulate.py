@@ -61,22 +61,21 @@ def run_case(case: Case, fault: str | None) -> Simulation:
 
 
 def start(case: Case, fault: str | None) -> TextIO:
-    """Run the case in a new process. Return its output: the broken promises and the virtual seconds, as JSON."""
+    """Run the case in a new process. Return its output: the broken promises, as JSON."""
     output, end = os.pipe()
     if os.fork() == 0:
         try:
-            simulation = run_case(case, fault)
-            result = broken(simulation), simulation.ended_at
+            breaks = broken(run_case(case, fault))
         except Exception:  # noqa: BLE001 - a case that was made smaller may lack what the simulation needs
-            result = {"the_case_is_valid": [traceback.format_exc()]}, 0.0
+            breaks = {"the_case_is_valid": [traceback.format_exc()]}
         with os.fdopen(end, "w") as file:
-            json.dump(result, file)
+            json.dump(breaks, file)
         os._exit(0)  # a killed crawl must not be collected: that would run its `finally` blocks
     os.close(end)
     return os.fdopen(output)
 
 
-def run_all(cases: Cases, jobs: int, fault: str | None = None) -> Iterator[tuple[str, Case, Breaks, float]]:
+def run_all(cases: Cases, jobs: int, fault: str | None = None) -> Iterator[tuple[str, Case, Breaks]]:
     """Run each case in its own process. Yield the results in the order of the cases."""
     waiting = iter(cases)
     under_way = [(name, case, start(case, fault)) for name, case in islice(waiting, jobs)]
@@ -85,12 +84,11 @@ def run_all(cases: Cases, jobs: int, fault: str | None = None) -> Iterator[tuple
         text = output.read()
         os.wait()
         under_way += [(name, case, start(case, fault)) for name, case in islice(waiting, 1)]
-        breaks, virtual = json.loads(text) if text else (KILLED, 0.0)
-        yield name, case, breaks, virtual
+        yield name, case, json.loads(text) if text else KILLED
 
 
 def breaks_of(case: Case, fault: str | None) -> Breaks:
-    ((_, _, breaks, _),) = run_all([("", case)], 1, fault)
+    ((_, _, breaks),) = run_all([("", case)], 1, fault)
     return breaks
 
 
@@ -152,7 +150,7 @@ def shrink(case: Case, jobs: int, fault: str | None) -> Case:
     """The smallest case found that still breaks the first promise that this case breaks."""
     promise = next(iter(breaks_of(case, fault)), None) or sys.exit("the case breaks no promise")
     while True:
-        for _, candidate, breaks, _ in run_all((("", each) for each in smaller(case)), jobs, fault):
+        for _, candidate, breaks in run_all((("", each) for each in smaller(case)), jobs, fault):
             if promise in breaks:
                 case = candidate
                 print(f"{promise}: {len(json.dumps(case))} characters", file=sys.stderr)
@@ -163,22 +161,21 @@ def shrink(case: Case, jobs: int, fault: str | None) -> Case:
 
 def report(cases: Cases, jobs: int, fault: str | None) -> bool:
     """Run the cases, and print what they break. Return whether they break no promise."""
-    began, virtual, done = real_monotonic(), 0.0, Counter[str]()
-    for name, case, breaks, seconds in run_all(cases, jobs, fault):
-        virtual += seconds
+    began, done = real_monotonic(), Counter[str]()
+    for name, case, breaks in run_all(cases, jobs, fault):
         done += Counter(["cases", *breaks, *("crawls" for each in case["crawlers"] for _ in each["runs"])])
         for promise, found in breaks.items():
             print(f"{name} ({case['kind']}): {promise}: {found[0]} [{len(found)}]", flush=True)
     took = real_monotonic() - began
     print(", ".join(f"{number} {what}" for what, number in done.items()))
-    print(f"{virtual:.0f} virtual seconds in {took:.1f}; {60 * done['crawls'] / took:.0f} crawls a minute")
+    print(f"{took:.1f} s; {60 * done['crawls'] / took:.0f} crawls a minute")
     return set(done) <= {"cases", "crawls"}
 
 
 def find_faults(text: str, jobs: int) -> None:
     """Print the first seed that finds each fault, and the promises that the case breaks only with the fault."""
     for fault in FAULTS:
-        for name, case, breaks, _ in run_all(seeds(text), jobs, fault):
+        for name, case, breaks in run_all(seeds(text), jobs, fault):
             promises = breaks.keys() - breaks_of(case, None).keys() if breaks else ()
             if promises:
                 print(f"{fault}: seed {name} ({case['kind']}): {', '.join(sorted(promises))}", flush=True)
