@@ -81,6 +81,13 @@ class Simulation:
             elif what == "ended":
                 request.ends, request.outcome = request.ends + 1, details
 
+    def note_error(self, record: logging.LogRecord) -> None:
+        """Note an error in the log. After a kill, only one of this package: Scrapy's queue on disk may be broken."""
+        text = logging.Formatter().format(record)  # with the traceback
+        is_ours = "scrapy_rep" in text and not any(module in text for module in ("squeues", "queuelib"))
+        if is_ours or not any(self.of("killed")):
+            self.errors.append(f"at {seconds():.3f} the log has: {text[-1000:]}")
+
     def of(self, *whats: str) -> Iterator[tuple[float, str, str, Any, str]]:
         return (event for event in self.events if event[2] in whats)
 
@@ -202,20 +209,6 @@ wrap(Downloader, "_enqueue_request", partial(noted, "allowed"))  # the request h
 wrap(ExecutionEngine, "download_async", spied_download_async)
 
 
-class ErrorLog(logging.Handler):
-    """Collects errors in the log. After a kill, only those of this package: Scrapy's queue on disk may be broken."""
-
-    def __init__(self, simulation: Simulation) -> None:
-        super().__init__(logging.ERROR)
-        self.simulation = simulation
-
-    def emit(self, record: logging.LogRecord) -> None:
-        text = self.format(record)  # with the traceback
-        is_ours = "scrapy_rep" in text and "queuelib" not in text
-        if is_ours or not any(self.simulation.of("killed")):
-            self.simulation.errors.append(f"at {seconds():.3f} the log has: {text[-1000:]}")
-
-
 def simulate(case: dict[str, Any]) -> Simulation:
     """Run the case."""
     random.seed(case["seed"])
@@ -224,7 +217,9 @@ def simulate(case: dict[str, Any]) -> Simulation:
     waiting_log.EVERY = max(15.0, case["heartbeat"])
     simulation = Simulation(case)
     asyncio.set_event_loop(simulation.loop)
-    logging.getLogger().addHandler(ErrorLog(simulation))
+    log = logging.Handler(logging.ERROR)
+    vars(log)["emit"] = simulation.note_error
+    logging.getLogger().addHandler(log)
     with tempfile.TemporaryDirectory() as folder:
         try:
             simulation.loop.run_until_complete(simulation.run(folder))

@@ -62,9 +62,8 @@ class Draw(random.Random):
         return {"status": 200, "body": "".join([RULES, *more]), "headers": headers | tag}
 
     def answer(self, chance_of_rules: float) -> Answer:
-        if self.chance(chance_of_rules):
-            return self.rules()
-        return self.choice(FAILURES) if self.chance(0.75) else self.choice(NO_RULES)
+        is_rules = self.chance(chance_of_rules)
+        return self.rules() if is_rules else self.choice(FAILURES if self.chance(0.75) else NO_RULES)
 
     def robots(self, chance_of_rules: float) -> list[list[Any]]:
         """What a robots.txt answers, in phases: [from which second, answer]."""
@@ -74,13 +73,9 @@ class Draw(random.Random):
         return [[begin, self.answer(chance_of_rules)] for begin in sorted(begins)]
 
     def origin(self, *robots: list[Any], **others: Any) -> dict[str, Any]:
-        return {
-            "seed": self.randrange(10**6),
-            "robots": list(robots),
-            "robots_delay": [0.01, self.pick(0.05, 0.3, 0.3, 1.0, 3.0)],
-            "page_delay": [0.01, self.pick(0.1, 0.5)],
-            **others,
-        }
+        seed, robots_delay, page_delay = self.randrange(10**6), self.pick(0.05, 0.3, 0.3, 1.0, 3.0), self.pick(0.1, 0.5)
+        delays = {"robots_delay": [0.01, robots_delay], "page_delay": [0.01, page_delay]}
+        return {"seed": seed, "robots": list(robots), **delays, **others}
 
     def settings(self, **choices: list[Any]) -> dict[str, Any]:
         """Each of SETTINGS is drawn in half of the cases. What a kind needs (`choices`) is always drawn."""
@@ -96,12 +91,10 @@ class Draw(random.Random):
         urls = [f"{origin}{self.choice(PAGES)}{n}" for origin in origins for n in range(pages)]
         for number, url in enumerate(self.sample(urls, len(urls))):
             each: dict[str, Any] = {"url": url, "at": round(self.uniform(0, until), 2)}
-            if number and self.chance(spread):
-                each |= {"after": self.randrange(number), "inline": self.chance(0.2)}
-            if self.chance(0.1):
-                each["priority"] = self.pick(-5, 5, 10)
-            if self.chance(0.05):
-                each["agent"] = "OtherBot/2.0"
+            is_link = number and self.chance(spread)
+            each |= {"after": self.randrange(number), "inline": self.chance(0.2)} if is_link else {}
+            each |= {"priority": self.pick(-5, 5, 10)} if self.chance(0.1) else {}
+            each |= {"agent": "OtherBot/2.0"} if self.chance(0.05) else {}
             found.append(each)
         return found
 

@@ -101,7 +101,7 @@ class Handler(BaseDownloadHandler):
         if is_robots:
             spider.note("fetch", None, f"{mark} {request.url}")
         try:
-            response: Response = await self.send(request, exchange)
+            return await self.send(request, exchange)
         except BaseException as exc:
             exchange.failure = type(exc).__name__
             raise
@@ -111,7 +111,6 @@ class Handler(BaseDownloadHandler):
             if is_robots:
                 result = f"{exchange.failure or exchange.status} {exchange.headers.get('Location', '')}"
                 spider.note("fetched", None, f"{mark} {request.url} {result}")
-        return response
 
     async def send(self, request: Request, exchange: Exchange) -> Response:
         """Return the response, or raise what a download handler raises. Write the answer into the exchange."""

@@ -78,9 +78,8 @@ class Observations:
         may have forgotten its first rounds, because its clock was wrong or its memory was full.
         """
         everything = self.of_origin[request.key[1]] if self.store else []
-        ends = range(max(len(everything) - 30, 0), len(everything))
-        recent = ((everything[: end + 1], everything[end : end + 1]) for end in ends)
-        for rounds in [self.own[request.key], *chain.from_iterable(recent)]:
+        recent = [everything[begin : end + 1] for end in range(len(everything))[-30:] for begin in (0, end)]
+        for rounds in [self.own[request.key], *recent]:
             before = [each for each in rounds if each.ended <= moment]
             yield from (before[number:] for number in range(max(len(before), 1) if self.may_forget else 1))
 
@@ -91,8 +90,7 @@ class Observations:
         found: dict[bool, str] = {}
         for moment, doubt in product((now, now - MOMENT), {0.0, -self.skew, self.skew}):
             for rounds in self.known(request, moment):
-                answer = view(rounds, moment + doubt, self.rep.unreachable_days)
-                if answer is not None:
+                if (answer := view(rounds, moment + doubt, self.rep.unreachable_days)) is not None:
                     access, body = answer
                     found[access is not Access.NOTHING and allows(body, path, token)] = access.value
         return found
@@ -324,9 +322,7 @@ def nothing_is_left(seen: Observations) -> Iterator[str]:
         yield f"at {at:.3f} {run} was over, and had left {details}"
 
 
-PROMISES = [
-    each for each in list(vars().values()) if getattr(each, "__annotations__", {}).get("return") == "Iterator[str]"
-]
+PROMISES = [each for each in list(vars().values()) if "Iterator[str]" in str(getattr(each, "__annotations__", ""))]
 
 
 def broken(simulation: Simulation) -> dict[str, list[str]]:

@@ -166,9 +166,7 @@ def report(cases: Cases, jobs: int, fault: str | None) -> bool:
         done += Counter(["cases", *breaks, *("crawls" for each in case["crawlers"] for _ in each["runs"])])
         for promise, found in breaks.items():
             print(f"{name} ({case['kind']}): {promise}: {found[0]} [{len(found)}]", flush=True)
-    took = real_monotonic() - began
-    print(", ".join(f"{number} {what}" for what, number in done.items()))
-    print(f"{took:.1f} s; {60 * done['crawls'] / took:.0f} crawls a minute")
+    print(f"{', '.join(f'{number} {what}' for what, number in done.items())}; {real_monotonic() - began:.1f} s")
     return set(done) <= {"cases", "crawls"}
 
 

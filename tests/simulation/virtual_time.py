@@ -79,11 +79,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def timers_of(self, member: Member) -> list[Any]:
         """The timers that the member has left, and that do not run out soon."""
-        return [
-            handle
-            for handle in self._scheduled
-            if member.owns(handle) and not handle.cancelled() and handle._when > self.now + SOON
-        ]
+        timers = (handle for handle in self._scheduled if member.owns(handle) and not handle.cancelled())
+        return [timer for timer in timers if timer.when() > self.now + SOON]
 
 
 def running_loop() -> VirtualLoop | None:
