@@ -30,10 +30,9 @@ class Shelf:
 
     def leases_of(self, crawler_name: str) -> list[str]:
         """The leases that a crawler holds, if the store works all the time."""
-        holders = self.leases.items() if not self.plan["faults"] else ()
-        return [
-            f"the lease of {origin}" for origin, (_, end, who) in holders if who == crawler_name and seconds() < end
-        ]
+        held = {} if self.plan["faults"] else self.leases
+        ends = {origin: end for origin, (_, end, name) in held.items() if name == crawler_name}
+        return [f"the lease of {origin}" for origin, end in ends.items() if seconds() < end]
 
 
 class SimStorage(Storage):

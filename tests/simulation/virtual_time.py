@@ -71,7 +71,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return []
 
     def kill(self, member: Member) -> None:
-        """Take everything that the member would do out of the loop."""
+        """Take everything that the member would do out of the loop. This cancels no task, only calls of the loop."""
         for handle in [*self._ready, *self._scheduled]:
             if member.owns(handle):
                 self.killed.append((handle._callback, handle._args))
