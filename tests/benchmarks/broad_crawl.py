@@ -14,10 +14,7 @@
 
 CORPUS is a folder of robots.txt files; without it, files of 2 to 70 rules are generated. Each crawl runs in a process
 of its own, which imports what a user's script would import, with Scrapy's default settings except for the log.
-
-If the server answers at once, the result depends on the source of the requests. While the downloader has room, Scrapy
-takes one start request per turn of the event loop, and the many small steps cost CPU time. With Scrapy's own
-middleware, requests that wait for a robots.txt fill the downloader, so Scrapy takes many start requests at a time.
+`growth` and `where` set CONCURRENT_REQUESTS to 64. One row of `growth` also sets REP_MEMORY_OCTETS to 1 MiB.
 """
 
 from __future__ import annotations
@@ -52,7 +49,10 @@ Urls = list[tuple[str, int, int]]
 
 
 def measure(settings: dict[str, Any], urls: Urls, *, on_a_page: bool = False, samples: bool = False) -> dict[str, Any]:
-    """`on_a_page`: the first page names all others; else they are start requests."""
+    """Run one crawl in a process, and return its figures.
+
+    `on_a_page`: the first page links to all others; else they are start requests.
+    """
     run = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("measured_crawl.py"))],
         input=json.dumps({"settings": settings, "urls": urls, "on_a_page": on_a_page, "samples": samples}),
@@ -65,7 +65,7 @@ def measure(settings: dict[str, Any], urls: Urls, *, on_a_page: bool = False, sa
 
 
 def in_pairs(address: Callable[[], str], urls: Urls, pairs: int, *, on_a_page: bool) -> list[str]:
-    """Medians of theirs, of ours, and of ours / theirs in each pair (for the start: ours - theirs)."""
+    """Return cells: the median of Scrapy's, of ours, and of the ratio in each pair (for the start: the difference)."""
     found = []
     for number in range(pairs):
         ours_settings = {**ADDON, "REP_STORAGE": address()}
@@ -187,7 +187,7 @@ if __name__ == "__main__":
     parser.add_argument("what", choices=["pairs", "growth", "where", "stall"])
     parser.add_argument("corpus", nargs="?", type=Path)
     parser.add_argument("--pairs", type=int, default=9)
-    parser.add_argument("--sites", type=int, default=1_000, help="how many; `where` has as many and 1,000")
+    parser.add_argument("--sites", type=int, default=1_000, help="number of sites; `where` also measures 1,000")
     parser.add_argument("--store", default="", help="only this one: memory, sqlite or redis")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds until a server answers")
     options = parser.parse_args()

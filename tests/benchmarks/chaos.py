@@ -239,7 +239,8 @@ Robots = Callable[["Draw"], "Route | list[Route]"]
 BOMB = gzip.compress(RULES.encode() + b"#" * 5_000_000)
 DOWN = answer(status=503)
 
-# Kind of site -> its robots.txt, and which pages are allowed ("rules in the end": none, and later as the rules say).
+# Kind of site -> its robots.txt, and which pages are allowed ("rules in the end": none until robots.txt is reachable,
+# then those that the rules allow).
 KINDS: dict[str, tuple[Robots, str]] = {
     "good": (lambda _: answer(RULES), "rules"),
     "slow": (lambda draw: answer(RULES, delay=draw.random() / 3), "rules"),
@@ -343,7 +344,7 @@ class Draw(random.Random):
             self.settings["JOBDIR"] = f"{folder}/job"
         self.pauses = [(self.random(), self.random() / 2)] if self.random() < 0.2 else []
         kinds = self.choices(list(KINDS), [OFTEN.get(kind, 1) for kind in KINDS], k=self.randint(1, 12))
-        if self.settings["DOWNLOADER"].endswith("SlotByOrigin"):  # in one slot, each waits for those before it
+        if self.settings["DOWNLOADER"].endswith("SlotByOrigin"):  # sites in one slot would wait for each other
             kinds += ["dead"] * self.choice([0, 0, 0, 20])  # more than there are connections in a handler's pool
         sites = [self.site(kind) for kind in kinds]
         self.requests = [self.request(site) for site in sites for _ in range(self.randint(1, 16))]

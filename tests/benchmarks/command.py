@@ -1,7 +1,7 @@
 """How many URLs a second `scrapy robots --input FILE` answers, by one robots.txt or by stored files of many origins.
 
-`python tests/benchmarks/command.py [--urls 1000000] [--origins 10000]`. CPU time of the whole command, its start
-included.
+`python tests/benchmarks/command.py [--urls 1000000] [--origins 10000]`.
+Measures CPU time of the whole command, including its start.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> None:
         (folder / "robots.txt").write_bytes(rules_of_a_site(RULES))
         asyncio.run(store(folder / "robots.db", origins))
         stored = ["-s", f"REP_STORAGE=sqlite://{folder}/robots.db"]
-        sources = {"--file": ["--file", "robots.txt"], "--cached": ["--cached", *stored], "a lookup": stored}
+        sources = {"--file": ["--file", "robots.txt"], "--cached": ["--cached", *stored], "storage, then fetch": stored}
         head("by", "URLs", "lines a second", "with --json")
         for order, make in {"sorted by origin": sorted_by_origin, "in any order": in_any_order}.items():
             write_urls(folder / "urls.txt", make(origins, given.urls))
@@ -79,7 +79,7 @@ def url_of(origin: str, number: int) -> str:
 
 
 async def store(path: Path, origins: list[str]) -> None:
-    """As crawls would have stored them, each with a robots.txt of its own, an hour ago."""
+    """Store one robots.txt per origin, as if crawls had fetched them an hour ago."""
     storage = SqliteStorage(f"sqlite://{path}")
     at = time.time() - 3_600
     for url in origins:

@@ -1,10 +1,10 @@
 """A crawl of real robots.txt files that is judged again by its archive, and how long that takes.
 
-    python tests/benchmarks/evidence.py FOLDER [--urls N] [--items N] [--files N]   # --urls 0 leaves the crawl out
+    python tests/benchmarks/evidence.py FOLDER [--urls N] [--items M] [--files K]   # --urls 0 leaves the crawl out
 
 FOLDER has robots.txt files, one for each site. Each is served on a port of its own; N URLs of them are crawled with
-REP_ARCHIVE and REP_EVIDENCE, and each request's verdict is compared with the archive's. Then N items are checked
-against an archive of N files.
+REP_ARCHIVE and REP_EVIDENCE, and each request's verdict is compared with the archive's. Then M items are checked
+against an archive of K files.
 """
 
 from __future__ import annotations

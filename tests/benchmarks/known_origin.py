@@ -28,7 +28,8 @@ Step = Callable[[list[Request]], None]
 
 def main() -> None:
     print("\n## The middleware: one request whose origin is known, of 20 rules\n")
-    head("URL", f"{OURS}: the step", "its verdict", "beyond it", "built-in: the step", "its verdict", "beyond it")
+    whole, *parts = "`process_request`", "its verdict", "without the verdict"
+    head("URL", f"{OURS}: {whole}", *parts, f"built-in: {whole}", *parts)
     crawler = get_crawler(Spider, {"ROBOTSTXT_OBEY": True, "USER_AGENT": AGENT})
     for kind, url in URLS.items():
         found = measured(steps(crawler, rules_of_a_site(20), url), url)

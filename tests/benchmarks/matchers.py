@@ -22,13 +22,13 @@ MATCHERS = {name: _asked_by_token(parser) for name, parser in installed().items(
 
 
 def first_verdict(name: str, body: bytes, url: str) -> Callable[[], bool]:
-    """Parse the file and answer one question."""
+    """Return a function that parses the file and answers one question."""
     parse, allows = MATCHERS[name]
     return lambda: allows(parse(body), url)
 
 
 def later_verdict(name: str, body: bytes, url: str) -> Callable[[], bool]:
-    """Answering what has been asked for before."""
+    """Return a function that repeats a question asked before."""
     parse, allows = MATCHERS[name]
     robots = parse(body)
     for other in (f"{url}/other", url):  # ours makes an index of the rules when asked about a second URL

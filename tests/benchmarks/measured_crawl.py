@@ -95,12 +95,12 @@ class Samples:
         return {name: number / self.by_package.total() for name, number in self.by_package.most_common()}
 
     def functions(self) -> dict[str, float]:
-        """The share of the ten in which most of the CPU goes."""
+        """The ten functions with most CPU time: name -> share."""
         return {name: number / self.by_package.total() for name, number in self.by_function.most_common(10)}
 
 
 def resident() -> float:
-    """MiB."""
+    """MiB of memory that the process uses now."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
 
 

@@ -40,7 +40,7 @@ class NumberedOrigins:
         self._process.communicate()
 
     def pattern(self, kind: str = "page", path: str = "/page.html") -> str:
-        """For `url`; `kind`: one of KINDS."""
+        """Return a URL pattern for `url`. `kind` is one of KINDS."""
         return f"http://{{}}:{self._ports[kind]}{path}"
 
     @staticmethod

@@ -2,14 +2,17 @@
 
     python tests/benchmarks/queues.py [PART ...] [--kills N]
 
-- `flood`: one callback requests one page of each of 20,000 sites. The time until 1,000 pages have been fetched.
-- `jobdir`: 3,000 sites, five pages each, with a JOBDIR.
+- `flood`: one callback requests one page of each of 20,000 sites. This measures the crawl until 1,000 pages have been
+  fetched.
+- `jobdir`: a callback requests five pages of each of 3,000 sites, with a JOBDIR. This measures the whole crawl.
 - `kills`: one callback makes 2,000 requests, with a JOBDIR, to 20 sites whose robots.txt takes two seconds and to 5
-  fast sites. The crawl is stopped, resumed, and killed twice while requests wait. The number of requests that are lost.
+  fast sites. The crawl is stopped, resumed, and killed twice while requests wait. This counts the requests that are
+  lost.
 - `lazy`: a `start` that waits while `engine.needs_backout()` is true (Scrapy's documentation) requests one page of each
-  of 300 sites. The servers answer after 1 or 2 seconds. The number of requests that `start` is ahead of the pages.
+  of 300 sites. The servers answer after 1 or 2 seconds. This counts the requests that `start` is ahead of the pages.
 
-Each crawl runs in a process of its own, with default settings except for the log.
+Each crawl runs in a process of its own, with default settings except for the log. `kills` replaces the DOWNLOADER, so
+that each site has a download slot of its own.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ from scrapy.utils.asyncio import call_later
 from web import RULES, Web, answer
 
 WHO: dict[str, dict[str, Any]] = {"scrapy-rep": ADDON, "built-in": BUILTIN}
+Process = subprocess.Popen[str]
 MAX_SECONDS = 600  # for one crawl
 SITES, ENOUGH = 20_000, 1_000
 JOB_SITES, JOB_PAGES = 3_000, 5
@@ -91,8 +95,8 @@ class AsksAtOnce(Spider):
 
     def parse(self, response: Response, **_: Any) -> None:
         self.pages += 1
-        if self.task["told"]:
-            with Path(self.task["told"]).open("a") as file:
+        if self.task["fetched_file"]:
+            with Path(self.task["fetched_file"]).open("a") as file:
                 file.write(response.url + "\n")
         if self.pages == self.task["enough"]:
             self.tell()
@@ -126,8 +130,8 @@ def crawl_here(task: dict[str, Any]) -> None:
 # From the benchmark's side.
 
 
-def started(who: str, urls: list[str], *, enough: int = -1, told: str = "", **settings: Any) -> subprocess.Popen[str]:
-    task = {"who": who, "urls": urls, "enough": enough, "told": told, "settings": settings}
+def started(who: str, urls: list[str], enough: int = -1, fetched_file: str = "", **settings: Any) -> Process:
+    task = {"who": who, "urls": urls, "enough": enough, "fetched_file": fetched_file, "settings": settings}
     command = [sys.executable, __file__, "--crawl"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None
@@ -137,7 +141,7 @@ def started(who: str, urls: list[str], *, enough: int = -1, told: str = "", **se
     return process
 
 
-def measured(process: subprocess.Popen[str]) -> dict[str, Any]:
+def measured(process: Process) -> dict[str, Any]:
     output, _ = process.communicate(timeout=MAX_SECONDS)
     return dict(json.loads(output.splitlines()[-1]))
 
@@ -178,35 +182,37 @@ def kills(times: int) -> None:
 
 
 def lost_by_a_kill(web: Web, who: str, after: float) -> int:
-    """`after`: seconds from its first page, after which the process is killed."""
+    """Return how many requests are lost. `after`: seconds between the resumed crawl's first page and the kill."""
     delays = [2.0] * SLOW_SITES + [0.0] * FAST_SITES
     sites = [web.site({"/robots.txt": answer(RULES, delay=delay), "*": answer("page")}) for delay in delays]
     urls = [sites[number % len(sites)].url(f"/{number}") for number in range(REQUESTS)]
     with tempfile.TemporaryDirectory() as folder:
+        fetched_file = Path(folder, "fetched")
         settings: dict[str, Any] = {
             "JOBDIR": f"{folder}/job",
             "DOWNLOADER": "crawling.SlotByOrigin",
-            "told": f"{folder}/told",
+            "fetched_file": str(fetched_file),
         }
         stopped = started(who, urls, **settings)
-        while not Path(folder, "told").exists():
+        while not fetched_file.exists():
             time.sleep(0.05)
         stopped.send_signal(signal.SIGINT)
         stopped.communicate(timeout=MAX_SECONDS)
-        told = Path(folder, "told").stat().st_size
+        size = fetched_file.stat().st_size
         killed = started(who, [], **settings)
-        while told == Path(folder, "told").stat().st_size:
+        while size == fetched_file.stat().st_size:
             time.sleep(0.05)
         time.sleep(after)
         killed.kill()
         killed.communicate()
-        # Scrapy's queue on disk is no longer whole, and what this crawl takes out of it is lost with any middleware.
-        before = {*Path(folder, "told").read_text().split(), *queued_urls(Path(folder, "job"))}
+        # After the first kill, Scrapy's queue on disk is damaged. Requests still in it are not counted, because any
+        # middleware loses them.
+        before = {*fetched_file.read_text().split(), *queued_urls(Path(folder, "job"))}
         again = started(who, [], **settings)
         time.sleep(1.2)
         again.kill()
         again.communicate()
-        done = Path(folder, "told").read_text().split()
+        done = fetched_file.read_text().split()
         return len(set(urls).difference(before, done, kept_urls(Path(folder, "job"))))
 
 

@@ -1,8 +1,10 @@
-"""How fast and small matcher and middleware are: `python tests/benchmarks/speed.py [CORPUS_FOLDER] [PART ...]`.
+"""Speed and memory of the matcher and the middleware, compared with Protego, the built-in middleware,
+urllib.robotparser and, if it is installed, robotspy.
 
-The folder holds real robots.txt files, an origin each. Parts: `corpus`, `agree`, `sizes`, `hostile`, `memory`, `fit`,
-`middleware`; without any, all of them. They are compared with Protego, the built-in middleware,
-urllib.robotparser and, if it is installed, robotspy. Times are CPU time (`corpus`: wall clock time), medians of
+    python tests/benchmarks/speed.py [CORPUS_FOLDER] [PART ...]
+
+The folder has real robots.txt files, one for each origin. Parts: `corpus`, `agree`, `sizes`, `hostile`, `memory`,
+`fit`, `middleware`; without an argument, all of them. Times are CPU time (`corpus`: wall clock time), medians of
 interleaved rounds; `(4.0x)` is four times as long as ours.
 """
 
@@ -104,7 +106,7 @@ def all_questions(files: Corpus) -> Iterator[tuple[bytes, list[Question]]]:
 
 
 def questions_about(body: bytes, random: Random) -> list[Question]:
-    """Each of some tokens that the file names, and one that it does not, with URLs derived from its rules."""
+    """Up to four tokens of the file and an unknown one, each with URLs made from the rules."""
     groups = plain.groups_of(body)
     named = sorted({token for group in groups for token in group.tokens if token})
     values = [line.value for group in groups for line in group.lines]
@@ -140,7 +142,7 @@ def sizes(_files: Corpus) -> None:
 
 
 def hostile(_files: Corpus) -> None:
-    print("\n## Hostile bodies of n, 2n and 4n octets: parsing and the first verdict (a refusal with its reason)\n")
+    print("\n## Hostile bodies of n, 2n and 4n octets: parsing and the first answer; if refused, also the verdict\n")
     quarter = LIMIT // 4
     protego = first_verdict("Protego", one_huge_group(LIMIT), PLAIN_URL)
     theirs: list[float] = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import random
-import resource
 import sqlite3
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from typing import Any
 TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "helpers"), str(TESTS / "protocol")]
 
+from benchmarks.measured_crawl import resident
 from crawling import ADDON
 from fleets import fleet, open_sites, torn_by_killed_writers
 from processes import Ended, crawl_process
@@ -49,7 +49,7 @@ def crawl(sites: list[Site], storage: str, clock_ahead: float = 0.0) -> tuple[En
 
 
 def runs() -> None:
-    """Two crawls in a row over 1 000 origins."""
+    """Three crawls in a row over 1,000 origins, the third 25 hours later; then an empty crawl."""
     web = Web()
     validators = {"ETag": '"1"'}
     for address in ("memory:", "sqlite"):
@@ -144,11 +144,6 @@ def body(chance: random.Random) -> bytes:
     return "\n".join([*lines, "Sitemap: https://www.example.com/sitemap.xml"]).encode()
 
 
-def resident() -> float:
-    """MiB."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
-
-
 def memory() -> None:
     """100,000 origins through a memory that holds 38,600; octets of each origin."""
     chance = random.Random(1)
@@ -170,7 +165,6 @@ def memory() -> None:
     sizes.sort()
     print(f"size of the files: median {sizes[len(sizes) // 2]} octets, largest {sizes[-1]}")
     tracemalloc.start()
-    before = tracemalloc.take_snapshot()
     kept: Any = []
     crawler = get_crawler(Spider, ADDON)
     again = Memory(RepSettings.read(crawler.settings))
@@ -204,7 +198,6 @@ def memory() -> None:
     print(f"the built-in's: {(tracemalloc.get_traced_memory()[0] - base) / 500:.0f} octets each")
     one = entry_to_bytes(Entry("", StoredResponse(AccessResult.SUCCESS, "", RobotsTxt.parse(body(chance)), now, now)))
     print(f"an entry's bytes, one of them: {len(one)}")
-    del before
 
 
 ALL = {"runs": runs, "fleet": fleets, "files": files, "outage": outage, "memory": memory}

@@ -3,8 +3,9 @@
     python tests/benchmarks/waiting.py [PART ...]
 
 Parts: `dead`, `handlers`, `outage`, `bodies`, `pages`; without an argument, all of them. Each crawl runs in a process
-of its own, with default settings except for timeouts of 10 s (5 s for `bodies`). Each origin has a download slot of its
-own, as different hosts have.
+of its own, with default settings except for the log and timeouts of 10 s. `bodies` sets timeouts of 5 s,
+REP_UNREACHABLE_WAIT and REP_FETCH_RETRIES to 0, and RETRY_ENABLED to False. Each origin has a download slot of its own,
+as different hosts have.
 """
 
 from __future__ import annotations
@@ -158,9 +159,8 @@ def hash_of(url: str) -> int:
 
 
 def handlers(web: Web) -> None:
-    print(
-        "\nThe 60 pages of 20 healthy origins behind 40 dead ones, by Scrapy's download handlers, with 16 requests.\n"
-    )
+    print("\nThe 60 pages of 20 healthy origins behind 40 dead ones, by Scrapy's download handlers,")
+    print("with CONCURRENT_REQUESTS = 16.\n")
     row("handler", *(f"{who}: pages lost, seconds" for who in WHO))
     row("---", *["---"] * len(WHO))
     for name, path in HANDLERS.items():

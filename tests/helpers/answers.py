@@ -30,7 +30,7 @@ def _routes(row: str, routes: dict[str, Route]) -> list[Answered]:
 
 
 def _statuses(row: str, *statuses: int) -> list[Answered]:
-    # The same body with each: that of anything but a success is never read as rules.
+    # All have the same body. Only the body of a success is read as rules.
     return _routes(row, {str(status): answer(RULES, status) for status in statuses})
 
 
@@ -117,7 +117,7 @@ ANSWERS = (
             "undecodable, br": answer(b"\xff\xff", headers={"Content-Encoding": "br"}),
             "cut off in gzip": answer(gzip.compress(RULES.encode())[:-9], headers={"Content-Encoding": "gzip"}),
             "cut off in gzip that no header names": answer(gzip.compress(RULES.encode())[:14]),
-            "unknown to us": answer(RULES, headers={"Content-Encoding": "compress"}),
+            "unsupported Content-Encoding": answer(RULES, headers={"Content-Encoding": "compress"}),
         },
     ),
     *_routes(TIMEOUT, {"timeout": answer(kind="hang")}),

@@ -30,7 +30,7 @@ def answer(robots: RobotsTxt, url: str, token: str) -> bool:
 
 
 def matches(rule: str | bytes, path: str) -> bool:
-    """Whether a rule with this value matches the path: a file that disallows just this forbids it."""
+    """Whether a file with only this Disallow line forbids the path."""
     value = rule.encode() if isinstance(rule, str) else rule
     return not allows(b"user-agent: *\ndisallow: " + value + b"\n", path)
 

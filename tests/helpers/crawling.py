@@ -30,8 +30,8 @@ QUIET = {"REP_FETCH_RETRIES": 0, "REP_UNREACHABLE_WAIT": 0, "TELNETCONSOLE_ENABL
 LISTED = re.compile(
     "|".join(re.sub(r"N$|TYPE$|PURPOSE|VENDOR", r"[^/]+", re.escape(stat)) for stat in first_names("stats-table"))
 )
-# Their log lines name no spider: they are about a file or a value that several crawls share.
-OF_NO_CRAWL = {"sqlite.py", "user_agent.py"}
+# Modules whose log lines name no spider, because they are about a file or a value that several crawls share.
+WITHOUT_SPIDER = {"sqlite.py", "user_agent.py"}
 DENIED = "Nothing was crawled: every start request"
 
 
@@ -78,8 +78,8 @@ class Crawl:
         return self.crawler.engine.downloader
 
     def messages(self, level: int = logging.WARNING, logger: str = "") -> list[str]:
-        """Log messages at that level and above, without the one about a crawl that was refused from the start: most
-        of these crawls ask for one page."""
+        """Log messages at that level and above. Leaves out `Nothing was crawled...`, which most tests cause, because
+        they request one page."""
         messages = (r.getMessage() for r in self.log if r.levelno >= level and r.name.startswith(logger))
         return [message for message in messages if not is_about_denial(message)]
 
@@ -170,7 +170,7 @@ async def crawl(
         logging.getLogger().removeHandler(handler)
     result.stats = result.crawler.stats.get_stats()
     ours = [stat for stat in result.stats if stat.startswith(("rep/", "robotstxt/"))]
-    lines = [record for record in result.log if record.name == "scrapy_rep" and record.filename not in OF_NO_CRAWL]
+    lines = [record for record in result.log if record.name == "scrapy_rep" and record.filename not in WITHOUT_SPIDER]
     assert [line.getMessage() for line in lines if not hasattr(line, "spider")] == [], "each line names its spider"
     assert [stat for stat in ours if not LISTED.fullmatch(stat)] == [], "these are not in docs/stats.md"
     return result

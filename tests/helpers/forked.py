@@ -149,7 +149,7 @@ def _started() -> _Forks:
     return _Forks()
 
 
-# In the parent process, and (`begin`, `run`) in the forked ones.
+# `preload` and `serve` run in the parent, `begin` and `run` in each fork.
 
 
 def preload() -> None:

@@ -1,5 +1,7 @@
-"""What the installed Scrapy supports, for tests of features that only some releases have. Only this file looks at the
-version of Scrapy."""
+"""What the installed Scrapy supports, for tests of features that only some releases have.
+
+`conftest.py` and `test_private_redirects.py` look at the version of Scrapy, too.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def kept_urls(job: Path) -> list[str]:
 
 
 def queued_urls(job: Path) -> Iterator[str]:
-    """The URLs in Scrapy's queue on disk. The size that the queue has written down is not used.
+    """The URLs in Scrapy's queue on disk. Reads the file itself, because a kill leaves a wrong size in it.
 
     A crawl that resumes such a job may not end: after a kill, queuelib's `LifoDiskQueue` expects more requests than it
     has, and the crawl tries to get them every five seconds.

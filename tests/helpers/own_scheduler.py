@@ -1,6 +1,6 @@
-"""Schedulers with a backend: not derived from Scrapy's Scheduler (like frontera's), or derived (scrapy-frontera's).
+"""Schedulers that keep requests in a backend, an SQLite file that outlives the crawl.
 
-The backend is an SQLite file that outlives the crawl.
+`OwnScheduler` derives from BaseScheduler, as frontera's; `DerivedScheduler` from Scheduler, as scrapy-frontera's.
 """
 
 from __future__ import annotations

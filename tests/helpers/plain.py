@@ -171,8 +171,9 @@ def with_query_decoded(octets: Sequence[str]) -> list[str]:
 
 
 def paths_of(url: str) -> list[str]:
-    """The path and query of the URL, in both spellings. In a URL, `*` and `$` are ordinary characters.
+    """The path and query of the URL twice: as written, and with `: / ? @` decoded in the query.
 
+    In a URL, `*` and `$` are ordinary characters.
     Raises ValueError for a text that has neither an authority nor a path.
     """
     rest = url.split("#", maxsplit=1)[0]
@@ -232,6 +233,6 @@ def outcome_of_groups(groups: Sequence[PlainGroup], url: str, product_tokens: Se
 
 
 def is_above(line: Line, other: Line) -> bool:
-    """Whether the line has more octets; or if both have as many, whether it is the only one that allows."""
+    """Whether the line has more octets, or the same number, and only this line is an Allow."""
     octets, other_octets = len(rule_of(line.value)), len(rule_of(other.value))
     return octets > other_octets or (octets == other_octets and line.allow and not other.allow)

@@ -15,7 +15,7 @@ from crawling import ADDON, QUIET
 from forked import PythonProcess
 from installed_scrapy import CAN
 
-SECONDS = 20  # for any of them, on a machine that has much else to do
+SECONDS = 20  # time limit of a process, on a machine that has much else to do
 REACTORS: dict[str, dict[str, Any]] = {
     "asyncio": {},
     "select": {"TWISTED_REACTOR": "twisted.internet.selectreactor.SelectReactor"},

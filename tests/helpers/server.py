@@ -64,7 +64,7 @@ class Origin:
     async def answer(
         self, route: Route, request: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        """Whether the connection may be used again."""
+        """Send the answer. Return whether the connection stays open."""
         kind = route.get("kind", "answer")
         if kind in {"hang", "hold"} and not await self.held(kind, reader):
             return False

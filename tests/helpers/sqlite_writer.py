@@ -31,7 +31,7 @@ async def main(path: str) -> None:
     has_written = False
     while True:
         origin = random.choice(ORIGINS)
-        with suppress(sqlite3.OperationalError):  # the others write, too, and a busy machine lets them wait for long
+        with suppress(sqlite3.OperationalError):  # another writer has the lock for longer than the time limit
             await storage.put(origin, entry_to_bytes(entry_of(origin, random.randrange(200))), 1_000.0)
             if not has_written:
                 print("writing", flush=True)

@@ -10,14 +10,13 @@ import asyncio
 import logging
 import random
 import tempfile
-import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from network import Exchange, Handler, Network
-from oracle import Key, origin_of
+from network import FETCH, NUMBER, Exchange, Handler, Server, origin_of
+from oracle import Key
 from scrapy import Request, Spider, signals
 from scrapy.core.downloader import Downloader
 from scrapy.core.engine import ExecutionEngine
@@ -26,29 +25,26 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.pqueues import ScrapyPriorityQueue
 from store import Shelf, SimStorage
-from virtual_time import START, Member, NeverEndsError, VirtualLoop, seconds
+from virtual_time import NEVER, START, Member, NeverEndsError, VirtualLoop, seconds
 
 from scrapy_rep.waiting import waiting_log
 
-NUMBER = "simulated"  # the meta key of a request's number in its case
-FETCH = "simulated_fetch"  # the meta key of the fetch that a request for a robots.txt belongs to
-
 
 @dataclass
-class Life:
-    """One request in one run, and when it reached each place the last time. None if it never did."""
+class TrackedRequest:
+    """One request in one run, with the last time it reached each place, in seconds."""
 
     run: str
     number: int
     plan: dict[str, Any]
-    asked: float | None = None
-    queued: float | None = None
-    taken: float | None = None
-    entered: float | None = None
-    allowed: float | None = None
-    ended: float | None = None
+    asked: float = NEVER
+    queued: float = NEVER
+    taken: float = NEVER
+    entered: float = NEVER
+    allowed: float = NEVER
+    ended: float = NEVER
     ends: int = 0
-    how: str = ""
+    outcome: str = ""
 
     def __post_init__(self) -> None:
         self.key: Key = self.run, origin_of(self.plan["url"])
@@ -62,178 +58,148 @@ class Simulation:
 
     def __init__(self, case: dict[str, Any]) -> None:
         self.case = case
-        self.network = Network(case["origins"])
+        self.crawlers = {plan["name"]: plan for plan in case["crawlers"]}
+        self.loop = VirtualLoop(case["max_seconds"])
+        self.servers = {origin: Server(origin, plan) for origin, plan in case["origins"].items()}
+        self.exchanges: list[Exchange] = []
         self.shelf = Shelf(case["store"]) if case["store"] else None
         self.events: list[tuple[float, str, str, Any, str]] = []
-        """Seconds, the run, what, the request's number if the event is about one, details."""
-        self.lives: dict[tuple[str, int], Life] = {}
-        self.faults: list[str] = []
+        """(seconds, run, kind of event, request number or None, details)"""
+        self.requests: dict[tuple[str, int], TrackedRequest] = {}
+        self.errors: list[str] = []
         """Errors in the log, and why the simulation could not end."""
         self.ended_at = 0.0
+
+    def note(self, run: str, what: str, number: Any = None, details: str = "") -> None:
+        self.events.append((seconds(), run, what, number, details))
+        if number is not None:
+            new = TrackedRequest(run, number, self.crawlers[run[0]]["requests"][number])
+            request = self.requests.setdefault((run, number), new)
+            setattr(request, what, seconds())
+            if what == "queued":  # it is in the queue, perhaps again
+                request.taken = NEVER
+            elif what == "ended":
+                request.ends, request.outcome = request.ends + 1, details
+
+    def note_error(self, record: logging.LogRecord) -> None:
+        """Note an error in the log. After a kill, only one of this package: Scrapy's queue on disk may be broken."""
+        text = logging.Formatter().format(record)  # with the traceback
+        is_ours = "scrapy_rep" in text and not any(module in text for module in ("squeues", "queuelib"))
+        if is_ours or not any(self.of("killed")):
+            self.errors.append(f"at {seconds():.3f} the log has: {text[-1000:]}")
 
     def of(self, *whats: str) -> Iterator[tuple[float, str, str, Any, str]]:
         return (event for event in self.events if event[2] in whats)
 
-    async def live(self, plan: dict[str, Any], loop: VirtualLoop, folder: str) -> None:
-        """All runs of one crawler. A run with a JOBDIR is closed or killed, and the next run resumes it."""
-        for number, stop in enumerate(plan["runs"]):
-            await asyncio.sleep(max(plan["begin"] - seconds(), 0.1))
-            await Run(self, plan, number).crawl(stop, loop, folder)
+    async def run(self, folder: str) -> None:
+        await asyncio.gather(*(self.run_crawler(name, folder) for name in self.crawlers))
 
+    async def run_crawler(self, name: str, folder: str) -> None:
+        """Run one crawler to its end. If it has a JOBDIR, each of its runs resumes the one before."""
+        for number, stop in enumerate(self.crawlers[name]["runs"]):
+            await asyncio.sleep(max(self.crawlers[name]["begin"] - seconds(), 0.1))
+            await self.crawl(f"{name}{number}", stop, f"{folder}/{name}")
 
-class Run:
-    """One run of one crawler."""
-
-    def __init__(self, simulation: Simulation, plan: dict[str, Any], number: int) -> None:
-        self.simulation = simulation
-        self.plan = plan
-        self.crawler_name: str = plan["name"]
-        self.name = f"{plan['name']}{number}"
-        self.requests = {number: each for number, each in enumerate(plan["requests"]) if each is not None}
-        self.fetches: dict[Any, int] = {}
-        """The task of each fetch of a robots.txt, and its number."""
-
-    def note(self, what: str, number: Any = None, details: str = "") -> None:
-        self.simulation.events.append((seconds(), self.name, what, number, details))
-        if number is not None:
-            if (self.name, number) not in self.simulation.lives:
-                self.simulation.lives[self.name, number] = Life(self.name, number, self.requests[number])
-            life = self.simulation.lives[self.name, number]
-            setattr(life, what, seconds())
-            if what == "queued":  # for the first time, or again
-                life.taken = None
-            elif what == "ended":
-                life.ends, life.how = life.ends + 1, details
-
-    def exchange_of(self, request: Request) -> Exchange:
-        """The exchange that begins now."""
-        number, agent = request.meta.get(NUMBER), (request.headers.get("User-Agent") or b"").decode()
-        mark = str(request.meta[FETCH] if number is None else number)
-        return Exchange(
-            self.name, request.url, agent, mark, number is None, request.meta["download_timeout"], seconds()
-        )
-
-    async def crawl(self, stop: list[Any] | None, loop: VirtualLoop, folder: str) -> None:
+    async def crawl(self, run: str, stop: list[Any] | None, folder: str) -> None:
         """Crawl until the end, or until `stop`: ["kill", seconds] or ["close", seconds] of this run."""
-        member = Member(self.plan["clock"])
+        plan = self.crawlers[run[0]]
+        member = Member(plan["clock"])
         settings: dict[str, Any] = {
             "TWISTED_REACTOR_ENABLED": False,
             "DOWNLOAD_HANDLERS": {"http": Handler, "https": Handler},
             "ADDONS": {"scrapy_rep.Addon": 500},
             "REP_STORAGES": {"sim": SimStorage},
-            "REP_STORAGE": "sim:" if self.simulation.shelf is not None else None,
-            "ROBOTSTXT_OBEY": True,
+            "REP_STORAGE": "sim:" if self.shelf is not None else None,
             "USER_AGENT": "SimBot/1.0",
-            "RETRY_ENABLED": False,
-            "REDIRECT_ENABLED": False,
-            "TELNETCONSOLE_ENABLED": False,
-            "REMOTE_CONTROL_ENABLED": False,
+            "EXTENSIONS_BASE": {},  # Scrapy's own would only add timers
             "WARN_ON_GENERATOR_RETURN_VALUE": False,  # reads the spider's source code for each response
-            "EXTENSIONS": {f"scrapy.extensions.{name}": None for name in ("logstats.LogStats", "memusage.MemoryUsage")},
-            "JOBDIR": f"{folder}/{self.crawler_name}" if self.plan.get("jobdir") else None,
-            **self.simulation.case["settings"],
+            "JOBDIR": folder if plan.get("jobdir") else None,
+            **self.case["settings"],
         }
         crawler = member.context.run(Crawler, SimSpider, settings)
-        crawling = member.context.run(lambda: asyncio.ensure_future(crawler.crawl_async(self)))
+        crawler.signals.connect(lambda: self.note(run, "idle"), signals.spider_idle, weak=False)
+        crawling = member.context.run(asyncio.ensure_future, crawler.crawl_async(run, self))
         await asyncio.wait([crawling], timeout=stop[1] if stop else None)
         if not crawling.done() and stop is not None and stop[0] == "kill":
-            self.note("killed")
-            loop.kill(member)
-        else:
-            if not crawling.done():
-                self.note("closing")
-                member.context.run(lambda: asyncio.ensure_future(crawler.stop_async()))
-            await asyncio.wait([crawling])
-            await asyncio.sleep(0)
-            self.note_what_is_left(loop.timers_of(member))
-
-    def note_what_is_left(self, timers: list[Any]) -> None:
-        for timer in timers:
-            self.note("left", None, str(timer)[:200])
-        shelf = self.simulation.shelf
-        if shelf is not None and not shelf.plan["faults"]:
-            for origin, (_, until, member) in shelf.leases.items():
-                if member == self.crawler_name and seconds() < until:
-                    self.note("left", None, f"the lease of {origin}")
+            self.note(run, "killed")
+            self.loop.kill(member)
+            return
+        if not crawling.done():
+            self.note(run, "closing")
+            member.context.run(asyncio.ensure_future, crawler.stop_async())
+        await asyncio.wait([crawling])
+        await asyncio.sleep(0)
+        leases = self.shelf.leases_of(run[0]) if self.shelf is not None else []
+        for what in [*self.loop.timers_of(member), *leases]:
+            self.note(run, "left", None, str(what)[:200])
 
 
 class SimSpider(Spider):
-    name = "sim"
-    run: Run
+    """One run of one crawler. Its name is the name of the run."""
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, run: Run, *args: Any, **kwargs: Any) -> SimSpider:
-        spider = super().from_crawler(crawler, run=run)
-        crawler.signals.connect(spider.note_idle, signals.spider_idle)
-        return spider
-
-    def note_idle(self) -> None:
-        self.run.note("idle")
+    def __init__(self, run: str, simulation: Simulation) -> None:
+        super().__init__(run)
+        self.simulation = simulation
+        self.note = partial(simulation.note, run)
+        self.plan = simulation.crawlers[run[0]]
+        self.plans = {number: each for number, each in enumerate(self.plan["requests"]) if each is not None}
 
     async def start(self) -> AsyncIterator[Request]:
-        for at, number in sorted((each["at"], n) for n, each in self.run.requests.items() if "after" not in each):
+        for at, number in sorted((each["at"], n) for n, each in self.plans.items() if "after" not in each):
             await asyncio.sleep(max(at - seconds(), 0.0))
-            while self.run.plan.get("lazy") and self.crawler.engine.needs_backout():
+            while self.plan.get("lazy") and self.crawler.engine.needs_backout():
                 await self.crawler.signals.wait_for(signals.scheduler_empty)  # Scrapy's documentation has this recipe
             yield self.request(number)
 
     def request(self, number: int) -> Request:
-        plan = self.run.requests[number]
-        self.run.note("asked", number)
+        plan = self.plans[number]
+        self.note("asked", number)
         headers = {"User-Agent": plan["agent"]} if plan.get("agent") else None
         meta, priority = {NUMBER: number}, plan.get("priority", 0)
         return Request(plan["url"], self.parse, headers=headers, meta=meta, priority=priority, errback=self.failed)
 
     async def parse(self, response: Response) -> AsyncIterator[Request]:
-        number = response.meta[NUMBER]
-        self.run.note("ended", number, "page")
-        for each, plan in self.run.requests.items():
-            if plan.get("after") == number and plan.get("inline"):
-                await self.download(self.request(each))
-            elif plan.get("after") == number:
-                yield self.request(each)
-
-    async def download(self, request: Request) -> None:
-        """Download it past the scheduler, as media pipelines do."""
-        end = "page"
-        try:
-            await self.crawler.engine.download_async(request)
-        except Exception as exc:  # noqa: BLE001 - whatever it is, that is how the request ended
-            end = type(exc).__name__
-        self.run.note("ended", request.meta[NUMBER], end)
+        self.note("ended", response.meta[NUMBER], "page")
+        for number in [n for n, plan in self.plans.items() if plan.get("after") == response.meta[NUMBER]]:
+            request = self.request(number)
+            if self.plans[number].get("inline"):  # past the scheduler, as media pipelines do
+                (result,) = await asyncio.gather(self.crawler.engine.download_async(request), return_exceptions=True)
+                self.note("ended", number, type(result).__name__)
+            else:
+                yield request
 
     def failed(self, failure: Any) -> None:
         if not str(failure.value).endswith("is back in the queue"):  # else it ends in a later run
-            self.run.note("ended", failure.request.meta[NUMBER], type(failure.value).__name__)
+            self.note("ended", failure.request.meta[NUMBER], type(failure.value).__name__)
 
 
 def wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
     """Replace a method. The wrapper gets the original method, and then the arguments.
 
-    The package looks whether a scheduler is of Scrapy's own class, so a subclass would not do.
+    The package checks whether a scheduler's method is Scrapy's own, so a subclass would not do.
     """
-    right = getattr(owner, name)
-    setattr(owner, name, lambda *args, **kwargs: wrapper(right, *args, **kwargs))
+    original = getattr(owner, name)
+    setattr(owner, name, lambda *args, **kwargs: wrapper(original, *args, **kwargs))
 
 
 def spied_next_request(next_request: Callable[..., Any], scheduler: Any) -> Any:
     request = next_request(scheduler)
     if request is not None:
-        scheduler.spider.run.note("taken", request.meta[NUMBER])
+        scheduler.spider.note("taken", request.meta[NUMBER])
     return request
 
 
 def noted(what: str, method: Callable[..., Any], component: Any, request: Request) -> Any:
     if NUMBER in request.meta:
-        component.crawler.spider.run.note(what, request.meta[NUMBER])
+        component.crawler.spider.note(what, request.meta[NUMBER])
     return method(component, request)
 
 
 async def spied_download_async(download_async: Callable[..., Any], engine: Any, request: Request) -> Any:
     """Mark a request for a robots.txt with its fetch: all requests of one fetch are made by the same task."""
     if NUMBER not in request.meta:
-        fetches = engine.spider.run.fetches
-        request.meta.setdefault(FETCH, fetches.setdefault(asyncio.current_task(), len(fetches)))
+        task: Any = asyncio.current_task()
+        request.meta.setdefault(FETCH, task.get_name())
     return await download_async(engine, request)
 
 
@@ -244,41 +210,22 @@ wrap(Downloader, "_enqueue_request", partial(noted, "allowed"))  # the request h
 wrap(ExecutionEngine, "download_async", spied_download_async)
 
 
-class ErrorLog(logging.Handler):
-    """Errors in the log are faults. After a kill, only those of this package: Scrapy's queue on disk may be broken."""
-
-    def __init__(self, simulation: Simulation) -> None:
-        super().__init__(logging.ERROR)
-        self.simulation = simulation
-
-    def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if record.exc_info else None
-        files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)] if error is not None else []
-        is_ours = any("scrapy_rep" in file for file in files)
-        is_queue = any("squeues" in file or "queuelib" in file for file in files)
-        if (is_ours and not is_queue) or not any(self.simulation.of("killed")):
-            self.simulation.faults.append(f"at {seconds():.3f} the log has: {record.getMessage()[:1000]} {error!r}")
-
-
 def simulate(case: dict[str, Any]) -> Simulation:
     """Run the case."""
     random.seed(case["seed"])
     ExecutionEngine._SLOT_HEARTBEAT_INTERVAL = case["heartbeat"]
     Downloader._SLOT_GC_INTERVAL = max(60.0, case["heartbeat"])
     waiting_log.EVERY = max(15.0, case["heartbeat"])
-    simulation, loop = Simulation(case), VirtualLoop(case["max_seconds"])
-    asyncio.set_event_loop(loop)
-    logging.getLogger().addHandler(ErrorLog(simulation))
-
-    async def all_crawlers() -> None:
-        await asyncio.gather(*(simulation.live(plan, loop, folder) for plan in case["crawlers"]))
-
+    simulation = Simulation(case)
+    asyncio.set_event_loop(simulation.loop)
+    log = logging.Handler(logging.ERROR)
+    vars(log)["emit"] = simulation.note_error
+    logging.getLogger().addHandler(log)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            loop.run_until_complete(all_crawlers())
+            simulation.loop.run_until_complete(simulation.run(folder))
         except NeverEndsError as exc:
-            has_jobdir = any(plan.get("jobdir") for plan in case["crawlers"])
-            if not (has_jobdir and any(simulation.of("killed"))):  # else Scrapy's queue may be broken
-                simulation.faults.append(str(exc))
-    simulation.ended_at = loop.now - START
+            killed = [run for _, run, *_ in simulation.of("killed") if simulation.crawlers[run[0]].get("jobdir")]
+            simulation.errors += [str(exc)] if not killed else []  # else Scrapy's queue may be broken
+    simulation.ended_at = simulation.loop.now - START
     return simulation

@@ -1,4 +1,7 @@
-"""Draws cases. A case is JSON, and says all that is needed to repeat it. A seed is only the way to a case.
+"""Draws cases. A case is JSON, and has all that is needed to repeat it.
+
+A seed draws one case. After a change of this module, a seed gives another case. `case["seed"]` is not this seed: it
+seeds Python's `random` while the case runs.
 
 Each kind of case is a function, because one mix of everything misses faults. For example, a hub of redirects needs many
 origins that lead to one, and an outage of 40 days needs few requests.
@@ -10,30 +13,22 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+Case = dict[str, Any]
+Answer = dict[str, Any]
+
 HOUR, DAY = 3_600.0, 86_400.0
 RULES = "User-agent: *\nDisallow: /private\nAllow: /private/open\n\nUser-agent: otherbot\nDisallow: /\n"
 PAGES = ["/", "/page", "/private/x", "/private/open/y"]
-FAILURES: list[dict[str, Any]] = [
-    {"fail": "hang"},
-    {"fail": "hang"},
-    {"fail": "hang"},
+FAILURES: list[Answer] = [
+    *[{"fail": "hang"}] * 3,
     {"fail": "reset"},
     {"fail": "cut", "body": "User-agent: *\nAllow: /\n"},
-    {"status": 503},
-    {"status": 500},
-    {"status": 202},
-    {"status": 302},
-    {"status": 503, "headers": {"Retry-After": "20"}},
-    {"status": 503, "headers": {"Retry-After": "9999"}},
-    {"status": 429, "headers": {"Retry-After": "40"}},
+    *({"status": status} for status in (503, 500, 202, 302)),
+    *({"status": n, "headers": {"Retry-After": wait}} for n, wait in ((503, "20"), (503, "9999"), (429, "40"))),
     {"status": 403, "headers": {"cf-mitigated": "challenge"}},
 ]
-NO_RULES: list[dict[str, Any]] = [
-    {"status": 404},
-    {"status": 403},
-    {"status": 410},
-    {"status": 200, "body": "<html>Hello</html>"},
-]
+NO_RULES: list[Answer] = [*({"status": n} for n in (404, 403, 410)), {"status": 200, "body": "<html>Hello</html>"}]
+AWARE = "scrapy.pqueues.DownloaderAwarePriorityQueue"
 SETTINGS: dict[str, list[Any]] = {
     "CONCURRENT_REQUESTS": [1, 4, 16, 16],
     "CONCURRENT_REQUESTS_PER_DOMAIN": [1, 8, 8],
@@ -44,18 +39,12 @@ SETTINGS: dict[str, list[Any]] = {
     "REP_LIFETIME_MIN": [60.0, 3_600.0, 3_600.0],
     "REP_MEMORY_OCTETS": [10_000, 2**26, 2**26],
     "REP_WAITING_MAX": [0, 3, 1_000, 1_000, 1_000],
-    "SCHEDULER_PRIORITY_QUEUE": [
-        "scrapy.pqueues.ScrapyPriorityQueue",
-        *["scrapy.pqueues.DownloaderAwarePriorityQueue"] * 2,
-    ],
+    "SCHEDULER_PRIORITY_QUEUE": ["scrapy.pqueues.ScrapyPriorityQueue", AWARE, AWARE],
 }
-
-Case = dict[str, Any]
-Answer = dict[str, Any]
 
 
 class Draw(random.Random):
-    """What the kinds of cases draw with."""
+    """Random choices for the functions that make cases."""
 
     def chance(self, probability: float) -> bool:
         return self.random() < probability
@@ -65,39 +54,28 @@ class Draw(random.Random):
 
     def rules(self) -> Answer:
         """An answer with rules. Bodies differ, so that a fault shows when an old one is used."""
-        body = RULES + "".join(
-            f"\nUser-agent: *\nDisallow: {path}\n" for path in ("/page", "/late") if self.chance(0.4)
-        )
+        more = [f"\nUser-agent: *\nDisallow: {path}\n" for path in ("/page", "/late") if self.chance(0.4)]
         age = f"max-age={self.pick(0, 30, 600, 7200, 200_000)}"
         control = self.pick("", "", "", "", age, age, "no-cache", "max-age=3600, must-revalidate", "no-store")
         headers = {"Cache-Control": control} if control else {}
-        if self.chance(0.15):
-            headers["ETag"] = f'"{self.randint(0, 99)}"'
-        return {"status": 200, "body": body, "headers": headers}
+        tag = {"ETag": f'"{self.randint(0, 99)}"'} if self.chance(0.15) else {}
+        return {"status": 200, "body": "".join([RULES, *more]), "headers": headers | tag}
 
-    def failure(self) -> Answer:
-        return self.choice(FAILURES)
+    def answer(self, chance_of_rules: float) -> Answer:
+        is_rules = self.chance(chance_of_rules)
+        return self.rules() if is_rules else self.choice(FAILURES if self.chance(0.75) else NO_RULES)
 
-    def answer(self, good: float) -> Answer:
-        if self.chance(good):
-            return self.rules()
-        return self.failure() if self.chance(0.75) else self.choice(NO_RULES)
-
-    def robots(self, good: float) -> list[list[Any]]:
+    def robots(self, chance_of_rules: float) -> list[list[Any]]:
         """What a robots.txt answers, in phases: [from which second, answer]."""
         begins = [0.0]
         while self.chance(0.3):
             begins.append(round(self.uniform(0.5, 60.0), 2))
-        return [[begin, self.answer(good)] for begin in sorted(begins)]
+        return [[begin, self.answer(chance_of_rules)] for begin in sorted(begins)]
 
-    def origin(self, *robots: list[Any], paths: dict[str, Any] | None = None) -> dict[str, Any]:
-        return {
-            "seed": self.randrange(10**6),
-            "robots": list(robots),
-            "paths": paths or {},
-            "robots_delay": [0.01, self.pick(0.05, 0.3, 0.3, 1.0, 3.0)],
-            "page_delay": [0.01, self.pick(0.1, 0.5)],
-        }
+    def origin(self, *robots: list[Any], **others: Any) -> dict[str, Any]:
+        seed, robots_delay, page_delay = self.randrange(10**6), self.pick(0.05, 0.3, 0.3, 1.0, 3.0), self.pick(0.1, 0.5)
+        delays = {"robots_delay": [0.01, robots_delay], "page_delay": [0.01, page_delay]}
+        return {"seed": seed, "robots": list(robots), **delays, **others}
 
     def settings(self, **choices: list[Any]) -> dict[str, Any]:
         """Each of SETTINGS is drawn in half of the cases. What a kind needs (`choices`) is always drawn."""
@@ -105,30 +83,25 @@ class Draw(random.Random):
         return {**others, **{name: self.choice(values) for name, values in choices.items()}}
 
     def requests(self, origins: list[str], pages: int, until: float = 0.0, spread: float = 0.0) -> list[dict[str, Any]]:
-        """Shuffled, at seconds from 0 to `until`. `spread`: the probability that a callback makes the request."""
+        """Return `pages` requests per origin, shuffled, at times from 0 to `until`.
+
+        `spread`: the probability that a callback makes the request.
+        """
         found: list[dict[str, Any]] = []
         urls = [f"{origin}{self.choice(PAGES)}{n}" for origin in origins for n in range(pages)]
         for number, url in enumerate(self.sample(urls, len(urls))):
             each: dict[str, Any] = {"url": url, "at": round(self.uniform(0, until), 2)}
-            if number and self.chance(spread):
-                each |= {"after": self.randrange(number), "inline": self.chance(0.2)}
-            if self.chance(0.1):
-                each["priority"] = self.pick(-5, 5, 10)
-            if self.chance(0.05):
-                each["agent"] = "OtherBot/2.0"
+            is_link = number and self.chance(spread)
+            each |= {"after": self.randrange(number), "inline": self.chance(0.2)} if is_link else {}
+            each |= {"priority": self.pick(-5, 5, 10)} if self.chance(0.1) else {}
+            each |= {"agent": "OtherBot/2.0"} if self.chance(0.05) else {}
             found.append(each)
         return found
 
-    def case(self, origins: dict[str, Any], settings: dict[str, Any], *crawlers: dict[str, Any]) -> Case:
-        return {
-            "seed": self.randrange(10**6),
-            "heartbeat": self.pick(5.0, HOUR),
-            "max_seconds": 100_000.0,
-            "settings": settings,
-            "store": None,
-            "origins": origins,
-            "crawlers": list(crawlers),
-        }
+    def case(self, origins: dict[str, Any], settings: dict[str, Any], *crawlers: dict[str, Any], **others: Any) -> Case:
+        seeds = {"seed": self.randrange(10**6), "heartbeat": self.pick(5.0, HOUR), "max_seconds": 100_000.0}
+        parts = {"settings": settings, "store": None, "origins": origins, "crawlers": list(crawlers)}
+        return {**seeds, **parts, **others}
 
 
 def crawler(requests: list[dict[str, Any]], **others: Any) -> dict[str, Any]:
@@ -141,8 +114,8 @@ def named(number: int, what: str = "site") -> str:
 
 def broad(draw: Draw) -> Case:
     """Many origins, some of which are dead, a few pages each."""
-    number, good = draw.pick(10, 40, 40, 120), draw.pick(0.5, 0.8, 0.95)
-    origins = {named(n): draw.origin(*draw.robots(good)) for n in range(number)}
+    number, chance_of_rules = draw.pick(10, 40, 40, 120), draw.pick(0.5, 0.8, 0.95)
+    origins = {named(n): draw.origin(*draw.robots(chance_of_rules)) for n in range(number)}
     requests = draw.requests(list(origins), draw.pick(1, 2, 4), draw.pick(0.0, 0.0, 20.0), draw.pick(0.0, 0.3))
     return draw.case(origins, draw.settings(), crawler(requests))
 
@@ -159,10 +132,8 @@ def dead(draw: Draw) -> Case:
 
 def queue(draw: Draw) -> Case:
     """More origins than turns: all robots.txt files are slow. A start() may wait until the crawl has room."""
-    good = draw.pick(0.9, 1.0)
-    origins = {
-        named(n): draw.origin([0.0, {**draw.answer(good), "delay": [0.2, 1.5]}]) for n in range(draw.pick(60, 200))
-    }
+    chance_of_rules, number, slow = draw.pick(0.9, 1.0), draw.pick(60, 200), {"delay": [0.2, 1.5]}
+    origins = {named(n): draw.origin([0.0, draw.answer(chance_of_rules) | slow]) for n in range(number)}
     settings = draw.settings(REP_FETCH_CONCURRENCY=[1, 2, 4, 8], REP_WAITING_MAX=[1_000])
     return draw.case(origins, settings, crawler(draw.requests(list(origins), 1), lazy=draw.chance(0.5)))
 
@@ -173,7 +144,7 @@ def hub(draw: Draw) -> Case:
     for n in range(draw.randint(1, 3)):
         hubs[named(n, "hub")] = draw.pick(
             draw.origin(*draw.robots(0.8)),
-            draw.origin([0.0, draw.failure()], [20.0, draw.rules()]),
+            draw.origin([0.0, draw.choice(FAILURES)], [20.0, draw.rules()]),
             draw.origin([0.0, {"token": "/gate"}], paths={"/gate": [[0.0, {"gate": draw.rules()}]]}),
             draw.origin([0.0, {"agents": {"otherbot": draw.answer(0.5), "": draw.rules()}}]),
         )
@@ -191,13 +162,10 @@ def fleet(draw: Draw) -> Case:
     origins = {named(n): draw.origin(*draw.robots(0.7)) for n in range(draw.pick(2, 8, 20))}
     crawlers = []
     for name in "abc"[: draw.randint(2, 3)]:
-        each = crawler(draw.requests(list(origins), 2, draw.pick(0.0, 10.0, 2 * HOUR)), name=name)
-        each["begin"] = draw.pick(0.0, 0.0, 2.0)
-        if draw.chance(0.15):
-            each["clock"] = [[0.0, draw.pick(-2 * DAY, -600.0, 200.0, 7200.0)]]
-        if draw.chance(0.3):
-            each["runs"] = [[draw.pick("kill", "close"), round(draw.uniform(0.3, 12.0), 2)]]
-        crawlers.append(each)
+        requests, begin = draw.requests(list(origins), 2, draw.pick(0.0, 10.0, 2 * HOUR)), draw.pick(0.0, 0.0, 2.0)
+        clock = [[0.0, draw.pick(-2 * DAY, -600.0, 200.0, 7200.0)]] if draw.chance(0.15) else []
+        stop = [draw.pick("kill", "close"), round(draw.uniform(0.3, 12.0), 2)] if draw.chance(0.3) else None
+        crawlers.append(crawler(requests, name=name, begin=begin, clock=clock, runs=[stop]))
     case = draw.case(origins, draw.settings(), *crawlers)
     case["store"] = {"seed": draw.randrange(10**6), "delay": [0.001, draw.pick(0.003, 0.1)], "faults": []}
     while draw.chance(0.25):
@@ -224,13 +192,12 @@ def outage(draw: Draw) -> Case:
     for n in range(draw.randint(1, 3)):
         phases = [[0.0, draw.rules()]] if draw.chance(0.5) else []
         begin = 2 * HOUR * len(phases)
-        origins[named(n)] = draw.origin(*phases, [begin, draw.failure()], [begin + length, draw.rules()])
+        origins[named(n)] = draw.origin(*phases, [begin, draw.choice(FAILURES)], [begin + length, draw.rules()])
     end = length + draw.pick(2 * HOUR, 3 * DAY)
     requests = draw.requests(list(origins), draw.pick(60, 200), end)
     clock = [[round(draw.uniform(0, end), 2), draw.pick(-5 * DAY, -900.0, 1200.0)]] if draw.chance(0.2) else []
     settings = draw.settings(REP_UNREACHABLE_DAYS=[30.0, 30.0, 5.0])
-    case = draw.case(origins, settings, crawler(requests, clock=clock))
-    return {**case, "heartbeat": 6 * HOUR, "max_seconds": end + 2 * DAY}
+    return draw.case(origins, settings, crawler(requests, clock=clock), heartbeat=6 * HOUR, max_seconds=end + 2 * DAY)
 
 
 KINDS: tuple[Callable[[Draw], Case], ...] = (broad, dead, queue, queue, hub, fleet, resumed, outage)

@@ -21,12 +21,21 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from scrapy import Request
+from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CannotResolveHostError, DownloadFailedError
 from scrapy.http import Response, TextResponse
-from virtual_time import seconds
+from virtual_time import NEVER, seconds
 
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
+
+NUMBER = "simulated"  # the meta key of a request's number in its case
+FETCH = "simulated_fetch"  # the meta key of the fetch that a request for a robots.txt belongs to
+
+
+def origin_of(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 @dataclass(eq=False)
@@ -42,8 +51,8 @@ class Exchange:
     is_robots: bool
     timeout: float
     began: float
-    ended: float | None = None
-    status: int | None = None
+    ended: float = NEVER
+    status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     body: str = ""
     failure: str = ""
@@ -57,8 +66,9 @@ class Server:
         self.tokens = 0
         self.used: set[str] = set()
 
-    def answer(self, path: str, query: str, agent: str) -> tuple[dict[str, Any], float]:
-        """The answer of this path at this moment, and its delay."""
+    def answer(self, url: str, agent: str) -> tuple[dict[str, Any], float]:
+        """The answer at this moment, and its delay."""
+        path, query = urlsplit(url)[2:4]
         page = [[0.0, {"body": "page", "delay": self.plan["page_delay"]}]]
         phases = self.plan["robots"] if path == "/robots.txt" else self.plan.get("paths", {}).get(path, page)
         found = next(answer for begin, answer in reversed(phases) if begin <= seconds())
@@ -73,33 +83,43 @@ class Server:
         return found, self.random.uniform(*found.get("delay", self.plan["robots_delay"]))
 
 
-class Network:
-    """All servers of a case, and everything that was sent."""
+class Handler(BaseDownloadHandler):
+    """The download handler of http and https."""
 
-    def __init__(self, origins: dict[str, Any]) -> None:
-        self.servers = {origin: Server(origin, plan) for origin, plan in origins.items()}
-        self.exchanges: list[Exchange] = []
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self.under_way: list[Any] = []
 
-    async def answer(self, request: Request, exchange: Exchange) -> Response:
-        """The response, or the exception that a download handler raises. Its result is written into the exchange."""
-        self.exchanges.append(exchange)
+    async def download_request(self, request: Request) -> Response:
+        spider: Any = self.crawler.spider  # a `crawl.SimSpider`
+        task, meta = asyncio.current_task(), request.meta
+        agent, mark = (request.headers.get("User-Agent") or b"").decode(), meta[NUMBER if NUMBER in meta else FETCH]
+        timeout, is_robots = meta["download_timeout"], NUMBER not in meta
+        exchange = Exchange(spider.name, request.url, agent, str(mark), is_robots, timeout, seconds())
+        spider.simulation.exchanges.append(exchange)
+        self.under_way.append(task)
+        if is_robots:
+            spider.note("fetch", None, f"{mark} {request.url}")
         try:
-            response = await self.send(request, exchange)
+            return await self.send(request, exchange)
         except BaseException as exc:
             exchange.failure = type(exc).__name__
             raise
         finally:
             exchange.ended = seconds()
-        exchange.status = response.status
-        return response
+            self.under_way.remove(task)
+            if is_robots:
+                result = f"{exchange.failure or exchange.status} {exchange.headers.get('Location', '')}"
+                spider.note("fetched", None, f"{mark} {request.url} {result}")
 
     async def send(self, request: Request, exchange: Exchange) -> Response:
-        parts = urlsplit(request.url)
-        server = self.servers.get(f"{parts.scheme}://{parts.netloc}")
+        """Return the response, or raise what a download handler raises. Write the answer into the exchange."""
+        spider: Any = self.crawler.spider
+        server = spider.simulation.servers.get(origin_of(request.url))
         if server is None:
             await asyncio.sleep(0.01)
-            raise CannotResolveHostError(parts.netloc)
-        answer, delay = server.answer(parts.path, parts.query, exchange.agent)
+            raise CannotResolveHostError(request.url)
+        answer, delay = server.answer(request.url, exchange.agent)
         fail = answer.get("fail")
         if fail == "hang" or delay > exchange.timeout:
             await asyncio.sleep(exchange.timeout)
@@ -107,41 +127,15 @@ class Network:
         await asyncio.sleep(delay)
         if fail == "reset":
             raise DownloadFailedError("connection reset")
-        exchange.headers = dict(answer.get("headers", {}))
-        exchange.body, status = answer.get("body", ""), answer.get("status", 200)
+        exchange.status, exchange.headers = answer.get("status", 200), answer.get("headers", {})
+        exchange.body, exchange.failure = answer.get("body", ""), fail or ""
         tag = exchange.headers.get("ETag")
         if tag is not None and (request.headers.get("If-None-Match") or b"").decode() == tag:
-            exchange.body, status = "", 304
-        if fail == "cut":
-            exchange.failure = fail
-        flags = ["dataloss"] if fail == "cut" else []
-        headers, body = exchange.headers, exchange.body.encode()
-        return TextResponse(request.url, status, headers, body, flags, request, encoding="utf-8")
-
-
-class Handler:
-    """The download handler of http and https."""
-
-    lazy = False
-
-    def __init__(self, crawler: Any) -> None:
-        self.run = crawler.spider.run  # a `crawl.Run`
-        self.under_way: set[Any] = set()
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Handler:
-        return cls(crawler)
-
-    async def download_request(self, request: Request) -> Response:
-        task = asyncio.current_task()
-        self.under_way.add(task)
-        try:
-            response: Response = await self.run.simulation.network.answer(request, self.run.exchange_of(request))
-        finally:
-            self.under_way.discard(task)
-        return response
+            exchange.status, exchange.body = 304, ""
+        flags, body = ["dataloss"] if fail else [], exchange.body.encode()
+        return TextResponse(request.url, exchange.status, exchange.headers, body, flags, request, encoding="utf-8")
 
     async def close(self) -> None:
         """Close the connections, as Scrapy's handlers do."""
-        for task in list(self.under_way):
+        for task in self.under_way:
             task.cancel()

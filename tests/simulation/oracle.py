@@ -1,4 +1,4 @@
-"""What the standard and docs/answers.md require of a crawl, written from these texts and not from the package's code.
+"""What RFC 9309 and the package's docs require of a crawl, written from these texts and not from the package's code.
 
 1. `rounds_of` puts the requests for robots.txt together to rounds: an origin's /robots.txt, and where it redirected to.
 2. `judge` says what a round means (RFC 9309 2.3.1; the first table of docs/answers.md).
@@ -12,15 +12,18 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
-from network import Exchange
+from network import Exchange, origin_of
+from virtual_time import NEVER
 
 DAY = 86_400.0
 REDIRECTS = {301, 302, 303, 307, 308}
 MAX_REDIRECTS = 5  # 2.3.1.2
-UNSEEN = 11 * DAY  # failures that are further apart are two outages
-RETRY_GAP = 4.5  # seconds after a failure: a repetition begins earlier (after 1 s), another round later (after 5 s)
+UNSEEN = 11 * DAY  # failures that are further apart are two outages (docs/origin.svg)
+LEAST_LIFETIME = 60.0  # seconds for which an answer is used in any case (docs/settings.md, REP_LIFETIME_MIN)
+BACKOFF_FIRST, BACKOFF_MAX = 5.0, 3_600.0  # seconds (docs/answers.md)
+RETRY_GAP = 4.5  # seconds after a failure: a request within this time is a retry (1 s), a later one a new round (5 s)
 
 Key = tuple[str, str]  # a run and an origin
 
@@ -29,11 +32,7 @@ class Access(Enum):
     RULES = "the rules of the body apply"
     EVERYTHING = "unavailable: everything is allowed"
     NOTHING = "unreachable: nothing is allowed"
-
-
-def origin_of(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
+    UNKNOWN = "the crawl was closed or killed before the round had ended"
 
 
 @dataclass(eq=False)
@@ -46,13 +45,14 @@ class Round:
     """Which fetch of the run it is. All rounds of one fetch have the same mark."""
     began: float
     hops: list[Exchange]
-    """The requests along the redirects. Of a repeated request, only the last is here."""
+    """The requests along the redirects. If a request was retried, only the last try is in the list."""
     is_first: bool
-    """Whether the run knew nothing of the origin before."""
-    repeated: int = 0
+    """Whether the run knew nothing of the origin before. With a store always False: another crawler may know."""
+    retries: int = 0
     # What the round means.
-    access: Access | None = None
-    """None if the round has no end, because the crawl was closed or killed."""
+    access: Access = Access.UNKNOWN
+    failures: int = 0
+    """How many failures in a row the run has had with this origin. 0 if this round brought an answer."""
     body: str = ""
     fresh_until: float = 0.0
     must_revalidate: bool = False
@@ -64,7 +64,12 @@ class Round:
 
     @property
     def ended(self) -> float:
-        return self.hops[-1].ended or float("inf")
+        return self.hops[-1].ended
+
+    @property
+    def pause(self) -> float:
+        """Seconds to wait for the next round: 5, doubled by each further failure, at most 3,600; or Retry-After."""
+        return max(min(BACKOFF_FIRST * 2.0 ** min(self.failures - 1, 20), BACKOFF_MAX), self.retry_after)
 
     @property
     def is_private(self) -> bool:
@@ -76,30 +81,30 @@ class Round:
         return "Timeout" in self.hops[-1].failure
 
     @property
-    def is_worth_a_repetition(self) -> bool:
+    def is_worth_a_retry(self) -> bool:
         """docs/answers.md: a 5xx without Retry-After or challenge, or no answer, but not after a time-out."""
         last = self.hops[-1]
-        is_error = (last.status or 0) >= 500 and not {"Retry-After", "cf-mitigated"} & set(last.headers)
+        is_error = last.status >= 500 and not {"Retry-After", "cf-mitigated"} & set(last.headers)
         return not self.has_timed_out if last.failure else is_error
 
 
-def rounds_of(exchanges: Iterable[Exchange], retries: int, *, has_store: bool) -> list[Round]:
+def rounds_of(exchanges: Iterable[Exchange], max_retries: int, *, has_store: bool) -> list[Round]:
     """All rounds, in the order in which they ended."""
     of_fetch: dict[tuple[str, str], list[Round]] = {}
     fetched: set[Key] = set()
     for exchange in exchanges:
         rounds = of_fetch.setdefault((exchange.run, exchange.mark), [])
-        if rounds and rounds[-1].hops[-1].ended is not None:
+        if rounds and rounds[-1].ended < NEVER:
             this, last = rounds[-1], rounds[-1].hops[-1]
             location = last.headers.get("Location")
             if last.status in REDIRECTS and location and exchange.url == urljoin(last.url, location):
                 this.hops.append(exchange)
                 continue
-            # Only the first round of a fetch has repetitions. A fetch that begins in an outage may have none.
-            is_due = len(rounds) == 1 and this.is_worth_a_repetition and this.repeated < retries * len(this.hops)
+            # Only the first round of a fetch has retries. A fetch that begins in an outage may have none.
+            is_due = len(rounds) == 1 and this.is_worth_a_retry and this.retries < max_retries * len(this.hops)
             if exchange.url == last.url and is_due and (this.is_first or exchange.began - this.ended < RETRY_GAP):
                 this.hops[-1] = exchange
-                this.repeated += 1
+                this.retries += 1
                 continue
         key = exchange.run, origin_of(exchange.url)
         is_first = key not in fetched and not has_store
@@ -108,26 +113,29 @@ def rounds_of(exchanges: Iterable[Exchange], retries: int, *, has_store: bool) -
     return sorted((each for rounds in of_fetch.values() for each in rounds), key=lambda each: each.ended)
 
 
-def judge(this: Round, least_lifetime: float, before: Round | None) -> None:
-    """RFC 9309 2.3.1 and docs/answers.md. `before`: the origin's last answer, which a 304 confirms."""
+def judge(this: Round, least_lifetime: float, own: list[Round], of_origin: list[Round]) -> None:
+    """RFC 9309 2.3.1 and docs/answers.md. `own`, `of_origin`: this and any run's rounds before for the origin."""
     last = this.hops[-1]
-    status, is_too_long = last.status or 0, len(this.hops) > MAX_REDIRECTS
+    status, is_too_long = last.status, len(this.hops) > MAX_REDIRECTS
     is_on_the_way = status in REDIRECTS and "Location" in last.headers and not is_too_long
-    if last.ended is None or last.failure == "CancelledError" or is_on_the_way:
+    if last.ended == NEVER or last.failure == "CancelledError" or is_on_the_way:
         return
+    answers = [each for each in of_origin if not each.failures]
     this.access = Access.NOTHING
     if last.failure or "cf-mitigated" in last.headers or status in {202, 407, 429} or status >= 500:
         this.retry_after = min(float(last.headers.get("Retry-After", 0)), 3_600.0)
-    elif status == 304 and before is not None:
-        this.access, this.body = before.access, before.body
+    elif status == 304 and answers:  # it confirms the origin's last answer
+        this.access, this.body = answers[-1].access, answers[-1].body
     elif 200 <= status < 300:
         this.access, this.body = Access.EVERYTHING if last.body.startswith("<") else Access.RULES, last.body
     elif 400 <= status < 500 or is_too_long:
         this.access = Access.EVERYTHING
+    if this.access is Access.NOTHING:
+        this.failures = own[-1].failures + 1 if own else 1
     controls = [hop.headers.get("Cache-Control", "") for hop in this.hops]
     this.must_revalidate = any(re.search("must-revalidate|no-cache", control) for control in controls)
-    ends = [(hop.ended or 0.0) + lifetime(hop, least_lifetime) for hop in this.hops]
-    this.fresh_until = max(min(ends), last.ended + 60.0)
+    ends = [hop.ended + lifetime(hop, least_lifetime) for hop in this.hops]
+    this.fresh_until = max(min(ends), last.ended + LEAST_LIFETIME)
 
 
 def lifetime(hop: Exchange, least: float) -> float:
@@ -135,23 +143,21 @@ def lifetime(hop: Exchange, least: float) -> float:
     control = hop.headers.get("Cache-Control", "")
     found = re.search(r"max-age=(\d+)", control)
     seconds = 0.0 if re.search("no-cache|no-store", control) else float(found[1]) if found else DAY
-    return min(max(seconds, least, 60.0), DAY)
+    return min(max(seconds, least, LEAST_LIFETIME), DAY)
 
 
 def view(rounds: list[Round], now: float, days: float) -> tuple[Access, str] | None:
     """Access at `now` after these rounds, and the body with the rules; None if robots.txt has to be fetched first."""
     answer: Round | None = None
-    since = last_failure = None
+    since = last_failure = -NEVER
     for each in rounds:
-        if each.access is not Access.NOTHING:
-            answer, since, last_failure = each, None, None
-            continue
-        if since is None or each.ended - (last_failure or 0.0) >= UNSEEN:
-            since = each.ended
-        last_failure = each.ended
-    if answer is not None and answer.access is not None and now < answer.fresh_until:
+        if not each.failures:
+            answer, since, last_failure = each, -NEVER, -NEVER
+        else:
+            since, last_failure = since if each.ended - last_failure < UNSEEN else each.ended, each.ended
+    if answer is not None and now < answer.fresh_until:
         return answer.access, answer.body
-    if since is None or last_failure is None or now - last_failure >= UNSEEN:
+    if now - last_failure >= UNSEEN:
         return None
     is_too_long = now - since >= days * DAY  # 2.3.1.4: "for example, 30 days"
     if answer is not None and answer.access is Access.RULES and (not answer.must_revalidate or is_too_long):

@@ -8,357 +8,325 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from itertools import pairwise
-from typing import Any
+from itertools import chain, pairwise, product
 
-from crawl import Life, Simulation
-from oracle import Access, Key, Round, allows, judge, origin_of, rounds_of, view
+from crawl import Simulation, TrackedRequest
+from network import origin_of
+from oracle import BACKOFF_MAX, Access, Key, Round, allows, judge, rounds_of, view
+from scrapy.settings import Settings
+from virtual_time import NEVER
 
-DEFAULTS: dict[str, Any] = {
-    "CONCURRENT_REQUESTS": 16,
-    "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
-    "REP_FETCH_CONCURRENCY": 64,
-    "REP_FETCH_RETRIES": 1,
-    "REP_FETCH_TIMEOUT": 30.0,
-    "REP_LIFETIME_MIN": 3_600.0,
-    "REP_MEMORY_OCTETS": 2**26,
-    "REP_UNREACHABLE_DAYS": 30.0,
-    "REP_UNREACHABLE_WAIT": 30.0,
-    "REP_WAITING_MAX": 1_000,
-}
+from scrapy_rep.settings import RepSettings
+
 MOMENT = 0.1  # seconds between an answer and the decisions that follow from it, at most
 SLOW = 0.5  # seconds after which a fetch does not count against REP_FETCH_CONCURRENCY
-SLACK = 2.5  # seconds: a repetition's pause of one second, and some turns
-BACKOFF_FIRST, BACKOFF_MAX = 5.0, 3_600.0
-NEVER = float("inf")
+SLACK = 2.5  # seconds of tolerance: one for the pause before a retry, the rest for turns
 
 
-class Trial:
+class Observations:
     """What happened in a case, and the rounds that the oracle finds in it."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.simulation = simulation
-        self.case = simulation.case
-        self.settings: dict[str, Any] = {**DEFAULTS, **self.case["settings"]}
-        self.crawlers = {crawler["name"]: crawler for crawler in self.case["crawlers"]}
-        self.lives = simulation.lives
-        self.store = self.case["store"]
-        self.eager = [life for life in self.lives.values() if self.is_eager(life.run)]
+        self.case, self.store = simulation.case, simulation.case["store"]
+        settings = Settings(self.case["settings"])
+        self.limits = settings.getint("CONCURRENT_REQUESTS"), settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN")
+        self.rep = RepSettings.read(settings)
+        self.crawlers = simulation.crawlers
+        self.requests = list(simulation.requests.values())
+        self.eager = [request for request in self.requests if self.is_eager(request.run)]
         errors = [0.0, *(error for crawler in self.crawlers.values() for _, error in crawler["clock"])]
         self.skew = max(errors) - min(errors)
-        """Seconds by which the crawlers' clocks may be wrong about a time that they have stored."""
+        """The largest difference in seconds between two clocks, or between one clock before and after it was set."""
         is_stopped = any(crawler["runs"] != [None] for crawler in self.crawlers.values())
         self.is_quiet_fleet = self.store and not (self.store["faults"] or is_stopped or self.skew)
         """Whether crawlers share a store, and nothing disturbs them."""
-        self.forgets = self.settings["REP_MEMORY_OCTETS"] < 2**26
-        """Whether a crawl may forget an origin, because its memory is full."""
-        exchanges = simulation.network.exchanges
-        fetched = [exchange for exchange in exchanges if exchange.is_robots]
-        self.rounds = rounds_of(fetched, self.settings["REP_FETCH_RETRIES"], has_store=bool(self.store))
+        self.may_forget = bool(self.skew) or self.rep.memory_octets < 2**26
+        """Whether a crawl may forget an origin, because a clock is wrong or its memory is full."""
+        fetched = [exchange for exchange in simulation.exchanges if exchange.is_robots]
+        self.rounds = rounds_of(fetched, self.rep.fetch_retries, has_store=bool(self.store))
         self.hops = max((len(each.hops) for each in self.rounds), default=1)
         # The rounds that have an end.
         self.of_origin: dict[str, list[Round]] = defaultdict(list)
         self.own: dict[Key, list[Round]] = defaultdict(list)
         self.fetches: dict[tuple[str, str], list[Round]] = defaultdict(list)
         for each in self.rounds:
-            answers = [before for before in self.of_origin[each.origin] if before.access is not Access.NOTHING]
-            judge(each, self.settings["REP_LIFETIME_MIN"], answers[-1] if answers else None)
-            if each.access is not None:
-                self.of_origin[each.origin].append(each)
-                self.own[each.key].append(each)
+            of_origin, own = self.of_origin[each.origin], self.own[each.key]
+            judge(each, self.rep.lifetime_min, own, of_origin)
+            if each.access is not Access.UNKNOWN:
+                of_origin.append(each)
+                own.append(each)
                 self.fetches[each.run, each.fetch].append(each)
         self.priorities: dict[Key, list[int]] = defaultdict(list)
         # For each run: begin, end, places in the downloader, and the origin whose slot has a place. A page has a place
         # in the downloader from when it enters until it ends. Each request on the wire has a place in a slot.
         self.places: dict[str, list[tuple[float, float, int, str]]] = defaultdict(list)
-        for exchange in exchanges:
-            place = exchange.began, exchange.ended or NEVER, 0, origin_of(exchange.url)
-            self.places[exchange.run].append(place)
-        for life in self.lives.values():
-            self.priorities[life.key].append(life.plan.get("priority", 0))
-            if life.entered is not None:
-                self.places[life.run].append((life.entered, life.ended or NEVER, 1, ""))
+        for exchange in simulation.exchanges:
+            self.places[exchange.run].append((exchange.began, exchange.ended, 0, origin_of(exchange.url)))
+        for request in self.requests:
+            self.places[request.run].append((request.entered, request.ended, 1, ""))
+            self.priorities[request.key].append(request.plan.get("priority", 0))
 
     def is_eager(self, run: str) -> bool:
         """Whether the run has no JOBDIR, and ends by itself."""
         return not self.crawlers[run[0]].get("jobdir") and self.crawlers[run[0]]["runs"] == [None]
 
-    def known(self, life: Life) -> Iterator[list[Round]]:
-        """Yield what the run may know: its own rounds; with a store, also a recent one, alone or with all before it."""
-        yield self.own[life.key]
-        everything = self.of_origin[life.key[1]] if self.store else []
-        for end in range(max(len(everything) - 30, 0), len(everything)):
-            yield everything[: end + 1]
-            yield everything[end : end + 1]
+    def known(self, request: TrackedRequest, moment: float) -> Iterator[list[Round]]:
+        """Yield what the run may know at this moment: its own rounds.
 
-    def verdicts(self, life: Life, now: float) -> dict[bool, str]:
+        With a store, it may also know any of the last 30 rounds of all crawlers, with or without those before. A crawl
+        may have forgotten its first rounds, because its clock was wrong or its memory was full.
+        """
+        everything = self.of_origin[request.key[1]] if self.store else []
+        recent = [everything[begin : end + 1] for end in range(len(everything))[-30:] for begin in (0, end)]
+        for rounds in [self.own[request.key], *recent]:
+            before = [each for each in rounds if each.ended <= moment]
+            yield from (before[number:] for number in range(max(len(before), 1) if self.may_forget else 1))
+
+    def verdicts(self, request: TrackedRequest, now: float) -> dict[bool, str]:
         """The verdicts that are right at `now`: True (allowed), False (refused) or both, each with its reason."""
-        path, agent = life.plan["url"][len(life.key[1]) :], life.plan.get("agent", "SimBot/1.0").partition("/")[0]
+        path = request.plan["url"].removeprefix(request.key[1])
+        token = request.plan.get("agent", "SimBot/1.0").partition("/")[0]
         found: dict[bool, str] = {}
-        for moment in (now, now - MOMENT):
-            for rounds in self.known(life):
-                before = [each for each in rounds if each.ended <= moment]
-                # By a clock that was set back, an outage lies in the future, and is forgotten.
-                forgotten = range(1, len(before)) if self.skew or self.forgets else ()
-                for way in [before, *(before[number:] for number in forgotten)]:
-                    for doubt in {0.0, -self.skew, self.skew}:
-                        seen = view(way, moment + doubt, self.settings["REP_UNREACHABLE_DAYS"])
-                        if seen is not None:
-                            access, body = seen
-                            found[access is not Access.NOTHING and allows(body, path, agent)] = access.value
+        for moment, doubt in product((now, now - MOMENT), {0.0, -self.skew, self.skew}):
+            for rounds in self.known(request, moment):
+                if (answer := view(rounds, moment + doubt, self.rep.unreachable_days)) is not None:
+                    access, body = answer
+                    found[access is not Access.NOTHING and allows(body, path, token)] = access.value
         return found
 
     def longest_turn(self, key: Key) -> float:
         """How many seconds a request for an origin's robots.txt may wait for its turn.
 
         In each half second, REP_FETCH_CONCURRENCY requests for a robots.txt begin. At most these go first: requests for
-        pages of a higher priority, 2 * REP_FETCH_CONCURRENCY older first requests, and as many repeated ones.
+        pages of a higher priority, 2 * REP_FETCH_CONCURRENCY older first requests, and as many retries or later rounds.
         """
         lowest = min(self.priorities.get(key, [0]))
         urgent = sum(max(each) > lowest for (run, _), each in self.priorities.items() if run == key[0])
-        return float(4 + self.hops * urgent / self.settings["REP_FETCH_CONCURRENCY"]) * SLOW + SLACK
+        return (4 + self.hops * urgent / self.rep.fetch_concurrency) * SLOW + SLACK
 
     def last_round(self, key: Key) -> float:
         """When the last round of the run's latest failed fetch is due (REP_UNREACHABLE_WAIT). 0 if no fetch failed."""
-        failed = [self.fetches[key[0], each.fetch][0] for each in self.own[key] if each.access is Access.NOTHING]
-        return max((first.began + self.settings["REP_UNREACHABLE_WAIT"] for first in failed), default=0.0)
+        failed = [self.fetches[key[0], each.fetch][0] for each in self.own[key] if each.failures]
+        return max((first.began + self.rep.unreachable_wait for first in failed), default=0.0)
 
-    def idle(self, life: Life, begin: float, end: float, *, of_slot: bool = False) -> float:
+    def seconds_with_room(self, request: TrackedRequest, begin: float, end: float, *, of_slot: bool = False) -> float:
         """Seconds during which the downloader and the slot had room for the request (`of_slot`: only the slot)."""
         if end - begin <= SLACK:
             return 0.0
-        limits = self.settings["CONCURRENT_REQUESTS"], self.settings["CONCURRENT_REQUESTS_PER_DOMAIN"]
         changes: list[tuple[float, int, int]] = [(end, 0, 0)]
-        for since, until, one, origin in self.places[life.run]:
-            mine = int(origin == life.key[1])
+        for since, until, one, origin in self.places[request.run]:
+            mine = int(origin == request.key[1])
             if since < end and until > begin and (one or mine):
                 changes += [(max(since, begin), one, mine), (min(until, end), -one, -mine)]
-        total, slot, idle, last = 0, 0, 0.0, begin
+        total, slot, room, last = 0, 0, 0.0, begin
         for at, one, mine in sorted(changes):
-            idle += (at - last) * ((of_slot or total < limits[0]) and slot < limits[1])
+            room += (at - last) * ((of_slot or total < self.limits[0]) and slot < self.limits[1])
             total, slot, last = total + one, slot + mine, at
-        return idle
-
-
-def failures_of(rounds: list[Round], last: Round) -> int:
-    """How many failures in a row end with the round `last`; 0 if it is no failure."""
-    failures = 0
-    for each in rounds[: rounds.index(last) + 1]:
-        failures = failures + 1 if each.access is Access.NOTHING else 0
-    return failures
-
-
-def pause_after(failures: int, last: Round) -> float:
-    """Seconds to wait: 5, doubled by each further failure, at most an hour; or Retry-After, if it is longer."""
-    return max(min(BACKOFF_FIRST * 2.0 ** min(failures - 1, 20), BACKOFF_MAX), last.retry_after)
+        return room
 
 
 # Safety.
 
 
-def each_page_is_treated_as_robots_txt_says(trial: Trial) -> Iterator[str]:
+def each_page_is_treated_as_robots_txt_says(seen: Observations) -> Iterator[str]:
     """No forbidden page is requested, and no allowed page is refused."""
-    for life in trial.lives.values():
-        if life.allowed is not None or life.how in {"ForbiddenByRobots", "RobotsUnreachable"}:
-            now, is_allowed = life.allowed or life.ended or 0.0, life.allowed is not None
-            verdicts = trial.verdicts(life, now)
+    for request in seen.requests:
+        is_allowed = request.allowed < NEVER
+        if is_allowed or request.outcome in {"ForbiddenByRobots", "RobotsUnreachable"}:
+            now = request.allowed if is_allowed else request.ended
+            verdicts = seen.verdicts(request, now)
             if is_allowed not in verdicts:
-                did = "allowed" if is_allowed else f"refused ({life.how})"
-                yield f"at {now:.3f} {life} was {did}; robots.txt: {verdicts.get(not is_allowed, 'not known')}"
+                did = "allowed" if is_allowed else f"refused ({request.outcome})"
+                yield f"at {now:.3f} {request} was {did}; robots.txt: {verdicts.get(not is_allowed, 'not known')}"
 
 
-def each_request_ends_once(trial: Trial) -> Iterator[str]:
+def each_request_ends_once(seen: Observations) -> Iterator[str]:
     """In its callback or errback. Kills are left out: a kill may lose requests and repeat some."""
-    if any(trial.simulation.of("killed")):
+    if any(seen.simulation.of("killed")):
         return
     ends: Counter[tuple[str, int]] = Counter()
-    for life in trial.lives.values():
-        ends[life.run[0], life.number] += life.ends
+    for request in seen.requests:
+        ends[request.run[0], request.number] += request.ends
     for (name, number), times in ends.items():
-        is_over = trial.crawlers[name]["runs"][-1] is None and not trial.simulation.faults
+        is_over = seen.crawlers[name]["runs"][-1] is None and not seen.simulation.errors
         if times > 1 or (is_over and not times):
             yield f"request {number} of {name} ended {times} times"
 
 
-def the_crawl_ends_without_errors(trial: Trial) -> Iterator[str]:
-    yield from trial.simulation.faults
+def the_crawl_ends_without_errors(seen: Observations) -> Iterator[str]:
+    yield from seen.simulation.errors
 
 
 # Liveness.
 
 
-def not_idle_too_early(trial: Trial) -> Iterator[str]:
+def not_idle_too_early(seen: Observations) -> Iterator[str]:
     """`spider_idle` is not sent while requests are pending: a user's second phase would begin too early."""
     pending: Counter[str] = Counter()
-    for at, run, what, *_ in trial.simulation.events:
+    for at, run, what, *_ in seen.simulation.events:
         pending[run] += (what == "asked") - (what == "ended")
-        if what == "idle" and pending[run] > 0 and not trial.crawlers[run[0]].get("jobdir"):
+        if what == "idle" and pending[run] > 0 and not seen.crawlers[run[0]].get("jobdir"):
             yield f"at {at:.3f} spider_idle was sent in {run} while {pending[run]} requests were pending"
 
 
-def first_fetches_do_not_wait_for_later_ones(trial: Trial) -> Iterator[str]:
-    """When the first request to an origin has left the queue, its fetch begins soon, however many other origins there
-    are."""
-    began = {each.key: each.began for each in trial.rounds if each.is_first}
-    first = {life.key: life for life in sorted(trial.eager, key=lambda life: -(life.taken or NEVER))}
-    for key, life in first.items():
-        if life.taken is not None and key in began and trial.settings["REP_WAITING_MAX"] > 0:
-            waited = trial.idle(life, life.taken, began[key], of_slot=True)
-            if waited > trial.longest_turn(key):
-                yield f"at {life.taken:.3f} {life} left the queue; robots.txt was fetched {waited:.1f} s later"
+def first_fetches_do_not_wait_for_later_ones(seen: Observations) -> Iterator[str]:
+    """The fetch of an origin begins soon after its first request has left the queue, however many origins there are."""
+    began = {each.key: each.began for each in seen.rounds if each.is_first}
+    first = {request.key: request for request in sorted(seen.eager, key=lambda request: -request.taken)}
+    for key, request in first.items():
+        if request.taken < NEVER and key in began and seen.rep.waiting_max > 0:
+            waited = seen.seconds_with_room(request, request.taken, began[key], of_slot=True)
+            if waited > seen.longest_turn(key):
+                yield f"at {request.taken:.3f} {request} left the queue; robots.txt was fetched {waited:.1f} s later"
 
 
-def nothing_ready_waits_while_there_is_room(trial: Trial) -> Iterator[str]:
+def nothing_ready_waits_while_there_is_room(seen: Observations) -> Iterator[str]:
     """A request whose robots.txt is known goes on while the downloader and its slot have room."""
-    for life in trial.eager:
-        until = life.entered or trial.simulation.ended_at
-        known = [(each, each.ended) for each in trial.own[life.key]]
-        if trial.is_quiet_fleet:  # a crawler looks for answers of others once a second, and not during its backoff
-            others = (each for each in trial.of_origin[life.key[1]] if each.run != life.run and not each.is_private)
-            known += [(each, max(each.ended + 1.5, trial.last_round(life.key))) for each in others]
-        if trial.store:  # another crawler may have the lease for the next round
-            known = [it for it in known if it[0].access is not Access.NOTHING and it[0].fresh_until >= until]
+    for request in seen.eager:
+        until = min(request.entered, seen.simulation.ended_at)
+        known = [(each, each.ended) for each in seen.own[request.key]]
+        if seen.is_quiet_fleet:  # a crawler looks for answers of others once a second, and not during its backoff
+            at_the_earliest, others = seen.last_round(request.key), seen.of_origin[request.key[1]]
+            shared = (each for each in others if each.run != request.run and not each.is_private)
+            known += [(each, max(each.ended + 1.5, at_the_earliest)) for each in shared]
+        if seen.store:  # another crawler may have the lease for the next round
+            known = [(each, at) for each, at in known if not each.failures and each.fresh_until >= until]
         ready = max((at for _, at in known if at <= until), default=NEVER)
-        idle = trial.idle(life, max(life.taken or NEVER, ready), until)
-        if idle > SLACK:
-            yield f"{life} was ready at {ready:.3f}, and waited although there was room for {idle:.1f} s"
+        room = seen.seconds_with_room(request, max(request.taken, ready), until)
+        if room > SLACK:
+            yield f"{request} was ready at {ready:.3f}, and waited although there was room for {room:.1f} s"
 
 
-def dead_origins_take_no_place(trial: Trial) -> Iterator[str]:
+def dead_origins_take_no_place(seen: Observations) -> Iterator[str]:
     """A request to an origin that never answers waits outside the downloader, and takes a place only to be refused."""
-    for life in trial.eager:
-        has_answered = any(each.access is not Access.NOTHING for each in trial.of_origin[life.key[1]])
-        is_page = life.queued is not None and trial.settings["REP_WAITING_MAX"] > 0
-        if is_page and life.how == "RobotsUnreachable" and not has_answered:
-            seconds = (life.ended or 0.0) - (life.entered or NEVER)
-            if seconds > MOMENT:
-                yield f"{life} was in the downloader for {seconds:.1f} s, and was refused at {life.ended:.3f}"
+    for request in seen.eager:
+        seconds = request.ended - request.entered
+        has_answered = any(not each.failures for each in seen.of_origin[request.key[1]])
+        is_page = request.queued < NEVER and seen.rep.waiting_max > 0
+        if is_page and request.outcome == "RobotsUnreachable" and seconds > MOMENT and not has_answered:
+            yield f"{request} was in the downloader for {seconds:.1f} s, and was refused at {request.ended:.3f}"
 
 
-def the_queue_moves(trial: Trial) -> Iterator[str]:
+def the_queue_moves(seen: Observations) -> Iterator[str]:
     """While the downloader has room, requests leave the queue: REP_FETCH_CONCURRENCY new origins in half a second."""
-    turns = len(trial.case["origins"]) * trial.hops / trial.settings["REP_FETCH_CONCURRENCY"]
-    for life in trial.eager:
-        if life.queued is not None and life.taken is not None and trial.settings["REP_WAITING_MAX"] > 0:
-            idle = trial.idle(life, life.queued, life.taken)
-            if idle > 1.5 * SLOW * turns + SLACK:
-                yield f"at {life.taken:.3f} {life} left the queue, after {idle:.1f} s with room"
+    turns = len(seen.case["origins"]) * seen.hops / seen.rep.fetch_concurrency
+    for request in seen.eager:
+        if request.queued < NEVER and request.taken < NEVER and seen.rep.waiting_max > 0:
+            room = seen.seconds_with_room(request, request.queued, request.taken)
+            if room > 1.5 * SLOW * turns + SLACK:
+                yield f"at {request.taken:.3f} {request} left the queue, after {room:.1f} s with room"
 
 
-def rounds_go_on_while_requests_wait(trial: Trial) -> Iterator[str]:
-    """The first fetch of an origin goes on in rounds, and a last round begins at REP_UNREACHABLE_WAIT. So requests to a
-    host that has recovered by this time are not refused. But a host that hangs has no second round."""
-    stopped = {run: at for at, run, *_ in trial.simulation.of("closing", "killed")}
-    for rounds in trial.fetches.values():
+def rounds_go_on_while_requests_wait(seen: Observations) -> Iterator[str]:
+    """An origin is not given up before REP_UNREACHABLE_WAIT. A host that hangs has no second round."""
+    stopped = {run: at for at, run, *_ in seen.simulation.of("closing", "killed")}
+    for rounds in seen.fetches.values():
         first, last = rounds[0], rounds[-1]
         if any(each.has_timed_out for each in rounds[:-1]):
             yield f"{first.run} went on to fetch {first.origin}, which hangs"
-        is_final = last.access is not Access.NOTHING or last.has_timed_out or last.retry_after
+        is_final = not last.failures or last.has_timed_out or last.retry_after
         is_cut_off = last.ended + BACKOFF_MAX >= stopped.get(first.run, NEVER)
         took = last.ended - first.began
-        is_early = took < trial.settings["REP_UNREACHABLE_WAIT"] - trial.longest_turn(first.key)
+        is_early = took < seen.rep.unreachable_wait - seen.longest_turn(first.key)
         if first.is_first and is_early and not is_final and not is_cut_off:
             yield f"{first.run} gave {first.origin} up at {last.ended:.3f}, after {took:.1f} s"
 
 
-def rounds_come_in_time(trial: Trial) -> Iterator[str]:
+def rounds_come_in_time(seen: Observations) -> Iterator[str]:
     """While requests wait, the next round is due when the backoff is over, at the latest at REP_UNREACHABLE_WAIT. Then
     it waits for its turn, by priority and arrival, like a first request."""
-    for before, after in (pair for rounds in trial.fetches.values() for pair in pairwise(rounds)):
-        first = trial.fetches[after.run, after.fetch][0]
-        end = max(first.began + trial.settings["REP_UNREACHABLE_WAIT"], before.ended + before.retry_after)
-        due = min(before.ended + pause_after(failures_of(trial.own[after.key], before), before), end)
-        if trial.is_eager(after.run) and not trial.store and after.began - due > trial.longest_turn(after.key):
+    for before, after in chain.from_iterable(map(pairwise, seen.fetches.values())):
+        first = seen.fetches[after.run, after.fetch][0]
+        end = max(first.began + seen.rep.unreachable_wait, before.ended + before.retry_after)
+        due = min(before.ended + before.pause, end)
+        if seen.is_eager(after.run) and not seen.store and after.began - due > seen.longest_turn(after.key):
             yield f"{after.run}'s round for {after.origin} at {after.began:.3f} was {after.began - due:.1f} s late"
 
 
-def healthy_origins_are_not_refused(trial: Trial) -> Iterator[str]:
+def healthy_origins_are_not_refused(seen: Observations) -> Iterator[str]:
     """A request to a server that answers in a third of the time limit is not refused as unreachable, whatever other
     servers do. Which servers answer in time is read from the case, not from what the crawl saw."""
-    for life in trial.lives.values():
-        server = trial.case["origins"].get(life.key[1])
-        if life.how == "RobotsUnreachable" and server is not None and not trial.store:
+    for request in seen.requests:
+        server = seen.case["origins"].get(request.key[1])
+        if request.outcome == "RobotsUnreachable" and server is not None and not seen.store:
             answers = [answer for _, answer in server["robots"]]
             longest = max(answer.get("delay", server["robots_delay"])[1] for answer in answers)
             is_decisive = all(answer.get("status") in {200, 404, 410} for answer in answers)
-            if is_decisive and 3 * longest <= trial.settings["REP_FETCH_TIMEOUT"]:
-                yield f"at {life.ended:.3f} {life} was refused as unreachable, and its server answers in time"
+            if is_decisive and 3 * longest <= seen.rep.fetch_timeout:
+                yield f"at {request.ended:.3f} {request} was refused as unreachable, and its server answers in time"
 
 
 # Cost.
 
 
-def one_fetch_an_origin_at_a_time(trial: Trial) -> Iterator[str]:
+def one_fetch_an_origin_at_a_time(seen: Observations) -> Iterator[str]:
     last: dict[Key, float] = {}
-    for each in sorted(trial.rounds, key=lambda each: each.began):
+    for each in sorted(seen.rounds, key=lambda each: each.began):
         if each.began < last.get(each.key, 0.0):
             yield f"{each.run} fetched {each.origin} at {each.began:.3f}, before its last fetch had ended"
         last[each.key] = each.ended
 
 
-def no_fetch_while_fresh(trial: Trial) -> Iterator[str]:
+def no_fetch_while_fresh(seen: Observations) -> Iterator[str]:
     """A run uses its answer until the last tenth of its lifetime. So does a fleet, if nothing disturbs it."""
-    each_origins = [*trial.own.values(), *(trial.of_origin.values() if trial.is_quiet_fleet else ())]
-    is_checked = not trial.skew and not trial.forgets
-    for before, after in (pair for rounds in each_origins if is_checked for pair in pairwise(rounds)):
+    each_origins = [*seen.own.values(), *(seen.of_origin.values() if seen.is_quiet_fleet else ())]
+    for before, after in chain.from_iterable(map(pairwise, each_origins if not seen.may_forget else ())):
         is_known = before.run == after.run or (after.began > before.ended and not before.is_private)
         last_tenth = before.fresh_until - 0.1 * (before.fresh_until - before.began) - SLACK
-        if before.access is not Access.NOTHING and is_known and after.began < last_tenth:
+        if not before.failures and is_known and after.began < last_tenth:
             good = f"{before.run} had an answer that was good until {before.fresh_until:.3f}"
             yield f"{after.run} fetched {after.origin} at {after.began:.3f}; {good}"
 
 
-def backoffs_are_kept(trial: Trial) -> Iterator[str]:
-    """A pause is as long as `pause_after` says. Only the last round, at REP_UNREACHABLE_WAIT, may begin earlier."""
+def backoffs_are_kept(seen: Observations) -> Iterator[str]:
+    """A pause is as long as `Round.pause` says. Only the last round, at REP_UNREACHABLE_WAIT, may begin earlier."""
     begins: dict[Key, list[float]] = defaultdict(list)  # when requests began to wait
-    for life in trial.lives.values():
-        begins[life.key].append(life.taken or NEVER)
-    for rounds in trial.fetches.values():
+    for request in seen.requests:
+        begins[request.key].append(request.taken)
+    for rounds in seen.fetches.values():
         begins[rounds[0].key].append(rounds[0].began)
-    is_checked = not trial.skew and not trial.forgets
-    for before, after in (pair for own in trial.own.values() if is_checked for pair in pairwise(own)):
-        failures, gap = failures_of(trial.own[after.key], before), after.began - before.ended
-        ends = (begin + trial.settings["REP_UNREACHABLE_WAIT"] for begin in begins[after.key])
+    for before, after in chain.from_iterable(map(pairwise, seen.own.values() if not seen.may_forget else ())):
+        gap = after.began - before.ended
+        ends = (begin + seen.rep.unreachable_wait for begin in begins[after.key])
         is_last = gap >= before.retry_after and any(abs(after.began - end) < 2 * SLACK for end in ends)
-        if failures and not is_last and gap < pause_after(failures, before) - MOMENT:
-            least = pause_after(failures, before)
-            yield f"{after.run} fetched {after.origin} {gap:.1f} s after failure {failures}, not {least:.1f} s"
+        if before.failures and not is_last and gap < before.pause - MOMENT:
+            failure = f"failure {before.failures}, not {before.pause:.1f} s"
+            yield f"{after.run} fetched {after.origin} {gap:.1f} s after {failure}"
 
 
-def few_requests_wait_outside_a_queue_on_disk(trial: Trial) -> Iterator[str]:
+def few_requests_wait_outside_a_queue_on_disk(seen: Observations) -> Iterator[str]:
     """docs/limits.md: at most REP_WAITING_MAX requests, not counting the first request to each origin."""
-    limit = trial.settings["REP_WAITING_MAX"]
+    limit = seen.rep.waiting_max
     here: dict[str, set[int]] = defaultdict(set)
-    for at, run, what, number, _ in trial.simulation.of("taken", "entered", "queued"):
+    for at, run, what, number, _ in seen.simulation.of("taken", "entered", "queued"):
         (here[run].add if what == "taken" else here[run].discard)(number)
-        origins = {trial.lives[run, each].key for each in here[run]}
-        is_limited = trial.crawlers[run[0]].get("jobdir") and limit > 0
+        origins = {seen.simulation.requests[run, each].key for each in here[run]}
+        is_limited = seen.crawlers[run[0]].get("jobdir") and limit > 0
         if is_limited and len(here[run]) > limit + len(origins) + 1:  # one was taken to look at it
             yield f"at {at:.3f} {len(here[run])} requests to {len(origins)} origins waited outside the queue of {run}"
 
 
-def a_lazy_start_is_lazy(trial: Trial) -> Iterator[str]:
-    limit = trial.settings["CONCURRENT_REQUESTS"] + 2 * trial.settings["REP_FETCH_CONCURRENCY"] + 1
+def a_lazy_start_is_lazy(seen: Observations) -> Iterator[str]:
+    limit = seen.limits[0] + 2 * seen.rep.fetch_concurrency + 1
     ahead: Counter[str] = Counter()
-    for at, run, what, *_ in trial.simulation.of("asked", "ended"):
+    for at, run, what, *_ in seen.simulation.of("asked", "ended"):
         ahead[run] += 1 if what == "asked" else -1
-        if trial.crawlers[run[0]].get("lazy") and ahead[run] > limit:
+        if seen.crawlers[run[0]].get("lazy") and ahead[run] > limit:
             yield f"at {at:.3f} {run} had read {ahead[run]} requests ahead of its pages; {limit} are enough"
 
 
-def nothing_is_left(trial: Trial) -> Iterator[str]:
+def nothing_is_left(seen: Observations) -> Iterator[str]:
     """When a crawl has ended, it has no timer, and no lease in a store that works."""
-    for at, run, _, _, details in trial.simulation.of("left"):
+    for at, run, _, _, details in seen.simulation.of("left"):
         yield f"at {at:.3f} {run} was over, and had left {details}"
 
 
-PROMISES = [
-    each for each in list(vars().values()) if getattr(each, "__annotations__", {}).get("return") == "Iterator[str]"
-]
+PROMISES = [each for each in list(vars().values()) if "Iterator[str]" in str(getattr(each, "__annotations__", ""))]
 
 
 def broken(simulation: Simulation) -> dict[str, list[str]]:
     """The promises that are broken, each with what breaks it."""
-    trial = Trial(simulation)
-    found = {promise.__name__: list(promise(trial)) for promise in PROMISES}
-    return {name: faults for name, faults in found.items() if faults}
+    seen = Observations(simulation)
+    found = {promise.__name__: list(promise(seen)) for promise in PROMISES}
+    return {name: breaks for name, breaks in found.items() if breaks}

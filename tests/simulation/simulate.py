@@ -7,7 +7,7 @@
     simulate.py faults                    put each fault of `faults.py` into the package, and see which promise finds it
 
 Each case runs in a process of its own, forked from one that has imported everything. So a case costs no import.
-`--jobs 2` runs two at a time. `--fault NAME` puts a fault of `faults.py` into each first; `faults` tries all of them.
+`--jobs 2` runs two at a time. `--fault NAME` adds a fault of `faults.py` to each case's process.
 """
 
 from __future__ import annotations
@@ -15,19 +15,24 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import multiprocessing
 import os
+import resource
 import sys
 import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import reduce
+from itertools import islice
+from operator import getitem
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 HERE = Path(__file__).parent
 MAX_CPU_SECONDS = 60  # for one case
-REMOVABLE = {"crawlers", "origins", "settings", "requests", "runs", "clock", "robots", "faults"}  # items of these
-OPTIONAL = {"lazy", "jobdir", "priority", "agent", "after", "inline"}
+KILLED = {"the_simulation_ends": [f"its process was killed; it may take {MAX_CPU_SECONDS} s of CPU"]}
+# `shrink` may remove items of these lists and dicts ...
+REMOVABLE = {"crawlers", "origins", "settings", "requests", "runs", "clock", "robots", "faults"}
+OPTIONAL = {"lazy", "jobdir", "priority", "agent", "after", "inline"}  # ... and these keys
 FILES = 4_096  # the limit of open files decides how many fetches may be slow at a time
 
 if __name__ == "__main__" and os.environ.get("PYTHONHASHSEED") != "0":
@@ -42,13 +47,11 @@ from promises import broken
 
 Case = dict[str, Any]
 Cases = Iterable[tuple[str, Case]]
-Result = dict[str, Any]
+Breaks = dict[str, list[str]]  # promise -> what breaks it
 
 
-def prepared(case: Case, fault: str | None) -> Simulation:
+def run_case(case: Case, fault: str | None) -> Simulation:
     """Run the case in this process, which runs no other."""
-    import resource  # Windows has none, and no fork either  # noqa: PLC0415
-
     gc.disable()
     if fault:
         FAULTS[fault]()
@@ -57,42 +60,36 @@ def prepared(case: Case, fault: str | None) -> Simulation:
     return simulate(case)
 
 
-def judge(case: Case, fault: str | None, results: Any) -> None:
-    """Run the case in this process, and send the result."""
-    try:
-        simulation = prepared(case, fault)
-        found = {"broken": broken(simulation), "virtual": simulation.ended_at}
-    except Exception:  # noqa: BLE001 - a case that was made smaller may lack what the simulation needs
-        found = {"broken": {"the_case_is_valid": [traceback.format_exc()]}, "virtual": 0.0}
-    results.send(found)
-    os._exit(0)  # a killed crawl must not be collected: that would run its `finally` blocks
-
-
-def run_all(cases: Cases, jobs: int, fault: str | None = None) -> Iterator[tuple[str, Case, Result]]:
-    """Run the cases, each in a process of its own: their results, in the order of the cases."""
-    context = multiprocessing.get_context("fork")
-    under_way: list[tuple[str, Case, Any, Any]] = []
-
-    def first() -> tuple[str, Case, Result]:
-        name, case, process, results = under_way.pop(0)
+def start(case: Case, fault: str | None) -> TextIO:
+    """Run the case in a new process. Return its output: the broken promises, as JSON."""
+    output, end = os.pipe()
+    if os.fork() == 0:
         try:
-            result: Result = results.recv()
-        except EOFError:
-            why = f"its process was killed; it may take {MAX_CPU_SECONDS} s of CPU"
-            result = {"broken": {"the_simulation_ends": [why]}, "virtual": 0.0}
-        process.join()
-        return name, case, result
+            breaks = broken(run_case(case, fault))
+        except Exception:  # noqa: BLE001 - a case that was made smaller may lack what the simulation needs
+            breaks = {"the_case_is_valid": [traceback.format_exc()]}
+        with os.fdopen(end, "w") as file:
+            json.dump(breaks, file)
+        os._exit(0)  # a killed crawl must not be collected: that would run its `finally` blocks
+    os.close(end)
+    return os.fdopen(output)
 
-    for name, case in cases:
-        if len(under_way) >= jobs:
-            yield first()
-        results, sends = context.Pipe(duplex=False)
-        process = context.Process(target=judge, args=(case, fault, sends))
-        process.start()
-        sends.close()
-        under_way.append((name, case, process, results))
+
+def run_all(cases: Cases, jobs: int, fault: str | None = None) -> Iterator[tuple[str, Case, Breaks]]:
+    """Run each case in its own process. Yield the results in the order of the cases."""
+    waiting = iter(cases)
+    under_way = [(name, case, start(case, fault)) for name, case in islice(waiting, jobs)]
     while under_way:
-        yield first()
+        name, case, output = under_way.pop(0)
+        text = output.read()
+        os.wait()
+        under_way += [(name, case, start(case, fault)) for name, case in islice(waiting, 1)]
+        yield name, case, json.loads(text) if text else KILLED
+
+
+def breaks_of(case: Case, fault: str | None) -> Breaks:
+    ((_, _, breaks),) = run_all([("", case)], 1, fault)
+    return breaks
 
 
 def seeds(text: str) -> Iterator[tuple[str, Case]]:
@@ -106,27 +103,16 @@ def kept_cases() -> Iterator[tuple[str, Case]]:
 
 def read(what: str) -> Case:
     """A seed's case, or a file's."""
-    case: Case = case_of(int(what)) if what.isdecimal() else json.loads(Path(what).read_text())
-    return case
+    return case_of(int(what)) if what.isdecimal() else dict(json.loads(Path(what).read_text()))
 
 
 def replay(case: Case, fault: str | None) -> None:
-    simulation = prepared(case, fault)
-    crawlers = {crawler["name"]: crawler for crawler in case["crawlers"]}
-    lines = []
-    for at, run, what, number, more in simulation.events:
-        url = "" if number is None else f"{number} {crawlers[run[0]]['requests'][number]['url']}"
-        lines.append((at, f"{run:4} {what:8} {url} {more}"))
-    for each in simulation.network.exchanges:
-        if each.is_robots:
-            came = each.failure or f"HTTP {each.status} {each.headers.get('Location', '')}"
-            lines.append((each.began, f"{each.run:4} fetch {each.mark:>3} -> {each.url}"))
-            ended = each.ended or simulation.ended_at
-            lines.append((ended, f"{each.run:4} fetch {each.mark:>3} <- {each.url}: {came}"))
-    for at, line in sorted(lines, key=lambda line: line[0]):
-        print(f"{at:12.3f}  {line}")
-    for promise, faults in broken(simulation).items():
-        print(f"BROKEN {promise}", *faults[:20], sep="\n  ")
+    simulation = run_case(case, fault)
+    for at, run, what, number, details in simulation.events:
+        page = "" if number is None else f"{number} {simulation.requests[run, number].plan['url']}"
+        print(f"{at:12.3f}  {run:4} {what:8} {page} {details}")
+    for promise, breaks in broken(simulation).items():
+        print(f"BROKEN {promise}", *breaks[:20], sep="\n  ")
 
 
 def smaller(case: Case) -> Iterator[Case]:
@@ -140,7 +126,7 @@ def smaller(case: Case) -> Iterator[Case]:
 
 
 def parts(part: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], list[Any]]]:
-    """Where the case has items that it can do without, and their keys."""
+    """Yield each path in the case, and the keys that can be removed there."""
     items = list(part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ())
     is_removable = not REMOVABLE.isdisjoint(path[-1:])
     yield path, [key for key, item in items if item is not None and (is_removable or key in OPTIONAL)]
@@ -151,9 +137,7 @@ def parts(part: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], l
 def without(case: Case, path: tuple[Any, ...], keys: list[Any]) -> Case:
     """The case without these items. The requests that are left keep their numbers."""
     new: Case = json.loads(json.dumps(case))
-    part: Any = new
-    for key in path:
-        part = part[key]
+    part: Any = reduce(getitem, path, new)
     for key in reversed(keys):
         if path[-1:] == ("requests",):
             part[key] = None
@@ -164,42 +148,33 @@ def without(case: Case, path: tuple[Any, ...], keys: list[Any]) -> Case:
 
 def shrink(case: Case, jobs: int, fault: str | None) -> Case:
     """The smallest case found that still breaks the first promise that this case breaks."""
-    ((_, _, result),) = run_all([("case", case)], 1, fault)
-    promise = next(iter(result["broken"]), None) or sys.exit("the case breaks no promise")
-    went_on = True
-    while went_on:
-        went_on = False
-        for _, candidate, result in run_all((("", each) for each in smaller(case)), jobs, fault):
-            if promise in result["broken"]:
-                case, went_on = candidate, True
+    promise = next(iter(breaks_of(case, fault)), None) or sys.exit("the case breaks no promise")
+    while True:
+        for _, candidate, breaks in run_all((("", each) for each in smaller(case)), jobs, fault):
+            if promise in breaks:
+                case = candidate
                 print(f"{promise}: {len(json.dumps(case))} characters", file=sys.stderr)
                 break
-    return case
+        else:
+            return case
 
 
 def report(cases: Cases, jobs: int, fault: str | None) -> bool:
     """Run the cases, and print what they break. Return whether they break no promise."""
-    began, virtual = real_monotonic(), 0.0
-    done: Counter[str] = Counter()
-    for name, case, result in run_all(cases, jobs, fault):
-        done["cases"] += 1
-        done["crawls"] += sum(len(crawler["runs"]) for crawler in case["crawlers"])
-        virtual += result["virtual"]
-        for promise, faults in result["broken"].items():
-            done[promise] += 1
-            print(f"{name} ({case['kind']}): {promise}: {faults[0]} [{len(faults)}]", flush=True)
-    took = real_monotonic() - began
-    print(", ".join(f"{number} {what}" for what, number in done.items()))
-    print(f"{virtual:.0f} virtual seconds in {took:.1f}; {60 * done['crawls'] / took:.0f} crawls a minute")
+    began, done = real_monotonic(), Counter[str]()
+    for name, case, breaks in run_all(cases, jobs, fault):
+        done += Counter(["cases", *breaks, *("crawls" for each in case["crawlers"] for _ in each["runs"])])
+        for promise, found in breaks.items():
+            print(f"{name} ({case['kind']}): {promise}: {found[0]} [{len(found)}]", flush=True)
+    print(f"{', '.join(f'{number} {what}' for what, number in done.items())}; {real_monotonic() - began:.1f} s")
     return set(done) <= {"cases", "crawls"}
 
 
 def find_faults(text: str, jobs: int) -> None:
     """Print the first seed that finds each fault, and the promises that the case breaks only with the fault."""
     for fault in FAULTS:
-        for name, case, result in run_all(seeds(text), jobs, fault):
-            ((_, _, right),) = run_all([(name, case)], 1) if result["broken"] else ((name, case, result),)
-            promises = result["broken"].keys() - right["broken"].keys()
+        for name, case, breaks in run_all(seeds(text), jobs, fault):
+            promises = breaks.keys() - breaks_of(case, None).keys() if breaks else ()
             if promises:
                 print(f"{fault}: seed {name} ({case['kind']}): {', '.join(sorted(promises))}", flush=True)
                 break

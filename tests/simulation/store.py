@@ -28,21 +28,26 @@ class Shelf:
         self.leases: dict[str, tuple[str, float, str]] = {}
         """For each origin the token, when the lease ends, and the crawler that has it."""
 
+    def leases_of(self, crawler_name: str) -> list[str]:
+        """The leases that a crawler holds, if the store works all the time."""
+        held = {} if self.plan["faults"] else self.leases
+        ends = {origin: end for origin, (_, end, name) in held.items() if name == crawler_name}
+        return [f"the lease of {origin}" for origin, end in ends.items() if seconds() < end]
+
 
 class SimStorage(Storage):
-    def __init__(self, shelf: Shelf, member: str) -> None:
-        self.shelf = shelf
-        self.member = member
+    def __init__(self, spider: Any) -> None:
+        self.shelf: Shelf = spider.simulation.shelf
+        self.crawler_name: str = spider.plan["name"]
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, address: str) -> SimStorage:
-        run: Any = vars(crawler.spider)["run"]
-        return cls(run.simulation.shelf, run.crawler_name)
+        return cls(crawler.spider)
 
     async def _work(self) -> None:
         await asyncio.sleep(self.shelf.random.uniform(*self.shelf.plan["delay"]))
         for begin, until, what, *whose in self.shelf.plan["faults"]:
-            if begin <= seconds() < until and self.member in (whose or [self.member]):
+            if begin <= seconds() < until and self.crawler_name in (whose or [self.crawler_name]):
                 if what == "hang":
                     await asyncio.sleep(FOREVER)
                 raise ConnectionError("the store is down")
@@ -67,7 +72,7 @@ class SimStorage(Storage):
         holder, until, _ = self.shelf.leases.get(origin, (token, 0.0, ""))
         if holder != token and seconds() < until:
             return False
-        self.shelf.leases[origin] = token, seconds() + lasts, self.member
+        self.shelf.leases[origin] = token, seconds() + lasts, self.crawler_name
         return True
 
     async def release_lease(self, origin: str, token: str) -> None:

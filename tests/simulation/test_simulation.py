@@ -39,7 +39,9 @@ def test_every_promise_is_kept(name: str) -> None:
 
 
 def test_same_case_has_same_events() -> None:
-    assert run("replay", SEEDS[0]) == run("replay", SEEDS[0], "--jobs", "1")  # two processes
+    assert run("replay", SEEDS[0]) == run(
+        "replay", SEEDS[0], "--jobs", "1"
+    )  # another option, because `run` caches: the case runs again
 
 
 def test_case_shrinks_to_what_breaks_the_promise(tmp_path: Path) -> None:

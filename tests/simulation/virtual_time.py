@@ -16,10 +16,11 @@ from contextvars import Context, ContextVar, copy_context
 from typing import Any
 
 START = 1_000.0  # seconds of the monotonic clock at the beginning of a case
-EPOCH = 1_800_000_000.0  # seconds since the epoch at the beginning of a case, by a clock that is right
+EPOCH = 1_800_000_000.0  # seconds since the epoch at the beginning of a case, by a correct clock
 TURN = 1e-6  # seconds that one turn of the loop takes, so that the clock moves if a timer is due at once
-LOOK = 2e-5  # seconds that a look at the clock takes, so that a loop `until a millisecond is over` ends
+LOOK = 2e-5  # seconds that each reading of the clock adds, so that a busy loop that waits for time ends
 SOON = 1.0  # seconds for which a timer may be left when its crawl is over
+NEVER = float("inf")
 
 real_time, real_monotonic = time.time, time.monotonic
 
@@ -34,7 +35,7 @@ class Member:
         self.context.run(MEMBER.set, self)
 
     def owns(self, handle: Any) -> bool:
-        return handle._context is not None and handle._context.get(MEMBER) is self
+        return handle._context.get(MEMBER) is self
 
 
 MEMBER: ContextVar[Member | None] = ContextVar("MEMBER", default=None)
@@ -55,42 +56,31 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.now = START
         self.until = START + max_seconds
         self.killed: list[Any] = []  # kept, because collecting a coroutine would run its `finally` blocks
-        vars(self)["_selector"].select = lambda _timeout: ()  # half of the time would go into system calls
+        vars(self)["_selector"].select = self.jump
 
     def time(self) -> float:
         return self.now
 
-    def _run_once(self) -> None:
-        if not self._ready:
-            while self._scheduled and self._scheduled[0]._cancelled:
-                # The same as in asyncio, which would then wait for real time.
-                self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
-                asyncio.base_events.heapq.heappop(self._scheduled)._scheduled = False  # type: ignore[attr-defined]
-            if not self._scheduled:
-                raise NeverEndsError("nothing is left to run: everybody waits, and no timer is set")
-            self.now = max(self.now, self._scheduled[0]._when)
-        self.now += TURN
+    def jump(self, timeout: float | None) -> list[Any]:
+        """Put the clock forward. In each turn, asyncio calls this to wait for sockets or for the next timer."""
+        if timeout is None:
+            raise NeverEndsError("nothing is left to run: everybody waits, and no timer is set")
+        self.now += timeout + TURN
         if self.now > self.until:
             raise NeverEndsError(f"still running after {self.now - START:.0f} virtual seconds")
-        super()._run_once()  # type: ignore[misc]
+        return []
 
     def kill(self, member: Member) -> None:
-        """Take everything that the member would do out of the loop."""
-        self.killed += [handle for handle in [*self._ready, *self._scheduled] if member.owns(handle)]
-        nothing = asyncio.Handle(id, (self,), self)  # asyncio has counted the handles that it runs in this turn
-        ready = [nothing if member.owns(handle) else handle for handle in self._ready]
-        self._ready.clear()
-        self._ready.extend(ready)
-        self._scheduled[:] = [handle for handle in self._scheduled if not member.owns(handle)]
-        asyncio.base_events.heapq.heapify(self._scheduled)  # type: ignore[attr-defined]
+        """Take everything that the member would do out of the loop. This cancels no task, only calls of the loop."""
+        for handle in [*self._ready, *self._scheduled]:
+            if member.owns(handle):
+                self.killed.append((handle._callback, handle._args))
+                handle.cancel()
 
     def timers_of(self, member: Member) -> list[Any]:
         """The timers that the member has left, and that do not run out soon."""
-        return [
-            handle
-            for handle in self._scheduled
-            if member.owns(handle) and not handle.cancelled() and handle._when > self.now + SOON
-        ]
+        timers = (handle for handle in self._scheduled if member.owns(handle) and not handle.cancelled())
+        return [timer for timer in timers if timer.when() > self.now + SOON]
 
 
 def running_loop() -> VirtualLoop | None:
@@ -99,7 +89,7 @@ def running_loop() -> VirtualLoop | None:
 
 
 def seconds() -> float:
-    """True seconds since the beginning of the case. A look at this clock takes no time."""
+    """True seconds since the beginning of the case. Reading this clock adds no time."""
     loop = running_loop()
     return loop.now - START if loop is not None else 0.0
 
