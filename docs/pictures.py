@@ -179,7 +179,7 @@ def origin_picture() -> str:
 
 REFETCH_IN_SHORT = {
     "FIRST": "before the decision",
-    "MEANWHILE": "while requests go on",
+    "MEANWHILE": "in the background",
     "NOT": "not yet",
 }
 SHORT = {
@@ -220,7 +220,7 @@ def request_picture() -> str:
                 left,
                 230,
                 380,
-                ["gate: is its robots.txt known?", "cache.memory: no wait, no fetch", "REP_STORAGE is asked once"],
+                ["gate: is its robots.txt known?", "cache.memory: no wait, no fetch"],
             ),
             box(
                 right,
@@ -229,7 +229,7 @@ def request_picture() -> str:
                 [
                     "The request waits",
                     "waiting.scheduler_door, or waiting.in_downloader",
-                    "cache.rounds: one fetch for the origin; while robots.txt is",
+                    "cache.rounds: REP_STORAGE, then one fetch; while robots.txt is",
                     "unreachable, more rounds within REP_UNREACHABLE_WAIT",
                 ],
             ),

@@ -123,7 +123,10 @@ def _row(label: str, chosen: list[Case], recorded: Mapping[str, Any]) -> str:
 
 def _wrong(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]:
     yield "## Wrong answers\n"
-    yield "These are the files in which a parser answers questions wrongly or not at all. (2): two such questions.\n"
+    yield (
+        "These are the files in which a parser answers questions wrongly or not at all. A number in brackets, such as"
+        " (2), is the number of such questions in the file.\n"
+    )
     for name, one in recorded.items():
         links = []
         for case in (case for case in everything if case.section != CONTESTED):
