@@ -26,6 +26,7 @@ from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.protocol import lifecycle, outage
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.scrapy_internals import engine_state
+from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 from scrapy_rep.waiting.scheduler_door import SchedulerDoor
 
 Original = Callable[..., Any]
@@ -146,6 +147,24 @@ def request_handed_out_twice(original: Original, door: Any) -> Any:
     if request is not None and again is None and random.random() < 0.01:
         door.again = request.copy()
     return request
+
+
+@fault(SchedulerDoor, "has_pending_requests")
+def waiting_requests_are_not_pending(original: Original, door: Any) -> Any:
+    """The engine is not told of the requests at the door, so the spider may become idle too early."""
+    return door._scheduler.has_pending_requests()
+
+
+@fault(SchedulerDoor, "_must_back_out")
+def start_is_never_held_back(original: Original, door: Any) -> bool:
+    """A lazy `start` is told that there is always room."""
+    return False
+
+
+@fault(SchedulerQueues, "is_next_useful")
+def no_limit_at_the_door(original: Original, queues: Any, *, can_fetch: bool, is_full: bool) -> Any:
+    """The door takes requests from the queue although REP_WAITING_MAX of them wait."""
+    return original(queues, can_fetch=can_fetch, is_full=False)
 
 
 @fault(SchedulerDoor, "policy_of")

@@ -170,8 +170,10 @@ def report(cases: Cases, jobs: int, fault: str | None) -> bool:
     return set(done) <= {"cases", "crawls"}
 
 
-def find_faults(text: str, jobs: int) -> None:
-    """Print the first seed that finds each fault, and the promises that the case breaks only with the fault."""
+def find_faults(text: str, jobs: int) -> bool:
+    """Print the first seed that finds each fault, and the promises that the case breaks only with the fault. Return
+    whether each fault is found."""
+    missing = False
     for fault in FAULTS:
         for name, case, breaks in run_all(seeds(text), jobs, fault):
             promises = breaks.keys() - breaks_of(case, None).keys() if breaks else ()
@@ -180,6 +182,8 @@ def find_faults(text: str, jobs: int) -> None:
                 break
         else:
             print(f"{fault}: NOT FOUND", flush=True)
+            missing = True
+    return not missing
 
 
 def main() -> None:
@@ -195,7 +199,7 @@ def main() -> None:
     elif options.what == "shrink":
         print(json.dumps(shrink(read(options.case), options.jobs, options.fault), indent=1))
     elif options.what == "faults":
-        find_faults(options.seeds, options.jobs)
+        sys.exit(not find_faults(options.seeds, options.jobs))
     else:
         cases = kept_cases() if options.what == "cases" else seeds(options.seeds)
         sys.exit(not report(cases, options.jobs, options.fault))
