@@ -82,6 +82,8 @@ class Observations:
         for rounds in [self.own[request.key], *recent]:
             before = [each for each in rounds if each.ended <= moment]
             yield from (before[number:] for number in range(max(len(before), 1) if self.may_forget else 1))
+        if self.may_forget:  # the round that ended the request's wait still decides about it
+            yield from ([each] for each in self.own[request.key] if request.taken <= each.ended <= moment)
 
     def verdicts(self, request: TrackedRequest, now: float) -> dict[bool, str]:
         """The verdicts that are right at `now`: True (allowed), False (refused) or both, each with its reason."""
