@@ -64,7 +64,8 @@ class UserAgent:
         """Return the tokens that decided about a request, if it was sent with a User-Agent that has none of them.
 
         Otherwise, the result is empty. It is always empty for tokens from the request's meta, and if `*` is one of the
-        tokens. If the user set the tokens, it is also empty for the crawl's own User-Agent: `announce` warns about it.
+        tokens. If the user set the tokens, the result is also empty for a request that was sent with the crawl's own
+        User-Agent, because `announce` has checked that header.
         """
         sent = request.headers.get(b"User-Agent")
         decided = self._own_tokens.get(request, self.product_tokens)

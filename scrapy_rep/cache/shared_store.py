@@ -42,7 +42,8 @@ POLL_FIRST, POLL_MAX = 0.05, 1.0  # seconds between two looks for another crawle
 # The answer that counts if the store fails: it has no entry, and this crawler fetches.
 NO_ANSWER: tuple[bytes | None, bool] = (None, True)
 
-# Stored in place of a `no-store` entry: it tells other crawlers that waiting for the entry is useless.
+# Stored in place of an entry that other crawlers may not use (`storable`), such as a `no-store` answer. It tells them
+# that waiting for the entry is useless.
 NOT_SHARED = b"\x00"
 
 

@@ -85,13 +85,13 @@ class Finding:
     """True if `--forget` has deleted the entry, False if there was no entry; None in all other cases."""
     verdict: Verdict | None = None
     policy: RobotsPolicy | None = None
-    """The policy by which the URL is judged: of the file of `--file`, else of the origin's robots.txt. None if no
-    robots.txt applies, or if it is not known."""
+    """The policy of the file that `--file` names, or else of the origin's robots.txt. Without `--file`, it is None if
+    no robots.txt applies, or if it is not known."""
     answers: tuple[Answer, ...] = ()
     """The answers to the robots.txt requests that this URL caused, in their order, with redirects and retries."""
     now: float = 0.0
-    """The time for which the URL was judged, in seconds since the epoch: the present, or with `--archive` a time in the
-    archive."""
+    """The time for which the URL was judged, in seconds since the epoch: the present, or with `--archive` the time of
+    the request. 0 with `--file`."""
     compared: Compared | None = None
     """The answer of Scrapy's own middleware; None without `--compare`, and if there is no verdict."""
     is_listed: bool = False

@@ -67,7 +67,8 @@ class Lookup:
         self._output = output
         self._profile = profile
         self._begun: DeferredQueue[list[tuple[str, Deferred[Finding] | None]] | None] = DeferredQueue()
-        """The lists that have been read: each URL, and its lookup if this has begun. None follows the last list."""
+        """The lists that have been read: each URL, and its lookup if this has begun. After the last list, the queue has
+        the value None."""
         self._unwritten = 0
         self._answers: defaultdict[Request, list[Answer]] = defaultdict(list)
 

@@ -37,7 +37,7 @@ class Command(ScrapyCommand):
             "Show whether robots.txt allows each URL, and why. '-' reads the URLs from standard input, one per line."
             " The command fetches robots.txt as a crawl would (in a project, with its settings), but no pages. Exit"
             " status: 0 if all URLs are allowed, 1 if some are refused, 2 if an option, a setting or a file is wrong, 3"
-            " if some URLs cannot be judged or their robots.txt is unreachable, even if others are refused."
+            " if some URLs cannot be judged, or are refused because robots.txt is unreachable (3 takes precedence)."
         )
 
     def add_options(self, parser: ArgumentParser) -> None:

@@ -1,4 +1,5 @@
-"""Extensions listen to signals. Each file or folder is one feature or one part of the log; `output_file` is a helper.
+"""Extensions listen to signals, or add functions to the lists of the gate, such as `before_download`. Each file or
+folder is one feature or one part of the log; `output_file` is a helper.
 
 To delete a feature, delete its file or folder, its row in EXTENSIONS, its fields in `settings` and its rows in
 `docs/stats.md`. These features also have code elsewhere:

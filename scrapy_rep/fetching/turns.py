@@ -57,9 +57,9 @@ class FetchTurns:
         self._max_under_way = limit + min(MAX_SLOW, max(int(SHARE_OF_FILES * max_open_files()) - limit, 0))
         self.on_change = on_change
         self.starting: set[object] = set()
-        """The fetches that `can_start_another` counts. The origin stands for a fetch that has just begun, or makes the
-        first call of REP_STORAGE in a round. The `_Turn` stands for its request until the request is slow or has ended.
-        The turns of repeated requests do not count."""
+        """What `can_start_another` counts. An origin is here while its fetch has just begun, or waits for the first
+        call of REP_STORAGE in a round. A `_Turn` is here while its request waits for the turn, or is under way and not
+        slow yet. Turns of repeated requests are not here."""
         self._line: list[tuple[int, int, _Turn]] = []
         """The turns that requests wait for, as sorted tuples: negative priority, number of the arrival, turn."""
         self._arrivals = count()

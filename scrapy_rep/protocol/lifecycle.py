@@ -34,7 +34,7 @@ class State(Enum):
     UNKNOWN = "nothing is known"
     FRESH = "the stored response has not expired"
     AGEING = "the stored response is in the last tenth of its lifetime"
-    STALE = "the stored response has expired, and no fetch was tried since"
+    STALE = "the stored response has expired, and no recent fetch has failed since"
     UNREACHABLE = "robots.txt is unreachable, and there are no stored rules that may be used after they expire"
     UNREACHABLE_STALE = "robots.txt is unreachable, and the stored rules are obeyed although they have expired"
     LONG_UNREACHABLE = "robots.txt has been unreachable for too long, and no rules are stored"

@@ -47,7 +47,7 @@ class Outage:
     sign: str = ""
     """The vendor of a challenge or `markup`, as in `Answer.sign`."""
     timed_out: bool = False
-    """Whether the last fetch took longer than REP_FETCH_TIMEOUT."""
+    """Whether the last request took longer than REP_FETCH_TIMEOUT."""
 
     @property
     def ask_again_at(self) -> float:

@@ -11,14 +11,15 @@ CONCURRENT_REQUESTS.
    the downloader has room for its site: usually a host, which may have many origins. Sites take turns. The engine gets
    a ready request and a request from the queue in turn; but while MANY_READY or more sites have ready requests, the
    queue has a turn only if no ready request can go on.
-4. `RepMiddleware` decides about a ready request by the policy in memory. Memory may have none that is usable: it has
-   expired, or was dropped to save memory. Then the policy that ended the wait decides, which the request carries if
-   that policy has no rules. If it has expired, too, the request waits in the downloader (`in_downloader`).
+4. `RepMiddleware` decides about a ready request by the policy in memory. Memory may have no usable policy any more: the
+   policy has expired, or was dropped to save memory. Then the policy that ended the wait decides, if it has no rules
+   and has not expired (`policy_of`). Otherwise the request waits in the downloader (`in_downloader`).
 
 Two limits keep requests in the queue:
 
-- Fetches: twice REP_FETCH_CONCURRENCY that wait for a turn or have just begun. Slow requests do not count. Repeated
-  requests do not count either: retries, and fetches of a robots.txt that was fetched before (`FetchTurns.starting`).
+- Fetches: the limit is reached when twice REP_FETCH_CONCURRENCY fetches wait for a turn or have just begun. Slow
+  requests do not count. Repeated requests do not count either: retries, and fetches of a robots.txt that was fetched
+  before (`FetchTurns.starting`).
 - Requests: REP_WAITING_MAX requests at the door. The first to each origin does not count. This limit never stops a
   request from the queue in memory.
 

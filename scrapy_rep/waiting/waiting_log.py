@@ -40,8 +40,8 @@ class Waits:
         return wait
 
     def end(self, wait: Wait) -> None:
-        """The fetch has ended, so the wait ends. If the crawl closes, waits in the downloader end; `log` counts those
-        at the door until `spider_closed`."""
+        """Called when the fetch has ended. When the crawl closes, it is called for waits in the downloader only: `log`
+        counts waits at the door until `spider_closed`."""
         wait.seconds = self.monotonic() - wait.since
         self._under_way.discard(wait)
 
@@ -63,7 +63,8 @@ class Waits:
         first = min(self._under_way, key=lambda wait: wait.since)
         self._log.info(
             "Waiting for robots.txt: %s to %s, the longest for %.0f s (%s)."
-            " Each request for robots.txt takes at most REP_FETCH_TIMEOUT. New ones begin for REP_UNREACHABLE_WAIT",
+            " Each request for robots.txt takes at most REP_FETCH_TIMEOUT; failed ones are repeated for up to"
+            " REP_UNREACHABLE_WAIT",
             counted(len(self._under_way), "request"),
             counted(len({wait.origin for wait in self._under_way}), "origin"),
             self.monotonic() - first.since,

@@ -17,7 +17,10 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.waiting import waiting_log
 from scrapy_rep.waiting.waiting_log import Waits
 
-LIMITS = ". Each request for robots.txt takes at most REP_FETCH_TIMEOUT. New ones begin for REP_UNREACHABLE_WAIT"
+LIMITS = (
+    ". Each request for robots.txt takes at most REP_FETCH_TIMEOUT; failed ones are repeated for up to"
+    " REP_UNREACHABLE_WAIT"
+)
 A, B = Origin("https", "a.example", None), Origin("https", "b.example", 8443)
 
 

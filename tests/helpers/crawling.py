@@ -127,7 +127,7 @@ class CrawlSpider(Spider):
 
 
 def close_spider(spider: Spider, reason: str) -> None:
-    """Close the spider. For `start`, because Scrapy before 2.18 ignores a CloseSpider there."""
+    """Close the spider. `start` calls this, because Scrapy before 2.18 ignores a CloseSpider that `start` raises."""
     assert spider.crawler.engine is not None
     deferred_from_coro(spider.crawler.engine.close_spider_async(reason=reason))
 

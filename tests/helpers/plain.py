@@ -47,7 +47,7 @@ class Outcome:
     product_token: str | None = None
 
 
-# 2.2 and 2.2.4: lines and records. Octets are characters of the same number.
+# 2.2 and 2.2.4: lines and records. Each octet is the character with its number (latin-1).
 
 
 def lines_of(body: bytes) -> list[str]:
@@ -233,6 +233,6 @@ def outcome_of_groups(groups: Sequence[PlainGroup], url: str, product_tokens: Se
 
 
 def is_above(line: Line, other: Line) -> bool:
-    """Whether the line has more octets, or the same number, and only this line is an Allow."""
+    """Whether the line has more octets than the other; or as many, if only this line is an Allow."""
     octets, other_octets = len(rule_of(line.value)), len(rule_of(other.value))
     return octets > other_octets or (octets == other_octets and line.allow and not other.allow)

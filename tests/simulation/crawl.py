@@ -82,7 +82,8 @@ class Simulation:
                 request.ends, request.outcome = request.ends + 1, details
 
     def note_error(self, record: logging.LogRecord) -> None:
-        """Note an error in the log. After a kill, only one of this package: Scrapy's queue on disk may be broken."""
+        """Note an error in the log. After a kill, note only errors of this package, because Scrapy's
+        queue on disk may be broken."""
         text = logging.Formatter().format(record)  # with the traceback
         is_ours = "scrapy_rep" in text and not any(module in text for module in ("squeues", "queuelib"))
         if is_ours or not any(self.of("killed")):
@@ -226,6 +227,6 @@ def simulate(case: dict[str, Any]) -> Simulation:
             simulation.loop.run_until_complete(simulation.run(folder))
         except NeverEndsError as exc:
             killed = [run for _, run, *_ in simulation.of("killed") if simulation.crawlers[run[0]].get("jobdir")]
-            simulation.errors += [str(exc)] if not killed else []  # else Scrapy's queue may be broken
+            simulation.errors += [str(exc)] if not killed else []  # after a kill, Scrapy's queue may be broken
     simulation.ended_at = simulation.loop.now - START
     return simulation

@@ -53,7 +53,7 @@ class Draw(random.Random):
         return self.choice(choices)
 
     def rules(self) -> Answer:
-        """An answer with rules. Bodies differ, so that a fault shows when an old one is used."""
+        """An answer with rules. Bodies differ, so that the use of an old body is noticed."""
         more = [f"\nUser-agent: *\nDisallow: {path}\n" for path in ("/page", "/late") if self.chance(0.4)]
         age = f"max-age={self.pick(0, 30, 600, 7200, 200_000)}"
         control = self.pick("", "", "", "", age, age, "no-cache", "max-age=3600, must-revalidate", "no-store")

@@ -58,8 +58,9 @@ class Observations:
                 own.append(each)
                 self.fetches[each.run, each.fetch].append(each)
         self.priorities: dict[Key, list[int]] = defaultdict(list)
-        # For each run: begin, end, places in the downloader, and the origin whose slot has a place. A page has a place
-        # in the downloader from when it enters until it ends. Each request on the wire has a place in a slot.
+        # For each run: begin, end, number of places in the downloader (1 or 0), and the origin in whose slot a place is
+        # taken. A page has a place in the downloader from when it enters until it ends. Each request on the wire has a
+        # place in a slot.
         self.places: dict[str, list[tuple[float, float, int, str]]] = defaultdict(list)
         for exchange in simulation.exchanges:
             self.places[exchange.run].append((exchange.began, exchange.ended, 0, origin_of(exchange.url)))
@@ -74,8 +75,8 @@ class Observations:
     def known(self, request: TrackedRequest, moment: float) -> Iterator[list[Round]]:
         """Yield what the run may know at this moment: its own rounds.
 
-        With a store, it may also know any of the last 30 rounds of all crawlers, with or without those before. A crawl
-        may have forgotten its first rounds, because its clock was wrong or its memory was full.
+        With a store, it may also know the rounds of all crawlers up to any of the last 30, or that one round alone. A
+        crawl may have forgotten its first rounds, because its clock was wrong or its memory was full.
         """
         everything = self.of_origin[request.key[1]] if self.store else []
         recent = [everything[begin : end + 1] for end in range(len(everything))[-30:] for begin in (0, end)]
@@ -100,8 +101,9 @@ class Observations:
     def longest_turn(self, key: Key) -> float:
         """How many seconds a request for an origin's robots.txt may wait for its turn.
 
-        In each half second, REP_FETCH_CONCURRENCY requests for a robots.txt begin. At most these go first: requests for
-        pages of a higher priority, 2 * REP_FETCH_CONCURRENCY older first requests, and as many retries or later rounds.
+        In each half second, REP_FETCH_CONCURRENCY requests for a robots.txt begin. At most these go
+        before it: those that pages of a higher priority need, 2 * REP_FETCH_CONCURRENCY older first requests, and as
+        many retries or later rounds.
         """
         lowest = min(self.priorities.get(key, [0]))
         urgent = sum(max(each) > lowest for (run, _), each in self.priorities.items() if run == key[0])

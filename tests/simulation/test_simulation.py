@@ -39,9 +39,8 @@ def test_every_promise_is_kept(name: str) -> None:
 
 
 def test_same_case_has_same_events() -> None:
-    assert run("replay", SEEDS[0]) == run(
-        "replay", SEEDS[0], "--jobs", "1"
-    )  # another option, because `run` caches: the case runs again
+    # `run` caches its results. With one more option, the case runs again.
+    assert run("replay", SEEDS[0]) == run("replay", SEEDS[0], "--jobs", "1")
 
 
 def test_case_shrinks_to_what_breaks_the_promise(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 START = 1_000.0  # seconds of the monotonic clock at the beginning of a case
 EPOCH = 1_800_000_000.0  # seconds since the epoch at the beginning of a case, by a correct clock
 TURN = 1e-6  # seconds that one turn of the loop takes, so that the clock moves if a timer is due at once
-LOOK = 2e-5  # seconds that each reading of the clock adds, so that a busy loop that waits for time ends
+LOOK = 2e-5  # seconds that each reading of the clock adds; otherwise a loop that only reads the clock never ends
 SOON = 1.0  # seconds for which a timer may be left when its crawl is over
 NEVER = float("inf")
 
@@ -29,7 +29,7 @@ class Member:
     """A crawler of the simulation, with its wall clock."""
 
     def __init__(self, clock: list[list[float]]) -> None:
-        """`clock`: [from which second of the case on, how many seconds the wall clock is ahead], in order."""
+        """`clock`: pairs in the order of time: [second of the case, seconds that the clock is ahead from then on]."""
         self.clock = clock
         self.context: Context = copy_context()
         self.context.run(MEMBER.set, self)
@@ -71,7 +71,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return []
 
     def kill(self, member: Member) -> None:
-        """Take everything that the member would do out of the loop. This cancels no task, only calls of the loop."""
+        """Remove all callbacks and timers of the member from the loop. Its tasks are not cancelled."""
         for handle in [*self._ready, *self._scheduled]:
             if member.owns(handle):
                 self.killed.append((handle._callback, handle._args))

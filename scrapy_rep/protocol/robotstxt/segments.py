@@ -9,8 +9,8 @@ A segment is the text from one user-agent line to the next:
     Crawl-delay: 7
     User-agent: c       Segment 2 has no records.
 
-A record is for the nearest user-agent line above it, and for the user-agent lines above that line, up to the first line
-that ends the run. A rule ends a run for all kinds of records. A delay ends a run for delays only, and a statement about
+A run is a row of user-agent lines with no line between them that ends the run. A record is for all user-agent lines of
+the run above it. A rule ends a run for all kinds of records. A delay ends a run for delays only, and a statement about
 usage for statements only.
 """
 

@@ -122,8 +122,8 @@ RULE_LINE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW), "")
 RULE_OR_DELAY_LINE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW, Directive.CRAWL_DELAY), "")
 PATTERN_STARTS = (b"/", b"*")  # the first octet of a rule's value if the rule can match (2.2, path-pattern; 5.1)
 _PATTERN_START = "[/*]"
-# RULE_VALUE finds the values of rules that can match. RULE_ALLOWS finds the same lines in the same order: the key of an
-# allow line, and an empty text for a disallow line.
+# RULE_VALUE finds the values of rules that can match. RULE_ALLOWS matches the same lines in the same order. Its result
+# is the key for an allow line, and an empty text for a disallow line.
 RULE_VALUE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW), rf"({_PATTERN_START}.*)")
 RULE_ALLOWS = record_of(f"(?:({key_of(Directive.ALLOW)})|{key_of(Directive.DISALLOW)})", _PATTERN_START)
 
