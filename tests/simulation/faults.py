@@ -1,8 +1,8 @@
 """Faults that are put into the package on purpose: `simulate.py --seeds 0-499 --fault NAME`.
 
 A promise that never fails proves nothing. Each function here replaces a method or a function, only in the simulation's
-process. Its arguments are the original and then the original's own arguments. The docstring describes the fault. `simulate.py faults` prints the
-seed and the promises by which each fault is found.
+process. Its arguments are the original and then the original's own arguments. The docstring describes the fault.
+`simulate.py faults` prints the seed and the promises by which each fault is found.
 """
 
 from __future__ import annotations

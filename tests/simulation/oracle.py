@@ -114,8 +114,8 @@ def rounds_of(exchanges: Iterable[Exchange], max_retries: int, *, has_store: boo
 
 
 def judge(this: Round, least_lifetime: float, own: list[Round], of_origin: list[Round]) -> None:
-    """RFC 9309 2.3.1 and docs/answers.md. `own`: the earlier rounds of this run for the origin. `of_origin`: the earlier
-    rounds of all runs for it."""
+    """RFC 9309 2.3.1 and docs/answers.md. `own`: the earlier rounds of this run for the origin. `of_origin`: the
+    earlier rounds of all runs for it."""
     last = this.hops[-1]
     status, is_too_long = last.status, len(this.hops) > MAX_REDIRECTS
     is_on_the_way = status in REDIRECTS and "Location" in last.headers and not is_too_long
