@@ -90,13 +90,6 @@ class Resolver:
         policy = self._memory.recall(origin, self._now())
         return None if policy is None or policy.refetch is FETCH_FIRST else policy
 
-    def usable_now(self, policy: RobotsPolicy) -> RobotsPolicy | None:
-        """The policy of the same entry now; None if robots.txt has to be fetched first."""
-        now = self._now()
-        if not policy.at <= now < policy.until:
-            policy = self._memory.policy_of(policy.entry, now)
-        return None if policy.refetch is FETCH_FIRST else policy
-
     def refresh(self, origin: Origin, trigger: Request) -> None:
         """Fetch the origin's robots.txt in the background, for later requests. Does nothing if a fetch is under way."""
         if origin not in self._fetches and not self.is_closing:
@@ -152,7 +145,7 @@ class Resolver:
         has a policy that may be used now."""
         now = self._now()
         outage = Outage(now, 1, f"internal error, {type(error).__name__}: {error}", now)
-        entry, until = Entry(origin.robots_url, outage=outage), outage.ask_again_at
+        entry = Entry(origin.robots_url, outage=outage)
         if not self.is_closing:
             self._log.exception(FAULT, origin.robots_url)
             # Memory may be what failed. Then only the requests that wait now get the policy. Those at the door carry it
@@ -160,7 +153,8 @@ class Resolver:
             with suppress(Exception):
                 if self.peek(origin) is None:
                     self._memory.put(origin, self._memory.policy_of(entry, now))
-        return RobotsPolicy(entry, State.UNREACHABLE, Basis.NOTHING_ALLOWED, Refetch.NOT, now, until, robots=None)
+        state, basis = State.UNREACHABLE, Basis.NOTHING_ALLOWED
+        return RobotsPolicy(entry, state, basis, Refetch.NOT, now, outage.ask_again_at, robots=None)
 
 
 def _wake(fetch: _Fetch, result: RobotsPolicy | CrawlClosingError) -> None:

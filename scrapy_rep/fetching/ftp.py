@@ -50,7 +50,8 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
             code = NOT_FOUND if NOT_FOUND in str(exc) else "default"
             return Response(request.url, status=self.CODE_MAPPING[code])
         except ConnectionLost as exc:
-            raise exc.args[1].value from None  # the cause
+            cause = exc.args[1]
+            raise getattr(cause, "value", cause) from None
         finally:
             client.transport.abortConnection()  # type: ignore[union-attr]
         return Response(request.url, body=bytes(received.octets))

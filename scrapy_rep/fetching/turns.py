@@ -37,11 +37,6 @@ class _Turn:
     timer: CallLaterResult | None = None
     """Fires when the request becomes slow; None before the turn is given."""
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether the turn is neither given nor cancelled."""
-        return not self.given.called
-
 
 class FetchTurns:
     """Gives turns to requests for a robots.txt, at most `limit` at a time.
@@ -81,7 +76,7 @@ class FetchTurns:
             self.starting.add(turn)
         try:
             self._give_turns()
-            if turn.is_waiting:
+            if not turn.given.called:
                 await maybe_deferred_to_future(turn.given)
             yield
         finally:
@@ -105,12 +100,11 @@ class FetchTurns:
 
     def _next(self) -> _Turn | None:
         """Take the turn to give next out of the line; None if no request waits."""
-        place = next((place for place in self._line if place[-1].is_waiting), None)
-        if self._given % REPEATED_EVERY == 0:
-            repeated = (place for place in self._line if place[-1].is_repeated and place[-1].is_waiting)
-            place = min(repeated, key=itemgetter(1), default=place)
-        if place is None:
+        if not self._line:
             return None
+        place = self._line[0]
+        if self._given % REPEATED_EVERY == 0:
+            place = min((place for place in self._line if place[-1].is_repeated), key=itemgetter(1), default=place)
         self._line.remove(place)
         return place[-1]
 

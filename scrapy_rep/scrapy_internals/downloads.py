@@ -35,7 +35,7 @@ class UncountedDownloads:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._requests: set[Request] = set()
-        self._is_enough: Callable[[], bool] = bool
+        self._must_back_out: Callable[[], bool] = bool
 
     @contextmanager
     def uncounted(self, request: Request) -> Iterator[None]:
@@ -47,10 +47,10 @@ class UncountedDownloads:
         finally:
             self._requests.discard(request)
 
-    def back_out_when(self, is_enough: Callable[[], bool]) -> None:
-        """Make the engine take no requests from the scheduler while `is_enough` returns True, as if the downloader were
-        full. `is_enough` is called only while the downloader has room."""
-        self._is_enough = is_enough
+    def back_out_when(self, must_back_out: Callable[[], bool]) -> None:
+        """Make the engine take no requests from the scheduler while `must_back_out` returns True, as if the downloader
+        were full. `must_back_out` is called only while the downloader has room."""
+        self._must_back_out = must_back_out
         self._replace_check()
 
     def _replace_check(self) -> None:
@@ -67,7 +67,7 @@ class UncountedDownloads:
         total, active = downloader.total_concurrency, downloader.active
         # A total concurrency of 0 means no limit.
         is_full = 0 < total <= len(active) and total <= len(active) - len(self._requests & active)
-        return is_full or self._is_enough()
+        return is_full or self._must_back_out()
 
 
 class MinimumDelays:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
@@ -81,9 +80,11 @@ class Storage(ABC):
 
 def without_password(address: str) -> str:
     """Return a store's address without its password and its query: `redis://user:...@host:6379/0?...`."""
-    address = re.sub(r"\?.*", "?...", address, flags=re.DOTALL)
+    address, mark, query = address.partition("?")
     before, at, after = address.rpartition("@")
+    if not at and "@" in query:  # an unescaped `?` in the password, or an `@` in the query
+        before, after = address, ""
     scheme, separator, user_information = before.partition("://")
-    if not at or ":" not in user_information:
-        return address
-    return f"{scheme}{separator}{user_information.partition(':')[0]}:...@{after}"
+    if ":" in user_information:
+        address = f"{scheme}{separator}{user_information.partition(':')[0]}:...{at}{after}"
+    return f"{address}?..." if mark else address

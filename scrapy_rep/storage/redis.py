@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
@@ -157,10 +158,13 @@ def _client(address: str) -> Redis:
         )
         pool, url = client.connection_pool, urlsplit(address)
         pool.connection_class(**pool.connection_kwargs)  # connects to nothing; raises TypeError for an unknown option
-        if url.scheme != "unix":
-            int(url.path.strip("/") or 0)  # redis-py would use database 0 instead of 'robots'
+        # Without a number, redis-py would use database 0.
+        wrong = url.scheme != "unix" and url.path.strip("/") and "db" not in pool.connection_kwargs
+        fault = f"{url.path!r} is no database" if wrong else ""
     except (ValueError, TypeError) as exc:
-        raise ValueError(f"redis-py cannot use it ({exc}); set it to an address such as 'redis://host/0'") from None
+        fault = re.sub("^Port could not be cast .*", "its port is no number", str(exc))  # it may be part of a password
+    if fault:
+        raise ValueError(f"redis-py cannot use it ({fault}); set it to an address such as 'redis://host/0'")
     return client
 
 

@@ -11,9 +11,9 @@ CONCURRENT_REQUESTS.
    the downloader has room for its site: usually a host, which may have many origins. Sites take turns. The engine gets
    a ready request and a request from the queue in turn; but while MANY_READY or more sites have ready requests, the
    queue has a turn only if no ready request can go on.
-4. `RepMiddleware` decides about a ready request by the policy in memory. Memory may have no usable policy any more: the
-   policy has expired, or was dropped to save memory. Then the policy that ended the wait decides, if it has no rules
-   and has not expired (`policy_of`). Otherwise the request waits in the downloader (`in_downloader`).
+4. `RepMiddleware` decides about a ready request by the policy in memory. If this policy has expired, or was dropped to
+   save memory, the request waits in the downloader (`in_downloader`). There is one exception: requests to an
+   unreachable origin are refused at once, until its backoff is over (`policy_of`).
 
 Two limits keep requests in the queue:
 
@@ -39,7 +39,7 @@ door. With scrapy-redis, another crawler puts them back into the queue.
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -84,8 +84,10 @@ class SchedulerDoor:
         self._error: Exception | None = None
         """The error of the queue while `_next` was chosen. `next_request` raises it."""
         self._is_turn_of_queue = False
-        self._handed_out: WeakKeyDictionary[Request, RobotsPolicy | None] = WeakKeyDictionary()
-        """The requests that the engine got from `next_request`, each with its `Wait.policy`."""
+        self._handed_out: WeakSet[Request] = WeakSet()
+        """The requests that the engine got from `next_request`."""
+        self._ended_by: WeakKeyDictionary[Request, RobotsPolicy] = WeakKeyDictionary()
+        """The policy that ended a request's wait, if nothing but an outage was known of its origin."""
         self._is_open = False
         self._copies = KeptCopies(crawler)
 
@@ -144,10 +146,9 @@ class SchedulerDoor:
         return self._is_open and request not in self._handed_out
 
     def policy_of(self, request: Request) -> RobotsPolicy | None:
-        """The policy that ended the request's wait at the door; None if the request did not wait there, or if the
-        policy has rules or has expired."""
-        policy = self._handed_out.get(request)
-        return self._resolver.usable_now(policy) if policy is not None else None
+        """The policy of an outage that ended the request's wait at the door, until the backoff is over; else None."""
+        policy = self._ended_by.pop(request, None)
+        return policy if policy is not None and policy.at <= self._gate.now() < policy.until else None
 
     def put_back(self, request: Request) -> bool:
         """Put a request of the scheduler back, because the crawl closes. Returns whether the queue has taken it."""
@@ -163,7 +164,7 @@ class SchedulerDoor:
         request, self._next = self._next or self._choose(), None
         if request is not None:
             self._copies.delete(request)
-            self._handed_out.setdefault(request, None)
+            self._handed_out.add(request)
         return request
 
     def has_pending_requests(self) -> bool:
@@ -236,7 +237,6 @@ class SchedulerDoor:
         wait = self._here.take_ready(lambda site: self._queues.has_room(site, self._handed_out))
         if wait is None:
             return None
-        self._handed_out[wait.request] = wait.policy
         self._waits.resumed(wait)
         return wait.request
 
@@ -250,7 +250,8 @@ class SchedulerDoor:
             return  # `close` puts the requests back
         for wait in self._here.release(origin):
             self._waits.end(wait)
-            wait.policy = result if result.robots is None else None
+            if result.entry.stored is None:
+                self._ended_by[wait.request] = result
         look_for_requests(self._crawler)
 
 

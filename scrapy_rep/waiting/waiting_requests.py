@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from scrapy import Request
 
-from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 
 H = TypeVar("H", bound=Hashable)
@@ -29,8 +28,6 @@ class Wait:
     """How many seconds the wait took, once it has ended."""
     site: str = ""
     """The site that the request goes to: usually a host, which may have many origins."""
-    policy: RobotsPolicy | None = None
-    """The policy that ended the wait, if it has no rules. (Rules may take much memory.)"""
 
 
 class WaitingRequests:

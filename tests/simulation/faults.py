@@ -59,7 +59,7 @@ def turns_as_a_stack(original: Original, turns: Any, *args: Any, **kwargs: Any) 
 @fault(FetchTurns, "_next")
 def known_origins_wait_behind_new_ones(original: Original, turns: Any) -> Any:
     """A retry or a later round has its turn only when no first request waits."""
-    waiting = [(turn.is_repeated, *place, turn) for *place, turn in turns._line if turn.is_waiting]
+    waiting = [(turn.is_repeated, *place, turn) for *place, turn in turns._line if not turn.given.called]
     return min(waiting)[-1] if waiting else None
 
 

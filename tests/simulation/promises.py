@@ -12,7 +12,7 @@ from itertools import chain, pairwise, product
 
 from crawl import Simulation, TrackedRequest
 from network import origin_of
-from oracle import BACKOFF_MAX, Access, Key, Round, allows, judge, rounds_of, view
+from oracle import BACKOFF_FIRST, BACKOFF_MAX, Access, Key, Round, allows, judge, rounds_of, view
 from scrapy.settings import Settings
 from virtual_time import NEVER
 
@@ -203,9 +203,13 @@ def nothing_ready_waits_while_there_is_room(seen: Observations) -> Iterator[str]
 
 
 def dead_origins_take_no_place(seen: Observations) -> Iterator[str]:
-    """A request to an origin that never answers waits outside the downloader, and takes a place only to be refused."""
+    """A request to an origin that never answers waits outside the downloader, and takes a place only to be refused. If
+    memory is full, this holds until the backoff is over."""
     for request in seen.eager:
         seconds = request.ended - request.entered
+        until = request.entered - BACKOFF_FIRST
+        if seen.may_forget and any(request.taken <= each.ended <= until for each in seen.own[request.key]):
+            continue
         has_answered = any(not each.failures for each in seen.of_origin[request.key[1]])
         is_page = request.queued < NEVER and seen.rep.waiting_max > 0
         if is_page and request.outcome == "RobotsUnreachable" and seconds > MOMENT and not has_answered:

@@ -503,6 +503,8 @@ def test_a_scheme_can_be_taken_away() -> None:
         "redis://:secret@host:port/db",
         "redis://host:port/0?password=secret",
         "redis://host:port/0?password=a@secret",
+        "redis://me:secret?x@host/0",
+        "redis://me:a?secret@host/0",
         "redis://me:secret@host:port/0?password=secret",
     ],
 )
@@ -515,8 +517,7 @@ def test_a_password_is_never_shown(address: str) -> None:
 @pytest.mark.parametrize(
     ("address", "wrong"),
     [
-        ("redis://host:6379/robots", "invalid literal for int() with base 10: 'robots'"),
-        ("rediss://host/0/1", "invalid literal for int() with base 10: '0/1'"),
+        ("redis://host:6379/robots", "'/robots' is no database"),
         ("redis://host/0?timeout=5", "unexpected keyword argument 'timeout'"),
         ("redis://host/0?db=robots", "Invalid value for 'db'"),
     ],
@@ -530,7 +531,9 @@ def test_an_address_of_redis_with_a_mistake_stops_the_start(address: str, wrong:
 @in_loop
 async def test_every_address_that_redis_py_accepts_can_be_used(redis_server: RedisServer) -> None:
     server = redis_server.url.rpartition("/")[0]
-    for number, end in enumerate(("", "/", "/1", "/1/", "?db=1", "/1?max_connections=1", "/1?client_name=crawl")):
+    for number, end in enumerate(
+        ("", "/", "/1", "/1/", "/%31", "/x?db=1", "?db=1", "/1?max_connections=1", "/1?client_name=crawl")
+    ):
         async with used(partial(store_of, REP_STORAGE=server + end)) as storage:
             await storage.put(A, b"%d" % number, FOR_LONG)
             assert await storage.get(A) == b"%d" % number
