@@ -1,8 +1,8 @@
 """Decides about each request: whose robots.txt applies to it, and what this robots.txt says.
 
 1. `applicable_origin` says whose robots.txt applies. If none applies, the request goes on.
-2. If memory has a usable policy of that robots.txt, it decides at once. (An unreachable robots.txt has a policy, too.)
-   If robots.txt expires soon, or the backoff after a failure is over, it is fetched again in the background.
+2. If memory has a usable policy of that robots.txt, it decides at once. (An unreachable robots.txt has a policy, too:
+   see 3.) If robots.txt expires soon, or the backoff after a failure is over, it is fetched again in the background.
 3. Else the request waits for a fetch (`cache.resolver`). Most requests wait at the scheduler, before they come here
    (`waiting.scheduler_door`). The others wait in the downloader (`waiting.in_downloader`). The fetch ends with a
    policy, unless the crawl closes first. The policy decides about the requests that waited:

@@ -164,8 +164,8 @@ class Rounds:
         """Fetch robots.txt along redirects. `known`: the latest entry that any crawler has. Waits for the answers."""
         policy, is_replayed = await self._follow_redirects(round_, known, is_repeated=known is not None)
         if is_replayed and (policy.refetch is Refetch.FIRST or policy.entry.outage is not None):
-            # The replay is a failure, or too old to decide. The second fetch gets an answer that is too old as `known`:
-            # the server may confirm it, and if the second fetch fails, its rules may still be obeyed.
+            # The replay is a failure, or too old to decide. If it is only too old, it is what is `known` before the
+            # second fetch. The server may confirm it. If the second fetch fails, its rules may still be obeyed.
             known = policy.entry if policy.entry.stored is not None else known
             policy, _ = await self._follow_redirects(round_, known, is_repeated=True)
         self._count(f"rep/access/{policy.entry.access.value}")

@@ -36,8 +36,8 @@ class StoredResponse:
     redirects, the earliest such time."""
     fresh_until: float
     """The time when the answer expires, in seconds since the epoch: at most a day after `received_at`. In a chain of
-    redirects, the earliest such time. It is at least LEAST_LIFETIME after the end of the fetch, with two
-    exceptions: that is more than a day after `received_at`, or the crawl's HTTP cache replayed an answer."""
+    redirects, the earliest such time. It is at least LEAST_LIFETIME after the end of the fetch, unless
+    that time is more than a day after `received_at`, or the crawl's HTTP cache replayed an answer."""
     status: int | None = None
     """The HTTP status; None if the fetch ended because there were too many redirects."""
     url: str = ""

@@ -84,8 +84,8 @@ class RobotsPolicy:
     state: State
     basis: Basis
     refetch: Refetch
-    """When robots.txt is fetched again: the value in POLICY_OF_STATE. During a backoff, it is NOT, with one exception:
-    FIRST stays FIRST if requests wait for the end of the backoff (`Outage.pause_at`)."""
+    """When robots.txt is fetched again: the value in POLICY_OF_STATE. During a backoff, it is NOT. There is one
+    exception: it is still FIRST if the backoff is so short that requests wait for its end (`Outage.pause_at`)."""
     at: float
     until: float
     robots: RobotsTxt | None

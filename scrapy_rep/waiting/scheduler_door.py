@@ -12,8 +12,8 @@ CONCURRENT_REQUESTS.
    a ready request and a request from the queue in turn; but while MANY_READY or more sites have ready requests, the
    queue has a turn only if no ready request can go on.
 4. `RepMiddleware` decides about a ready request by the policy in memory. If this policy has expired, or was dropped to
-   save memory, the request waits in the downloader (`in_downloader`). There is one exception: requests to an
-   unreachable origin are refused at once, until its backoff is over (`policy_of`).
+   save memory, the request waits in the downloader (`in_downloader`). There is one exception: if nothing but an
+   outage is known of the origin, the policy that ended the wait decides until the backoff is over (`policy_of`).
 
 Two limits keep requests in the queue:
 
@@ -24,8 +24,8 @@ Two limits keep requests in the queue:
   request from the queue in memory.
 
 At a limit, the door takes nothing more from most queues. From Scrapy's default queue, it still takes requests to sites
-that have no request at the door. At the limit of fetches, such a site also has to have a download slot, because then
-its robots.txt is probably known (`SchedulerQueues.is_next_useful`).
+that have no request at the door. At the limit of fetches, the downloader also has to know such a site: its robots.txt
+is then probably known (`SchedulerQueues.is_next_useful`).
 
 A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true while it has no
 request for the engine, if one of these is so: a limit is reached; or as many requests are at the door as twice
@@ -146,9 +146,12 @@ class SchedulerDoor:
         return self._is_open and request not in self._handed_out
 
     def policy_of(self, request: Request) -> RobotsPolicy | None:
-        """The policy of an outage that ended the request's wait at the door, until the backoff is over; else None."""
+        """The policy that ended the request's wait at the door, if nothing but an outage was known then, and the
+        backoff is not over; else None."""
         policy = self._ended_by.pop(request, None)
-        return policy if policy is not None and policy.at <= self._gate.now() < policy.until else None
+        if policy is None or policy.entry.outage is None:
+            return None
+        return policy if policy.at <= self._gate.now() < policy.entry.outage.ask_again_at else None
 
     def put_back(self, request: Request) -> bool:
         """Put a request of the scheduler back, because the crawl closes. Returns whether the queue has taken it."""

@@ -9,9 +9,8 @@ A segment is the text from one user-agent line to the next:
     Crawl-delay: 7
     User-agent: c       Segment 2 has no records.
 
-A run is a row of user-agent lines with no line between them that ends the run. A record is for all user-agent lines of
-the run above it. A rule ends a run for all kinds of records. A delay ends a run for delays only, and a statement about
-usage for statements only.
+A run is a row of user-agent lines that share the records below it. A rule between two user-agent lines ends a run. For
+delays, a delay between them ends it, too; for statements about usage, a statement.
 """
 
 from __future__ import annotations
