@@ -5,7 +5,8 @@ crawl is a process of its own. Each crawl must keep these promises:
 
 - No page that robots.txt forbids reaches its server, and no page that it allows is refused.
 - Each request ends exactly once: in its callback or its errback. With a JOBDIR that holds across all runs of a job.
-- The servers see no more pages at once than CONCURRENT_REQUESTS and CONCURRENT_REQUESTS_PER_DOMAIN allow.
+- The servers see no more pages at once than CONCURRENT_REQUESTS and CONCURRENT_REQUESTS_PER_DOMAIN allow. (The second
+  limit is checked only with the `select` reactor. The first leaves out pages that a callback downloads itself.)
 - `spider_idle` is not sent while a request is pending.
 - The crawl ends, its process ends, its log has no traceback, and the downloader is left as it was found.
 
@@ -301,7 +302,7 @@ ALWAYS = {
     "AUTOTHROTTLE_MAX_DELAY": 0.05,
     "RETRY_GIVE_UP_LOG_LEVEL": "INFO",
 }
-STOPS = [None, None, None, "SIGINT", "CloseSpider", "engine.close", "crawler.stop"]
+STOPS = [None, None, None, "SIGINT", "close_spider", "engine.close", "crawler.stop"]
 REFUSED = {"ForbiddenByRobots", "RobotsUnreachable"}
 
 

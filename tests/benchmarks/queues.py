@@ -11,8 +11,8 @@
 - `lazy`: a `start` that waits while `engine.needs_backout()` is true (Scrapy's documentation) requests one page of each
   of 300 sites. The servers answer after 1 or 2 seconds. This counts the requests that `start` is ahead of the pages.
 
-Each crawl runs in a process of its own, with default settings except for the log. `kills` replaces the DOWNLOADER, so
-that each site has a download slot of its own.
+Each crawl runs in a process of its own, with default settings except for the log and the telnet console. `kills`
+replaces the DOWNLOADER, so that each site has a download slot of its own.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ urllib.robotparser and, if it is installed, robotspy.
 
 The folder has real robots.txt files, one for each origin. Parts: `corpus`, `agree`, `sizes`, `hostile`, `memory`,
 `fit`, `middleware`; without an argument, all of them. Times are CPU time (`corpus`: wall clock time), medians of
-interleaved rounds; `(4.0x)` is four times as long as ours.
+interleaved rounds (`middleware`: the minimum; the last table of `hostile`: one round). `(4.0x)` is four times as long
+as ours.
 """
 
 from __future__ import annotations

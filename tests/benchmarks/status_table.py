@@ -2,7 +2,7 @@
 
     python tests/benchmarks/status_table.py
 
-Each row is one crawl per middleware of two pages of a live origin, `/` and `/private`. The settings are the defaults,
+For each row, each middleware crawls two pages of one origin: `/` and `/private`. The settings are the defaults,
 except for a timeout of one second and REP_UNREACHABLE_WAIT = 0. The table shows which pages were fetched, how often
 robots.txt was requested, and the number of tracebacks and of log lines at WARNING and above.
 """

@@ -99,22 +99,23 @@ def fleets() -> None:
 
 
 def files() -> None:
-    """4 processes on one SQLite file, 50 SIGKILLs; then a file of random octets."""
+    """4 processes on one SQLite file, 50 SIGKILLs; then a store that is damaged after its first 100 bytes."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "robots.db"
         torn, kills = torn_by_killed_writers(file, writers=4, kills=50)
         with closing(sqlite3.connect(file)) as db:
             (check,) = db.execute("PRAGMA integrity_check").fetchone()
             rows = db.execute("SELECT origin, octets FROM entries_1").fetchall()
+        header = file.read_bytes()[:100]
         whole = sum(entry_from_bytes(octets, f"{origin}/robots.txt") is not None for origin, octets in rows)
         print(f"{kills} kills: found torn while writing {torn}, afterwards {len(rows) - whole} of {len(rows)};")
         print(f"integrity_check: {check}; in the folder: {sorted(os.listdir(folder))}")
     web = Web()
     sites = open_sites(web, 20)
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "robots.db").write_bytes(os.urandom(1_000_000))
+        (Path(folder) / "robots.db").write_bytes(header + os.urandom(1_000_000))
         result, _ = crawl(sites, f"sqlite://{folder}/robots.db")
-        print(f"random octets: {len(result.pages)} of 20 pages, {len(result.refused)} of 20 refused;")
+        print(f"damaged: {len(result.pages)} of 20 pages, {len(result.refused)} of 20 refused;")
         print(f"warnings: {len(result.warnings)}; in the folder: {sorted(os.listdir(folder))}")
     web.close()
 

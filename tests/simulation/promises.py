@@ -75,8 +75,9 @@ class Observations:
     def known(self, request: TrackedRequest, moment: float) -> Iterator[list[Round]]:
         """Yield what the run may know at this moment: its own rounds.
 
-        With a store, it may also know the rounds of all crawlers up to any of the last 30, or that one round alone. A
-        crawl may have forgotten its first rounds, because its clock was wrong or its memory was full.
+        With a store, it may also know rounds of other crawlers. For each of the origin's last 30 rounds, it may know
+        all rounds up to this one, or only this one. A crawl may have forgotten its first rounds, because its clock was
+        wrong or its memory was full.
         """
         everything = self.of_origin[request.key[1]] if self.store else []
         recent = [everything[begin : end + 1] for end in range(len(everything))[-30:] for begin in (0, end)]
@@ -101,9 +102,9 @@ class Observations:
     def longest_turn(self, key: Key) -> float:
         """How many seconds a request for an origin's robots.txt may wait for its turn.
 
-        In each half second, REP_FETCH_CONCURRENCY requests for a robots.txt begin. At most these go
-        before it: those that pages of a higher priority need, 2 * REP_FETCH_CONCURRENCY older first requests, and as
-        many retries or later rounds.
+        In each half second, REP_FETCH_CONCURRENCY requests for a robots.txt begin. At most these go before it: the
+        requests that pages of a higher priority need, 2 * REP_FETCH_CONCURRENCY older first requests, and
+        2 * REP_FETCH_CONCURRENCY retries or later rounds.
         """
         lowest = min(self.priorities.get(key, [0]))
         urgent = sum(max(each) > lowest for (run, _), each in self.priorities.items() if run == key[0])
@@ -203,8 +204,11 @@ def nothing_ready_waits_while_there_is_room(seen: Observations) -> Iterator[str]
 
 
 def dead_origins_take_no_place(seen: Observations) -> Iterator[str]:
-    """A request to an origin that never answers waits outside the downloader, and takes a place only to be refused. If
-    memory is full, this holds until the backoff is over."""
+    """A request to an origin that never answers waits outside the downloader, and takes a place only to be refused.
+
+    If memory is small, a result may be forgotten when the backoff is over. So requests that enter later are not
+    checked.
+    """
     for request in seen.eager:
         seconds = request.ended - request.entered
         until = request.entered - BACKOFF_FIRST
