@@ -14,7 +14,8 @@
 
 CORPUS is a folder of robots.txt files; without it, files of 2 to 70 rules are generated. Each crawl runs in a process
 of its own, which imports what a user's script would import, with Scrapy's default settings except for the log and the
-telnet console. `growth` and `where` set CONCURRENT_REQUESTS to 64. One row of `growth` also sets REP_MEMORY_OCTETS to 1 MiB.
+telnet console. `growth` and `where` set CONCURRENT_REQUESTS to 64. One row of `growth` also sets REP_MEMORY_OCTETS to
+1 MiB.
 """
 
 from __future__ import annotations
