@@ -345,7 +345,10 @@ class Draw(random.Random):
             self.settings["JOBDIR"] = f"{folder}/job"
         self.pauses = [(self.random(), self.random() / 2)] if self.random() < 0.2 else []
         kinds = self.choices(list(KINDS), [OFTEN.get(kind, 1) for kind in KINDS], k=self.randint(1, 12))
-        if self.settings["DOWNLOADER"].endswith("SlotByOrigin"):  # sites in one slot would wait for each other
+        # Sites in one slot would wait for each other. With memory for two sites, most requests to dead sites need a
+        # fetch of their own, so the crawl would take minutes.
+        remembers_all = self.settings["REP_MEMORY_OCTETS"] == 2**26
+        if self.settings["DOWNLOADER"].endswith("SlotByOrigin") and remembers_all:
             kinds += ["dead"] * self.choice([0, 0, 0, 20])  # more than there are connections in a handler's pool
         sites = [self.site(kind) for kind in kinds]
         self.requests = [self.request(site) for site in sites for _ in range(self.randint(1, 16))]
