@@ -90,7 +90,6 @@ class SharedStore:
                 octets, is_to_fetch = await self._breaker.call(self._get_or_lease, lease, otherwise=NO_ANSWER)
             finally:
                 self._turns.starting.discard(origin)
-                self._turns.on_change()
             while True:
                 known_and_stored = filter(None, (entry, self._read(origin, octets)))
                 entry = max(known_and_stored, key=last_fetched_at, default=None)
@@ -104,6 +103,7 @@ class SharedStore:
                 if await self._acquire(lease) or waited >= self._longest_wait:
                     is_to_fetch = True  # but look once more: the last holder may have just stored its entry
                 else:
+                    self._turns.on_change()  # this origin is no longer in `starting`
                     await self._clock.sleep(pause)
                     waited, pause = waited + pause, min(1.5 * pause, POLL_MAX)
                 octets = await self._breaker.call(self._get, lease, otherwise=None)
