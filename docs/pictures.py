@@ -220,7 +220,7 @@ def request_picture() -> str:
                 left,
                 230,
                 380,
-                ["gate: is its robots.txt known?", "cache.memory: no wait, no fetch"],
+                ["gate: is its robots.txt known?", "storage.memory: no wait, no fetch"],
             ),
             box(
                 right,
@@ -228,8 +228,8 @@ def request_picture() -> str:
                 460,
                 [
                     "The request waits",
-                    "waiting.scheduler_door, or waiting.in_downloader",
-                    "cache.rounds: REP_STORAGE, then one fetch; while robots.txt is",
+                    "waiting.door, or waiting.in_downloader",
+                    "fetching.conversations: REP_STORAGE, then one fetch; while robots.txt is",
                     "unreachable, more rounds within REP_UNREACHABLE_WAIT",
                 ],
             ),

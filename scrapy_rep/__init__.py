@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .addon import Addon
     from .exceptions import ForbiddenByRobots, RobotsUnreachable
-    from .fetching.content_decoding import RepDecodingMiddleware
+    from .fetching.decoding import RepDecodingMiddleware
     from .middleware import RepMiddleware
     from .protocol.access_result import AccessResult
     from .protocol.robotstxt.parser import Ignored, RobotsTxt
@@ -58,7 +58,7 @@ _HOMES = {
     "ForbiddenByRobots": ".exceptions",
     "Ignored": ".protocol.robotstxt.parser",
     "Received": ".protocol.robotstxt.rules",
-    "RepDecodingMiddleware": ".fetching.content_decoding",
+    "RepDecodingMiddleware": ".fetching.decoding",
     "RepMiddleware": ".middleware",
     "RepRobotParser": ".robotparser",
     "RobotsSitemapSpider": ".sitemap_spider",

@@ -8,7 +8,7 @@ from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import BaseSettings
 
-from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
+from scrapy_rep.fetching.decoding import RepDecodingMiddleware
 from scrapy_rep.middleware import RepMiddleware
 from scrapy_rep.scrapy_internals.compat import switch_off
 from scrapy_rep.scrapy_internals.one_shot import is_one_shot

@@ -3,12 +3,13 @@
 1. `applicable_origin` says whose robots.txt applies. If none applies, the request goes on.
 2. If memory has a usable policy of that robots.txt, it decides at once. (An unreachable robots.txt has a policy, too:
    see 3.) If robots.txt expires soon, or the backoff after a failure is over, it is fetched again in the background.
-3. Else the request waits for a fetch (`cache.resolver`). Most requests wait at the scheduler, before they come here
-   (`waiting.scheduler_door`). The others wait in the downloader (`waiting.in_downloader`). The fetch ends with a
+3. Else the request waits for a fetch (`fetching.resolver`). Most requests wait at the scheduler, before they come here
+   (`waiting.door`). The others wait in the downloader (`waiting.in_downloader`). The fetch ends with a
    policy, unless the crawl closes first. The policy decides about the requests that waited:
    - The fetch had an answer: its rules decide. Without rules, its status decides (`protocol.status_policy`).
    - The fetch failed: the old rules decide, if they may still be obeyed. Else nothing is allowed; after a long outage,
-     everything (`protocol.lifecycle`). Usually a fetch has several rounds before requests are refused (`cache.rounds`).
+     everything (`protocol.lifecycle`). Usually a fetch has several rounds before requests are refused
+     (`protocol.conversation`).
 4. If a page comes from another URL than the request's (a browser followed a redirect), the page waits for the policy of
    that URL, if memory has none (`look_at_page`). Then the functions in `after_download` judge the page by it.
 """
@@ -25,8 +26,8 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
-from scrapy_rep.cache.resolver import Resolver
-from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
+from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
+from scrapy_rep.fetching.resolver import Resolver
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State
@@ -70,9 +71,6 @@ class Gate:
         self.after_download: list[Callable[[Request, Response, Landing | None], None]] = []
         """Called with a request and its response, before the spider gets the response; not for our own requests for a
         robots.txt. A function may raise ForbiddenByRobots to drop the response."""
-        self.robots_known = resolver.robots_known
-        """Called after each round of a fetch (`cache.rounds`), with the origin, what is known of it now, and the
-        request that needed its robots.txt."""
         self.refusals = Refusals(crawler, is_dry_run=settings.dry_run)
         self.decided = 0
         """The number of decisions by a policy."""

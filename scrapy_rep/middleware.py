@@ -11,11 +11,11 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
-from scrapy_rep.cache.resolver import Resolver
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import within
 from scrapy_rep.extensions import start_extensions
-from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
+from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
+from scrapy_rep.fetching.resolver import Resolver
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.misconfiguration import warn_of_misconfiguration
@@ -25,9 +25,9 @@ from scrapy_rep.scrapy_internals.download_handlers import prepare_handlers
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import call_when_closing
 from scrapy_rep.settings import FILES, RepSettings, is_obeying, warn_of_unknown_names
+from scrapy_rep.waiting.door import SchedulerDoor
 from scrapy_rep.waiting.in_downloader import InDownloader
-from scrapy_rep.waiting.scheduler_door import SchedulerDoor
-from scrapy_rep.waiting.waiting_log import Waits
+from scrapy_rep.waiting.waits import Waits
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -7,7 +7,7 @@ from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import default_settings
 from scrapy.utils.misc import load_object
 
-from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
+from scrapy_rep.fetching.decoding import RepDecodingMiddleware
 from scrapy_rep.log import logger_of
 from scrapy_rep.robotparser import RepRobotParser
 

@@ -37,32 +37,71 @@ _STAT_OF_CAUSE = {NO_GROUPS: "rep/no_rules/empty", REDIRECTS: "rep/no_rules/redi
 class OriginInfo:
     """What is known of an origin's robots.txt at one moment. Times are seconds since the epoch."""
 
-    robots_url: str
-    """The URL of the origin's own robots.txt, before any redirect."""
-    access: AccessResult
-    """The result of the last fetch."""
-    answer: str
-    """The last answer in words: `HTTP 404`, or why there was none."""
-    basis: Basis
-    """What decides about requests."""
-    robots: RobotsTxt | None
-    """The parsed robots.txt that is obeyed, which may have no rules; None if no file is obeyed."""
-    received_at: float | None
-    """When the stored answer came, or was last confirmed (304); None if no answer is stored."""
-    entry: Entry
-    """All that is remembered of the origin."""
-    fetch_again_at: float
-    """When the answer expires; in an outage, when the backoff is over."""
-    failing_since: float | None
-    """When the outage began; None if there is none."""
-    url: str
-    """The URL that the redirects led to; empty if it is not known."""
-    status: int | None = None
-    """The HTTP status; None without an answer, after too many redirects, or after one that cannot be followed."""
-    sign: str = ""
-    """As in `Answer.sign`."""
+    policy: RobotsPolicy
     pause: float | None = None
     """In an outage, seconds until the next attempt that requests wait for; None if they wait for no attempt."""
+
+    @property
+    def entry(self) -> Entry:
+        """All that is remembered of the origin."""
+        return self.policy.entry
+
+    @property
+    def robots_url(self) -> str:
+        """The URL of the origin's own robots.txt, before any redirect."""
+        return self.entry.robots_url
+
+    @property
+    def access(self) -> AccessResult:
+        """The result of the last fetch."""
+        return self.entry.access
+
+    @property
+    def answer(self) -> str:
+        """The last answer in words: `HTTP 404`, or why there was none."""
+        return self.entry.last.reason
+
+    @property
+    def status(self) -> int | None:
+        """The HTTP status; None without an answer, after too many redirects, or after one that cannot be followed."""
+        return self.entry.last.status
+
+    @property
+    def sign(self) -> str:
+        """As in `Answer.sign`."""
+        return self.entry.last.sign
+
+    @property
+    def basis(self) -> Basis:
+        """What decides about requests."""
+        return self.policy.basis
+
+    @property
+    def robots(self) -> RobotsTxt | None:
+        """The parsed robots.txt that is obeyed, which may have no rules; None if no file is obeyed."""
+        return self.policy.robots
+
+    @property
+    def received_at(self) -> float | None:
+        """When the stored answer came, or was last confirmed (304); None if no answer is stored."""
+        return self.entry.stored.received_at if self.entry.stored is not None else None
+
+    @property
+    def url(self) -> str:
+        """The URL that the redirects led to; empty if it is not known."""
+        return self.entry.stored.url if self.entry.stored is not None else ""
+
+    @property
+    def failing_since(self) -> float | None:
+        """When the outage began; None if there is none."""
+        return self.entry.outage.since if self.entry.outage is not None else None
+
+    @property
+    def fetch_again_at(self) -> float:
+        """When the answer expires; in an outage, when the backoff is over."""
+        if self.entry.outage is not None:
+            return self.entry.outage.fetch_again_at
+        return self.entry.stored.fresh_until if self.entry.stored is not None else 0.0
 
     @property
     def kind(self) -> OriginKind:
@@ -123,25 +162,3 @@ class OriginInfo:
         if self.cause == REDIRECTS:
             source = "RFC 9309 2.3.1.2"
         return words, row_source or source
-
-
-def origin_info(policy: RobotsPolicy, pause: float | None = None) -> OriginInfo:
-    """The OriginInfo of a policy. `pause`: the value of `OriginInfo.pause`."""
-    entry = policy.entry
-    stored, outage = entry.stored, entry.outage
-    fresh_until = stored.fresh_until if stored is not None else 0.0
-    return OriginInfo(
-        entry.robots_url,
-        entry.access,
-        entry.last.reason,
-        policy.basis,
-        policy.robots,
-        stored.received_at if stored is not None else None,
-        entry,
-        outage.ask_again_at if outage is not None else fresh_until,
-        outage.since if outage is not None else None,
-        stored.url if stored is not None else "",
-        entry.last.status,
-        entry.last.sign,
-        pause,
-    )

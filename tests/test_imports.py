@@ -27,8 +27,8 @@ LAYERS = (
     ("middleware",),
     ("extensions", "misconfiguration", "waiting"),
     ("gate",),
-    ("cache", "refusals"),
-    ("fetching", "storage"),
+    ("fetching", "refusals"),
+    ("storage",),
     ("exceptions", "origin_info", "robotparser"),
     ("clock", "own_thread", "settings", "signals", "text", "top_k", "user_agent"),
     ("scrapy_internals", "usage"),
@@ -84,7 +84,7 @@ PROTOCOL = [module for module in FILES if room_of(module) == "protocol"]
 
 def test_known_imports_are_found() -> None:
     assert {"addon", "protocol.robotstxt.parser", "importlib", "typing"} <= IMPORTS["scrapy_rep"]
-    assert {"scrapy", "cache.resolver", "waiting.scheduler_door"} <= IMPORTS["middleware"]
+    assert {"scrapy", "fetching.resolver", "waiting.door"} <= IMPORTS["middleware"]
     assert {"dataclasses", "protocol.robotstxt.rules"} <= IMPORTS["protocol.robotstxt.parser"]
 
 

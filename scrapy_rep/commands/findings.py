@@ -9,7 +9,7 @@ from typing import Any
 
 from scrapy_rep.commands.listing import listing
 from scrapy_rep.commands.urls import check_host, is_without_robots
-from scrapy_rep.origin_info import OriginInfo, origin_info
+from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.foreign_text import MAX_RULE
@@ -109,7 +109,7 @@ class Finding:
     @property
     def info(self) -> OriginInfo | None:
         """What is known about the URL's origin; None if its robots.txt is not known."""
-        return origin_info(self.policy) if self.policy is not None and self.policy.entry.robots_url else None
+        return OriginInfo(self.policy) if self.policy is not None and self.policy.entry.robots_url else None
 
     @property
     def crawl_delay(self) -> float | None:

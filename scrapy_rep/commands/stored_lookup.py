@@ -8,16 +8,16 @@ from typing import TypeVar
 from scrapy import Request
 from scrapy.crawler import Crawler
 
-from scrapy_rep.cache.memory import Memory
 from scrapy_rep.commands.findings import CannotTellError, Finding
 from scrapy_rep.commands.lookup import Lookup
 from scrapy_rep.commands.urls import cure_of
 from scrapy_rep.protocol.entry import entry_from_bytes, is_judged_by
-from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
+from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage, storage_of
 from scrapy_rep.storage.base import without_password
+from scrapy_rep.storage.memory import Memory
 
 T = TypeVar("T")
 
@@ -83,7 +83,10 @@ class StoredLookup(Lookup):
         entry = entry_from_bytes(octets, f"{origin}/robots.txt", self._settings.body_limit)
         if entry is None:
             return None, "the entry is damaged, or was stored by another version of scrapy-rep"
-        policy, error = self._memory.policy_of(entry, self._gate.now()), ""
+        policy, error = (
+            policy_at(entry, self._gate.now(), self._settings.unreachable_for, self._settings.unreachable_wait),
+            "",
+        )
         if not is_judged_by(entry, self._settings.status_policy):
             error = f"the entry of {origin} was stored with another REP_STATUS_POLICY"
         elif policy.refetch is Refetch.FIRST:

@@ -8,10 +8,10 @@ from scrapy.crawler import Crawler
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.scrapy_internals.downloads import MinimumDelays
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.signals import robots_known
 from scrapy_rep.text import printable
 from scrapy_rep.user_agent import ProductTokens
 
@@ -23,7 +23,7 @@ class CrawlDelay:
         self._max_delay = settings.crawl_delay_max  # seconds
         self._gate = gate
         self._logged: set[str] = set()
-        gate.robots_known.append(self._robots_known)
+        crawler.signals.connect(self._robots_known, signal=robots_known)
         if self._max_delay:
             self._delays = MinimumDelays(crawler)
             # Connect late, so that other components that adjust delays, such as AutoThrottle, receive signals earlier.
@@ -33,7 +33,7 @@ class CrawlDelay:
         self._crawler.signals.connect(self._reached, signal=signals.request_reached_downloader)
         self._crawler.signals.connect(self._delays.restart_delay, signal=signals.response_downloaded)
 
-    def _robots_known(self, _origin: Origin, info: OriginInfo, request: Request) -> None:
+    def _robots_known(self, info: OriginInfo, request: Request) -> None:
         asked = _asked_for(info.robots, self._gate.product_tokens(request))
         if not asked:
             return

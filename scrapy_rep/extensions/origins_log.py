@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 
-from scrapy import Request, signals
+from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.utils.datatypes import LocalCache
 
@@ -17,7 +17,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import VerdictReason
 from scrapy_rep.protocol.status_policy import MARKUP
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.signals import request_waited
+from scrapy_rep.signals import request_waited, robots_known
 from scrapy_rep.text import counted, printable
 
 # In the log line about refused requests, these words follow a number.
@@ -44,11 +44,11 @@ class OriginsLog:
         self._has_named_page = False
         """Whether a robots.txt that is a page of HTML has been logged at INFO."""
         self._has_warned_of_length = False
-        gate.robots_known.append(self._robots_known)
+        crawler.signals.connect(self._robots_known, signal=robots_known)
         crawler.signals.connect(self._request_waited, signal=request_waited)
         crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
-    def _robots_known(self, origin: Origin, info: OriginInfo, _request: Request) -> None:
+    def _robots_known(self, origin: Origin, info: OriginInfo) -> None:
         is_truncated = info.robots is not None and info.robots.truncated
         before = self._known.get(origin)
         now = info.kind, info.cause, info.stat, "rep/truncated" if is_truncated else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 
-from scrapy import Request, signals
+from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.utils.datatypes import LocalCache
 
@@ -20,6 +20,7 @@ from scrapy_rep.protocol.lifecycle import Basis
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import VerdictReason
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.signals import robots_known
 from scrapy_rep.text import counted, printable, were_refused
 
 WARNED_OUTAGES = 10
@@ -45,10 +46,10 @@ class OutageLog:
         self._outages = self._origins = 0
         self._refusals = gate.refusals
         self._has_explained_challenges = False
-        gate.robots_known.append(self._known)
+        crawler.signals.connect(self._known, signal=robots_known)
         crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
-    def _known(self, origin: Origin, info: OriginInfo, _request: Request) -> None:
+    def _known(self, origin: Origin, info: OriginInfo) -> None:
         was_warning = self._logged.get(origin)
         if info.failing_since is not None and was_warning is None:
             self._outages += 1
@@ -74,11 +75,10 @@ class OutageLog:
         refused = "would be refused without REP_DRY_RUN" if self._is_dry_run else "are refused"
         if info.pause is not None:
             return f"wait up to {self._wait:g} s (REP_UNREACHABLE_WAIT); then they {refused}"
-        retry_after = info.entry.outage.retry_after if info.entry.outage is not None else 0.0
-        if info.status is not None and retry_after > self._wait > 0:
-            return (
-                f"{refused}: its Retry-After ({retry_after:,.0f} s) is beyond REP_UNREACHABLE_WAIT ({self._wait:g} s)"
-            )
+        outage = info.entry.outage
+        seconds = outage.fetch_again_at - outage.failed_at if outage is not None else 0.0
+        if info.status is not None and seconds > self._wait > 0:
+            return f"{refused}: the next fetch is in {seconds:,.0f} s, beyond REP_UNREACHABLE_WAIT ({self._wait:g} s)"
         return f"{refused} (RFC 9309 2.3.1.4)"
 
     def _closed(self) -> None:

@@ -6,7 +6,7 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import call_later
 
-from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
+from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.settings import RepSettings

@@ -15,7 +15,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.protocol import ClientCreator, Protocol
 
 from scrapy_rep.deferreds import settle
-from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
+from scrapy_rep.fetching.request import download_of
 
 if TYPE_CHECKING:
     from twisted.protocols.ftp import FTPClient
@@ -28,7 +28,8 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
     """Scrapy's FTP handler, with limits for our requests for a robots.txt."""
 
     async def download_request(self, request: Request) -> Response:
-        if ROBOTS_TXT_REQUEST not in request.meta:
+        download = download_of(request)
+        if download is None:
             return await super().download_request(request)
         # Imported late, as in Scrapy: these modules install a reactor if there is none.
         from twisted.internet import reactor  # noqa: PLC0415
@@ -41,7 +42,7 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
         connected = creator.connectTCP(parts.hostname, parts.port or 21)  # type: ignore[no-untyped-call]
         client: FTPClient = await maybe_deferred_to_future(connected)
         _limit_replies(client)
-        received = _Received(meta[ROBOTS_TXT_REQUEST].limit)
+        received = _Received(download.limit)
         try:
             retrieved = client.retrieveFile(unquote(parts.path), received)  # type: ignore[no-untyped-call]
             retrieved.addBoth(partial(settle, received.ended))

@@ -17,9 +17,11 @@ from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
+from scrapy_rep.protocol.origin import Origin
+
 SLOW_AFTER = 0.5  # seconds after which a request that has begun is slow
 REPEATED_EVERY = 8  # every eighth turn goes to a repeated request, if one waits
-# With MAX_STARTING * REP_FETCH_CONCURRENCY fetches in `starting`, no other fetch should begin: it would wait too long.
+# While MAX_STARTING * REP_FETCH_CONCURRENCY fetches need a turn soon, no other fetch should begin: it would wait long.
 MAX_STARTING = 2
 MAX_SLOW = 1_000  # slow requests under way; each takes a socket
 SELECT_MAX = 512 if sys.platform == "win32" else 1024  # FD_SETSIZE; CPython sets it on Windows, elsewhere the C library
@@ -30,6 +32,8 @@ SHARE_OF_FILES = 0.5  # the share of `max_open_files()` that fetches may use; do
 class _Turn:
     """The right to make one request for a robots.txt."""
 
+    origin: Origin
+    """The origin whose robots.txt is fetched."""
     is_repeated: bool
     """Whether the request is a retry, or an earlier request for this robots.txt is known."""
     given: Deferred[None] = field(default_factory=Deferred)
@@ -51,10 +55,9 @@ class FetchTurns:
         self._limit = limit
         self._max_under_way = limit + min(MAX_SLOW, max(int(SHARE_OF_FILES * max_open_files()) - limit, 0))
         self.on_change = on_change
-        self.starting: set[object] = set()
-        """What `can_start_another` counts. An origin is here while its fetch has just begun, or waits for the first
-        call of REP_STORAGE in a round. A `_Turn` is here while its request waits for the turn, or is under way and not
-        slow yet. Turns of repeated requests are not here."""
+        self._starting: set[Origin] = set()
+        """The origins whose fetch has begun and needs a turn soon, or has the turn and is not slow yet. Origins whose
+        robots.txt is requested again are not here."""
         self._line: list[tuple[int, int, _Turn]] = []
         """The turns that requests wait for, as sorted tuples: negative priority, number of the arrival, turn."""
         self._arrivals = count()
@@ -64,16 +67,28 @@ class FetchTurns:
 
     def can_start_another(self) -> bool:
         """Whether one more fetch would soon get its turn."""
-        return len(self.starting) < MAX_STARTING * self._limit
+        return len(self._starting) < MAX_STARTING * self._limit
+
+    def needs_one(self, origin: Origin) -> None:
+        """The fetch of this origin's robots.txt begins, and needs a turn soon."""
+        self._starting.add(origin)
+
+    def needs_none(self, origin: Origin) -> None:
+        """The fetch has ended, or waits for another crawler."""
+        if origin in self._starting:
+            self._starting.remove(origin)
+            self.on_change()
 
     @asynccontextmanager
-    async def turn(self, priority: int, *, is_repeated: bool) -> AsyncIterator[None]:
+    async def turn(self, origin: Origin, priority: int, *, is_repeated: bool) -> AsyncIterator[None]:
         """Wait for a turn. It ends with the `async with` block."""
-        turn = _Turn(is_repeated)
+        turn = _Turn(origin, is_repeated)
         place = -priority, next(self._arrivals), turn
         insort(self._line, place)
-        if not is_repeated:
-            self.starting.add(turn)
+        if is_repeated:
+            self.needs_none(origin)
+        else:
+            self._starting.add(origin)
         try:
             self._give_turns()
             if not turn.given.called:
@@ -111,7 +126,7 @@ class FetchTurns:
     def _stop_counting(self, turn: _Turn) -> None:
         """The request is slow or has ended, so another one may begin."""
         self._not_slow.discard(turn)
-        self.starting.discard(turn)
+        self._starting.discard(turn.origin)
         self._give_turns()
         self.on_change()
 

@@ -49,8 +49,8 @@ class Answer:
     """The sign in the answer that decided instead of its status: the vendor of a challenge, such as `Cloudflare`, or
     `markup` for a page of HTML. Empty if the status decided."""
     body: bytes = b""
-    """The body of a success, at most one octet longer than REP_BODY_LIMIT. `fetching.answers` removes the body of
-    every other answer."""
+    """The body of a success, at most one octet longer than REP_BODY_LIMIT. `conversation.judged` removes the body
+    of every other answer."""
     location: str | None = None
     """The absolute URL that a redirect leads to; None if its Location is missing or malformed."""
     timed_out: bool = False
@@ -65,6 +65,11 @@ class Answer:
     """The time when the answer was received, in seconds since the epoch. If the crawl's HTTP cache replayed the answer,
     this is the time in its Date header (0 if missing, and never later than now). In an offline crawl, it is the time of
     the replay."""
+    asked_at: float = 0.0
+    """The time when the request got its turn, in seconds since the epoch. If the request was repeated at once, the time
+    of the first one."""
+    ended_at: float = 0.0
+    """The time when the answer or the failure came, in seconds since the epoch."""
     response_delay: float = 0.0
     """Seconds from the request to the response (RFC 9111 4.2.3)."""
     replayed: bool = False

@@ -12,11 +12,11 @@ from typing import Any
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.freshness import SILENT, Caching
-from scrapy_rep.protocol.outage import MAX_UNSEEN, Outage
+from scrapy_rep.protocol.outage import BACKOFF_MAX, MAX_UNSEEN, Outage
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.protocol.status_policy import SIGNS, StatusRow, result_of
 
-VERSION = b"\x03"  # the first byte of an entry's bytes; an entry with another version counts as missing
+VERSION = b"\x04"  # the first byte of an entry's bytes; an entry with another version counts as missing
 MAX_HEADER = 65_536  # the most bytes of JSON before the rules; each value was cut when the response was read
 MAX_NUMBER = 1e12  # the largest number in an entry's bytes; the year 9999 is 2.5e11 seconds after the epoch
 
@@ -134,6 +134,8 @@ def entry_from_values(values: Any, octets: bytes, robots_url: str) -> Entry | No
             stored = _stored_response(dict(values["stored"]), octets, values.get("truncated"))
         if "outage" in values:
             outage = Outage(**_checked(Outage, values["outage"]))
+            if outage.fetch_again_at > outage.failed_at + BACKOFF_MAX:
+                return None
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
     return Entry(robots_url, stored, outage) if stored or outage else None
@@ -172,7 +174,7 @@ def _checked(kind: type[StoredResponse | Outage | Caching], values: dict[str, An
 
 def last_fetched_at(entry: Entry) -> float:
     """Return the time of the last fetch, in seconds since the epoch. Callers prefer the later of two entries."""
-    return entry.last.asked_at if isinstance(entry.last, Outage) else entry.last.received_at
+    return entry.last.failed_at if isinstance(entry.last, Outage) else entry.last.received_at
 
 
 def storable(entry: Entry) -> Entry | None:
@@ -199,7 +201,7 @@ def useful_until(entry: Entry, unreachable_for: float) -> float:
         # seconds after they expired, and lasts as long again.
         moments.append(stored.fresh_until + (2 * unreachable_for if stored.robots is not None else 0.0))
     if outage is not None:
-        moments.append(outage.asked_at + MAX_UNSEEN)
+        moments.append(outage.failed_at + MAX_UNSEEN)
     return max(moments)
 
 

@@ -95,12 +95,12 @@ class RobotsPolicy:
     def is_fetch_due(self) -> bool:
         """Whether robots.txt is to be fetched now, not after a backoff."""
         outage = self.entry.outage_at(self.at)
-        return self.refetch is not Refetch.NOT and (outage is None or self.at >= outage.ask_again_at)
+        return self.refetch is not Refetch.NOT and (outage is None or self.at >= outage.fetch_again_at)
 
-    def pause_at(self, now: float, left: float, *, may_be_last: bool) -> float | None:
+    def pause_at(self, now: float, left: float) -> float | None:
         """Return `Outage.pause_at` if the basis is NOTHING_ALLOWED; else None, because requests need not wait."""
         outage = self.entry.outage_at(now) if self.basis is Basis.NOTHING_ALLOWED else None
-        return outage.pause_at(now, left, may_be_last=may_be_last) if outage is not None else None
+        return outage.pause_at(now, left) if outage is not None else None
 
     @property
     def access(self) -> AccessResult:
@@ -183,7 +183,7 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
         unreachable = State.UNREACHABLE if stored.forbids_stale and not too_long else State.UNREACHABLE_STALE
     # If the last fetch failed while the stored response was fresh, no request waited for that fetch. STALE makes the
     # next request wait for a new fetch.
-    is_new = stored is not None and outage.asked_at < stored.fresh_until
+    is_new = stored is not None and outage.failed_at < stored.fresh_until
     return State.STALE if is_new and unreachable is State.UNREACHABLE else unreachable
 
 
@@ -192,8 +192,8 @@ def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.
     state = state_of(entry, now, unreachable_for)
     basis, refetch, _source = POLICY_OF_STATE[state]
     outage = entry.outage_at(now)
-    if outage is not None and now < outage.ask_again_at:
-        is_awaited = outage.pause_at(now, wait, may_be_last=False) is not None
+    if outage is not None and now < outage.fetch_again_at:
+        is_awaited = outage.pause_at(now, wait) is not None
         refetch = Refetch.FIRST if refetch is Refetch.FIRST and is_awaited else Refetch.NOT
     until = _next_change(entry, now, unreachable_for, wait)
     robots = entry.stored.robots if entry.stored is not None and basis is Basis.STORED else None
@@ -207,14 +207,14 @@ def _next_change(entry: Entry, now: float, unreachable_for: float, wait: float) 
         received_at, fresh_until = entry.stored.received_at, entry.stored.fresh_until
         moments += [received_at - CLOCK_SKEW, refresh_from(received_at, fresh_until), fresh_until]
     if entry.outage is not None:
-        since, asked_at, ask_again_at = entry.outage.since, entry.outage.asked_at, entry.outage.ask_again_at
-        moments += [asked_at - CLOCK_SKEW, asked_at + MAX_UNSEEN, since + unreachable_for]
-        moments += [ask_again_at - wait, ask_again_at]
+        since, failed_at, fetch_again_at = entry.outage.since, entry.outage.failed_at, entry.outage.fetch_again_at
+        moments += [failed_at - CLOCK_SKEW, failed_at + MAX_UNSEEN, since + unreachable_for]
+        moments += [fetch_again_at - wait, fetch_again_at]
     return min([moment for moment in moments if moment > now], default=now)
 
 
-def after_fetch(entry: Entry | None, robots_url: str, result: StoredResponse | Answer, now: float) -> Entry:
-    """Return the origin's entry after a fetch that ended at `now`.
+def after_fetch(entry: Entry | None, robots_url: str, result: StoredResponse | Answer) -> Entry:
+    """Return the origin's entry after a fetch.
 
     `entry` is the entry before the fetch. `result` is a response to store, or an answer that is UNREACHABLE. A response
     replaces the whole entry. A failure begins or continues an outage, and keeps the stored response, because expired
@@ -222,5 +222,5 @@ def after_fetch(entry: Entry | None, robots_url: str, result: StoredResponse | A
     """
     if isinstance(result, StoredResponse):
         return Entry(robots_url, result)
-    before = entry.outage_at(now) if entry is not None else None
-    return Entry(robots_url, entry.stored if entry is not None else None, outage_after(before, result, now))
+    before = entry.outage_at(result.ended_at) if entry is not None else None
+    return Entry(robots_url, entry.stored if entry is not None else None, outage_after(before, result))

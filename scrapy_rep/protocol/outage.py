@@ -1,11 +1,11 @@
 """An outage is the time in which an origin's robots.txt is unreachable (RFC 9309 2.3.1.4).
 
 After each failure, robots.txt is fetched again when the backoff and the server's Retry-After are over. At the beginning
-of an outage, requests wait for these fetches (`cache.rounds`, step 4). After an outage of REP_UNREACHABLE_DAYS, the
-crawler may assume that there is no robots.txt (`protocol.lifecycle`).
+of an outage, requests wait for these fetches (`Outage.pause_at`). After an outage of REP_UNREACHABLE_DAYS, the crawler
+may assume that there is no robots.txt (`protocol.lifecycle`).
 
 An outage is stored and shared, so it has wall-clock times. If a clock is wrong, a fetch is delayed by at most
-CLOCK_SKEW. How long requests wait is measured with the monotonic clock.
+CLOCK_SKEW.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.status_policy import REDIRECT_STATUSES
 
-BACKOFF_FIRST = 5.0  # seconds from the first failure to the next fetch
+# Seconds from one fetch to the next, after so many failures. Each further backoff is twice as long as the one before.
+BACKOFFS = (5.0, 10.0, 15.0)
 BACKOFF_MAX = 3600.0  # seconds
 # The most seconds by which the clocks of two crawlers may differ, or by which one clock may be set back.
 CLOCK_SKEW = 300.0
@@ -37,11 +38,10 @@ class Outage:
     """The number of failures so far."""
     reason: str
     """Why the last fetch failed, such as `HTTP 503`, or why there was no answer."""
-    asked_at: float
+    failed_at: float
     """The time of the last failure, in seconds since the epoch."""
-    retry_after: float = 0.0
-    """Seconds that the server asked the crawler to wait after the last failure; the crawler waits at most BACKOFF_MAX.
-    If the request or its answer was dropped, this is BACKOFF_MAX."""
+    fetch_again_at: float
+    """The time when the backoff ends, in seconds since the epoch."""
     status: int | None = None
     """The HTTP status of the last failure; None if there was no answer, or a redirect that cannot be followed."""
     sign: str = ""
@@ -49,46 +49,43 @@ class Outage:
     timed_out: bool = False
     """Whether the last request took longer than REP_FETCH_TIMEOUT."""
 
-    @property
-    def ask_again_at(self) -> float:
-        """The time when the backoff ends, in seconds since the epoch."""
-        return self.asked_at + max(backoff(self.failures), min(self.retry_after, BACKOFF_MAX))
-
     def goes_on_at(self, now: float) -> bool:
         """Whether the outage continues at `now`: its last failure is neither too long ago nor in the future."""
-        return self.asked_at - CLOCK_SKEW <= now < self.asked_at + MAX_UNSEEN
+        return self.failed_at - CLOCK_SKEW <= now < self.failed_at + MAX_UNSEEN
 
-    def pause_at(self, now: float, left: float, *, may_be_last: bool) -> float | None:
-        """Return the seconds until the next fetch that requests wait for; None if they do not wait.
+    def pause_at(self, now: float, left: float) -> float | None:
+        """Return the seconds until the next fetch that requests wait for; None if they are refused instead.
 
-        Requests wait for a fetch that begins within `left` seconds, unless the last fetch timed out. If the backoff is
-        longer than `left` and `may_be_last` is True, the fetch begins after `left` seconds. A Retry-After is never cut
-        short in this way.
+        Requests wait as long as the next fetch begins within REP_UNREACHABLE_WAIT of the first one. `left` is the part
+        of this time that is left. Requests do not wait after a time-out: the next fetch would probably take as long.
         """
-        # The clock may have been set back since the failure.
-        since_failure = max(now - self.asked_at, 0.0)
-        backing_off = max(backoff(self.failures) - since_failure, 0.0)
-        asked_for = max(min(self.retry_after, BACKOFF_MAX) - since_failure, 0.0)
-        if self.timed_out or left <= 0.0 or asked_for > left or (backing_off > left and not may_be_last):
-            return None
-        return min(max(backing_off, asked_for), left)
+        # If the clock has been set back since the failure, the pause is not longer than it was then.
+        pause = max(self.fetch_again_at - max(now, self.failed_at), 0.0)
+        return None if self.timed_out or pause > left else pause
 
 
-def backoff(failures: int, first: float = BACKOFF_FIRST, longest: float = BACKOFF_MAX) -> float:
-    """Return the seconds until the next attempt: `first` after one failure, then twice as many, up to `longest`."""
+def backoff(failures: int) -> float:
+    """Return the seconds from the last fetch to the next, after a number of failures (at least 1)."""
+    steps = len(BACKOFFS)
+    if failures <= steps:
+        return BACKOFFS[failures - 1]
     # The exponent is bounded, because 2.0 ** 1100 overflows.
-    return min(first * 2.0 ** min(failures - 1, 64), longest)
+    return min(BACKOFFS[-1] * 2.0 ** min(failures - steps, 64), BACKOFF_MAX)
 
 
-def outage_after(before: Outage | None, answer: Answer, now: float) -> Outage:
+def outage_after(before: Outage | None, answer: Answer) -> Outage:
     """Return the outage after an UNREACHABLE answer: a new one, or `before` with one more failure.
 
-    `before` is the outage that continues at `now`, if there is one.
+    `before` is the outage that has continued until the answer, if there is one.
     """
+    now = answer.ended_at
     since, failures = (before.since, before.failures + 1) if before is not None else (now, 1)
     # A redirect that cannot be followed failed because of its Location. Its status is not the reason.
     status = None if answer.status in REDIRECT_STATUSES and not answer.sign else answer.status
-    retry_after = BACKOFF_MAX if answer.dropped else answer.retry_after
-    return Outage(
-        min(since, now), failures, shortened(answer.reason), now, retry_after, status, answer.sign, answer.timed_out
-    )
+    # A request that was dropped will probably be dropped again.
+    retry_after = BACKOFF_MAX if answer.dropped else min(answer.retry_after, BACKOFF_MAX)
+    # The backoff begins with the request. But a host that has timed out is not asked again at once.
+    backs_off_from = now if answer.timed_out else answer.asked_at
+    fetch_again_at = max(backs_off_from + backoff(failures), now + retry_after)
+    reason = shortened(answer.reason)
+    return Outage(min(since, now), failures, reason, now, fetch_again_at, status, answer.sign, answer.timed_out)

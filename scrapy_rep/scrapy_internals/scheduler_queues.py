@@ -16,7 +16,7 @@ LAST = 10**6  # a number of downloads that no slot reaches; it sorts a slot behi
 
 
 class SchedulerQueues:
-    """The queue in memory and, with a JOBDIR, the queue on disk, for the door (`scheduler_door.py`).
+    """The queue in memory and, with a JOBDIR, the queue on disk, for the door (`door.py`).
 
     Scrapy's `DownloaderAwarePriorityQueue` first hands out requests of the slots with the fewest downloads. Dead
     origins have no downloads, so their requests would come first. This class reports a slot with a request at the door,

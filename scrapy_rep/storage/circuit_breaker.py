@@ -16,7 +16,6 @@ from twisted.internet.defer import CancelledError, Deferred
 
 from scrapy_rep.deferreds import within
 from scrapy_rep.log import Logger
-from scrapy_rep.protocol.outage import backoff
 from scrapy_rep.text import printable
 
 T = TypeVar("T")
@@ -81,7 +80,7 @@ class CircuitBreaker:
         self._count("rep/storage/error")
         if self._clock() >= self._down_until:  # calls that fail together count as one failure
             self._failures += 1
-            self._down_until = self._clock() + backoff(self._failures, RETRY_FIRST, RETRY_MAX)
+            self._down_until = self._clock() + min(RETRY_FIRST * 2.0 ** min(self._failures - 1, 64), RETRY_MAX)
         self._warn(
             "REP_STORAGE: the store cannot be used (%s: %s); the crawl goes on without it and retries",
             type(exc).__name__,

@@ -1,6 +1,6 @@
 """Where a few requests wait for a robots.txt: in the downloader, while Scrapy awaits `process_request`.
 
-Most wait at the scheduler's door (`scheduler_door`). These wait here:
+Most wait at the scheduler's door (`door`). These wait here:
 
 - Requests that do not come from the scheduler (`engine.download_async`, a media pipeline). They do not count against
   CONCURRENT_REQUESTS while they wait, because the engine has not checked this limit for them.
@@ -19,13 +19,13 @@ from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import maybe_deferred_to_future
 
-from scrapy_rep.cache.resolver import CrawlClosingError, Resolver
+from scrapy_rep.fetching.resolver import CrawlClosingError, Resolver
 from scrapy_rep.gate import Gate
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
-from scrapy_rep.waiting.scheduler_door import SchedulerDoor
-from scrapy_rep.waiting.waiting_log import Waits
+from scrapy_rep.waiting.door import SchedulerDoor
+from scrapy_rep.waiting.waits import Waits
 
 
 @dataclass(frozen=True, slots=True)

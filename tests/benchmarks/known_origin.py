@@ -18,6 +18,7 @@ from scrapy.utils.test import get_crawler
 
 from scrapy_rep import AccessResult, RepMiddleware, RobotsTxt
 from scrapy_rep.protocol.entry import Entry, StoredResponse
+from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.origin import Origin
 
 AGENT = "ExampleBot/1.0"
@@ -50,7 +51,7 @@ def steps(crawler: Crawler, body: bytes, url: str) -> dict[str, Step]:
     now = time.time()
     stored = StoredResponse(AccessResult.SUCCESS, "HTTP 200", robots, received_at=now, fresh_until=now + 86_400)
     memory = ours._resolver._memory
-    memory.put(origin, memory.policy_of(Entry(origin.robots_url, stored), now))
+    memory.put(origin, policy_at(Entry(origin.robots_url, stored), now, 30 * 86_400))
     builtin: Any = RobotsTxtMiddleware.from_crawler(crawler)
     parser: Any = ProtegoRobotParser(body, None)
     builtin._parsers[origin.host] = parser

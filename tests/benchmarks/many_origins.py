@@ -31,13 +31,14 @@ from scrapy import Spider
 from scrapy.utils.reactor import install_reactor
 from scrapy.utils.test import get_crawler
 
-from scrapy_rep.cache.memory import Memory
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_to_bytes
+from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage, storage_of
+from scrapy_rep.storage.memory import Memory
 
 ADDON = {"ADDONS": {"scrapy_rep.Addon": 500}}
 DAY = 24 * 3600.0
@@ -114,7 +115,7 @@ def memory_table(bodies: list[bytes], most: int) -> None:
         robots = RobotsTxt.parse(bodies[number % len(bodies)])
         robots.allows(f"{origin}/x", "bot")
         response = StoredResponse(stored.access, stored.reason, robots, now, now + DAY, 200, "")
-        memory.put(origin, memory.policy_of(Entry(origin.robots_url, response), now))
+        memory.put(origin, policy_at(Entry(origin.robots_url, response), now, 30 * 86_400))
         if number in STEPS:
             gc.collect()
             row(f"{number:,}", f"{resident() - before:.0f}")

@@ -37,10 +37,11 @@ from scrapy import Spider
 from scrapy.utils.test import get_crawler
 
 from scrapy_rep import AccessResult, RobotsTxt
-from scrapy_rep.cache.memory import Memory
 from scrapy_rep.protocol.entry import Entry, StoredResponse
+from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.storage.memory import Memory
 
 Corpus = dict[str, bytes]
 OTHERS = [name for name in MATCHERS if name != OURS]
@@ -215,7 +216,7 @@ def fit(files: Corpus) -> None:
         origin, robots = Origin("https", f"www.some-example-{number}.com", None), RobotsTxt.parse(body)
         robots.allows("/x", "bot")
         stored = StoredResponse(AccessResult.SUCCESS, "HTTP 200", robots, now, now + 86_400, 200, origin.robots_url)
-        memory.put(origin, memory.policy_of(Entry(origin.robots_url, stored), now))
+        memory.put(origin, policy_at(Entry(origin.robots_url, stored), now, 30 * 86_400))
         if len(memory) <= number:
             break
     print(

@@ -30,12 +30,13 @@ from test_lifecycle_table import copy as response
 from test_lifecycle_table import forty_days
 from web import Site, Web
 
-from scrapy_rep.cache.memory import EACH_PARSED, Memory
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_from_bytes, entry_to_bytes
+from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.storage.memory import EACH_PARSED, Memory
 
 DAY = 24 * 3600.0
 
@@ -159,7 +160,7 @@ def memory() -> None:
         robots = RobotsTxt.parse(octets)
         robots.allows(f"{origin}/x", "bot")
         caching = StoredResponse(AccessResult.SUCCESS, "HTTP 200", robots, now, now + DAY, 200, origin.robots_url)
-        memory.put(origin, memory.policy_of(Entry(origin.robots_url, caching), now))
+        memory.put(origin, policy_at(Entry(origin.robots_url, caching), now, 30 * 86_400))
         if number in {1_000, 5_000, 10_000} or number % 20_000 == 0:
             gc.collect()
             print(f"after {number:6} origins: {resident():.0f} MiB resident")
@@ -175,7 +176,7 @@ def memory() -> None:
         copied = StoredResponse(
             AccessResult.SUCCESS, "HTTP 200", RobotsTxt.parse(body(chance)), now, now + DAY, 200, ""
         )
-        again.put(origin, again.policy_of(Entry(origin.robots_url, copied), now))
+        again.put(origin, policy_at(Entry(origin.robots_url, copied), now, 30 * 86_400))
     while len(again._in_use):
         again._compress(*again._pop_oldest())
     gc.collect()

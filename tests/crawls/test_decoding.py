@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 import pytest
 
-from scrapy_rep.fetching import content_decoding as decoding
-from scrapy_rep.fetching.content_decoding import GZIP_MAGIC, UndecodableBodyError, decoded
+from scrapy_rep.fetching import decoding
+from scrapy_rep.fetching.decoding import GZIP_MAGIC, UndecodableBodyError, decoded
 
 # The libraries that the package itself decodes with.
 brotli, zstd = vars(decoding)["brotli"], vars(decoding)["zstd"]
@@ -156,7 +156,7 @@ def test_a_coding_whose_library_is_missing_is_unknown(coding: str, module: str) 
 import sys
 import scrapy.downloadermiddlewares.httpcompression  # newer ones cannot do without these libraries
 sys.modules.update(dict.fromkeys({hidden!r}))
-from scrapy_rep.fetching.content_decoding import decoded
+from scrapy_rep.fetching.decoding import decoded
 print("imported")
 decoded(b"x", b"{coding}", 9)
 """

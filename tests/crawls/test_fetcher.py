@@ -22,9 +22,9 @@ from twisted.internet.defer import CancelledError
 from twisted.web._newclient import HTTP11ClientProtocol
 from web import Web, answer, redirect
 
-from scrapy_rep.fetching.fetcher import Fetcher
-from scrapy_rep.fetching.robots_request import Question
+from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.settings import RepSettings
@@ -80,7 +80,7 @@ async def fetched(url: str, *, cancel_after: float | None = None, **settings: An
     class Fetches(CrawlSpider):
         async def start(self) -> AsyncIterator[Any]:
             fetcher = Fetcher(self.crawler, RepSettings.read(self.crawler.settings), under_way, lambda: 0.0)
-            fetching = deferred_from_coro(fetcher.fetch(Question(url, Request(url), CookieJar())))
+            fetching = deferred_from_coro(fetcher.fetch(Ask(url), Request(url), CookieJar()))
             if cancel_after is not None:
                 await sleep(cancel_after)
                 fetching.cancel()

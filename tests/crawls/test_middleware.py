@@ -16,11 +16,11 @@ from scrapy.http import Response
 from web import RULES, Web, answer, redirect
 
 from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware, RobotsUnreachable
-from scrapy_rep.cache.memory import Memory
-from scrapy_rep.cache.rounds import Rounds
+from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import OCTETS_OF_ORIGIN
 from scrapy_rep.signals import robots_parsed
+from scrapy_rep.storage.memory import Memory
 
 NOTHING = "user-agent: *\ndisallow: /\n"
 
@@ -136,7 +136,7 @@ async def test_an_internal_error_in_a_fetch_refuses_the_requests(web: Web, monke
     def fails(*_: Any) -> Any:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Rounds, "_fetch", fails)
+    monkeypatch.setattr(Fetcher, "fetch", fails)
     site = web.robots(answer(RULES, delay=0.1))
     result = await crawl(site.url("/a"), site.url("/b"))
     assert len(result.refused) == 2

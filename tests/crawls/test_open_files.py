@@ -9,8 +9,10 @@ import pytest
 from scrapy.utils.defer import deferred_f_from_coro_f, deferred_from_coro
 
 from scrapy_rep.fetching import turns
+from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import sleep
 
+ORIGIN = Origin("https", "a.example", None)
 resource = pytest.importorskip("resource", reason="Windows has one limit for all processes")
 
 
@@ -24,7 +26,7 @@ async def test_slow_fetches_leave_files_for_pages(monkeypatch: pytest.MonkeyPatc
 
     async def fetch() -> None:
         nonlocal under_way
-        await held.enter_async_context(fetch_turns.turn(0, is_repeated=True))  # and it never ends
+        await held.enter_async_context(fetch_turns.turn(ORIGIN, 0, is_repeated=True))  # and it never ends
         under_way += 1
 
     fetches = [deferred_from_coro(fetch()) for _ in range(300)]

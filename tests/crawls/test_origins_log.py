@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from crawling import Crawl, CrawlSpider, Time, close_spider, crawl, in_turn, with_clock
 from pytest_twisted import ensureDeferred
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.crawler import Crawler
 from web import RULES, Route, Web, answer, redirect
 
-from scrapy_rep import RepMiddleware
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.signals import robots_known
 
 END = "robots.txt of "
 NO_RULES = ", so everything is allowed"
@@ -176,12 +176,9 @@ async def test_an_error_in_a_listener_refuses_nothing(web: Web) -> None:
         raise RuntimeError("a fault of the log's")
 
     def prepare(crawler: Crawler) -> None:
-        def insert() -> None:
-            RepMiddleware.of(crawler).gate.robots_known.insert(0, fails)
-
-        crawler.signals.connect(insert, signals.spider_opened, weak=False)
+        crawler.signals.connect(fails, robots_known, weak=False)
 
     result = await crawl(site.url("/"), prepare=prepare)
     assert list(result.pages) == [site.url("/")]
     assert end(result)[0] == "robots.txt of 1 origin: 1 with rules"
-    assert any(m.startswith("Internal error while reporting ") for m in result.messages(logger="scrapy_rep"))
+    assert len(result.tracebacks) == 1

@@ -16,7 +16,7 @@ from scrapy.crawler import Crawler
 from web import RULES, Route, Site, Web, answer
 
 from scrapy_rep import RepMiddleware, RobotsUnreachable
-from scrapy_rep.fetching.redirects import Redirects
+from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import sleep
 
@@ -285,14 +285,14 @@ async def test_an_internal_error_or_cancellation_is_part_of_the_outage(
     if way == "cancelled":
         robots["DOWNLOADER_MIDDLEWARES"][FailsTheSecond] = 200
     else:
-        follow = Redirects.follow
+        fetch = Fetcher.fetch
 
-        async def fails_later(*args: Any, **more: Any) -> Any:
+        async def fails_later(*args: Any) -> Any:
             if watched.slept:
                 raise ZeroDivisionError
-            return await follow(*args, **more)
+            return await fetch(*args)
 
-        monkeypatch.setattr(Redirects, "follow", fails_later)
+        monkeypatch.setattr(Fetcher, "fetch", fails_later)
     settings = {**WAIT, "REP_WAITING_MAX": waiting_max}
     result = await crawl(site.url("/"), robots=robots, settings=settings, prepare=watched.prepare)
     assert watched.slept == slept

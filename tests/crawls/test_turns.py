@@ -16,6 +16,7 @@ from web import RULES, Web, answer
 from scrapy_rep import RepMiddleware
 from scrapy_rep.fetching import turns as module
 from scrapy_rep.fetching.turns import FetchTurns
+from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import sleep
 
 
@@ -93,7 +94,7 @@ class StandingTurns(FetchTurns):
             deferred_from_coro(self._ask(name, priority, is_repeated)).addErrback(lambda _failure: None)
 
     async def _ask(self, name: str, priority: int, is_repeated: bool) -> None:
-        await self.held.enter_async_context(self.turn(priority, is_repeated=is_repeated))
+        await self.held.enter_async_context(self.turn(Origin("https", name, None), priority, is_repeated=is_repeated))
         self.begun.append(name)
 
     async def pass_time(self, seconds: float) -> None:

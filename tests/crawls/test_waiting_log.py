@@ -14,8 +14,8 @@ from scrapy.utils.test import get_crawler
 from web import RULES, Web, answer
 
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.waiting import waiting_log
-from scrapy_rep.waiting.waiting_log import Waits
+from scrapy_rep.waiting import waits
+from scrapy_rep.waiting.waits import Waits
 
 LIMITS = (
     ". Each request for robots.txt takes at most REP_FETCH_TIMEOUT. After most failures, but not after a time-out, it"
@@ -59,7 +59,7 @@ def test_the_line_about_waiting_requests(
 
 @ensureDeferred
 async def test_the_line_counts_requests_of_the_scheduler_and_others(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting_log, "EVERY", 0.02)
+    monkeypatch.setattr(waits, "EVERY", 0.02)
     dead, other = (web.robots(answer(RULES, kind="hold")) for _ in range(2))
 
     class Downloads(CrawlSpider):

@@ -8,12 +8,11 @@ from logging import LoggerAdapter, getLogger
 
 from scrapy.settings import Settings
 
-from scrapy_rep.cache.shared_store import SharedStore
 from scrapy_rep.clock import Clock
-from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage
 from scrapy_rep.storage.circuit_breaker import CircuitBreaker
+from scrapy_rep.storage.shared_store import SharedStore
 
 
 class DictStorage(Storage):
@@ -38,4 +37,4 @@ def shared_store(storage: Storage, counted: list[str]) -> SharedStore:
     """The storage with what a crawl puts around it. `counted` gets the names of the stats."""
     breaker = CircuitBreaker(counted.append, time.monotonic, LoggerAdapter(getLogger("scrapy_rep"), {}))
     clock = Clock(time.time, time.monotonic, asyncio.sleep)
-    return SharedStore(storage, breaker, RepSettings.read(Settings()), FetchTurns(64, lambda: None), clock)
+    return SharedStore(storage, breaker, RepSettings.read(Settings()), clock)

@@ -18,13 +18,15 @@ from scrapy.utils.test import get_crawler
 from scrapy_rep.extensions.report.collector import Report
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.entry import Entry
-from scrapy_rep.protocol.lifecycle import Basis
+from scrapy_rep.protocol.entry import Entry, StoredResponse
+from scrapy_rep.protocol.freshness import DAY
+from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.outage import Outage
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.signals import request_forbidden, request_waited
+from scrapy_rep.signals import request_forbidden, request_waited, robots_known
 from scrapy_rep.user_agent import UserAgent
 
 RULES = b"user-agent: *\ndisallow: /private\ncrawl-delay: 2\n"
@@ -39,7 +41,6 @@ class Gate:
     def __init__(self, user_agent: UserAgent, time: Time) -> None:
         self.user_agent = user_agent
         self.now = time
-        self.robots_known: list[Any] = []
         self.refusals = SimpleNamespace(counts=Counter())
 
     def product_tokens(self, request: Request) -> tuple[str, ...]:
@@ -55,7 +56,7 @@ class SimulatedCrawl:
         self.crawler = get_crawler(Spider, settings)
         self.crawler.spider = Spider("headlines")
         gate: Any = Gate(UserAgent(self.crawler.settings, self.crawler.spider), self.time)
-        self.gate, self.robots_known = gate, gate.robots_known
+        self.gate = gate
         self.report = Report(self.crawler, RepSettings.read(self.crawler.settings), gate)
 
     def send(self, signal: object, **arguments: Any) -> None:
@@ -70,19 +71,18 @@ class SimulatedCrawl:
         access: AccessResult = AccessResult.UNREACHABLE,
         **more: Any,
     ) -> None:
-        """Send the signal for a fetched robots.txt, with this body or none. `more`: attributes of the OriginInfo."""
+        """Send the signal for a fetched robots.txt, with this body or none. `more`: the answer's status and sign."""
         known = parsed(body) if body is not None else None
         access = access if known is None else AccessResult.SUCCESS
         is_unreachable = access is AccessResult.UNREACHABLE
-        basis = Basis.NOTHING_ALLOWED if is_unreachable else Basis.STORED
-        found = Origin.of(origin) if isinstance(origin, str) else origin
+        found, now = Origin.of(origin) if isinstance(origin, str) else origin, self.time.now
         assert found is not None
-        since = self.time.now if is_unreachable else None
-        info = OriginInfo(
-            found.robots_url, access, answer, basis, known, None, Entry(found.robots_url), 0.0, since, "", **more
-        )
-        for tell in self.robots_known:
-            tell(found, info, Request(f"{origin}/"))
+        if is_unreachable:
+            entry = Entry(found.robots_url, outage=Outage(now, 1, answer, now, now + 5, **more))
+        else:
+            entry = Entry(found.robots_url, StoredResponse(access, answer, known, now, now + DAY, **more))
+        info = OriginInfo(policy_at(entry, now, 30 * DAY))
+        self.send(robots_known, origin=found, info=info, request=Request(f"{origin}/"), fetched=True)
 
     def page(self, url: str, body: bytes = RULES, answer: str = "HTTP 200") -> None:
         """Send the signal for a page that is fetched, or that the rules in the body refuse."""

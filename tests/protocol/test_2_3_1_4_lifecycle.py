@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from asking import ORIGIN, TOKEN, parse
 
@@ -9,18 +11,13 @@ from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import Refetch, after_fetch, policy_at
-from scrapy_rep.protocol.outage import (
-    BACKOFF_FIRST,
-    BACKOFF_MAX,
-    MAX_UNSEEN,
-    Outage,
-    backoff,
-)
+from scrapy_rep.protocol.outage import BACKOFF_MAX, MAX_UNSEEN, backoff
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 
 ROBOTS_URL = f"{ORIGIN}/robots.txt"
 NOW = 1_700_000_000.0
 HOUR, LONG, WAIT = 3600.0, 30 * DAY, 30.0
+FIRST = backoff(1)
 RULES = "User-agent: *\nDisallow: /x\n"
 ANSWERS = [AccessResult.SUCCESS, AccessResult.UNAVAILABLE, AccessResult.RESTRICTED]
 
@@ -30,12 +27,14 @@ def copy_of(access: AccessResult, lifetime: float = DAY, *, forbids_stale: bool 
     return StoredResponse(access, "words", robots, NOW, NOW + lifetime, forbids_stale=forbids_stale)
 
 
-def answered(access: AccessResult = AccessResult.SUCCESS, known: Entry | None = None, *, now: float = NOW) -> Entry:
-    return after_fetch(known, ROBOTS_URL, copy_of(access), now)
+def answered(access: AccessResult = AccessResult.SUCCESS, known: Entry | None = None) -> Entry:
+    return after_fetch(known, ROBOTS_URL, copy_of(access))
 
 
 def failed(known: Entry | None = None, *, now: float = NOW, retry_after: float = 0.0) -> Entry:
-    return after_fetch(known, ROBOTS_URL, Answer(ROBOTS_URL, reason="words", retry_after=retry_after), now)
+    """The entry after a fetch that fails at once."""
+    answer = Answer(ROBOTS_URL, reason="words", retry_after=retry_after, asked_at=now, ended_at=now)
+    return after_fetch(known, ROBOTS_URL, answer)
 
 
 def since(entry: Entry) -> float:
@@ -43,21 +42,21 @@ def since(entry: Entry) -> float:
     return entry.outage.since
 
 
-def ask_again_at(entry: Entry) -> float:
+def fetch_again_at(entry: Entry) -> float:
     assert entry.outage is not None
-    return entry.outage.ask_again_at
+    return entry.outage.fetch_again_at
 
 
-def pause(entry: Entry, now: float = NOW, left: float = WAIT, *, may_be_last: bool = True) -> float | None:
-    return policy_at(entry, now, LONG).pause_at(now, left, may_be_last=may_be_last)
+def pause(entry: Entry, now: float = NOW, left: float = WAIT) -> float | None:
+    return policy_at(entry, now, LONG).pause_at(now, left)
 
 
 def test_failures_in_a_row_are_counted_until_an_answer() -> None:
     entry, waits = None, []
     for _ in range(12):
         entry = failed(entry)
-        waits.append(ask_again_at(entry) - NOW)
-    assert waits == [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1280.0, 2560.0, HOUR, HOUR]
+        waits.append(fetch_again_at(entry) - NOW)
+    assert waits == [5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, HOUR, HOUR]
     again = failed(answered(known=entry))
     assert again.outage is not None
     assert again.outage.failures == 1
@@ -66,9 +65,11 @@ def test_failures_in_a_row_are_counted_until_an_answer() -> None:
 @pytest.mark.parametrize(
     ("failures", "seconds"),
     [
-        pytest.param(1, BACKOFF_FIRST, id="2.3.1.4-first"),
-        pytest.param(2, 2 * BACKOFF_FIRST, id="2.3.1.4-doubling"),
-        pytest.param(10, 512 * BACKOFF_FIRST, id="2.3.1.4-last-below-the-longest"),
+        pytest.param(1, 5.0, id="2.3.1.4-first"),
+        pytest.param(2, 10.0, id="2.3.1.4-second"),
+        pytest.param(3, 15.0, id="2.3.1.4-third"),
+        pytest.param(4, 30.0, id="2.3.1.4-doubling"),
+        pytest.param(10, 1920.0, id="2.3.1.4-last-below-the-longest"),
         pytest.param(11, BACKOFF_MAX, id="2.3.1.4-longest"),
         pytest.param(64, BACKOFF_MAX, id="2.3.1.4-many"),
         pytest.param(100_000, BACKOFF_MAX, id="2.3.1.4-more-than-a-float-has-powers-of-two"),
@@ -84,13 +85,13 @@ def test_an_outage_begins_with_its_first_failure_and_ends_with_an_answer() -> No
     assert since(first) == NOW
     second = failed(first, now=NOW + 60)
     assert since(second) == NOW
-    over = answered(known=second, now=NOW + 120)
+    over = answered(known=second)
     assert over.outage is None
     assert since(failed(over, now=NOW + 180)) == NOW + 180
 
 
 def test_a_long_reason_is_cut() -> None:
-    assert after_fetch(None, ROBOTS_URL, Answer(ROBOTS_URL, reason="x" * 100_000), NOW).last.reason == f"{'x' * 199}…"
+    assert after_fetch(None, ROBOTS_URL, Answer(ROBOTS_URL, reason="x" * 100_000)).last.reason == f"{'x' * 199}…"
 
 
 def everything_allowed(entry: Entry, now: float) -> bool:
@@ -143,7 +144,7 @@ def test_a_clock_set_back_during_an_outage_keeps_nobody_waiting(back: float) -> 
         left, now = left - seconds, now + seconds
         entry = failed(entry, now=now)
         assert since(entry) <= now
-        assert ask_again_at(entry) <= now + HOUR
+        assert fetch_again_at(entry) <= now + HOUR
     assert left in {0.0, WAIT - 5}, "to the end, or not at all where it is no outage of that time"
 
 
@@ -163,15 +164,15 @@ def test_an_entry_from_the_future_is_not_used(ahead: float) -> None:
 @pytest.mark.parametrize(
     ("seconds", "waits"),
     [
-        pytest.param(0.0, BACKOFF_FIRST, id="2.3.1.4-nothing-said"),
-        pytest.param(BACKOFF_FIRST - 1, BACKOFF_FIRST, id="2.3.1.4-less-than-the-backoff"),
-        pytest.param(BACKOFF_FIRST + 1, BACKOFF_FIRST + 1, id="RFC9110-10.2.3-retry-after"),
+        pytest.param(0.0, FIRST, id="2.3.1.4-nothing-said"),
+        pytest.param(FIRST - 1, FIRST, id="2.3.1.4-less-than-the-backoff"),
+        pytest.param(FIRST + 1, FIRST + 1, id="RFC9110-10.2.3-retry-after"),
         pytest.param(HOUR, HOUR, id="RFC9110-10.2.3-an-hour"),
         pytest.param(10 * HOUR, HOUR, id="RFC9110-10.2.3-at-most-an-hour"),
     ],
 )
 def test_a_server_may_ask_for_time(seconds: float, waits: float) -> None:
-    assert ask_again_at(failed(retry_after=seconds)) == NOW + waits
+    assert fetch_again_at(failed(retry_after=seconds)) == NOW + waits
 
 
 @pytest.mark.parametrize("access", ANSWERS, ids=lambda access: access.value)
@@ -180,7 +181,7 @@ def test_after_an_outage_an_answer_is_stored_as_without_one(access: AccessResult
     assert answered(access, before) == answered(access, answered())
 
 
-def test_requests_wait_for_fetches_that_begin_in_time_and_for_a_last_one_at_the_end() -> None:
+def test_requests_wait_for_fetches_that_begin_in_time() -> None:
     now, entry, asked_at = NOW, None, []
     while True:
         asked_at.append(now - NOW)
@@ -190,7 +191,7 @@ def test_requests_wait_for_fetches_that_begin_in_time_and_for_a_last_one_at_the_
             break
         now += seconds
     assert asked_at == [0.0, 5.0, 15.0, 30.0]
-    assert ask_again_at(entry) == NOW + WAIT + backoff(4)
+    assert fetch_again_at(entry) == NOW + WAIT + backoff(4)
 
 
 STALE = Entry(ROBOTS_URL, copy_of(AccessResult.SUCCESS, 0.0))
@@ -204,9 +205,9 @@ FORBIDDEN = Entry(ROBOTS_URL, copy_of(AccessResult.SUCCESS, 0.0, forbids_stale=T
         pytest.param(failed(), NOW + 3, WAIT, 2.0, id="what-is-left-of-it"),
         pytest.param(failed(), NOW + 9, WAIT, 0.0, id="overdue"),
         pytest.param(failed(), NOW, 5.0, 5.0, id="the-backoff-ends-with-the-wait"),
-        pytest.param(failed(), NOW, 4.9, 4.9, id="a-last-fetch-before-the-backoff-is-over"),
+        pytest.param(failed(), NOW, 4.9, None, id="the-backoff-ends-after-the-wait"),
         pytest.param(failed(), NOW, 0.0, None, id="the-wait-is-over"),
-        pytest.param(failed(), NOW + 9, 0.0, None, id="the-wait-is-over-and-the-backoff-too"),
+        pytest.param(failed(), NOW + 9, -4.0, None, id="the-wait-is-over-and-the-backoff-too"),
         pytest.param(failed(retry_after=20), NOW, WAIT, 20.0, id="RFC9110-10.2.3-retry-after-within-the-wait"),
         pytest.param(failed(retry_after=20), NOW + 5, 15.0, 15.0, id="RFC9110-10.2.3-retry-after-as-the-wait-ends"),
         pytest.param(failed(retry_after=20), NOW, 19.0, None, id="RFC9110-10.2.3-retry-after-beyond-the-wait"),
@@ -225,34 +226,29 @@ def test_how_long_requests_wait_before_robots_txt_is_fetched_again(
 
 
 @pytest.mark.parametrize(
-    ("failures", "seconds"),
+    ("seconds", "waits"),
     [
-        pytest.param(1, 5.0, id="begun-just-now-elsewhere"),
-        pytest.param(3, 20.0, id="the-next-fetch-is-within-the-wait"),
-        pytest.param(4, None, id="the-next-fetch-is-beyond-the-wait"),
+        pytest.param(0.0, 5.0, id="a-fast-failure"),
+        pytest.param(3.0, 2.0, id="the-backoff-begins-with-the-request"),
+        pytest.param(8.0, 0.0, id="a-failure-that-took-longer-than-the-backoff"),
     ],
 )
-def test_requests_wait_for_a_stored_outage_until_its_backoff_ends(failures: int, seconds: float | None) -> None:
-    entry = Entry(ROBOTS_URL, None, Outage(NOW - 60, failures, "HTTP 503", NOW))
-    assert pause(entry, may_be_last=False) == seconds
+def test_the_backoff_begins_with_the_request(seconds: float, waits: float) -> None:
+    answer = Answer(ROBOTS_URL, reason="words", asked_at=NOW - seconds, ended_at=NOW)
+    assert pause(after_fetch(None, ROBOTS_URL, answer)) == waits
 
 
 def test_requests_do_not_wait_for_a_host_that_hangs() -> None:
-    timed_out = Answer(ROBOTS_URL, reason="words", timed_out=True)
-    entry = after_fetch(None, ROBOTS_URL, timed_out, NOW)
+    timed_out = Answer(ROBOTS_URL, reason="words", timed_out=True, asked_at=NOW - 30, ended_at=NOW)
+    entry = after_fetch(None, ROBOTS_URL, timed_out)
     assert pause(entry) is None
+    assert fetch_again_at(entry) == NOW + 5, "the backoff begins with the time-out"
     assert pause(failed(entry), left=WAIT) == 10.0, "it no longer hangs"
     # A refresh has timed out 3 s before the 404's time was over.
     unavailable = Entry(ROBOTS_URL, copy_of(AccessResult.UNAVAILABLE, DAY))
-    entry = after_fetch(unavailable, ROBOTS_URL, timed_out, NOW + DAY - 3)
+    entry = after_fetch(unavailable, ROBOTS_URL, replace(timed_out, ended_at=NOW + DAY - 3))
     when = {after: policy_at(entry, NOW + DAY + after, LONG, WAIT).refetch for after in (-1, 0, 1, 2)}
     assert when == {-1: Refetch.NOT, 0: Refetch.NOT, 1: Refetch.NOT, 2: Refetch.FIRST}
-
-
-def test_the_last_fetch_waits_for_retry_after_but_not_for_the_backoff() -> None:
-    entry = failed(failed(failed()), retry_after=12)  # the backoff is 20 s
-    assert pause(entry, left=13.0) == 13.0
-    assert pause(entry, left=11.0) is None
 
 
 def test_requests_wait_also_if_the_last_failure_was_while_an_answer_was_fresh() -> None:

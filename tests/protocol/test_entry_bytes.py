@@ -20,12 +20,12 @@ from scrapy_rep.protocol.entry import (
     plain_values,
 )
 from scrapy_rep.protocol.freshness import Caching
-from scrapy_rep.protocol.outage import Outage
+from scrapy_rep.protocol.outage import BACKOFF_MAX, Outage
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 
 URL = "https://example.com/robots.txt"
 CACHING = Caching(max_age=60.0, expires=5.0, date=1.0, age=2.0, no_cache=True, etag='"é"', last_modified="then")
-OUTAGE = Outage(since=1.0, failures=2, reason="HTTP 503", asked_at=2.0, retry_after=7.5, status=503)
+OUTAGE = Outage(since=1.0, failures=2, reason="HTTP 503", failed_at=2.0, fetch_again_at=7.5, status=503)
 
 octets = st.binary(max_size=300)
 robots = st.builds(
@@ -51,7 +51,15 @@ copies = st.builds(
     forbids_stale=st.booleans(),
     forbids_store=st.booleans(),
 )
-outages = st.builds(Outage, times, st.integers(1, 1000), st.text(max_size=20), times, times, st.none() | st.just(503))
+outages = st.builds(
+    lambda failed_at, pause, **more: Outage(failed_at=failed_at, fetch_again_at=failed_at + pause, **more),
+    failed_at=times,
+    pause=st.floats(0, BACKOFF_MAX - 1),
+    since=times,
+    failures=st.integers(1, 1000),
+    reason=st.text(max_size=20),
+    status=st.none() | st.just(503),
+)
 
 
 @given(st.none() | copies, st.none() | outages)
@@ -104,7 +112,7 @@ def stored_with(**values: object) -> dict[str, object]:
     return {"stored": {**plain_values(entry)["stored"], **values}}
 
 
-OUTAGE_FIELDS = {"since": 1.0, "failures": 2, "reason": "x", "asked_at": 2.0, "retry_after": 7.5}
+OUTAGE_FIELDS = {"since": 1.0, "failures": 2, "reason": "x", "failed_at": 2.0, "fetch_again_at": 7.5}
 
 
 @pytest.mark.parametrize(
@@ -124,8 +132,9 @@ OUTAGE_FIELDS = {"since": 1.0, "failures": 2, "reason": "x", "asked_at": 2.0, "r
         pytest.param(forged({"outage": {**OUTAGE_FIELDS, "since": float("nan")}}), id="not-a-number"),
         pytest.param(forged({"outage": {**OUTAGE_FIELDS, "since": 1e15}}), id="a-time-out-of-range"),
         pytest.param(forged({"outage": {**OUTAGE_FIELDS, "since": -1.0}}), id="a-time-before-1970"),
-        pytest.param(forged({"outage": {**OUTAGE_FIELDS, "retry_after": float("inf")}}), id="the-end-of-time"),
-        pytest.param(forged({"outage": {**OUTAGE_FIELDS, "asked_at": 10**400}}), id="a-number-that-no-float-is"),
+        pytest.param(forged({"outage": {**OUTAGE_FIELDS, "fetch_again_at": float("inf")}}), id="the-end-of-time"),
+        pytest.param(forged({"outage": {**OUTAGE_FIELDS, "failed_at": 10**400}}), id="a-number-that-no-float-is"),
+        pytest.param(forged({"outage": {**OUTAGE_FIELDS, "fetch_again_at": 3_603.0}}), id="a-backoff-beyond-an-hour"),
         pytest.param(forged({"outage": {**OUTAGE_FIELDS, "failures": 10**400}}), id="more-failures-than-seconds"),
         pytest.param(forged({"outage": {**OUTAGE_FIELDS, "failures": True}}), id="a-boolean-for-a-number"),
         pytest.param(forged({"outage": {**OUTAGE_FIELDS, "more": 1}}), id="a-field-that-is-not-there"),

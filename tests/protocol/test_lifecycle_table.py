@@ -28,7 +28,7 @@ from scrapy_rep.protocol.lifecycle import (
     policy_at,
     state_of,
 )
-from scrapy_rep.protocol.outage import BACKOFF_FIRST, BACKOFF_MAX, MAX_UNSEEN, Outage
+from scrapy_rep.protocol.outage import BACKOFF_MAX, MAX_UNSEEN, Outage, backoff
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import CAUTIOUS, CHALLENGE, MARKUP, RFC9309, SIGNS
 
@@ -125,6 +125,10 @@ def test_each_state_has_a_row_in_the_table() -> None:
     assert all(source for _, _, source in POLICY_OF_STATE.values())
 
 
+def failure(now: float, retry_after: float = 0.0) -> Answer:
+    return Answer(ROBOTS_URL, 503, reason="words", retry_after=retry_after, asked_at=now, ended_at=now)
+
+
 @pytest.mark.parametrize(("state", "entry"), ENTRIES)
 def test_which_state_an_entry_is_in(state: State, entry: Entry | None) -> None:
     assert state_of(entry, NOW, LONG) is state
@@ -151,7 +155,7 @@ def test_what_is_done_in_each_state(state: State, entry: Entry) -> None:
     )
     expected = POLICY_OF_STATE[state][1]
     outage = entry.outage_at(NOW)
-    if expected is not Refetch.FIRST and outage is not None and outage.ask_again_at > NOW:
+    if expected is not Refetch.FIRST and outage is not None and outage.fetch_again_at > NOW:
         expected = Refetch.NOT
     assert policy.refetch is expected
 
@@ -160,20 +164,20 @@ def test_what_is_done_in_each_state(state: State, entry: Entry) -> None:
 @pytest.mark.parametrize("access", [AccessResult.SUCCESS, AccessResult.UNAVAILABLE, AccessResult.RESTRICTED])
 def test_an_answer_replaces_everything(state: State, entry: Entry | None, access: AccessResult) -> None:
     newer = replace(copy(access), robots=NEWER_RULES if access is AccessResult.SUCCESS else None)
-    assert after_fetch(entry, ROBOTS_URL, newer, NOW) == Entry(ROBOTS_URL, newer)
+    assert after_fetch(entry, ROBOTS_URL, newer) == Entry(ROBOTS_URL, newer)
 
 
 @pytest.mark.parametrize(("state", "entry"), ENTRIES)
 @pytest.mark.parametrize("retry_after", [0.0, 2 * BACKOFF_MAX])
 def test_a_failure_leaves_what_was_stored(state: State, entry: Entry | None, retry_after: float) -> None:
-    after = after_fetch(entry, ROBOTS_URL, Answer(ROBOTS_URL, 503, reason="words", retry_after=retry_after), NOW)
+    after = after_fetch(entry, ROBOTS_URL, failure(NOW, retry_after))
     before = entry.outage_at(NOW) if entry is not None else None
     assert after.stored == (entry.stored if entry is not None else None), "what was held stays"
     assert after.outage is not None
     assert after.outage.since == (before.since if before is not None else NOW), "an outage begins once"
     assert after.outage.failures == (before.failures + 1 if before is not None else 1)
-    wait = BACKOFF_MAX if retry_after else BACKOFF_FIRST * 2 ** (after.outage.failures - 1)
-    assert (after.outage.asked_at, after.outage.ask_again_at) == (NOW, NOW + wait)
+    wait = BACKOFF_MAX if retry_after else backoff(after.outage.failures)
+    assert (after.outage.failed_at, after.outage.fetch_again_at) == (NOW, NOW + wait)
     assert after.access is AccessResult.UNREACHABLE
 
 
@@ -187,7 +191,7 @@ def forty_days(held: StoredResponse | None) -> list[tuple[bool, bool]]:
     allowed, now = [], begin
     while now < begin + 40 * DAY:
         if entry is None or policy_at(entry, now, LONG).refetch is not Refetch.NOT:
-            entry = after_fetch(entry, ROBOTS_URL, Answer(ROBOTS_URL, reason="HTTP 503"), now)
+            entry = after_fetch(entry, ROBOTS_URL, failure(now))
         if (now - begin) % DAY == 0:
             policy = policy_at(entry, now, LONG)
             allowed.append((policy.allows(f"{ORIGIN}/", TOKEN), policy.allows(f"{ORIGIN}/x", TOKEN)))
@@ -229,14 +233,14 @@ def test_a_policy_holds_until_its_entry_means_something_else(entry: Entry) -> No
 
 def test_a_refresh_that_fails_leaves_what_is_fresh_and_backs_off() -> None:
     ageing = Entry(ROBOTS_URL, copy(since=NOW - 0.95 * DAY))
-    after = after_fetch(ageing, ROBOTS_URL, Answer(ROBOTS_URL, reason="HTTP 503"), NOW)
+    after = after_fetch(ageing, ROBOTS_URL, failure(NOW))
     assert policy_at(after, NOW, LONG).refetch is Refetch.NOT
     assert policy_at(after, NOW + 5, LONG).refetch is Refetch.MEANWHILE
     assert policy_at(after, NOW + 5, LONG).robots is RULES
 
 
 def test_no_backoff_is_longer_than_an_hour() -> None:
-    entry = after_fetch(None, ROBOTS_URL, Answer(ROBOTS_URL, 503, reason="words", retry_after=2 * HOUR), NOW)
+    entry = after_fetch(None, ROBOTS_URL, failure(NOW, 2 * HOUR))
     assert policy_at(entry, NOW + HOUR - 1, LONG).refetch is Refetch.NOT
     assert policy_at(entry, NOW + HOUR, LONG).refetch is Refetch.MEANWHILE
 

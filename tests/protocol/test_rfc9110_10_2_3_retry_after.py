@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from scrapy.http import Headers
 
-from scrapy_rep.fetching.http_headers import MAX_SECONDS, retry_after
+from scrapy_rep.fetching.headers import MAX_SECONDS, retry_after
 
 NOW = 784_111_777.0  # Sun, 06 Nov 1994 08:49:37 GMT
 

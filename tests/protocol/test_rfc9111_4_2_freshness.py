@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scrapy.http import Headers
 
-from scrapy_rep.fetching.http_headers import MAX_VALIDATOR, cache_control, caching_of, delta_seconds, http_date
+from scrapy_rep.fetching.headers import MAX_VALIDATOR, cache_control, caching_of, delta_seconds, http_date
 from scrapy_rep.protocol.freshness import (
     MAX_LIFETIME,
     SILENT,

@@ -27,7 +27,7 @@ from scrapy.pqueues import ScrapyPriorityQueue
 from store import Shelf, SimStorage
 from virtual_time import NEVER, START, Member, NeverEndsError, VirtualLoop, seconds
 
-from scrapy_rep.waiting import waiting_log
+from scrapy_rep.waiting import waits
 
 
 @dataclass
@@ -216,7 +216,7 @@ def simulate(case: dict[str, Any]) -> Simulation:
     random.seed(case["seed"])
     ExecutionEngine._SLOT_HEARTBEAT_INTERVAL = case["heartbeat"]
     Downloader._SLOT_GC_INTERVAL = max(60.0, case["heartbeat"])
-    waiting_log.EVERY = max(15.0, case["heartbeat"])
+    waits.EVERY = max(15.0, case["heartbeat"])
     simulation = Simulation(case)
     asyncio.set_event_loop(simulation.loop)
     log = logging.Handler(logging.ERROR)

@@ -20,14 +20,14 @@ from network import Exchange, Handler
 from store import SimStorage
 from virtual_time import seconds
 
-from scrapy_rep.cache.resolver import Resolver
-from scrapy_rep.fetching.fetcher import Fetcher
+from scrapy_rep.fetching.download import Fetcher
+from scrapy_rep.fetching.resolver import Resolver
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.protocol import lifecycle, outage
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.scrapy_internals import engine_state
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
-from scrapy_rep.waiting.scheduler_door import SchedulerDoor
+from scrapy_rep.waiting.door import SchedulerDoor
 
 Original = Callable[..., Any]
 FAULTS: dict[str, Callable[[], None]] = {}
@@ -66,26 +66,26 @@ def known_origins_wait_behind_new_ones(original: Original, turns: Any) -> Any:
 @fault(FetchTurns, "can_start_another")
 def one_origin_at_a_time(original: Original, turns: Any) -> bool:
     """The door takes no request from the queue while the first fetch of an origin begins or waits for its turn."""
-    return not turns.starting
+    return not turns._starting
 
 
 @fault(Fetcher, "fetch")
-async def shared_answers(original: Original, fetcher: Any, question: Any) -> Any:
+async def shared_answers(original: Original, fetcher: Any, ask: Any, trigger: Any, jar: Any) -> Any:
     """A URL that several origins redirect to is requested once for all of them, and its answer is kept."""
     kept = vars(fetcher).setdefault("kept", {})
-    if urlsplit(question.url).netloc == urlsplit(question.trigger.url).netloc:
-        return await original(fetcher, question)
-    if question.url not in kept:
-        kept[question.url] = asyncio.ensure_future(original(fetcher, question))
-    return await kept[question.url]
+    if urlsplit(ask.url).netloc == urlsplit(trigger.url).netloc:
+        return await original(fetcher, ask, trigger, jar)
+    if ask.url not in kept:
+        kept[ask.url] = asyncio.ensure_future(original(fetcher, ask, trigger, jar))
+    return await kept[ask.url]
 
 
 @fault(Fetcher, "fetch")
-async def fetch_that_never_ends(original: Original, fetcher: Any, question: Any) -> Any:
+async def fetch_that_never_ends(original: Original, *args: Any) -> Any:
     """One request for a robots.txt in fifty never ends."""
     if random.random() < 0.02:
         await asyncio.Future()
-    return await original(fetcher, question)
+    return await original(*args)
 
 
 @fault(Handler, "send")
@@ -117,9 +117,9 @@ def store_that_loses_entries(original: Original, *args: Any) -> Awaitable[None]:
 
 
 @fault(outage, "backoff")
-def backoff_off_by_one(original: Original, failures: int, *args: float) -> Any:
+def backoff_off_by_one(original: Original, failures: int) -> Any:
     """The pause after n failures is that after n - 1."""
-    return original(failures - 1, *args)
+    return original(failures - 1) if failures > 1 else 0.0
 
 
 @fault(outage, "backoff")
@@ -177,4 +177,4 @@ def fetches_are_not_shared(original: Original, resolver: Any, origin: Any, trigg
     """One origin in ten is fetched twice at the same time."""
     original(resolver, origin, trigger, fetch)
     if random.random() < 0.1:
-        resolver.more = asyncio.ensure_future(resolver._rounds.policy(origin, trigger, lambda: False))
+        resolver.more = asyncio.ensure_future(resolver._conversations.hold(origin, None, trigger, lambda: False))

@@ -22,7 +22,7 @@ REDIRECTS = {301, 302, 303, 307, 308}
 MAX_REDIRECTS = 5  # 2.3.1.2
 UNSEEN = 11 * DAY  # failures that are further apart are two outages (docs/origin.svg)
 LEAST_LIFETIME = 60.0  # seconds for which an answer is used in any case (docs/settings.md, REP_LIFETIME_MIN)
-BACKOFF_FIRST, BACKOFF_MAX = 5.0, 3_600.0  # seconds (docs/answers.md)
+BACKOFFS, BACKOFF_MAX = (5.0, 10.0, 15.0), 3_600.0  # seconds (docs/answers.md)
 RETRY_GAP = 4.5  # seconds after a failure: a request within this time is a retry (1 s), a later one a new round (5 s)
 
 Key = tuple[str, str]  # a run and an origin
@@ -67,9 +67,12 @@ class Round:
         return self.hops[-1].ended
 
     @property
-    def pause(self) -> float:
-        """Seconds to wait for the next round: 5, doubled by each further failure, at most 3,600; or Retry-After."""
-        return max(min(BACKOFF_FIRST * 2.0 ** min(self.failures - 1, 20), BACKOFF_MAX), self.retry_after)
+    def due(self) -> float:
+        """When the next round may begin: 5, 10, 15, 30 s after this one began, and so on up to an hour; not before the
+        end of a Retry-After. After a time-out, the seconds count from its end."""
+        doubled = min(BACKOFFS[-1] * 2.0 ** min(max(self.failures - len(BACKOFFS), 0), 20), BACKOFF_MAX)
+        pause = [*BACKOFFS, doubled][min(self.failures, len(BACKOFFS) + 1) - 1]
+        return max((self.ended if self.has_timed_out else self.began) + pause, self.ended + self.retry_after)
 
     @property
     def is_private(self) -> bool:

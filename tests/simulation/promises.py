@@ -12,7 +12,7 @@ from itertools import chain, pairwise, product
 
 from crawl import Simulation, TrackedRequest
 from network import origin_of
-from oracle import BACKOFF_FIRST, BACKOFF_MAX, Access, Key, Round, allows, judge, rounds_of, view
+from oracle import BACKOFF_MAX, BACKOFFS, Access, Key, Round, allows, judge, rounds_of, view
 from scrapy.settings import Settings
 from virtual_time import NEVER
 
@@ -211,7 +211,7 @@ def dead_origins_take_no_place(seen: Observations) -> Iterator[str]:
     """
     for request in seen.eager:
         seconds = request.ended - request.entered
-        until = request.entered - BACKOFF_FIRST
+        until = request.entered - BACKOFFS[0]
         if seen.may_forget and any(request.taken <= each.ended <= until for each in seen.own[request.key]):
             continue
         has_answered = any(not each.failures for each in seen.of_origin[request.key[1]])
@@ -237,23 +237,20 @@ def rounds_go_on_while_requests_wait(seen: Observations) -> Iterator[str]:
         first, last = rounds[0], rounds[-1]
         if any(each.has_timed_out for each in rounds[:-1]):
             yield f"{first.run} went on to fetch {first.origin}, which hangs"
-        is_final = not last.failures or last.has_timed_out or last.retry_after
+        is_final = not last.failures or last.has_timed_out
         is_cut_off = last.ended + BACKOFF_MAX >= stopped.get(first.run, NEVER)
-        took = last.ended - first.began
-        is_early = took < seen.rep.unreachable_wait - seen.longest_turn(first.key)
-        if first.is_first and is_early and not is_final and not is_cut_off:
-            yield f"{first.run} gave {first.origin} up at {last.ended:.3f}, after {took:.1f} s"
+        next_after = max(last.due, last.ended) - first.began
+        if first.is_first and next_after < seen.rep.unreachable_wait and not is_final and not is_cut_off:
+            yield f"{first.run} gave {first.origin} up at {last.ended:.3f}, {next_after:.1f} s before the next round"
 
 
 def rounds_come_in_time(seen: Observations) -> Iterator[str]:
-    """While requests wait, the next round is due when the backoff is over, at the latest at REP_UNREACHABLE_WAIT. Then
-    it waits for its turn, by priority and arrival, like a first request."""
+    """While requests wait, the next round is due when the backoff is over. Then it waits for its turn, by priority and
+    arrival, like a first request."""
     for before, after in chain.from_iterable(map(pairwise, seen.fetches.values())):
-        first = seen.fetches[after.run, after.fetch][0]
-        end = max(first.began + seen.rep.unreachable_wait, before.ended + before.retry_after)
-        due = min(before.ended + before.pause, end)
-        if seen.is_eager(after.run) and not seen.store and after.began - due > seen.longest_turn(after.key):
-            yield f"{after.run}'s round for {after.origin} at {after.began:.3f} was {after.began - due:.1f} s late"
+        late = after.began - max(before.due, before.ended)
+        if seen.is_eager(after.run) and not seen.store and late > seen.longest_turn(after.key):
+            yield f"{after.run}'s round for {after.origin} at {after.began:.3f} was {late:.1f} s late"
 
 
 def healthy_origins_are_not_refused(seen: Observations) -> Iterator[str]:
@@ -292,19 +289,11 @@ def no_fetch_while_fresh(seen: Observations) -> Iterator[str]:
 
 
 def backoffs_are_kept(seen: Observations) -> Iterator[str]:
-    """A pause is as long as `Round.pause` says. Only the last round, at REP_UNREACHABLE_WAIT, may begin earlier."""
-    begins: dict[Key, list[float]] = defaultdict(list)  # when requests began to wait
-    for request in seen.requests:
-        begins[request.key].append(request.taken)
-    for rounds in seen.fetches.values():
-        begins[rounds[0].key].append(rounds[0].began)
+    """After a failure, the next round does not begin before `Round.due`."""
     for before, after in chain.from_iterable(map(pairwise, seen.own.values() if not seen.may_forget else ())):
-        gap = after.began - before.ended
-        ends = (begin + seen.rep.unreachable_wait for begin in begins[after.key])
-        is_last = gap >= before.retry_after and any(abs(after.began - end) < 2 * SLACK for end in ends)
-        if before.failures and not is_last and gap < before.pause - MOMENT:
-            failure = f"failure {before.failures}, not {before.pause:.1f} s"
-            yield f"{after.run} fetched {after.origin} {gap:.1f} s after {failure}"
+        early = before.due - after.began
+        if before.failures and early > MOMENT:
+            yield f"{after.run} fetched {after.origin} {early:.1f} s too early after failure {before.failures}"
 
 
 def few_requests_wait_outside_a_queue_on_disk(seen: Observations) -> Iterator[str]:

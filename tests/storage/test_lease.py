@@ -8,8 +8,8 @@ import pytest
 from dict_storage import DictStorage, shared_store
 from in_loop import in_loop
 
-from scrapy_rep.cache.shared_store import NOT_SHARED
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.storage.shared_store import NOT_SHARED
 
 
 class TakesLong(DictStorage):
@@ -79,7 +79,7 @@ class Fails(Counts):
 async def test_a_lease_that_was_never_granted_is_not_renewed(
     monkeypatch: pytest.MonkeyPatch, storage_class: type[Counts]
 ) -> None:
-    monkeypatch.setattr("scrapy_rep.cache.shared_store.RENEW_EVERY", 0.01)
+    monkeypatch.setattr("scrapy_rep.storage.shared_store.RENEW_EVERY", 0.01)
     monkeypatch.setattr("scrapy_rep.storage.circuit_breaker.RETRY_FIRST", 0.0)
     storage = storage_class()
     store, origin = shared_store(storage, []), Origin.of("https://a.example")
@@ -94,7 +94,7 @@ async def test_a_lease_that_was_never_granted_is_not_renewed(
 
 @in_loop
 async def test_a_lease_is_renewed_until_it_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_rep.cache.shared_store.RENEW_EVERY", 0.01)
+    monkeypatch.setattr("scrapy_rep.storage.shared_store.RENEW_EVERY", 0.01)
     storage = Counts()
     store, origin = shared_store(storage, []), Origin.of("https://a.example")
     assert origin is not None

@@ -8,13 +8,13 @@ import pytest
 from asking import TOKEN, parse
 from scrapy.settings import Settings
 
-from scrapy_rep.cache.memory import EACH_COMPRESSED, EACH_PARSED, IN_USE_SHARE, WEIGH_EVERY, Memory
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_to_bytes
-from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
+from scrapy_rep.protocol.lifecycle import RobotsPolicy, State, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.storage.memory import EACH_COMPRESSED, EACH_PARSED, IN_USE_SHARE, WEIGH_EVERY, Memory
 
 NOW, DAY = 1_700_000_000.0, 24 * 3600.0
 
@@ -38,7 +38,7 @@ def memory_of(most: int = 100, in_use_octets: float = 1e9) -> Memory:
 
 
 def put(memory: Memory, number: int, entry: Entry) -> RobotsPolicy:
-    policy = memory.policy_of(entry, NOW)
+    policy = policy_at(entry, NOW, 30 * DAY)
     memory.put(origin_of(number), policy)
     return policy
 

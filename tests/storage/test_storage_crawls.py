@@ -24,7 +24,6 @@ from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred
 from web import RULES, Web, answer, redirect
 
-from scrapy_rep.cache.shared_store import NOT_SHARED
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_from_bytes, entry_to_bytes
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
@@ -32,6 +31,7 @@ from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_parsed
 from scrapy_rep.storage import Storage, storage_of
+from scrapy_rep.storage.shared_store import NOT_SHARED
 
 DOWN = answer(status=503)
 DAY = 24 * 3600.0

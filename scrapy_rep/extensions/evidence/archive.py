@@ -19,7 +19,7 @@ from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import SETTINGS, RepSettings
-from scrapy_rep.signals import robots_response
+from scrapy_rep.signals import robots_known, robots_response
 from scrapy_rep.text import printable
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class ArchiveWriter:
         self._lost = 0
         crawler.signals.connect(self._opened, spider_opened)
         crawler.signals.connect(self._answered, robots_response)
-        gate.robots_known.append(self._known)
+        crawler.signals.connect(self._known, robots_known)
         crawler.signals.connect(self._closed, spider_closed)
 
     def _opened(self, spider: Spider) -> None:
@@ -68,7 +68,7 @@ class ArchiveWriter:
         if self._write(self._file.write_answer, answer, response, self._gate.now(), Origin.of(request.url)):
             self._count("rep/archive/answers")
 
-    def _known(self, origin: Origin, info: OriginInfo, _request: Request) -> None:
+    def _known(self, origin: Origin, info: OriginInfo) -> None:
         self._write(self._file.write_entry, origin, self._gate.now(), info.entry)
 
     def _closed(self, reason: str) -> None:

@@ -16,7 +16,7 @@ from warcio.archiveiterator import ArchiveIterator
 from warcio.exceptions import ArchiveLoadFailed
 from warcio.recordloader import ArcWarcRecord
 
-from scrapy_rep.fetching.content_decoding import UndecodableBodyError, decoded
+from scrapy_rep.fetching.decoding import UndecodableBodyError, decoded
 from scrapy_rep.protocol.entry import Entry, entry_from_values
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, policy_at

@@ -20,7 +20,7 @@ from scrapy.utils.url import strip_url
 from scrapy_rep.extensions.output_file import output_path, partial_path
 from scrapy_rep.extensions.page_usage import META_KEY as USAGE_KEY
 from scrapy_rep.extensions.report.page import page
-from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST
+from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo, OriginKind
@@ -29,7 +29,7 @@ from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.settings import SETTINGS, RepSettings
-from scrapy_rep.signals import request_forbidden, request_waited
+from scrapy_rep.signals import request_forbidden, request_waited, robots_known
 from scrapy_rep.storage.base import without_password
 from scrapy_rep.top_k import TopK
 from scrapy_rep.usage.preferences import usage_in
@@ -133,7 +133,7 @@ class Report:
         self._origins: TopK[Origin, OriginSeen] = TopK(MAX_ORIGINS, OriginSeen, OriginSeen.size)
         self._rules: TopK[tuple[str, str], RefusedPages] = TopK(MAX_RULES, RefusedPages, lambda refused: refused.pages)
         connect = crawler.signals.connect
-        gate.robots_known.append(self._robots_known)
+        connect(self._robots_known, signal=robots_known)
         connect(self._request_waited, request_waited)
         connect(self._request_forbidden, request_forbidden)
         connect(self._response_received, response_received)

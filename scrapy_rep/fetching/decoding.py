@@ -14,7 +14,7 @@ from typing import Any
 from scrapy import Request
 from scrapy.http import Response
 
-from scrapy_rep.fetching.robots_request import ROBOTS_TXT_REQUEST, RobotsTxtDownload
+from scrapy_rep.fetching.request import download_of
 from scrapy_rep.protocol.status_policy import MAX_PAGE
 from scrapy_rep.text import printable
 
@@ -56,7 +56,7 @@ class RepDecodingMiddleware:
     is too long."""
 
     def process_response(self, request: Request, response: Response) -> Response:
-        download: RobotsTxtDownload | None = request.meta.get(ROBOTS_TXT_REQUEST)
+        download = download_of(request)
         if download is None:
             return response
         response.request = request

@@ -1,7 +1,7 @@
 """Builds a request for a robots.txt: its mark, its header fields, and its meta for Scrapy and for plugins.
 
-The request takes the proxy and the User-Agent of the request that needs the robots.txt. Its cookies come from
-`fetching.redirects`.
+The request takes the proxy and the User-Agent of the request that needs the robots.txt. Its cookies come from the
+conversation (`fetching.conversations`).
 
 Some plugins replace Scrapy's downloads, for example by a browser. The request's meta tells them to fetch plain text,
 only once, and with a time limit. If a plugin is not installed, its meta keys are ignored.
@@ -10,7 +10,9 @@ only once, and with a time limit. If a plugin is not installed, its meta keys ar
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
+from weakref import WeakValueDictionary
 
 from scrapy import Request
 from scrapy.http import Response
@@ -18,11 +20,12 @@ from scrapy.http.cookies import CookieJar
 from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import BaseSettings
 
-from scrapy_rep.protocol.freshness import Caching
+from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.settings import RepSettings
 
 ROBOTS_TXT_REQUEST = "rep_robots_txt"
-"""The meta key that marks scrapy-rep's own requests for a robots.txt. Its value is a `RobotsTxtDownload`."""
+"""The meta key that marks scrapy-rep's own requests for a robots.txt. Its value is the number of the download, so that
+the meta can be copied, pickled and written as JSON."""
 
 # Keep Scrapy's middlewares and extensions from acting on the answer: scrapy-rep decides what an answer means.
 _META = {
@@ -47,26 +50,7 @@ MAX_TIMES_BODY_LIMIT = 8
 _ZYTE_API_ROUTES = ("device", "geolocation", "ipType", "tags")
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One URL to request, a robots.txt or a URL that it redirects to, and how to request it."""
-
-    url: str
-    trigger: Request
-    """The request that needs the robots.txt. Its proxy and its User-Agent are used."""
-    jar: CookieJar
-    """The cookies that the URL's origin has set in this chain of redirects. `fetching.fetcher` adds those of the
-    answer."""
-    validators: Caching | None = None
-    """The validators of a stored answer, to ask whether that answer is still valid (RFC 9111 4.3.1)."""
-    is_repeated: bool = False
-    """Whether this is a retry, or an earlier request for the robots.txt is known. Unless the crawl is offline, such a
-    request skips HttpCacheMiddleware, which would replay the earlier answer, or store a 304 as the page."""
-    is_from_public: bool = False
-    """Whether a private server is refused, because a public host has redirected to the URL (REP_REDIRECT_PRIVATE)."""
-
-
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class RobotsTxtDownload:
     """The download of one robots.txt: how many octets were received, and the response."""
 
@@ -93,20 +77,40 @@ class RobotsTxtDownload:
         return response
 
 
+# All downloads under way in this process, by the number in the meta of their request.
+_DOWNLOADS: WeakValueDictionary[int, RobotsTxtDownload] = WeakValueDictionary()
+_NUMBERS = count(1)
+
+
+def download_of(request: Request) -> RobotsTxtDownload | None:
+    """Return the download of a request for a robots.txt, or of a copy of it; None if there is none (any longer)."""
+    number = request.meta.get(ROBOTS_TXT_REQUEST)
+    return _DOWNLOADS.get(number) if isinstance(number, int) else None
+
+
 def robots_request(
-    question: Question, download: RobotsTxtDownload, crawl: BaseSettings, settings: RepSettings, *, offline: bool
+    ask: Ask,
+    trigger: Request,
+    jar: CookieJar,
+    *,
+    download: RobotsTxtDownload,
+    crawl: BaseSettings,
+    settings: RepSettings,
+    offline: bool,
 ) -> Request:
-    """Build the request. `crawl`: Scrapy's settings. `offline`: whether only HttpCacheMiddleware may answer
+    """Build the request. `trigger`: the request that needs the robots.txt. `jar`: the cookies that the URL's origin has
+    set in this conversation. `crawl`: Scrapy's settings. `offline`: whether only HttpCacheMiddleware may answer
     (HTTPCACHE_IGNORE_MISSING)."""
-    url, trigger, validators = question.url, question.trigger, question.validators
+    url, validators, number = ask.url, ask.validators, next(_NUMBERS)
+    _DOWNLOADS[number] = download
     meta: dict[str, Any] = {
         **_META,
         **_for_impersonate(settings, trigger),
         **_for_zyte_api(crawl, trigger),
-        ROBOTS_TXT_REQUEST: download,
+        ROBOTS_TXT_REQUEST: number,
         "download_timeout": settings.fetch_timeout,
     }
-    if question.is_repeated and not offline:
+    if ask.is_repeated and not offline:
         meta["dont_cache"] = True
     if "proxy" in trigger.meta:
         meta["proxy"] = trigger.meta["proxy"]
@@ -119,8 +123,8 @@ def robots_request(
         conditions = ("If-None-Match", validators.etag), ("If-Modified-Since", validators.last_modified)
         headers.update({name: value.encode("latin-1") for name, value in conditions if value is not None})
     request = Request(url, NO_CALLBACK, headers=headers, meta=meta)
-    if len(question.jar):
-        question.jar.add_cookie_header(request)
+    if len(jar):
+        jar.add_cookie_header(request)
     return request
 
 

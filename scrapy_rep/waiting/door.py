@@ -5,7 +5,7 @@ CONCURRENT_REQUESTS.
 
 1. The engine asks for a request, and the door takes the next request out of the queue. If no robots.txt applies to that
    request, or if memory has a usable policy for it, the engine gets the request.
-2. Else the request waits (`waiting_requests`) for a fetch of its origin's robots.txt (`cache.resolver`), and the door
+2. Else the request waits (`requests`) for a fetch of its origin's robots.txt (`fetching.resolver`), and the door
    takes the next request out of the queue.
 3. When the fetch ends, with an answer or without, the requests to its origin are ready. A ready request can go on if
    the downloader has room for its site: usually a host, which may have many origins. Sites take turns. The engine gets
@@ -45,7 +45,7 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from twisted.python.failure import Failure
 
-from scrapy_rep.cache.resolver import Resolver
+from scrapy_rep.fetching.resolver import Resolver
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
@@ -55,9 +55,9 @@ from scrapy_rep.scrapy_internals.engine_state import look_for_requests, schedule
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.waiting.kept_copies import COPIES_FAILED, KeptCopies
-from scrapy_rep.waiting.waiting_log import Waits
-from scrapy_rep.waiting.waiting_requests import Wait, WaitingRequests
-from scrapy_rep.waiting.wrapped_scheduler import WrappedScheduler, is_of
+from scrapy_rep.waiting.requests import Wait, WaitingRequests
+from scrapy_rep.waiting.scheduler import WrappedScheduler, is_of
+from scrapy_rep.waiting.waits import Waits
 
 MAX_SECONDS = 0.005  # seconds that one `next_request` may take while all requests from the queue have to wait
 MANY_READY = 100  # sites with ready requests
@@ -151,7 +151,7 @@ class SchedulerDoor:
         policy = self._ended_by.pop(request, None)
         if policy is None or policy.entry.outage is None:
             return None
-        return policy if policy.at <= self._gate.now() < policy.entry.outage.ask_again_at else None
+        return policy if policy.at <= self._gate.now() < policy.entry.outage.fetch_again_at else None
 
     def put_back(self, request: Request) -> bool:
         """Put a request of the scheduler back, because the crawl closes. Returns whether the queue has taken it."""

@@ -1,13 +1,12 @@
 """The robots policy of each origin: from memory, or from one fetch that all requests to the origin share.
 
-An origin has one fetch at a time (`cache.rounds`). The fetch is a task of its own: if one waiting request is cancelled,
-the others still get the policy. The request that triggers the fetch decides for all others which proxy and which
-User-Agent the fetch uses.
+An origin has one fetch at a time (`conversations`). The fetch is a task of its own: if one waiting request is
+cancelled, the others still get the policy. The request that triggers the fetch decides for all others which proxy and
+which User-Agent the fetch uses.
 
 When the fetch ends, the policy goes into memory, and the waiting requests get it. If the crawl closes first, they get
-CrawlClosingError instead. An internal error while a round finds or fetches robots.txt counts as a failure of the
-network, and an error of an extension is only logged. Any other internal error ends the fetch with a policy that allows
-nothing and names the error.
+CrawlClosingError instead. An internal error while robots.txt is requested counts as a failure of the network. Any other
+internal error ends the fetch with a policy that allows nothing and names the error.
 
 Later requests get the policy from memory. When the answer expires soon, or the backoff of an outage is over, the next
 request triggers a fetch in the background (`refresh`) and does not wait.
@@ -16,7 +15,6 @@ request triggers a fetch in the background (`refresh`) and does not wait.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,26 +26,25 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList, fail
 
-from scrapy_rep.cache.memory import Memory
-from scrapy_rep.cache.rounds import FAULT, Rounds
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import settle
-from scrapy_rep.fetching.answers import Answers
-from scrapy_rep.fetching.fetcher import Fetcher
+from scrapy_rep.fetching.conversations import FAULT, Conversations
+from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
-from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.lifecycle import Basis, Refetch, RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.outage import Outage
+from scrapy_rep.protocol.outage import outage_after
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import storage_of
+from scrapy_rep.storage.memory import Memory
 
 if TYPE_CHECKING:
-    from scrapy_rep.cache.shared_store import SharedStore
+    from scrapy_rep.storage.shared_store import SharedStore
 
 # For the hot path: Python 3.11 takes 70 ns to look a member up in its enum.
 FETCH_FIRST = Refetch.FIRST
@@ -75,13 +72,15 @@ class Resolver:
         """Raises ValueError for a wrong REP_STORAGE."""
         self._now = clock.now
         self._log = logger_of(crawler)
+        self._count = crawler.stats.inc_value
         self._memory = Memory(settings)
         self._turns = FetchTurns(settings.fetch_concurrency, partial(look_for_requests, crawler))
         self.can_start_another_fetch = self._turns.can_start_another
-        answers = Answers(crawler, settings, clock, Fetcher(crawler, settings, downloads, clock.now), self._turns)
-        self._store = _shared_store(crawler, settings, self._turns, clock)
-        self._rounds = Rounds(crawler, settings, clock, memory=self._memory, store=self._store, answers=answers)
-        self.robots_known: list[Callable[[Origin, OriginInfo, Request], None]] = self._rounds.robots_known
+        self._store = _shared_store(crawler, settings, clock)
+        fetcher = Fetcher(crawler, settings, downloads, clock.now)
+        self._conversations = Conversations(
+            crawler, settings, clock, fetcher=fetcher, turns=self._turns, store=self._store
+        )
         self._fetches: dict[Origin, _Fetch] = {}
         self.is_closing = False
 
@@ -108,7 +107,7 @@ class Resolver:
 
     def stop(self) -> None:
         """The crawl is closing: fail the requests that wait, cancel all fetches, and begin no others."""
-        self.is_closing = self._rounds.is_closing = True
+        self.is_closing = self._conversations.is_closing = True
         for fetch in list(self._fetches.values()):
             _wake(fetch, CrawlClosingError())
             if fetch.task is not None:
@@ -124,19 +123,21 @@ class Resolver:
 
     def _begin(self, origin: Origin, trigger: Request, fetch: _Fetch) -> None:
         self._fetches[origin] = fetch
-        self._turns.starting.add(origin)
+        self._turns.needs_one(origin)
         fetch.task = deferred_from_coro(self._run(origin, trigger, fetch))
         fetch.task.addErrback(lambda _failure: None)  # only a cancellation comes here
 
     async def _run(self, origin: Origin, trigger: Request, fetch: _Fetch) -> None:
-        # Until this task runs, the origin is in `starting`. The call of the store and the turn add themselves there.
-        self._turns.starting.discard(origin)
         try:
-            policy = await self._rounds.policy(origin, trigger, fetch.is_awaited)
+            before = self._memory.recall(origin, self._now())
+            if before is None or before.refetch is FETCH_FIRST:
+                self._count("rep/cache/miss")
+            policy = await self._conversations.hold(origin, before, trigger, fetch.is_awaited)
             if not self.is_closing:
                 self._memory.put(origin, policy)
         except (asyncio.CancelledError, Exception) as exc:  # noqa: BLE001 - it is logged, and refuses requests
             policy = self._policy_after(exc, origin)
+        self._turns.needs_none(origin)
         del self._fetches[origin]
         _wake(fetch, CrawlClosingError() if self.is_closing else policy)
 
@@ -144,7 +145,8 @@ class Resolver:
         """The policy after an internal error that ended the fetch: an outage begins. It goes into memory, unless memory
         has a policy that may be used now."""
         now = self._now()
-        outage = Outage(now, 1, f"internal error, {type(error).__name__}: {error}", now)
+        reason = f"internal error, {type(error).__name__}: {error}"
+        outage = outage_after(None, Answer(origin.robots_url, reason=reason, asked_at=now, ended_at=now))
         entry = Entry(origin.robots_url, outage=outage)
         if not self.is_closing:
             self._log.exception(FAULT, origin.robots_url)
@@ -152,9 +154,9 @@ class Resolver:
             # (`SchedulerDoor.policy_of`).
             with suppress(Exception):
                 if self.peek(origin) is None:
-                    self._memory.put(origin, self._memory.policy_of(entry, now))
+                    self._memory.put(origin, self._conversations.terms.policy_at(entry, now))
         state, basis = State.UNREACHABLE, Basis.NOTHING_ALLOWED
-        return RobotsPolicy(entry, state, basis, Refetch.NOT, now, outage.ask_again_at, robots=None)
+        return RobotsPolicy(entry, state, basis, Refetch.NOT, now, outage.fetch_again_at, robots=None)
 
 
 def _wake(fetch: _Fetch, result: RobotsPolicy | CrawlClosingError) -> None:
@@ -163,16 +165,16 @@ def _wake(fetch: _Fetch, result: RobotsPolicy | CrawlClosingError) -> None:
         settle(waiter, result)
 
 
-def _shared_store(crawler: Crawler, settings: RepSettings, turns: FetchTurns, clock: Clock) -> SharedStore | None:
+def _shared_store(crawler: Crawler, settings: RepSettings, clock: Clock) -> SharedStore | None:
     """The store of REP_STORAGE; None if nothing is kept beyond the crawl. Raises ValueError for a wrong REP_STORAGE."""
     storage = storage_of(crawler, settings)
     if storage is None:
         return None
     # Imported late, because most crawls have no store.
-    from scrapy_rep.cache.shared_store import SharedStore  # noqa: PLC0415
     from scrapy_rep.storage.circuit_breaker import CircuitBreaker  # noqa: PLC0415
+    from scrapy_rep.storage.shared_store import SharedStore  # noqa: PLC0415
 
     breaker = CircuitBreaker(
         crawler.stats.inc_value, clock.monotonic, logger_of(crawler), has_deadline=not storage.answers_at_once
     )
-    return SharedStore(storage, breaker, settings, turns, clock)
+    return SharedStore(storage, breaker, settings, clock)

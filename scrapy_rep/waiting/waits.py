@@ -14,7 +14,7 @@ from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.signals import request_waited
 from scrapy_rep.text import counted
-from scrapy_rep.waiting.waiting_requests import Wait
+from scrapy_rep.waiting.requests import Wait
 
 EVERY = 15.0  # seconds from one log line to the next
 

@@ -19,8 +19,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList
 
 from scrapy_rep.clock import Clock
-from scrapy_rep.fetching.answers import RETRY_DELAY
-from scrapy_rep.fetching.turns import FetchTurns
+from scrapy_rep.protocol.conversation import RETRY_DELAY
 from scrapy_rep.protocol.entry import (
     Entry,
     entry_from_bytes,
@@ -62,12 +61,9 @@ class Lease:
 
 
 class SharedStore:
-    def __init__(
-        self, storage: Storage, breaker: CircuitBreaker, settings: RepSettings, turns: FetchTurns, clock: Clock
-    ) -> None:
+    def __init__(self, storage: Storage, breaker: CircuitBreaker, settings: RepSettings, clock: Clock) -> None:
         self._storage = storage
         self._breaker = breaker
-        self._turns = turns
         self._settings = settings
         self._clock = clock
         # Seconds to wait for another crawler's fetch. A fetch along many slow redirects takes longer; then both fetch.
@@ -75,21 +71,22 @@ class SharedStore:
         self._under_way: set[Deferred[None]] = set()
 
     async def find_or_lease(
-        self, origin: Origin, known: Entry | None, is_fetch_due: Callable[[Entry], bool]
+        self,
+        origin: Origin,
+        known: Entry | None,
+        is_fetch_due: Callable[[Entry], bool],
+        waits_for_another: Callable[[], None] = lambda: None,
     ) -> tuple[Entry | None, Lease | None]:
-        """The latest entry of the origin that any crawler has; and a Lease if this crawler has to fetch. `is_granted`
-        says whether the store granted the lease. The caller passes the lease to `give_back` in any case.
+        """The latest entry of any crawler and, if this crawler has to fetch, a Lease, which the caller always gives
+        back. `Lease.is_granted` says whether the store granted it.
 
-        Waits while another crawler has the lease. `known`: the entry that this crawler has.
+        Waits while another crawler has the lease, and calls `waits_for_another` then. `known`: the entry that this
+        crawler has. `is_fetch_due`: whether robots.txt has to be fetched if this is the latest entry.
         """
         lease, entry, waited, pause = Lease(str(origin)), known, 0.0, POLL_FIRST
         try:
-            self._turns.starting.add(origin)
-            try:
-                # `is_to_fetch`: whether this crawler fetches if the entry in the store does not suffice.
-                octets, is_to_fetch = await self._breaker.call(self._get_or_lease, lease, otherwise=NO_ANSWER)
-            finally:
-                self._turns.starting.discard(origin)
+            # `is_to_fetch`: whether this crawler fetches if the entry in the store does not suffice.
+            octets, is_to_fetch = await self._breaker.call(self._get_or_lease, lease, otherwise=NO_ANSWER)
             while True:
                 known_and_stored = filter(None, (entry, self._read(origin, octets)))
                 entry = max(known_and_stored, key=last_fetched_at, default=None)
@@ -103,7 +100,7 @@ class SharedStore:
                 if await self._acquire(lease) or waited >= self._longest_wait:
                     is_to_fetch = True  # but look once more: the last holder may have just stored its entry
                 else:
-                    self._turns.on_change()  # this origin is no longer in `starting`
+                    waits_for_another()
                     await self._clock.sleep(pause)
                     waited, pause = waited + pause, min(1.5 * pause, POLL_MAX)
                 octets = await self._breaker.call(self._get, lease, otherwise=None)

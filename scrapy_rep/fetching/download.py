@@ -1,4 +1,8 @@
-"""Makes one request for a robots.txt through Scrapy's engine, and turns its response into an `Answer`."""
+"""Makes one request for a robots.txt through Scrapy's engine, and turns its response into an `Answer`.
+
+The download stops after REP_BODY_LIMIT octets, 500 KiB or more (RFC 9309 section 2.5). What was received is used. The
+last chunk may go beyond the limit; `RobotsTxt.parse` cuts the body at the exact octet.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +10,32 @@ import asyncio
 from collections.abc import Callable
 from urllib.parse import urljoin, urlsplit
 
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import Response
+from scrapy.http.cookies import CookieJar
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import CancelledError
 from w3lib.url import safe_url_string
 
 from scrapy_rep.deferreds import within
-from scrapy_rep.fetching.body_limit import BodyLimit
-from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
-from scrapy_rep.fetching.http_headers import MAX_OCTETS, caching_of, retry_after
-from scrapy_rep.fetching.robots_request import (
+from scrapy_rep.fetching.decoding import RepDecodingMiddleware
+from scrapy_rep.fetching.headers import MAX_OCTETS, caching_of, retry_after
+from scrapy_rep.fetching.request import (
     HAVE_TIMEOUTS,
     ROBOTS_TXT_REQUEST,
-    Question,
     RobotsTxtDownload,
+    download_of,
     robots_request,
 )
+from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.protocol.freshness import SILENT
 from scrapy_rep.protocol.status_policy import result_of, vendor_of_challenge
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
-from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, remove_from_downloader
+from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, remove_from_downloader, was_downloaded
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 
@@ -51,12 +57,20 @@ class Fetcher:
         self._offline = all(crawler.settings.getbool(f"HTTPCACHE_{name}") for name in ("ENABLED", "IGNORE_MISSING"))
         self._body_limit = BodyLimit(crawler)
 
-    async def fetch(self, question: Question) -> tuple[Answer, Response | None]:
-        """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one.
-        Raises only CancelledError, when the crawl closes."""
+    async def fetch(self, ask: Ask, trigger: Request, jar: CookieJar) -> tuple[Answer, Response | None]:
+        """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one. Add
+        the cookies of the response to `jar`. Raises only CancelledError, when the crawl closes."""
         stats, download = self._crawler.stats, RobotsTxtDownload(self._settings.body_limit)
         try:
-            request = robots_request(question, download, self._crawler.settings, self._settings, offline=self._offline)
+            request = robots_request(
+                ask,
+                trigger,
+                jar,
+                download=download,
+                crawl=self._crawler.settings,
+                settings=self._settings,
+                offline=self._offline,
+            )
             if self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None:
                 # REP_BODY_LIMIT cuts a body. download_maxsize could drop it, and download_warnsize could log a WARNING.
                 request.meta.update(download_maxsize=0, download_warnsize=0)
@@ -66,10 +80,10 @@ class Fetcher:
                     response = await self._download(request)
                 except (asyncio.CancelledError, CancelledError):
                     remove_from_downloader(self._crawler, request)
-                    self._body_limit.abandon(request)
+                    self._body_limit.abandon(download)
                     raise
             if "Set-Cookie" in response.headers:
-                question.jar.extract_cookies(response, request)
+                jar.extract_cookies(response, request)
         except CancelledError:  # Twisted's is an Exception
             raise
         except Exception as exc:  # noqa: BLE001 - any component of the crawl may raise anything
@@ -77,14 +91,14 @@ class Fetcher:
                 stats.inc_value(f"robotstxt/exception_count/{type(exc)}")
             dropped = isinstance(exc, (IgnoreRequest, StopDownload))
             timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
-            answer = Answer(question.url, reason=_in_words(exc), timed_out=timed_out, dropped=dropped)
+            answer = Answer(ask.url, reason=_in_words(exc), timed_out=timed_out, dropped=dropped)
             return answer, download.taken()
-        self._body_limit.warn_without_signal(request, response)
+        self._body_limit.warn_without_signal(request, response, download)
         stats.inc_value("robotstxt/response_count")
         # All impossible statuses share one name, so that servers cannot add stats.
         bucket = response.status if 100 <= response.status < 600 else "other"
         stats.inc_value(f"robotstxt/response_status_count/{bucket}")
-        return self._answer(question.url, response, request, download), download.taken() or response
+        return self._answer(ask.url, response, request, download), download.taken() or response
 
     async def _download(self, request: Request) -> Response:
         download = self._crawler.engine.download_async(request)
@@ -130,6 +144,54 @@ class Fetcher:
             # Behind a proxy, the address is the proxy's.
             address=None if is_proxied or response.ip_address is None else str(response.ip_address),
         )
+
+
+class BodyLimit:
+    """Listens to `bytes_received` only during downloads of a robots.txt: Scrapy sends this signal for every chunk of
+    any download."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._log = logger_of(crawler)
+        self._signals = crawler.signals
+        self._under_way = 0
+        self._abandoned: list[RobotsTxtDownload] = []
+        self._has_warned = False
+
+    def __enter__(self) -> None:
+        if not self._under_way:
+            self._signals.connect(self._received, signal=signals.bytes_received)
+        self._under_way += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._under_way -= 1
+        if not self._under_way:
+            self._signals.disconnect(self._received, signal=signals.bytes_received)
+
+    def warn_without_signal(self, request: Request, response: Response, download: RobotsTxtDownload) -> None:
+        """Log a WARNING, once, if a download handler of another package sends no `bytes_received`."""
+        if self._has_warned or not response.body or download.octets:
+            return
+        if was_downloaded(request) and urlparse_cached(request).scheme in HAVE_TIMEOUTS:
+            self._has_warned = True
+            self._log.warning(
+                "%s: the download handler sends no signal bytes_received, so REP_BODY_LIMIT applies after the download",
+                printable(request.url),
+            )
+
+    def abandon(self, download: RobotsTxtDownload) -> None:
+        """Close the connection when more of the body comes. The crawl is closing, so nothing waits for the answer."""
+        download.limit = -1
+        self._abandoned.append(download)  # so `download_of` still finds it
+        self._under_way += 1  # so the signal stays connected
+
+    def _received(self, request: Request, data: bytes) -> None:
+        download = download_of(request)
+        if download is not None:
+            if download.response is not None:  # a middleware has requested the robots.txt again
+                download.response, download.octets = None, 0
+            download.octets += len(data)
+            if download.octets > download.limit:
+                raise StopDownload(fail=False)
 
 
 def _in_words(exc: Exception) -> str:

@@ -64,13 +64,9 @@ class Memory:
             entry = None if octets is None else entry_from_bytes(octets, origin.robots_url, self._settings.body_limit)
         if entry is None:
             return None
-        policy = self.policy_of(entry, now)
+        policy = policy_at(entry, now, self._settings.unreachable_for, self._settings.unreachable_wait)
         self.put(origin, policy, octets)
         return policy
-
-    def policy_of(self, entry: Entry, now: float) -> RobotsPolicy:
-        """The policy that an entry means at `now`. The entry need not be remembered."""
-        return policy_at(entry, now, self._settings.unreachable_for, self._settings.unreachable_wait)
 
     def put(self, origin: Origin, policy: RobotsPolicy, octets: bytes | None = None) -> None:
         """Remember the policy's entry. `octets`: the compressed entry, if there is one already."""

@@ -1,4 +1,4 @@
-"""Wraps the crawl's scheduler, of any class: the engine then calls the door's methods (`scheduler_door`) instead of the
+"""Wraps the crawl's scheduler, of any class: the engine then calls the door's methods (`door`) instead of the
 scheduler's."""
 
 from __future__ import annotations

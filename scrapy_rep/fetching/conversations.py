@@ -1,0 +1,186 @@
+"""Holds the conversation about one origin's robots.txt (`protocol.conversation`) with the store and with servers.
+
+Each request waits for its turn (`turns`). Its cookies come from the same conversation; they never mix with the cookies
+of the crawl. After each round, what was fetched goes into the store in the background, and the signal `robots_known`
+is sent. If a file is obeyed, the signal `robots_parsed` is sent before the requests go on, unless the crawl remembers
+that it was sent for this origin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http.cookies import CookieJar
+from scrapy.utils.datatypes import LocalCache
+from twisted.internet.defer import CancelledError
+
+from scrapy_rep.clock import Clock
+from scrapy_rep.fetching.download import Fetcher
+from scrapy_rep.fetching.turns import FetchTurns
+from scrapy_rep.log import logger_of
+from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.conversation import RETRY_DELAY, Ask, Find, Found, Round, Terms, conversation, judged
+from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.robotparser import RepRobotParser
+from scrapy_rep.settings import RepSettings
+from scrapy_rep.signals import robots_known, robots_parsed, robots_response
+from scrapy_rep.text import printable
+
+if TYPE_CHECKING:
+    from scrapy_rep.storage.shared_store import Lease, SharedStore
+
+FAULT = "Internal error while fetching %s"
+CANCELLATIONS = (asyncio.CancelledError, CancelledError)  # Twisted's is an Exception
+
+
+class Conversations:
+    def __init__(
+        self,
+        crawler: Crawler,
+        settings: RepSettings,
+        clock: Clock,
+        *,
+        fetcher: Fetcher,
+        turns: FetchTurns,
+        store: SharedStore | None,
+    ) -> None:
+        self.terms = Terms(*(getattr(settings, name) for name in Terms._fields))
+        self.is_closing = False
+        self._clock = clock
+        self._fetcher = fetcher
+        self._turns = turns
+        self._store = store
+        self._log = logger_of(crawler)
+        self._count = crawler.stats.inc_value
+        self._signals = crawler.signals
+        self._parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
+        """The origins for which Scrapy's signal `robots_parsed` was sent."""
+
+    async def hold(
+        self, origin: Origin, before: RobotsPolicy | None, trigger: Request, is_awaited: Callable[[], bool]
+    ) -> RobotsPolicy:
+        """Hold the conversation to its end. Return the policy that decides about all requests that have waited.
+
+        `before`: the policy that this crawl had. `trigger`: the request that needs robots.txt. `is_awaited`: whether
+        requests wait for the policy now. Waits for other crawlers, the network, pauses between rounds, and handlers
+        of signals.
+        """
+        now = _steady(self._clock)
+        steps = conversation(origin, before.entry if before is not None else None, now(), self.terms)
+        # A jar for each origin: a cookie of another origin must not become part of a request.
+        jars: defaultdict[Origin | None, CookieJar] = defaultdict(CookieJar)
+        lease: Lease | None = None
+        step = next(steps)
+        try:
+            while True:
+                if isinstance(step, Find):
+                    found, lease = await self._find(origin, step, now)
+                    step = steps.send(found)
+                elif isinstance(step, Ask):
+                    answer = await self._answer(origin, step, trigger, jars[Origin.of(step.url)], now)
+                    step = steps.send(answer)
+                else:
+                    self._give_back(lease, step)
+                    lease = None
+                    pause = step.pause if is_awaited() else None
+                    self._report(origin, step, trigger, pause)
+                    if pause is None:
+                        break
+                    await self._clock.sleep(pause)
+                    step = steps.send(now())
+        finally:
+            if lease is not None and self._store is not None:
+                self._store.give_back(lease)
+        policy = step.policy
+        if before is not None and before.state is State.AGEING and step.hops and policy.entry.outage is None:
+            self._count("rep/refreshed")
+        await self._report_rules(origin, policy, trigger)
+        return policy
+
+    async def _find(self, origin: Origin, step: Find, now: Callable[[], float]) -> tuple[Found, Lease | None]:
+        """Look in the store. Return what was found, and the lease if this crawler has to fetch."""
+        if self._store is None:
+            return Found(step.known, is_to_fetch=True, at=now()), None
+        entry, lease = await self._store.find_or_lease(
+            origin,
+            step.known,
+            lambda entry: self.terms.policy_at(entry, now()).is_fetch_due,
+            lambda: self._turns.needs_none(origin),
+        )
+        self._count("rep/storage/miss" if lease is not None else "rep/storage/hit")
+        return Found(entry, is_to_fetch=lease is not None, at=now()), lease
+
+    async def _answer(
+        self, origin: Origin, ask: Ask, trigger: Request, jar: CookieJar, now: Callable[[], float]
+    ) -> Answer:
+        """Return the answer with its meaning. A failure is an answer, too."""
+        if ask.reason:
+            self._log.debug("Requesting robots.txt once more: %s: %s", printable(ask.url), printable(ask.reason))
+            self._count("rep/retries")
+            await self._clock.sleep(RETRY_DELAY)
+        response, asked_at = None, now()
+        try:
+            async with self._turns.turn(origin, trigger.priority, is_repeated=ask.is_repeated):
+                asked_at = now()
+                received, response = await self._fetcher.fetch(ask, trigger, jar)
+        except CANCELLATIONS:
+            if self.is_closing:
+                raise
+            received = Answer(ask.url, reason="cancelled", dropped=True)
+        except Exception as exc:  # noqa: BLE001 - it is logged, and counts as a failure of the network
+            self._log.exception(FAULT, origin.robots_url)
+            received = Answer(ask.url, reason=f"internal error, {type(exc).__name__}: {exc}")
+        received = replace(received, asked_at=asked_at, ended_at=now())
+        answer = judged(received, ask, self.terms)
+        if answer.dropped and not received.dropped:
+            response = None  # no archive or signal may show what a private server answered
+        self._signals.send_catch_log(robots_response, answer=answer, request=trigger, response=response)
+        return answer
+
+    def _give_back(self, lease: Lease | None, ended: Round) -> None:
+        if lease is not None and self._store is not None:
+            self._store.give_back(lease, ended.policy.entry if ended.hops else None)
+
+    # What became known is reported.
+
+    def _report(self, origin: Origin, ended: Round, trigger: Request, pause: float | None) -> None:
+        policy, hops = ended.policy, ended.hops
+        if hops:
+            self._count(f"rep/access/{policy.entry.access.value}")
+        if ended.is_confirmed:
+            self._count("rep/revalidated")
+        for hop, following in pairwise(hops):
+            self._count("rep/redirects")
+            if hop.url.startswith("https:") and following.url.startswith("http:"):
+                self._log.debug(
+                    "robots.txt leads from https to http: %s -> %s", printable(hop.url), printable(following.url)
+                )
+        self._signals.send_catch_log(
+            robots_known, origin=origin, info=OriginInfo(policy, pause), request=trigger, fetched=bool(hops)
+        )
+
+    async def _report_rules(self, origin: Origin, policy: RobotsPolicy, trigger: Request) -> None:
+        """Send `robots_parsed`, unless it was sent for this origin. Waits for its handlers."""
+        if policy.robots is None or origin in self._parsed:
+            return
+        self._parsed[origin] = None
+        with suppress(*CANCELLATIONS):  # a handler was cancelled, or the crawl closes
+            await self._signals.send_catch_log_async(
+                robots_parsed, robotparser=RepRobotParser(policy.robots), request=trigger
+            )
+
+
+def _steady(clock: Clock) -> Callable[[], float]:
+    """Return a clock in seconds since the epoch that is not set while the conversation goes on."""
+    difference = clock.now() - clock.monotonic()
+    return lambda: clock.monotonic() + difference

@@ -1,0 +1,271 @@
+"""One fetch of an origin's robots.txt as a conversation, without I/O: what to do next, and what the results mean.
+
+`conversation` is a generator. It yields a step, and is sent the result of that step:
+
+| step | is sent | meaning |
+|---|---|---|
+| `Find` | `Found` | look for an entry of another crawler (REP_STORAGE) |
+| `Ask` | `Answer` | request one URL: a robots.txt, or a URL that it redirects to |
+| `Round` | the time | the round has ended, with this policy; the next round begins after a pause |
+
+Most conversations have one round: find, ask along redirects (RFC 9309 2.3.1.2), end. If robots.txt is unreachable, and
+requests may wait for it, more rounds follow: `Outage.pause_at` says when. The last round decides about all requests
+that have waited. Only the first round repeats a request at once, after a failure that may soon be over.
+
+If HttpCacheMiddleware has replayed a failure, or an answer that is too old, the round asks once more, past that cache.
+
+Two origins may redirect to the same URL. Each of them requests that URL itself, because the answer may depend on
+cookies, on the User-Agent, or on a token in the URL that works only once.
+
+All times are seconds since the epoch, by a clock that is never set during the conversation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.entry import Entry, StoredResponse
+from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, Caching, fresh_until, freshened, validates
+from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, after_fetch, policy_at
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.redirect_target import is_private, why_not_followed
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.status_policy import StatusRow, judge
+
+RETRY_DELAY = 1.0  # seconds before the same URL is requested again
+LATENESS = 1.0  # seconds by which a timer, or the wait for a turn, may delay the last round
+
+
+class Terms(NamedTuple):
+    """What the crawl has set: each field has the meaning of the setting, or of the attribute of `RepSettings`."""
+
+    status_policy: Sequence[StatusRow]
+    max_redirects: int
+    redirect_private: bool
+    lifetime_min: float
+    body_limit: int
+    fetch_retries: int
+    unreachable_wait: float
+    unreachable_for: float
+
+    def policy_at(self, entry: Entry, now: float) -> RobotsPolicy:
+        """Return what the entry means at `now`."""
+        return policy_at(entry, now, self.unreachable_for, self.unreachable_wait)
+
+
+@dataclass(frozen=True, slots=True)
+class Find:
+    """Look for the latest entry that any crawler has, and find out whether this crawler has to fetch."""
+
+    known: Entry | None
+    """The entry that this crawl has; None if it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The result of `Find`."""
+
+    entry: Entry | None
+    """The latest entry of any crawler."""
+    is_to_fetch: bool
+    """Whether this crawler has to fetch robots.txt, because `entry` does not suffice."""
+    at: float
+    """The time of this result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Request one URL: a robots.txt, or a URL that it redirects to."""
+
+    url: str
+    validators: Caching | None = None
+    """The validators of a stored answer, to ask whether that answer is still valid (RFC 9111 4.3.1)."""
+    is_repeated: bool = False
+    """Whether this is a retry, or an earlier request for this robots.txt is known. Unless the crawl is offline, such a
+    request skips HttpCacheMiddleware, which would replay the earlier answer, or store a 304 as the page."""
+    is_from_public: bool = False
+    """Whether a private server is refused, because a public host has redirected to the URL (REP_REDIRECT_PRIVATE)."""
+    reason: str = ""
+    """Why the URL is requested once more, after RETRY_DELAY; empty for its first request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round has ended."""
+
+    policy: RobotsPolicy
+    """What is known now."""
+    pause: float | None
+    """Seconds until the next round, if requests wait for the policy; None if no round follows."""
+    hops: Sequence[Answer] = ()
+    """The answers along the redirects; empty if nothing was requested."""
+    is_confirmed: bool = False
+    """Whether the server has confirmed the stored answer (304)."""
+
+
+def conversation(
+    origin: Origin, known: Entry | None, now: float, terms: Terms
+) -> Generator[Find | Ask | Round, Any, None]:
+    """Hold the conversation of one fetch. `known`: the entry that this crawl has. `now`: the time of the beginning."""
+    retries, deadline = terms.fetch_retries, None
+    while True:
+        chain = _Chain((), None)
+        if known is None or terms.policy_at(known, now).is_fetch_due:
+            found: Found = yield Find(known)
+            known, now = found.entry, found.at
+            if known is None or found.is_to_fetch:
+                known, chain = yield from _fetch(origin, known, terms, retries)
+                now = chain.hops[-1].ended_at
+        if deadline is None:
+            deadline = (chain.hops[0].asked_at if chain.hops else now) + terms.unreachable_wait + LATENESS
+        policy = terms.policy_at(known, now)
+        pause = policy.pause_at(now, deadline - now)
+        now = yield Round(policy, pause, chain.hops, chain.confirmed is not None)
+        retries = 0
+
+
+class _Chain(NamedTuple):
+    """The answers along the redirects of one robots.txt."""
+
+    hops: Sequence[Answer]
+    confirmed: StoredResponse | None
+    """The stored response, if the last answer confirms it."""
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether HttpCacheMiddleware has replayed an answer, and the crawl is not offline."""
+        return any(hop.replayed and not hop.offline for hop in self.hops)
+
+
+def _fetch(
+    origin: Origin, known: Entry | None, terms: Terms, retries: int
+) -> Generator[Ask, Answer, tuple[Entry, _Chain]]:
+    """Fetch robots.txt. Return the new entry, and the last answers. `known`: the latest entry that any crawler has."""
+    chain = yield from _follow(origin, known, terms, retries, is_repeated=known is not None)
+    entry = _entry_after(origin, known, chain, terms)
+    if chain.is_replayed and (
+        entry.outage is not None or terms.policy_at(entry, chain.hops[-1].ended_at).refetch is Refetch.FIRST
+    ):
+        # The replay is a failure, or too old to decide. If it is only too old, it is what is `known` before the second
+        # fetch. The server may confirm it. If the second fetch fails, its rules may still be obeyed.
+        known = entry if entry.stored is not None else known
+        chain = yield from _follow(origin, known, terms, retries, is_repeated=True)
+        entry = _entry_after(origin, known, chain, terms)
+    return entry, chain
+
+
+def _follow(
+    origin: Origin, known: Entry | None, terms: Terms, retries: int, *, is_repeated: bool
+) -> Generator[Ask, Answer, _Chain]:
+    """Request robots.txt, and the URLs that it redirects to."""
+    stored = known.stored if known is not None else None
+    url, hops = origin.robots_url, list[Answer]()
+    while True:
+        validators = stored.caching if stored is not None and _can_confirm(stored, url) else None
+        ask = Ask(url, validators, is_repeated, _is_from_public(hops, origin, url, terms))
+        answer = yield from _answer(ask, retries)
+        confirmed = None
+        if validators is not None and answer.status in {304, 412}:
+            if answer.status == 304 and validates(validators, answer.caching):
+                confirmed = stored
+            else:  # The server confuses its own validators, so the next request has none.
+                answer = yield from _answer(replace(ask, validators=None), retries)
+        hops.append(answer)
+        if answer.access is not AccessResult.REDIRECT or answer.location is None or len(hops) > terms.max_redirects:
+            return _Chain(hops, confirmed)
+        url = answer.location
+
+
+def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
+    """Request the URL, up to `retries` times more. The result is asked as early as the first request was."""
+    first = answer = yield ask
+    while retries and answer.is_worth_a_retry:
+        retries -= 1
+        answer = yield replace(ask, is_repeated=True, reason=answer.reason)
+    return replace(answer, asked_at=first.asked_at)
+
+
+def _can_confirm(stored: StoredResponse, url: str) -> bool:
+    """Whether the stored response has rules from this URL, and its server can confirm them."""
+    is_from_here = stored.robots is not None and stored.url == url
+    return is_from_here and bool(stored.caching.etag or stored.caching.last_modified)
+
+
+def _is_from_public(hops: Sequence[Answer], origin: Origin, url: str, terms: Terms) -> bool:
+    """Whether a public host has redirected to this URL of another origin, and REP_REDIRECT_PRIVATE is off."""
+    if not hops or terms.redirect_private or Origin.of(url) == origin:
+        return False
+    source, address = Origin.of(hops[-1].url), hops[-1].address
+    return not any(is_private(host) for host in (source and source.host, address) if host)
+
+
+# What answers mean.
+
+
+def judged(answer: Answer, ask: Ask, terms: Terms) -> Answer:
+    """Return the answer with its meaning. Only a success keeps its body."""
+    if ask.is_from_public and answer.address is not None and is_private(answer.address):
+        # A public host redirected to a name that leads to a private address. `why_not_followed` judges only the name.
+        reason = f"a public host redirected to {answer.address}, which is private (REP_REDIRECT_PRIVATE)"
+        answer = Answer(ask.url, reason=reason, dropped=True, asked_at=answer.asked_at, ended_at=answer.ended_at)
+    found = judge(answer, terms.status_policy)
+    if answer.status == 304 and ask.validators is not None:
+        return replace(found, access=AccessResult.SUCCESS, caching=freshened(ask.validators, answer.caching))
+    if found.access is AccessResult.REDIRECT:
+        wrong = why_not_followed(ask.url, answer.location, private=terms.redirect_private)
+        if wrong is not None:
+            found = replace(found, access=AccessResult.UNREACHABLE, reason=f"{found.reason} {wrong}")
+    return found if found.access is AccessResult.SUCCESS else replace(found, body=b"")
+
+
+def _entry_after(origin: Origin, known: Entry | None, chain: _Chain, terms: Terms) -> Entry:
+    """Return the origin's entry after a chain of redirects."""
+    last = replace(chain.hops[-1], asked_at=chain.hops[0].asked_at)
+    result = last if last.access is AccessResult.UNREACHABLE else _response(chain, terms)
+    return after_fetch(known, origin.robots_url, result)
+
+
+def _response(chain: _Chain, terms: Terms) -> StoredResponse:
+    """Return the response to store."""
+    last = chain.hops[-1]
+    if chain.confirmed is not None:
+        return replace(chain.confirmed, caching=last.caching, **_strictest(chain, terms))
+    if last.access is AccessResult.REDIRECT:
+        # 2.3.1.2: "crawlers MAY assume that the robots.txt file is unavailable".
+        words = f"more than {terms.max_redirects} redirects in a row"
+        return StoredResponse(AccessResult.UNAVAILABLE, words, None, url=last.url, **_strictest(chain, terms))
+    robots, digest = None, ""
+    if last.access is AccessResult.SUCCESS:  # nothing else is ever read as rules
+        robots = RobotsTxt.parse(last.body, terms.body_limit)
+        digest = hashlib.sha256(last.body).hexdigest()
+    return StoredResponse(
+        last.access,
+        last.reason,
+        robots,
+        status=last.status,
+        sign=last.sign,
+        url=last.url,
+        caching=last.caching,
+        sha256=digest,
+        **_strictest(chain, terms),
+    )
+
+
+def _strictest(chain: _Chain, terms: Terms) -> dict[str, Any]:
+    """Return how a StoredResponse may be used and stored: for each field, the strictest value of the chain."""
+    hops = chain.hops
+    received_at = min(hop.received_at for hop in hops)
+    until = min(fresh_until(hop.caching, hop.received_at, terms.lifetime_min, hop.response_delay) for hop in hops)
+    if not chain.is_replayed:  # redirects and retries may have taken longer than LEAST_LIFETIME
+        until = min(max(until, hops[-1].received_at + LEAST_LIFETIME), received_at + MAX_LIFETIME)
+    return {
+        "received_at": received_at,
+        "fresh_until": until,
+        "forbids_stale": any(hop.caching.forbids_stale for hop in hops),
+        # An offline answer may be old, so other crawlers must not get it.
+        "forbids_store": any(hop.caching.no_store or hop.offline for hop in hops),
+    }
