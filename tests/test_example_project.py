@@ -21,8 +21,8 @@ from zipfile import ZipFile
 
 import pytest
 from doc_pages import PAGES, README, ROOT, marked
-from forked import run_python
 from installed_scrapy import TIMEOUT, as_now
+from processes import run_python
 
 # Nobody listens at this proxy: the crawl needs no network, and the machine's own proxy does not break it.
 ENVIRONMENT = {**os.environ, "http_proxy": "http://127.0.0.1:9"}

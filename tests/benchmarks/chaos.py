@@ -37,9 +37,7 @@ from typing import Any
 TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "helpers"), str(TESTS / "protocol")]
 
-import crawl_process
-from processes import REACTORS, Ended
-from processes import crawl_process as start_crawl
+from processes import REACTORS, Ended, TellsAll, crawl_process, run_crawl
 from scrapy import Request, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
@@ -61,7 +59,7 @@ MAX_SECONDS = 120  # for one run of a job
 # In the crawl's process.
 
 
-class Chaos(crawl_process.TellsAll):
+class Chaos(TellsAll):
     """Makes the requests that are drawn for the crawl, and records broken promises that only the crawl can see."""
 
     def __init__(self, task: dict[str, Any], **attributes: Any) -> None:
@@ -433,7 +431,7 @@ class Crawl:
         for run in range(draw.runs):
             is_last = run == draw.runs - 1
             stop = None if is_last and run > 0 else draw.stop
-            with start_crawl(
+            with crawl_process(
                 [] if run else draw.requests,
                 {"LOG_LEVEL": "INFO", **draw.settings, **settings},
                 command=[__file__, "--crawl"],
@@ -595,6 +593,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--crawl"]:
-        crawl_process.main(json.load(sys.stdin), Chaos)
+        run_crawl(json.load(sys.stdin), Chaos)
     else:
         main()

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from crawling import Crawl, CrawlSpider, Time, crawl, in_turn, with_clock
-from forked import run_python
+from processes import run_python
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.http import Response

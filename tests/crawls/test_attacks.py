@@ -14,10 +14,9 @@ from crawling import CrawlSpider, SlotByOrigin, Time, close_spider, crawl, in_tu
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.squeues import PickleLifoDiskQueue
-from web import RULES, Web, answer, most_at_once, redirect
+from web import RULES, Web, answer, most_at_once
 
 from scrapy_rep import RobotsUnreachable
 from scrapy_rep.scrapy_internals.compat import sleep
@@ -30,72 +29,6 @@ from scrapy_rep.signals import (
 )
 
 DISALLOW_ALL = "User-agent: *\nDisallow: /\n"
-
-# Rules that were not obeyed.
-
-
-@ensureDeferred
-async def test_cookies_of_a_redirecting_origin_do_not_reach_another(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With so many cookies, the other server would answer 400, which allows everything."""
-    attacker, victim = "http://a.shared.test", "http://b.shared.test"
-    to_victim = redirect(f"{victim}/robots.txt")
-    to_victim["headers"] += [("Set-Cookie", f"c{n}={'x' * 3_000}; Domain=shared.test") for n in range(6)]
-    # The proxy answers for both names.
-    proxy = web.site({f"{attacker}/robots.txt": to_victim, f"{victim}/robots.txt": answer(DISALLOW_ALL)})
-    monkeypatch.setenv("http_proxy", proxy.origin)
-    result = await crawl(f"{attacker}/", f"{victim}/")
-    asked = [request for request in proxy.requests if request["target"] == f"{victim}/robots.txt"]
-    assert [request["headers"].get("Cookie") for request in asked] == [None, None]
-    assert len(result.refused) == 2
-
-
-@ensureDeferred
-async def test_a_cookie_is_sent_again_to_its_own_origin(web: Web) -> None:
-    site = web.site({"/robots.txt": [redirect("/robots.txt", headers={"Set-Cookie": "seen=1"}), answer(DISALLOW_ALL)]})
-    result = await crawl(site.url("/"))
-    assert [request["headers"].get("Cookie") for request in site.robots_requests] == [None, "seen=1"]
-    assert len(result.refused) == 1
-
-
-@ensureDeferred
-async def test_an_answer_through_the_proxy_of_a_request_does_not_count_for_another_origin(web: Web) -> None:
-    """The proxy says that there is no robots.txt, but the origin itself forbids everything."""
-    victim = web.robots(DISALLOW_ALL)
-    source = web.robots("")
-    proxy = web.site({source.robots_url: redirect(victim.robots_url), "*": answer(status=404)})
-
-    class OneByOne(CrawlSpider):
-        async def parse(self, response: Response, **_: Any) -> AsyncIterator[Request]:
-            super().parse(response)
-            yield self.prepared(victim.url("/"))
-
-    through_proxy = Request(source.url("/"), meta={"proxy": proxy.origin})
-    result = await crawl(through_proxy, spider=OneByOne)
-    assert (list(result.pages), list(result.refused)) == ([source.url("/")], [victim.url("/")])
-
-
-@pytest.mark.parametrize("first", [0, 1, 6], ids=["the-first", "the-second", "the-last"])
-@ensureDeferred
-async def test_the_order_of_the_origins_does_not_change_the_result_of_a_long_chain(web: Web, first: int) -> None:
-    sites = [web.robots(answer(status=503))]
-    for _ in range(6):
-        sites.insert(0, web.robots(redirect(sites[0].robots_url)))
-    urls = [site.url("/") for site in sites]
-    requests = [Request(url, priority=int(url == urls[first])) for url in urls]
-    result = await crawl(*requests, settings={"CONCURRENT_REQUESTS": 1})
-    assert list(result.pages) == urls[:1], "2.3.1.2: more than five redirects in a row, whatever their end"
-    assert set(result.refused) == set(urls[1:])
-
-
-@ensureDeferred
-async def test_an_endless_chain_is_cut(web: Web) -> None:
-    sites = [web.robots(RULES)]
-    for _ in range(40):
-        sites.insert(0, web.robots(redirect(sites[0].robots_url)))
-    result = await crawl(sites[0].url("/"))
-    assert list(result.pages) == [sites[0].url("/")], "2.3.1.2: more than five redirects in a row"
-    assert sum(len(site.robots_requests) for site in sites) == 6
-
 
 # Hangs.
 
@@ -363,27 +296,3 @@ async def test_one_request_that_cannot_go_back_to_the_queue_loses_no_other_reque
     monkeypatch.setattr(FailsLater, "is_full", False)
     resumed = await crawl(settings=settings)
     assert resumed.stats["response_received_count"] == 6 + 1, "the copy of the request was in the JOBDIR"
-
-
-@ensureDeferred
-async def test_a_refused_redirect_does_not_decide_about_its_target(web: Web) -> None:
-    inner = web.robots(RULES)
-    source = web.robots(redirect(inner.robots_url))
-
-    class Refuses:
-        """Drops the request for a redirect's target, but not a direct request for the same URL, as some guards do."""
-
-        def process_request(self, request: Request) -> None:
-            if request.url == inner.robots_url and len(inner.robots_requests) == 0 and not seen:
-                seen.append(request.url)
-                raise IgnoreRequest("not from there")
-
-    seen: list[str] = []
-
-    class OneByOne(CrawlSpider):
-        async def failed(self, failure: Any) -> AsyncIterator[Request]:
-            super().failed(failure)
-            yield self.prepared(inner.url("/"))
-
-    result = await crawl(source.url("/"), spider=OneByOne, settings={"DOWNLOADER_MIDDLEWARES": {Refuses: 50}})
-    assert (list(result.refused), list(result.pages)) == ([source.url("/")], [inner.url("/")])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from crawling import CrawlSpider, FollowsByItself, Time, crawl, in_turn, with_clock
-from forked import run_python
+from processes import run_python
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler

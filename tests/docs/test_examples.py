@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from crawling import ADDON, Crawl, crawl
 from doc_pages import BLOCKS, EXAMPLE, Block, blocks, marked, names, table
-from forked import run_python
+from processes import run_python
 from pytest_twisted import ensureDeferred
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from web import Site, Web, answer

@@ -28,7 +28,7 @@ def test_each_table_has_a_mark_that_a_test_uses() -> None:
         (page, mark)
         for page, text in PAGES.items()
         for mark in re.findall(r"(?:<!-- (\S+) -->\n)?\|.*\n\|(?:-+\|)+\n", text)
-        if page != "docs/report.md"  # tests/report/test_json_lines_in_docs.py
+        if page != "docs/report.md"  # tests/extensions/test_json_lines_in_docs.py
         and not mark.startswith("log-")  # test_log.py
     ]
     assert [(page, mark) for page, mark in tables if f'"{mark}"' not in TESTS] == []

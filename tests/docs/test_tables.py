@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from crawling import Time, crawl, with_clock
 from doc_pages import EXAMPLE, PAGES, ROOT, blocks, first_names, marked, names, table
-from forked import run_python
+from processes import run_python
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.crawler import Crawler

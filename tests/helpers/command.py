@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from forked import run_python
+from processes import run_python
 
 NO_PROXY = {"http_proxy": "", "HTTP_PROXY": ""}
 

@@ -18,7 +18,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.httpobj import urlparse_cached
 from web import Site
 
-from scrapy_rep import ForbiddenByRobots, RepMiddleware
+from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware
 from scrapy_rep.extensions.robotstxt_denied import ADVICE, FOR_ALL
 from scrapy_rep.scrapy_internals.compat import sleep
 
@@ -174,6 +174,23 @@ async def crawl(
     assert [line.getMessage() for line in lines if not hasattr(line, "spider")] == [], "each line names its spider"
     assert [stat for stat in ours if not LISTED.fullmatch(stat)] == [], "these are not in docs/stats.md"
     return result
+
+
+async def outcome(site: Site, **more: Any) -> tuple[Crawl, AccessResult]:
+    """Crawl a page that RULES allow and a page that RULES forbid. Return the crawl and its access result."""
+    result = await crawl(site.url("/"), site.url("/private"), **more)
+    assert result.tracebacks == []
+    (access,) = (a for a in AccessResult if f"rep/access/{a.value}" in result.stats)
+    fetched = {url.removeprefix(site.origin) for url in (*result.pages, *result.failed)}
+    expected = {
+        AccessResult.SUCCESS: {"/"},
+        AccessResult.UNAVAILABLE: {"/", "/private"},
+        AccessResult.RESTRICTED: set(),
+        AccessResult.UNREACHABLE: set(),
+    }
+    assert fetched == expected[access]
+    assert len(fetched) + len(result.refused) == 2
+    return result, access
 
 
 class _Records(logging.Handler):

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forked import PythonProcess
-from processes import CrawlProcess, Ended, crawl_process
+from processes import CrawlProcess, Ended, PythonProcess, crawl_process
 from web import RULES, Site, Web, answer
 
 WRITER = str(Path(__file__).with_name("sqlite_writer.py"))

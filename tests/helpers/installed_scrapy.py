@@ -1,6 +1,6 @@
 """What the installed Scrapy supports, for tests of features that only some releases have.
 
-`conftest.py` and `test_private_redirects.py` look at the version of Scrapy, too.
+`conftest.py` and `test_2_3_1_2_private_redirects.py` look at the version of Scrapy, too.
 """
 
 from __future__ import annotations

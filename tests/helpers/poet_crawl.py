@@ -1,4 +1,4 @@
-"""The crawl of `crawl_process.py`, with scrapy-poet.
+"""The crawl of `processes.py`, with scrapy-poet.
 
 The task has one more key, `callback`. The callback "page" takes a page object, which requests further pages. The
 callback "nothing" takes no response.
@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 import attrs
-from crawl_process import TellsAll, main
+from processes import TellsAll, run_crawl
 from scrapy_poet import DummyResponse
 from web_poet import HttpClient, WebPage
 
@@ -40,4 +40,4 @@ class WithoutResponses(TellsAll):
 
 if __name__ == "__main__":
     task = json.load(sys.stdin)
-    main(task, WithPageObjects if task["callback"] == "page" else WithoutResponses)
+    run_crawl(task, WithPageObjects if task["callback"] == "page" else WithoutResponses)

@@ -1,19 +1,57 @@
-"""Start crawls in processes of their own, and read their results."""
+"""Python processes, and crawls in them. They begin with Scrapy imported already: that would take most of a second.
+
+All of them are forked from one process, which runs this file as a script. (The fork server of `multiprocessing` skips
+Python's own end, where a coroutine that was never awaited, or a task that is left, is found.)
+
+The task of a crawl is JSON on standard input; the result is the last line of the output. The keys of the task:
+
+- `settings`
+- `urls`: URLs, or requests as dicts
+- `ready_after`: seconds between the last request and the line that says the crawl is ready
+- `waited`: how many requests must have waited for a robots.txt before that line
+- `stop`: how the crawl then stops itself
+- `clock_ahead`: seconds by which our middleware's clock is ahead
+
+The log goes to standard error.
+"""
 
 from __future__ import annotations
 
+import atexit
+import gc
+import importlib
 import json
+import os
+import pkgutil
+import runpy
 import signal
+import subprocess
+import sys
+import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from crawling import ADDON, QUIET
-from forked import PythonProcess
+import scrapy.commands
+from crawling import ADDON, QUIET, Time, close_spider, with_clock
 from installed_scrapy import CAN
+from scrapy import Request, Spider
+from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
+from scrapy.http import Response
+from scrapy.settings import default_settings
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.misc import load_object
+
+import scrapy_rep.commands
+from scrapy_rep.scrapy_internals.compat import sleep
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 SECONDS = 20  # time limit of a process, on a machine that has much else to do
 REACTORS: dict[str, dict[str, Any]] = {
@@ -21,6 +59,18 @@ REACTORS: dict[str, dict[str, Any]] = {
     "select": {"TWISTED_REACTOR": "twisted.internet.selectreactor.SelectReactor"},
     **({"none": {"TWISTED_REACTOR_ENABLED": False}} if CAN["crawl without a reactor"] else {}),
 }
+PRELOADED = (
+    *("scrapy_rep.addon", "scrapy_rep.commands.robots", "scrapy_rep.storage.sqlite"),
+    *("scrapy.cmdline", "scrapy.extensions.feedexport", "scrapy.pqueues", "scrapy.squeues", "scrapy.dupefilters"),
+    *("scrapy.core.downloader.handlers.http11", "scrapy.core.downloader.handlers.ftp", "scrapy.statscollectors"),
+)
+# Meta keys that Scrapy sets.
+SCRAPYS = {
+    *("depth", "download_latency", "download_slot", "download_timeout", "is_start_request"),
+}
+
+
+# In the tests.
 
 
 def until(is_so: Callable[[], object], process: CrawlProcess | None = None) -> None:
@@ -30,6 +80,78 @@ def until(is_so: Callable[[], object], process: CrawlProcess | None = None) -> N
         if time.monotonic() > give_up_at:
             raise TimeoutError(process.log if process is not None else "")
         time.sleep(0.02)
+
+
+class PythonProcess:
+    """`python ARGUMENT ...`, where the first argument is a file or "-m". It does not outlive the `with` block."""
+
+    def __init__(
+        self,
+        *arguments: str,
+        cwd: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+    ) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        files = self._stdin, self._stdout, self._stderr = [Path(self._folder.name, name) for name in ("0", "1", "2")]
+        self._stdin.write_bytes(stdin)
+        self._status: int | None = None
+        self.pid: int = _forks().command(
+            start=arguments,
+            cwd=str(cwd or Path.cwd()),
+            environment=dict(environment or {}),
+            files=[str(file) for file in files],
+        )
+
+    @property
+    def stdout(self) -> bytes:
+        """What the process has written so far."""
+        return self._stdout.read_bytes() if self._stdout.exists() else b""
+
+    @property
+    def stderr(self) -> bytes:
+        return self._stderr.read_bytes() if self._stderr.exists() else b""
+
+    def poll(self) -> int | None:
+        """Return the exit status, or None while the process runs, like `subprocess.Popen.poll`."""
+        if self._status is None:
+            self._status = _forks().command(poll=self.pid)
+        return self._status
+
+    def wait(self, seconds: float) -> int:
+        """Wait for the end of the process, and return its exit status. Raises TimeoutError."""
+        give_up_at = time.monotonic() + seconds
+        while (status := self.poll()) is None:
+            if time.monotonic() > give_up_at:
+                raise TimeoutError(f"it did not end within {seconds} s")
+            time.sleep(0.01)
+        return status
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.send_signal(signal.SIGKILL)
+        self.wait(60)
+        self._folder.cleanup()
+
+
+def run_python(
+    *arguments: str,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    seconds: float = 60,
+) -> subprocess.CompletedProcess[str]:
+    """Run a Python process to its end. Raises TimeoutError if it runs longer than `seconds`."""
+    with PythonProcess(*arguments, cwd=cwd, environment=environment, stdin=stdin) as process:
+        status = process.wait(seconds)
+        stdout, stderr = process.stdout.decode("utf-8"), process.stderr.decode("utf-8")
+    return subprocess.CompletedProcess(arguments, status, stdout, stderr)
 
 
 @dataclass
@@ -70,48 +192,43 @@ class Ended:
         return [line for line in self.log.splitlines() if any(sign in line for sign in signs)]
 
 
-class CrawlProcess:
-    def __init__(self, process: PythonProcess) -> None:
-        self._process = process
-
+class CrawlProcess(PythonProcess):
     def until_ready(self) -> None:
-        while not (said := self._process.stdout.splitlines()):
-            assert self._process.poll() is None, self.log
+        while not (said := self.stdout.splitlines()):
+            assert self.poll() is None, self.log
             time.sleep(0.01)
         assert json.loads(said[0]) == {"ready": True}
 
     @property
     def log(self) -> str:
-        return self._process.stderr.decode("utf-8")
+        return self.stderr.decode("utf-8")
 
     def interrupt(self) -> None:
-        self._process.send_signal(signal.SIGINT)
+        self.send_signal(signal.SIGINT)
 
     def killed(self) -> bool:
         """Kill the process. False if it had ended before."""
-        self._process.send_signal(signal.SIGKILL)
-        return self._process.wait(SECONDS) == -signal.SIGKILL
+        self.send_signal(signal.SIGKILL)
+        return self.wait(SECONDS) == -signal.SIGKILL
 
     def ended(self, seconds: float = SECONDS) -> Ended:
         """Wait for the result. Raises TimeoutError if the crawl takes longer than this many seconds."""
-        assert self._process.wait(seconds) == 0, self.log
-        return Ended(self.log, **json.loads(self._process.stdout.splitlines()[-1]))
+        assert self.wait(seconds) == 0, self.log
+        return Ended(self.log, **json.loads(self.stdout.splitlines()[-1]))
 
 
-@contextmanager
 def crawl_process(
     urls: Sequence[str | dict[str, Any]],
     settings: dict[str, Any] | None = None,
     *,
-    command: Sequence[str] = (str(Path(__file__).with_name("crawl_process.py")),),
+    command: Sequence[str] = (__file__, "--crawl"),
     environment: Mapping[str, str] | None = None,
     **task: Any,
-) -> Iterator[CrawlProcess]:
-    """A running crawl, which is killed at the end of the `with` block. `task`: see `crawl_process.py`."""
+) -> CrawlProcess:
+    """Start a crawl, which is killed at the end of the `with` block. `task`: further keys of the task."""
     settings = {**QUIET, **ADDON, **(settings or {})}
     stdin = json.dumps({"urls": list(urls), "settings": settings, **task}).encode()
-    with PythonProcess(*command, stdin=stdin, environment=environment) as process:
-        yield CrawlProcess(process)
+    return CrawlProcess(*command, stdin=stdin, environment=environment)
 
 
 def crawled(
@@ -123,3 +240,195 @@ def crawled(
 ) -> Ended:
     with crawl_process(urls, settings, **task) as process:
         return process.ended(seconds)
+
+
+class _Forks:
+    """Sends commands to the process from which the others are forked."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process = subprocess.Popen(
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        atexit.register(self._process.communicate)
+
+    def command(self, **command: Any) -> Any:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with self._lock:
+            self._process.stdin.write(json.dumps(command) + "\n")
+            self._process.stdin.flush()
+            return json.loads(self._process.stdout.readline())
+
+
+_STARTING = threading.Lock()
+
+
+def _forks() -> _Forks:
+    with _STARTING:
+        return _started()
+
+
+@cache
+def _started() -> _Forks:
+    return _Forks()
+
+
+# In the process of a crawl.
+
+
+def tell(what: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+class Ahead(Time):
+    """A clock that is ahead by this many seconds."""
+
+    def __call__(self) -> float:
+        return time.time() + self.now
+
+    sleep = staticmethod(sleep)  # type: ignore[assignment]
+
+
+class TellsAll(Spider):
+    name = "tells-all"
+
+    def __init__(self, task: dict[str, Any], **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.task = task
+        self.ends: list[dict[str, Any]] = []
+        self.notes: list[str] = []
+        self.is_ready = False
+
+    async def start(self) -> AsyncIterator[Request]:
+        for request in self.task["urls"]:
+            yield self.request({"url": request} if isinstance(request, str) else request)
+        if self.task.get("ready_after"):
+            call_later(self.task["ready_after"], self.ready)
+            if self.task.get("stop") == "close_spider":
+                await sleep(self.task["ready_after"])
+                while not self.is_ready:
+                    await sleep(0.01)
+                close_spider(self, "enough")
+
+    def request(self, details: dict[str, Any]) -> Request:
+        return Request(**details, callback=self.parse, errback=self.failed)
+
+    def ready(self) -> None:
+        if self.crawler.stats.get_value("rep/waited", 0) < self.task.get("waited", 0):
+            call_later(0.01, self.ready)
+            return
+        self.is_ready = True
+        tell({"ready": True})
+        engine = self.crawler.engine
+        assert engine is not None
+        if self.task.get("stop") == "engine.close":
+            deferred_from_coro(engine.close_async())
+        elif self.task.get("stop") == "SIGINT":
+            os.kill(os.getpid(), signal.SIGINT)
+        elif self.task.get("stop") == "crawler.stop":
+            deferred_from_coro(self.crawler.stop_async())
+
+    def parse(self, response: Response, **arguments: Any) -> Any:
+        assert response.request is not None
+        self.end(response.request, f"HTTP {response.status}", arguments)
+
+    def failed(self, failure: Any) -> None:
+        self.end(failure.request, type(failure.value).__name__, {}, str(failure.value))
+
+    def end(self, request: Request, end: str, arguments: dict[str, Any], why: str = "") -> None:
+        as_it_was = {"dont_filter": request.dont_filter, "priority": request.priority, "mark": request.meta.get("mark")}
+        as_it_was["meta"] = sorted(set(request.meta) - SCRAPYS)
+        self.ends.append({"url": request.url, "end": end, "why": why, **as_it_was, **arguments})
+
+
+def run_crawl(task: dict[str, Any], spider_class: type[TellsAll] = TellsAll) -> None:
+    settings = task["settings"]
+    if "clock_ahead" in task:
+        settings.update(with_clock(Ahead(task["clock_ahead"])))
+    process_class = CrawlerProcess if settings.get("TWISTED_REACTOR_ENABLED", True) else AsyncCrawlerProcess
+    process = process_class(settings)
+    crawler = process.create_crawler(spider_class)
+    process.crawl(crawler, task=task)
+    process.start()
+    spider, stats = crawler.spider, crawler.stats
+    assert isinstance(spider, TellsAll)
+    assert stats is not None
+    as_json = {name: value for name, value in stats.get_stats().items() if isinstance(value, int | float | str)}
+    tell({"ends": spider.ends, "stats": as_json, "notes": spider.notes})
+
+
+# `preload` and `serve` run in the process from which the others are forked, `begin` and `run` in each fork.
+
+
+def preload() -> None:
+    for name in PRELOADED:
+        importlib.import_module(name)
+    # Each `scrapy COMMAND` loads all of them.
+    for folder in (scrapy.commands, scrapy_rep.commands):
+        for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
+            importlib.import_module(module.name)
+    # Every crawl loads these, and releases of Scrapy differ in them.
+    for kind in ("EXTENSIONS", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES"):
+        for path in getattr(default_settings, f"{kind}_BASE"):
+            load_object(path)
+
+
+def serve() -> Sequence[str]:
+    """Fork processes as commands ask. Return in each new process, with its arguments. Exit at the end of the input.
+
+    Each command and each reply is a line of JSON:
+
+    - `{"start": arguments, "cwd": ..., "environment": ..., "files": [stdin, stdout, stderr]}` -> the new process's id
+    - `{"poll": id}` -> its exit status, or null while it runs
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    preload()
+    assert "twisted.internet.reactor" not in sys.modules, "each forked process chooses its reactor"
+    gc.collect()
+    gc.freeze()
+    for line in sys.stdin:
+        command = json.loads(line)
+        if "poll" in command:
+            pid, status = os.waitpid(command["poll"], os.WNOHANG)
+            reply = os.waitstatus_to_exitcode(status) if pid else None
+        else:
+            reply = os.fork()
+            if reply == 0:
+                begin(command)
+                return list(command["start"])
+        sys.stdout.write(json.dumps(reply) + "\n")
+        sys.stdout.flush()
+    sys.exit()
+
+
+def begin(command: Mapping[str, Any]) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, file in enumerate(command["files"]):
+        descriptor = os.open(file, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    os.chdir(command["cwd"])
+    os.environ.update(command["environment"])
+
+
+def run(arguments: Sequence[str]) -> None:
+    if arguments[0] == "-m":
+        sys.path[0] = os.getcwd()
+        sys.argv = list(arguments[1:])
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = str(Path(arguments[0]).parent)
+        sys.argv = list(arguments)
+        runpy.run_path(arguments[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--crawl"]:
+        run_crawl(json.load(sys.stdin))
+    else:
+        run(serve())

@@ -380,6 +380,8 @@ NOT_CLEAR = "to a malformed or ambiguous host"
         pytest.param("https:///robots.txt", NO_LOCATION, id="2.3.1.2-no-authority"),
         pytest.param("https://[::1", NO_LOCATION, id="2.3.1.2-malformed"),
         pytest.param("https://h:port/", NO_LOCATION, id="2.3.1.2-malformed-port"),
+        pytest.param("https://h:80:80/", NO_LOCATION, id="2.3.1.2-two-ports"),
+        pytest.param("https://[8.8.8.8]/", NO_LOCATION, id="2.3.1.2-ipv4-in-brackets"),
         pytest.param("file:///etc/passwd", NO_LOCATION, id="2.3.1.2-file"),
         pytest.param("data:text/plain,Allow:%20/", NO_LOCATION, id="2.3.1.2-data"),
         pytest.param("javascript:void(0)", NO_LOCATION, id="2.3.1.2-javascript"),
@@ -434,6 +436,22 @@ def test_a_redirect_into_a_private_network(url: str, location: str, private: boo
     assert (why_not_followed(url, location, private=private) is None) is followed
 
 
+PRIVATE_AS_WRITTEN = """
+    127.0.0.1:8080 127.1 2130706433 0x7f000001 0x7f.0.0.1 0177.0.0.1 017700000001 127.0.0.1. 0
+    LOCALHOST localhost. www.localhost metadata.google.internal printer.local router.home.arpa internal
+    2852039166 0xa9fea9fe 100.100.100.200 192.0.0.192
+    [::] [::ffff:127.0.0.1] [::ffff:7f00:1] [0:0:0:0:0:ffff:a9fe:a9fe] [fd00:ec2::254] [fec0::1] [64:ff9b::7f00:1]
+    [2002:7f00:1::] [::7f00:1]
+""".split()
+
+
+@pytest.mark.parametrize("host", PRIVATE_AS_WRITTEN)
+def test_how_a_location_may_write_a_private_host(host: str) -> None:
+    wrong = why_not_followed("https://www.example.com/", f"http://{host}/robots.txt", private=False)
+    assert wrong is not None
+    assert "REP_REDIRECT_PRIVATE" in wrong
+
+
 @pytest.mark.parametrize(
     ("host", "private"),
     [
@@ -476,6 +494,8 @@ def test_a_redirect_into_a_private_network(url: str, location: str, private: boo
         pytest.param("www.example.com", False, id="a-name"),
         pytest.param("notlocalhost", False, id="a-name-that-ends-alike"),
         pytest.param("localhost.example.com", False, id="a-name-that-begins-alike"),
+        pytest.param("localhost.com", False, id="a-name-that-begins-alike-too"),
+        pytest.param("2002:5db8:d822::1", False, id="RFC3056-2-6to4-public"),
     ],
 )
 def test_which_hosts_are_private(host: str, private: bool) -> None:

@@ -3,71 +3,83 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from threading import Event
-from typing import Any
 
-import pytest
+import redis
 from in_loop import in_loop
+from redis_server import RedisServer
 
 from scrapy_rep.own_thread import OwnThread
 from scrapy_rep.storage.redis import RedisStorage
 
-
-class Sent:
-    """What the store sends, instead of a server. Each answer is the command's last argument, doubled."""
-
-    def __init__(self, storage: RedisStorage, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.batches: list[list[Any]] = []
-        self.is_free = Event()
-        self.is_free.set()
-        self.failure: Exception | None = None
-        monkeypatch.setattr(storage, "_sent", self)
-
-    def __call__(self, commands: list[Any]) -> list[Any]:
-        self.batches.append([command[-1] for command in commands])
-        assert self.is_free.wait(10)
-        if self.failure is not None:
-            raise self.failure
-        return [2 * command[-1] for command in commands]
+ORIGINS = [f"https://{n}.example" for n in range(5)]
 
 
-@in_loop
-async def test_each_command_of_a_batch_gets_its_own_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = RedisStorage("redis://127.0.0.1:1/0")
-    sent = Sent(storage, monkeypatch)
-    assert await asyncio.gather(*(storage._command(n) for n in range(5))) == [0, 2, 4, 6, 8]
-    assert await storage._command(5) == 10
-    assert sent.batches == [[0, 1, 2, 3, 4], [5]]
+@asynccontextmanager
+async def connected(server: RedisServer) -> AsyncIterator[RedisStorage]:
+    """A store that is connected already, because a new connection sends commands of its own."""
+    storage = RedisStorage(server.url)
+    await storage.get(ORIGINS[0])
+    yield storage
     await storage.close()
 
 
-@in_loop
-async def test_a_failed_batch_fails_each_of_its_commands(monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = RedisStorage("redis://127.0.0.1:1/0")
-    Sent(storage, monkeypatch).failure = OSError("full")
-    failures = await asyncio.gather(*(storage._command(n) for n in range(2)), return_exceptions=True)
-    assert [str(failure) for failure in failures] == ["full", "full"]
-    await storage.close()
+class Reads:
+    """How often the server has read from its connections: once for each batch."""
+
+    def __init__(self, server: RedisServer) -> None:
+        self._client = redis.Redis.from_url(server.url)
+        self._client.ping()
+        self._before = self._all()
+
+    def _all(self) -> int:
+        number: int = self._client.info("stats")["total_reads_processed"]
+        return number
+
+    @property
+    def number(self) -> int:
+        number = self._all() - self._before - 1  # this read itself
+        self._client.close()
+        return number
 
 
 @in_loop
-async def test_commands_that_come_meanwhile_are_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = RedisStorage("redis://127.0.0.1:1/0")
-    sent = Sent(storage, monkeypatch)
-    sent.is_free.clear()
-    first = asyncio.ensure_future(storage._command(0))
-    while not sent.batches:  # noqa: ASYNC110 - the thread sets it
-        await asyncio.sleep(0.001)
-    commands = []
-    for n in range(1, 4):  # one in each turn
-        commands.append(asyncio.ensure_future(storage._command(n)))
+async def test_the_commands_of_one_turn_are_one_batch_and_each_gets_its_own_answer(redis_server: RedisServer) -> None:
+    async with connected(redis_server) as storage:
+        reads = Reads(redis_server)
+        await asyncio.gather(*(storage.put(origin, origin.encode(), 60) for origin in ORIGINS))
+        assert await asyncio.gather(*(storage.get(origin) for origin in ORIGINS)) == [o.encode() for o in ORIGINS]
+        assert await storage.get("https://another.example") is None
+        assert reads.number == 3
+
+
+@in_loop
+async def test_a_failed_batch_fails_each_of_its_commands(redis_server: RedisServer) -> None:
+    async with connected(redis_server) as storage:
+        redis_server.stop()
+        failures = await asyncio.gather(*(storage.get(origin) for origin in ORIGINS), return_exceptions=True)
+        assert [type(failure) for failure in failures] == [redis.ConnectionError] * len(ORIGINS)
+
+
+@in_loop
+async def test_commands_that_come_meanwhile_are_the_next_batch(redis_server: RedisServer) -> None:
+    async with connected(redis_server) as storage:
+        reads = Reads(redis_server)
+        redis_server.freeze()
+        commands = []
+        for origin in ORIGINS:  # one in each turn
+            commands.append(asyncio.ensure_future(storage.put(origin, b"entry", 60)))
+            await asyncio.sleep(0.01)
+        commands[2].cancel()
         await asyncio.sleep(0)
-    commands[1].cancel()
-    await asyncio.sleep(0)
-    sent.is_free.set()
-    assert [await first, await commands[0], await commands[2]] == [0, 2, 6]
-    assert sent.batches == [[0], [1, 3]]
-    await storage.close()
+        redis_server.freeze(False)
+        await asyncio.gather(*commands, return_exceptions=True)
+        assert reads.number == 2
+        assert await storage.origins() == [origin for origin in ORIGINS if origin != ORIGINS[2]], (
+            "not the cancelled one"
+        )
 
 
 @in_loop

@@ -18,10 +18,9 @@ from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.utils.defer import deferred_from_coro
-from web import RULES, Route, Site, Web, answer, redirect
+from web import RULES, Route, Site, Web, answer
 
-from scrapy_rep import AccessResult, RobotsUnreachable
-from scrapy_rep.protocol.redirect_target import is_private
+from scrapy_rep import RobotsUnreachable
 from scrapy_rep.scrapy_internals.compat import sleep
 
 if sys.version_info >= (3, 14):
@@ -166,126 +165,6 @@ async def test_the_signal_bytes_received_has_no_receiver_while_pages_are_fetched
     assert listeners == [1, 0, 0, 0, 0, 0], "only robots.txt itself had a receiver"
 
 
-# Redirects.
-
-
-@pytest.mark.parametrize(
-    "location",
-    [
-        "http://user:password@{}/robots.txt",
-        "http://user@{}/robots.txt",
-        "http://@{}/robots.txt",
-        "http://:@{}/robots.txt",
-        "//user:password@{}/robots.txt",
-        "ftp://{}/robots.txt",
-        "gopher://{}/robots.txt",
-        "file:///etc/passwd",
-        "file://{}/etc/passwd",
-        "data:text/plain,user-agent:*%0Adisallow:",
-        "javascript:alert(1)",
-        "s3://bucket/robots.txt",
-        "http:",
-        "http:robots.txt",
-        "http:///robots.txt",
-        "http://{}:80:80/",
-        "http://[{}]/",
-        "http://127.0.0%2E1/robots.txt",
-        "http://%6Cocalhost/robots.txt",
-    ],
-)
-@ensureDeferred
-async def test_redirects_that_are_not_followed(web: Web, location: str) -> None:
-    target = web.robots(RULES)
-    site = web.robots(redirect(location.format(f"127.0.0.1:{target.port}")))
-    result = await crawl(site.url("/"))
-    assert list(result.refused) == [site.url("/")]
-    assert result.stats["robotstxt/request_count"] == 1
-    assert target.requests == []
-    assert result.tracebacks == []
-
-
-PRIVATE = """
-    127.0.0.1 127.0.0.1:8080 127.1 2130706433 0x7f000001 0x7f.0.0.1 0177.0.0.1 017700000001 127.0.0.1. 0.0.0.0 0
-    localhost LOCALHOST localhost. www.localhost
-    10.0.0.1 172.16.0.1 192.168.1.1 169.254.169.254 2852039166 0xa9fea9fe 100.100.100.200 192.0.0.192
-    [::1] [::] [::ffff:127.0.0.1] [::ffff:7f00:1] [0:0:0:0:0:ffff:a9fe:a9fe] [fe80::1] [fd00:ec2::254] [fec0::1]
-    [64:ff9b::7f00:1] [2002:7f00:1::] [::7f00:1]
-    metadata.google.internal printer.local router.home.arpa internal
-""".split()
-
-
-@pytest.mark.parametrize("host", PRIVATE)
-@ensureDeferred
-async def test_a_redirect_from_a_public_to_a_private_host_is_not_followed(web: Web, host: str) -> None:
-    # Both hosts are behind a proxy on this machine. The public host is public only by its name.
-    proxy = web.site({"*": redirect(f"http://{host}/robots.txt")})
-    page = Request("http://origin.example/", meta={"proxy": proxy.origin})
-    result = await crawl(page)
-    (error,) = result.refused.values()
-    assert isinstance(error, RobotsUnreachable)
-    assert "REP_REDIRECT_PRIVATE" in str(error)
-    assert proxy.targets == ["http://origin.example/robots.txt"]
-    assert result.tracebacks == []
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "169.254.169.254"])
-@ensureDeferred
-async def test_rep_redirect_private_allows_such_a_redirect(web: Web, host: str) -> None:
-    proxy = web.site({"http://origin.example/robots.txt": redirect(f"http://{host}/robots.txt"), "*": answer(RULES)})
-    page = Request("http://origin.example/private", meta={"proxy": proxy.origin})
-    result = await crawl(page, settings={"REP_REDIRECT_PRIVATE": True})
-    assert len(result.refused) == 1
-    assert proxy.targets == ["http://origin.example/robots.txt", f"http://{host}/robots.txt"]
-
-
-@pytest.mark.parametrize(
-    "host", ["93.184.216.34", "public.example", "[2606:2800:220:1::1]", "[2002:5db8:d822::1]", "localhost.example"]
-)
-@ensureDeferred
-async def test_a_redirect_from_a_public_to_a_public_host_is_followed(web: Web, host: str) -> None:
-    proxy = web.site({"http://origin.example/robots.txt": redirect(f"http://{host}/robots.txt"), "*": answer(RULES)})
-    result = await crawl(Request("http://origin.example/private", meta={"proxy": proxy.origin}))
-    assert result.stats["rep/access/success"] == 1
-    assert proxy.targets == ["http://origin.example/robots.txt", f"http://{host}/robots.txt"]
-
-
-@ensureDeferred
-async def test_a_second_redirect_to_a_private_host_is_not_followed(web: Web) -> None:
-    routes = {
-        "http://origin.example/robots.txt": redirect("http://second.example/robots.txt"),
-        "http://second.example/robots.txt": redirect("http://10.0.0.1/robots.txt"),
-    }
-    proxy = web.site({**routes, "*": answer(RULES)})
-    result = await crawl(Request("http://origin.example/", meta={"proxy": proxy.origin}))
-    assert len(result.refused) == 1
-    assert proxy.targets == list(routes)
-
-
-def test_public_names_that_look_like_private_names() -> None:
-    assert [is_private(h) for h in ("localhost.com", "10.example", "metadata.example", "8.8.8.8", "")] == [False] * 5
-
-
-@ensureDeferred
-async def test_a_redirect_from_https_to_http_is_followed_and_logged_at_debug(web: Web) -> None:
-    plain = web.robots(RULES)
-    secure = web.robots(redirect(plain.robots_url), tls=True)
-    result, _ = await rules_of(secure)
-    told = [r for r in result.log if "from https to http" in r.getMessage()]
-    assert [(r.levelno, r.name) for r in told] == [(logging.DEBUG, "scrapy_rep")]
-    assert secure.robots_url in told[0].getMessage()
-    assert plain.robots_url in told[0].getMessage()
-
-
-@ensureDeferred
-async def test_a_redirect_to_a_local_file_is_not_followed(web: Web, tmp_path: Any) -> None:
-    (tmp_path / "robots.txt").write_text(NOTHING)
-    site = web.robots([redirect((tmp_path / "robots.txt").as_uri()), answer(RULES)])
-    result = await crawl(site.url("/"))
-    (error,) = result.refused.values()
-    assert error.verdict.access is AccessResult.UNREACHABLE
-    assert error.verdict.rule is None
-
-
 # Log lines and stats.
 
 FORGERY = "\r\n2026-01-01 [scrapy] ERROR: forged\x1b[2J\x1b]0;title\x07\x85\u2028\u202e\x00\x7f"
@@ -343,29 +222,7 @@ async def test_unknown_statuses_share_one_stat(web: Web) -> None:
     assert ours == {f"{prefix}{status}": 1 for status in (200, 418, 503)} | {f"{prefix}other": 4}
 
 
-# Credentials and cookies.
-
-
-@ensureDeferred
-async def test_credentials_are_not_sent_to_another_origin(web: Web) -> None:
-    target = web.robots(RULES)
-    site = web.robots(redirect(target.robots_url.replace("127.0.0.1", "localhost")))
-    headers = {"Authorization": "Basic c2VjcmV0", "Cookie": "session=1", "Referer": site.url("/secret"), "X-Key": "1"}
-    own = {"USER": "u", "PASS": "p", "DOMAIN": f"127.0.0.1:{site.port}"}
-    credentials: dict[str, Any] = (
-        {"settings": {f"HTTPAUTH_{name}": value for name, value in own.items()}}
-        if CAN["send credentials by settings and by request meta"]
-        else {"http_user": own["USER"], "http_pass": own["PASS"], "http_auth_domain": own["DOMAIN"]}
-    )
-    result = await crawl(Request(site.url("/"), headers=headers, cookies={"a": "b"}), **credentials)
-    assert list(result.pages) == [site.url("/")]
-    first, second = site.robots_requests[0]["headers"], target.robots_requests[0]["headers"]
-    for name in ("Cookie", "Referer", "X-Key"):
-        assert name not in first
-    # The credentials of the crawl are sent to their own domain. Those of one request are not.
-    assert first["Authorization"] == "Basic dTpw"
-    for name in ("Authorization", "Cookie", "Referer", "X-Key"):
-        assert name not in second
+# Credentials.
 
 
 if CAN["send credentials by settings and by request meta"]:
@@ -377,14 +234,3 @@ if CAN["send credentials by settings and by request meta"]:
         robots, page = site.requests
         assert "Authorization" not in robots["headers"]
         assert page["headers"]["Authorization"] == "Basic dTpw"
-
-
-@ensureDeferred
-async def test_cookies_are_not_sent_to_another_host(web: Web) -> None:
-    target = web.robots(RULES)
-    there = target.robots_url.replace("127.0.0.1", "localhost")
-    site = web.robots(redirect(there, 302, {"Set-Cookie": "seen=1; Path=/"}))
-    result = await crawl(site.url("/"), Request(site.url("/again"), dont_filter=True))
-    assert len(result.pages) == 2
-    assert "Cookie" not in target.robots_requests[0]["headers"]
-    assert all("Cookie" not in request["headers"] for request in site.requests)

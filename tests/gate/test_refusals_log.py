@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from crawling import Crawl, CrawlSpider, crawl
-from forked import run_python
+from processes import run_python
 from pytest_twisted import ensureDeferred
 from scrapy.http import Response
 from scrapy.pipelines.files import FilesPipeline

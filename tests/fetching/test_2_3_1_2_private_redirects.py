@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,9 +16,10 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from twisted.internet import defer, reactor
 from twisted.internet.base import BlockingResolver
+from twisted.internet.protocol import Factory, Protocol
 from web import Web, answer, redirect
 
-from scrapy_rep import AccessResult
+from scrapy_rep import AccessResult, RobotsUnreachable
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.signals import robots_response
 
@@ -102,27 +102,33 @@ FORMS = [
 ]
 
 
-class Listener:
-    """Accepts connections to a port of these addresses, and answers none."""
+class Listener(Factory):
+    """Accepts connections to a port of these addresses, and closes them at once."""
 
     def __init__(self) -> None:
-        ipv4 = socket.create_server(("0.0.0.0", 0), backlog=500)
-        self.port: int = ipv4.getsockname()[1]
-        self._servers = [ipv4, socket.create_server(("::1", self.port), family=socket.AF_INET6)]
+        self.connected: list[str] = []
+        """The addresses that were connected to."""
+        loop: Any = reactor
+        self._ports = [loop.listenTCP(0, self, interface="0.0.0.0")]
+        self.port: int = self._ports[0].getHost().port
+        self._ports.append(loop.listenTCP(self.port, self, interface="::1"))
 
-    def connected(self) -> list[str]:
-        """Return the addresses that were connected to."""
-        addresses = []
-        while ready := select.select(self._servers, [], [], 0)[0]:
-            for server in ready:
-                connection, _ = server.accept()
-                with connection:
-                    addresses.append(connection.getsockname()[0])
-        return addresses
+    def buildProtocol(self, _: object) -> Protocol:  # noqa: N802 - Twisted's name
+        protocol = Closes()
+        protocol.factory = self
+        return protocol
 
     def close(self) -> None:
-        for server in self._servers:
-            server.close()
+        for port in self._ports:
+            port.stopListening()
+
+
+class Closes(Protocol):
+    def connectionMade(self) -> None:  # noqa: N802 - Twisted's name
+        transport: Any = self.transport
+        listener: Any = self.factory
+        listener.connected.append(transport.getHost().host)
+        transport.abortConnection()
 
 
 class Resolver(BlockingResolver):
@@ -172,7 +178,7 @@ async def where_forms_lead(web: Web, listener: Listener, **settings: Any) -> tup
     assert result.tracebacks == []
     assert all(site.requests for site in sites)
     assert resolver.asked.pop("site.test")
-    return listener.connected(), resolver.asked
+    return listener.connected, resolver.asked
 
 
 @ensureDeferred
@@ -191,6 +197,53 @@ async def test_with_rep_redirect_private_the_same_forms_lead_to_private_hosts(we
     connected, resolved = await where_forms_lead(web, listener, REP_REDIRECT_PRIVATE=True)
     assert connected.count(PRIVATE) > 10
     assert {"::1", "127.0.0.77", "localhost", "printer.lan", "64:ff9b:1::7f00:4d"} <= set(resolved)
+
+
+# Behind a proxy, where no address is known. A host is public by its name.
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "169.254.169.254"])
+@ensureDeferred
+async def test_a_redirect_from_a_public_to_a_private_host_is_not_followed(web: Web, host: str) -> None:
+    proxy = web.site({"*": redirect(f"http://{host}/robots.txt")})
+    page = Request("http://origin.example/", meta={"proxy": proxy.origin})
+    result = await crawl(page)
+    (error,) = result.refused.values()
+    assert isinstance(error, RobotsUnreachable)
+    assert "REP_REDIRECT_PRIVATE" in str(error)
+    assert proxy.targets == ["http://origin.example/robots.txt"]
+    assert result.tracebacks == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+@ensureDeferred
+async def test_rep_redirect_private_allows_such_a_redirect(web: Web, host: str) -> None:
+    proxy = web.site({"http://origin.example/robots.txt": redirect(f"http://{host}/robots.txt"), "*": answer(RULES)})
+    page = Request("http://origin.example/private", meta={"proxy": proxy.origin})
+    result = await crawl(page, settings={"REP_REDIRECT_PRIVATE": True})
+    assert len(result.refused) == 1
+    assert proxy.targets == ["http://origin.example/robots.txt", f"http://{host}/robots.txt"]
+
+
+@pytest.mark.parametrize("host", ["93.184.216.34", "public.example"])
+@ensureDeferred
+async def test_a_redirect_from_a_public_to_a_public_host_is_followed(web: Web, host: str) -> None:
+    proxy = web.site({"http://origin.example/robots.txt": redirect(f"http://{host}/robots.txt"), "*": answer(RULES)})
+    result = await crawl(Request("http://origin.example/private", meta={"proxy": proxy.origin}))
+    assert result.stats["rep/access/success"] == 1
+    assert proxy.targets == ["http://origin.example/robots.txt", f"http://{host}/robots.txt"]
+
+
+@ensureDeferred
+async def test_a_second_redirect_to_a_private_host_is_not_followed(web: Web) -> None:
+    routes = {
+        "http://origin.example/robots.txt": redirect("http://second.example/robots.txt"),
+        "http://second.example/robots.txt": redirect("http://10.0.0.1/robots.txt"),
+    }
+    proxy = web.site({**routes, "*": answer(RULES)})
+    result = await crawl(Request("http://origin.example/", meta={"proxy": proxy.origin}))
+    assert len(result.refused) == 1
+    assert proxy.targets == list(routes)
 
 
 # Names that resolve to private addresses.

@@ -1,4 +1,4 @@
-"""RFC 9309 section 2.3.1 (access results) and 2.3.1.2 (redirects), row by row, against a live server."""
+"""RFC 9309 section 2.3.1 (access results), row by row, against a live server."""
 
 from __future__ import annotations
 
@@ -9,32 +9,15 @@ from itertools import product
 from typing import Any
 
 import pytest
-from crawling import Crawl, CrawlSpider, Time, crawl, with_clock
+from crawling import CrawlSpider, Time, crawl, outcome, with_clock
 from installed_scrapy import HANDLERS
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import Response
-from web import RULES, Site, Web, answer, redirect
+from web import RULES, Web, answer, redirect
 
 from scrapy_rep import AccessResult, RobotsUnreachable
-
-
-async def outcome(site: Site, **more: Any) -> tuple[Crawl, AccessResult]:
-    """Crawl a page that RULES allow and a page that RULES forbid. Return the crawl and its access result."""
-    result = await crawl(site.url("/"), site.url("/private"), **more)
-    assert result.tracebacks == []
-    (access,) = (a for a in AccessResult if f"rep/access/{a.value}" in result.stats)
-    fetched = {url.removeprefix(site.origin) for url in (*result.pages, *result.failed)}
-    expected = {
-        AccessResult.SUCCESS: {"/"},
-        AccessResult.UNAVAILABLE: {"/", "/private"},
-        AccessResult.RESTRICTED: set(),
-        AccessResult.UNREACHABLE: set(),
-    }
-    assert fetched == expected[access]
-    assert len(fetched) + len(result.refused) == 2
-    return result, access
 
 
 @pytest.mark.parametrize(
@@ -71,127 +54,6 @@ async def test_the_body_of_an_error_is_not_read_as_rules(web: Web) -> None:
     site = web.robots(answer("user-agent: *\ndisallow: /\n", status=404))
     _, access = await outcome(site)
     assert access is AccessResult.UNAVAILABLE
-
-
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@ensureDeferred
-async def test_redirects_are_followed_across_authorities(web: Web, status: int) -> None:
-    elsewhere = web.robots(RULES)
-    site = web.robots(redirect(elsewhere.robots_url, status))
-    result, access = await outcome(site)
-    assert access is AccessResult.SUCCESS
-    # The rules apply to the initial authority, and the refusal names its URL.
-    verdict = result.refused[site.url("/private")].verdict
-    assert verdict.robots_url == site.robots_url
-    assert elsewhere.targets == ["/robots.txt"]
-
-
-@pytest.mark.parametrize(
-    "location", ["/elsewhere", "elsewhere?x=1", "//{authority}/elsewhere", "HTTP://{authority}/elsewhere"]
-)
-@ensureDeferred
-async def test_a_relative_location_is_resolved_against_the_requested_url(web: Web, location: str) -> None:
-    elsewhere = web.site({"/elsewhere": answer(RULES)})
-    routes = {"/robots.txt": redirect(location.format(authority=f"127.0.0.1:{elsewhere.port}"))}
-    site = web.site({**routes, "/elsewhere": answer(RULES), "/elsewhere?x=1": answer(RULES)})
-    _, access = await outcome(site)
-    assert access is AccessResult.SUCCESS
-    assert len(elsewhere.requests) == location.count("authority")
-
-
-@pytest.mark.parametrize(
-    ("redirects", "access"),
-    [
-        pytest.param(5, AccessResult.SUCCESS, id="2.3.1.2-five"),
-        pytest.param(6, AccessResult.UNAVAILABLE, id="2.3.1.2-six"),
-    ],
-)
-@ensureDeferred
-async def test_five_redirects_in_a_row_are_followed(web: Web, redirects: int, access: AccessResult) -> None:
-    hops = {f"/{n}": redirect(f"/{n + 1}") for n in range(1, redirects)}
-    site = web.site({"/robots.txt": redirect("/1"), **hops, f"/{redirects}": answer(RULES)})
-    _, found = await outcome(site)
-    assert found is access
-    asked = [target for target in site.targets if target not in {"/", "/private"}]
-    assert asked == ["/robots.txt", *(f"/{n}" for n in range(1, 6))]
-
-
-@ensureDeferred
-async def test_a_loop_ends_at_the_sixth_redirect(web: Web) -> None:
-    site = web.robots(redirect("/robots.txt"))
-    _, access = await outcome(site)
-    assert access is AccessResult.UNAVAILABLE
-    assert len(site.robots_requests) == 6
-
-
-@ensureDeferred
-async def test_rep_max_redirects_allows_more_redirects(web: Web) -> None:
-    hops = {f"/{n}": redirect(f"/{n + 1}") for n in range(1, 8)}
-    site = web.site({"/robots.txt": redirect("/1"), **hops, "/8": answer(RULES)})
-    _, access = await outcome(site, settings={"REP_MAX_REDIRECTS": 8})
-    assert access is AccessResult.SUCCESS
-
-
-@pytest.mark.parametrize(
-    "location",
-    [
-        "",
-        " ",
-        "http://",
-        "http://[::1/",
-        "http://127.0.0.1:99999/",
-        "http://127.0.0.1:port/",
-        "file:///etc/passwd",
-        "data:text/plain,user-agent:*",
-        "ftp://127.0.0.1/robots.txt",
-        "javascript:0",
-        "s3://b/r",
-    ],
-)
-@ensureDeferred
-async def test_a_location_that_can_not_be_followed_is_unreachable(web: Web, location: str) -> None:
-    site = web.robots(redirect(location))
-    result, access = await outcome(site)
-    assert access is AccessResult.UNREACHABLE
-    assert result.stats["robotstxt/request_count"] == 1
-
-
-@ensureDeferred
-async def test_a_redirect_without_a_location_is_unreachable(web: Web) -> None:
-    site = web.robots(answer(RULES, status=302))
-    _, access = await outcome(site)
-    assert access is AccessResult.UNREACHABLE
-
-
-@ensureDeferred
-async def test_redirects_pass_the_offsite_middleware(web: Web) -> None:
-    # OffsiteMiddleware would drop the target's request by Scrapy's own middleware, which then fetches the pages.
-    elsewhere = web.robots("user-agent: *\ndisallow: /\n")
-    target = elsewhere.robots_url.replace("127.0.0.1", "localhost")
-    site = web.robots(redirect(target))
-    page = Request(site.url("/"))
-    result = await crawl(page, allowed_domains=["127.0.0.1"])
-    assert list(result.refused) == [site.url("/")]
-
-
-@ensureDeferred
-async def test_redirects_are_followed_without_scrapys_redirect_middleware(web: Web) -> None:
-    elsewhere = web.robots(RULES)
-    site = web.robots(redirect(elsewhere.robots_url))
-    _, access = await outcome(site, settings={"REDIRECT_ENABLED": False})
-    assert access is AccessResult.SUCCESS
-
-
-@ensureDeferred
-async def test_cookies_are_kept_within_one_chain_of_redirects(web: Web) -> None:
-    site = web.robots([redirect("/robots.txt", 302, {"Set-Cookie": "seen=1; Path=/"}), answer(RULES)])
-    other = web.robots(RULES)
-    result = await crawl(Request(site.url("/"), cookies={"mine": "1"}), other.url("/"))
-    assert len(result.pages) == 2
-    cookies = [(r["target"], r["headers"].get("Cookie")) for r in site.requests]
-    # Requests for robots.txt send no cookies of the crawl, and the crawl sends no cookies from their answers.
-    assert cookies == [("/robots.txt", None), ("/robots.txt", "seen=1"), ("/", "mine=1")]
-    assert [r["headers"].get("Cookie") for r in other.robots_requests] == [None]
 
 
 @ensureDeferred
@@ -406,13 +268,6 @@ async def test_an_error_page_that_cannot_be_decoded_is_judged_by_its_status(web:
     site = web.robots(answer(ANUBIS, status=404, headers={"Content-Encoding": "gzip"}))
     _, access = await outcome(site)
     assert access is AccessResult.UNAVAILABLE
-
-
-@ensureDeferred
-async def test_a_challenge_behind_a_redirect_is_unreachable(web: Web) -> None:
-    elsewhere = web.robots(CHALLENGES["Cloudflare"])
-    _, access = await outcome(web.robots(redirect(elsewhere.robots_url)))
-    assert access is AccessResult.UNREACHABLE
 
 
 @pytest.mark.parametrize("name", ["Content-Type", "X"])

@@ -370,9 +370,8 @@ async def test_requests_that_waited_do_not_exceed_concurrent_requests(web: Web, 
     result = await crawl(*urls, spider=spider, settings=settings, prepare=inside.prepare)
     assert len(result.pages) == 300
     assert result.stats["rep/waited"] == 300
-    assert inside.most_running == 6, "on the wire, or in the slot's queue"
-    # The limit is not per_domain: with asyncio, Scrapy 2.19 itself sends the whole queue of a slot at once.
-    assert most_at_once(site.requests[1:]) <= 6
+    # The limit of a slot is left to Scrapy: requests beyond it may be in the downloader, and in 2.19 on the wire, too.
+    assert min(per_domain, 6) <= inside.most_running <= 6
     assert [url for url in inside.reached if url != site.robots_url] == urls, "in the order of the spider"
     assert (inside.left_over, inside.downloader.total_concurrency) == ([], 6)
 

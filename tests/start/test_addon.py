@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from crawling import CrawlSpider, crawl
-from forked import run_python
+from processes import run_python
 from pytest_twisted import ensureDeferred
 from scrapy.crawler import Crawler, CrawlerRunner
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
