@@ -1,7 +1,8 @@
-"""Draws docs/origin.svg and docs/request.svg: `python docs/pictures.py`.
+"""Draws docs/origin.svg, docs/request.svg and docs/fetch.svg: `python docs/pictures.py`.
 
 The script asks `protocol.lifecycle` for the states of an origin, and for the state after an answer, a failure and some
-time. Only the places of the boxes are fixed here. tests/docs/test_pictures.py draws both pictures again and compares.
+time. The steps of a fetch are the docstrings of `protocol.conversation`. Only the places of the boxes are fixed here.
+tests/docs/test_pictures.py draws all pictures again and compares.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
+from textwrap import wrap
 
+from scrapy_rep.protocol import conversation
 from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY, MAX_LIFETIME
@@ -23,7 +26,6 @@ DOCS = Path(__file__).resolve().parent
 URL = "https://example.com/robots.txt"
 UNREACHABLE_DAYS: float = SETTINGS["REP_UNREACHABLE_DAYS"].default
 RULES = RobotsTxt.parse(b"User-agent: *\nDisallow: /private/\n")
-DOWN = Answer(URL, 503, access=AccessResult.UNREACHABLE, reason="HTTP 503")
 
 # The labels of the arrows: what changes the state of an origin.
 ANSWER, FAILURE = "an answer", "a failure"
@@ -42,6 +44,10 @@ def stored_responses(now: float) -> Iterator[StoredResponse]:
     yield StoredResponse(AccessResult.UNAVAILABLE, "HTTP 404", None, now, now + DAY, 404, URL)
 
 
+def failure(now: float) -> Answer:
+    return Answer(URL, 503, access=AccessResult.UNREACHABLE, reason="HTTP 503", asked_at=now, ended_at=now)
+
+
 def moves() -> set[tuple[State, str, State]]:
     """Return all changes of state: the state before, the cause, the state after."""
     found: set[tuple[State, str, State]] = set()
@@ -54,7 +60,7 @@ def moves() -> set[tuple[State, str, State]]:
             # The next failure comes when the stored answer has expired, and at least ten days later.
             stored = entry.stored if entry is not None else None
             now = max(now + 10 * DAY, stored.fresh_until if stored is not None else 0.0)
-            entry = after_fetch(entry, URL, DOWN, now)
+            entry = after_fetch(entry, URL, failure(now))
     return {(before, by, after) for before, by, after in found if before is not after}
 
 
@@ -64,8 +70,8 @@ def _moves_of(entry: Entry | None, at: float) -> Iterator[tuple[State, str, Stat
     for _ in range(9):
         state = state_of(entry, now, over)
         for stored in stored_responses(now):
-            yield state, ANSWER, state_of(after_fetch(entry, URL, stored, now), now, over)
-        yield state, FAILURE, state_of(after_fetch(entry, URL, DOWN, now), now, over)
+            yield state, ANSWER, state_of(after_fetch(entry, URL, stored), now, over)
+        yield state, FAILURE, state_of(after_fetch(entry, URL, failure(now)), now, over)
         until = policy_at(entry, now, over).until if entry is not None else now
         if entry is None or until <= now:
             return
@@ -77,7 +83,7 @@ def _what_passes(entry: Entry, moment: float) -> str:
     stored, outage = entry.stored, entry.outage
     if stored is not None and moment <= stored.fresh_until:
         return END if moment == stored.fresh_until else TENTH
-    return UNSEEN if outage is not None and moment == outage.asked_at + MAX_UNSEEN else LONG
+    return UNSEEN if outage is not None and moment == outage.failed_at + MAX_UNSEEN else LONG
 
 
 # Drawing.
@@ -258,7 +264,37 @@ def request_picture() -> str:
     )
 
 
-PICTURES = {"origin.svg": origin_picture, "request.svg": request_picture}
+def step(kind: type) -> list[str]:
+    """Return the name of a step of a conversation, and the first sentence of its docstring."""
+    lines = wrap((kind.__doc__ or "").partition("\n")[0], 60)
+    return [kind.__name__, *lines]
+
+
+def fetch_picture() -> str:
+    """Return how one fetch goes on, step by step."""
+    left, right, wide = 20, 560, 460
+    return svg(
+        1040,
+        420,
+        "One fetch of a robots.txt",
+        [
+            arrow((250, 88), (250, 160), "this crawler has to fetch"),
+            arrow((480, 54), (560, 54), "an entry suffices"),
+            arrow((250, 236), (250, 300), "a redirect, a retry, a 412"),
+            arrow((480, 200), (640, 88), "any other answer"),
+            arrow((700, 160), (480, 75), "the time"),
+            arrow((900, 88), (900, 300), "nobody waits, or the outage is too long"),
+            box(left, 20, wide, step(conversation.Find)),
+            box(right, 20, wide, step(conversation.Round)),
+            box(left, 160, wide, step(conversation.Ask)),
+            box(left, 300, wide, ["Ask once more", "the next URL, or the same one"]),
+            box(600, 160, 240, ["Pause", "Outage.pause_at"]),
+            box(right, 300, wide, ["The end", "The policy decides about all that have waited"]),
+        ],
+    )
+
+
+PICTURES = {"origin.svg": origin_picture, "request.svg": request_picture, "fetch.svg": fetch_picture}
 
 if __name__ == "__main__":
     for name, draw in PICTURES.items():

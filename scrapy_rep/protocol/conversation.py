@@ -37,7 +37,7 @@ from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import StatusRow, judge
 
 RETRY_DELAY = 1.0  # seconds before the same URL is requested again
-LATENESS = 1.0  # seconds by which a timer, or the wait for a turn, may delay the last round
+LATENESS = 0.5  # seconds by which timers, or the wait for a turn, may delay the last round
 
 
 class Terms(NamedTuple):

@@ -1,4 +1,4 @@
-"""docs/origin.svg and docs/request.svg are what docs/pictures.py draws from the present code."""
+"""docs/origin.svg, docs/request.svg and docs/fetch.svg are what docs/pictures.py draws from the present code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from doc_pages import ROOT
 
 from scrapy_rep.protocol.lifecycle import State
 
-PICTURES = ("origin.svg", "request.svg")
+PICTURES = ("origin.svg", "request.svg", "fetch.svg")
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +43,6 @@ def test_the_moves_that_are_notes_and_no_arrows(script: ModuleType) -> None:
 @pytest.mark.parametrize("name", PICTURES)
 def test_the_modules_that_it_names_exist(name: str) -> None:
     text = (ROOT / "docs" / name).read_text("utf-8")
-    named = set(re.findall(r"\b((?:cache|protocol|waiting)\.\w+|gate|refusals)\b(?=[:, ]|</text>)", text))
+    named = set(re.findall(r"\b((?:fetching|protocol|storage|waiting)\.\w+|gate|refusals)\b(?=[:, ]|</text>)", text))
     paths = [ROOT / "scrapy_rep" / module.replace(".", "/") for module in named]
     assert [path for path in paths if not path.is_dir() and not path.with_suffix(".py").is_file()] == []

@@ -356,4 +356,4 @@ async def test_memory_for_origins_is_limited(web: Web) -> None:
     (middleware,) = [m for m in result.crawler.engine.downloader.middleware.middlewares if hasattr(m, "_resolver")]
     resolver = middleware._resolver
     assert len(resolver._memory) == 3
-    assert (resolver._fetches, len(resolver._rounds._parsed)) == ({}, 3)
+    assert (resolver._fetches, len(resolver._conversations._parsed)) == ({}, 3)

@@ -229,8 +229,8 @@ async def test_2_4_rules_are_used_for_24_hours_and_no_longer(web: Web) -> None:
 @ensureDeferred
 async def test_2_3_1_4_an_unreachable_robots_txt_is_requested_again_with_backoff(web: Web) -> None:
     site, time = web.robots([answer(status=503)] * 3 + [answer(RULES)]), Time()
-    # The next fetch is 5 s after the first failure, 10 s after the second and 20 s after the third.
-    steps = [4.9, 0.1, 9.9, 0.1, 19.9, 0.1, 0.0]
+    # The next fetch is 5 s after the first failure, 10 s after the second and 15 s after the third.
+    steps = [4.9, 0.1, 9.9, 0.1, 14.9, 0.1, 0.0]
     result = await crawl(site.url("/"), spider=in_turn(time, *steps), robots=with_clock(time))
     # No request waits for a fetch in an outage, so the request that causes the successful fetch is still refused.
     assert result.ends == ["RobotsUnreachable"] * 7 + ["page"]

@@ -17,6 +17,7 @@ from web import RULES, Web, answer
 
 from scrapy_rep import RepMiddleware, RobotsUnreachable
 from scrapy_rep.fetching.conversations import Conversations
+from scrapy_rep.protocol.conversation import Terms
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import OCTETS_OF_ORIGIN
@@ -88,23 +89,23 @@ async def test_if_the_fetch_has_an_internal_error_each_request_is_refused_once(
     assert site.requests == []
 
 
-@pytest.mark.parametrize("failing", ["policy_of", "put"])
+@pytest.mark.parametrize("failing", [(Terms, "policy_at"), (Memory, "put")], ids=["policy_at", "put"])
 @pytest.mark.parametrize("at_door", [True, False], ids=["at-the-door", "in-the-downloader"])
 @pytest.mark.parametrize("is_dry_run", [False, True], ids=["obeying", "dry-run"])
 @ensureDeferred
 async def test_if_memory_fails_each_request_is_refused_once(
-    web: Web, monkeypatch: pytest.MonkeyPatch, failing: str, at_door: bool, is_dry_run: bool
+    web: Web, monkeypatch: pytest.MonkeyPatch, failing: tuple[type, str], at_door: bool, is_dry_run: bool
 ) -> None:
     """No policy of the site can be built, or none can be put into memory."""
     site, other = web.robots(RULES), web.robots(answer(RULES, delay=0.3))
-    right = getattr(Memory, failing)
+    right = getattr(*failing)
 
-    def fails(self: Memory, first: Any, *args: Any) -> Any:
+    def fails(self: Any, first: Any, *args: Any) -> Any:
         if site.origin in (str(first), getattr(first, "robots_url", "").removesuffix("/robots.txt")):
             raise ValueError("broken")
         return right(self, first, *args)
 
-    monkeypatch.setattr(Memory, failing, fails)
+    monkeypatch.setattr(*failing, fails)
     urls = [site.url(f"/{n}") for n in range(40)]
     settings = {"CLOSESPIDER_TIMEOUT": 10, "REP_DRY_RUN": is_dry_run, **({} if at_door else {"REP_WAITING_MAX": 0})}
     result = await crawl(*urls, other.url("/"), settings=settings)
