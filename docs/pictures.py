@@ -264,32 +264,29 @@ def request_picture() -> str:
     )
 
 
-def step(kind: type) -> list[str]:
-    """Return the name of a step of a conversation, and the first sentence of its docstring."""
-    lines = wrap((kind.__doc__ or "").partition("\n")[0], 60)
-    return [kind.__name__, *lines]
+def step(kind: type, more: str) -> list[str]:
+    """Return the name of a step of a conversation, the first sentence of its docstring, and what may follow."""
+    return [kind.__name__, *wrap((kind.__doc__ or "").partition("\n")[0], 66), more]
 
 
 def fetch_picture() -> str:
     """Return how one fetch goes on, step by step."""
-    left, right, wide = 20, 560, 460
+    left, wide = 20, 520
     return svg(
         1040,
-        420,
+        520,
         "One fetch of a robots.txt",
         [
-            arrow((250, 88), (250, 160), "this crawler has to fetch"),
-            arrow((480, 54), (560, 54), "an entry suffices"),
-            arrow((250, 236), (250, 300), "a redirect, a retry, a 412"),
-            arrow((480, 200), (640, 88), "any other answer"),
-            arrow((700, 160), (480, 75), "the time"),
-            arrow((900, 88), (900, 300), "nobody waits, or the outage is too long"),
-            box(left, 20, wide, step(conversation.Find)),
-            box(right, 20, wide, step(conversation.Round)),
-            box(left, 160, wide, step(conversation.Ask)),
-            box(left, 300, wide, ["Ask once more", "the next URL, or the same one"]),
-            box(600, 160, 240, ["Pause", "Outage.pause_at"]),
-            box(right, 300, wide, ["The end", "The policy decides about all that have waited"]),
+            arrow((290, 116), (290, 160), "has to fetch"),
+            arrow((290, 238), (290, 300), "the last answer"),
+            arrow((290, 376), (290, 440), "nobody waits, or the next fetch begins too late"),
+            arrow((540, 330), (800, 96), "requests wait"),
+            arrow((700, 58), (540, 58), "the next round"),
+            box(left, 20, wide, step(conversation.Find, "If that entry suffices, the round ends without a request.")),
+            box(left, 160, wide, step(conversation.Ask, "A redirect or a retry asks once more.")),
+            box(left, 300, wide, step(conversation.Round, "fetch_again_at is when the next one may begin.")),
+            box(700, 20, 320, ["Pause", "Outage.pause_at says how long", "requests wait."]),
+            box(left, 440, wide, ["The end", "The policy decides about all requests that have waited."]),
         ],
     )
 
