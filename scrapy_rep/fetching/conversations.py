@@ -54,7 +54,7 @@ class Conversations:
         turns: FetchTurns,
         store: SharedStore | None,
     ) -> None:
-        self.terms = Terms(*(getattr(settings, name) for name in Terms._fields))
+        self.terms = Terms.of(settings)
         self.is_closing = False
         self._clock = clock
         self._fetcher = fetcher

@@ -52,6 +52,11 @@ class Terms(NamedTuple):
     unreachable_wait: float
     unreachable_for: float
 
+    @classmethod
+    def of(cls, settings: Any) -> Terms:
+        """Return the terms of a crawl with these `RepSettings`."""
+        return cls(*(getattr(settings, name) for name in cls._fields))
+
     def policy_at(self, entry: Entry, now: float) -> RobotsPolicy:
         """Return what the entry means at `now`."""
         return policy_at(entry, now, self.unreachable_for, self.unreachable_wait)
@@ -121,7 +126,8 @@ def conversation(
                 known, chain = yield from _fetch(origin, known, terms, retries)
                 now = chain.hops[-1].ended_at
         if deadline is None:
-            deadline = (chain.hops[0].asked_at if chain.hops else now) + terms.unreachable_wait + LATENESS
+            wait = terms.unreachable_wait + LATENESS if terms.unreachable_wait else 0.0
+            deadline = (chain.hops[0].asked_at if chain.hops else now) + wait
         policy = terms.policy_at(known, now)
         pause = policy.pause_at(now, deadline - now)
         now = yield Round(policy, pause, chain.hops, chain.confirmed is not None)

@@ -397,7 +397,7 @@ def test_the_text_of_an_enum_is_its_value() -> None:
         (["fetch"], False),
         (["parse", "--spider", "one"], False),
         (["shell", "-c", "print(response)"], False),
-        (["fetch", "-s", "REP_UNREACHABLE_WAIT=1"], True),
+        (["fetch", "-s", "REP_UNREACHABLE_WAIT=5"], True),
     ],
     ids=["fetch", "parse", "shell", "REP_UNREACHABLE_WAIT-is-set"],
 )
@@ -412,7 +412,7 @@ def test_commands_that_fetch_a_single_page_do_not_wait_for_an_outage_to_end(
     quick = ["-s", "REP_FETCH_RETRIES=0", "-s", "TELNETCONSOLE_ENABLED=False"]
     done = run_python("-m", "scrapy", *command, *quick, site.url("/page"), cwd=tmp_path)
     assert f"{site.robots_url}: HTTP 503. Requests to this site " in done.stderr
-    assert ("Requests to this site wait up to 1 s" in done.stderr) is waits
+    assert ("Requests to this site wait up to 5 s" in done.stderr) is waits
     assert f"INFO: Forbidden while robots.txt is unreachable ({site.robots_url}: HTTP 503): <GET " in done.stderr
     assert len(site.robots_requests) == 1 + waits
     assert "/page" not in site.targets
