@@ -29,13 +29,18 @@ class ForbiddenByRobots(IgnoreRequest):
 
 
 class RobotsUnreachable(ForbiddenByRobots):
-    """Raised if robots.txt is unreachable, so that nothing is allowed (RFC 9309 2.3.1.4)."""
+    """Raised if robots.txt is unreachable, so that nothing is allowed (RFC 9309 2.3.1.4).
+
+    If there was no answer, `__cause__` is the exception of the request for robots.txt, such as CannotResolveHostError.
+    """
 
 
 def refusal(verdict: Verdict) -> ForbiddenByRobots:
     """Return the exception for a verdict that refuses a request."""
     is_unreachable = verdict.access is AccessResult.UNREACHABLE
-    return (RobotsUnreachable if is_unreachable else ForbiddenByRobots)(verdict)
+    exception = (RobotsUnreachable if is_unreachable else ForbiddenByRobots)(verdict)
+    exception.__cause__ = verdict.error
+    return exception
 
 
 EXPLANATIONS: Mapping[VerdictReason, str] = {

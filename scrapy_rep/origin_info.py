@@ -141,7 +141,7 @@ class OriginInfo:
             return f"rep/challenge/{self.sign}"
         if self.kind is not OriginKind.WITHOUT_RULES:
             return ""
-        return "rep/no_rules/markup" if self.sign == MARKUP else _STAT_OF_CAUSE.get(self.cause, "rep/no_rules/status")
+        return f"rep/no_rules/{self.sign}" if self.sign else _STAT_OF_CAUSE.get(self.cause, "rep/no_rules/status")
 
     @property
     def outage_words(self) -> tuple[str, str]:

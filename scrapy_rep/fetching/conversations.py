@@ -28,7 +28,7 @@ from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.access_result import Answer
-from scrapy_rep.protocol.conversation import RETRY_DELAY, Ask, Find, Found, Round, Terms, conversation, judged
+from scrapy_rep.protocol.conversation import Ask, Find, Found, Round, Terms, conversation, judged
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.robotparser import RepRobotParser
@@ -127,7 +127,8 @@ class Conversations:
         if ask.reason:
             self._log.debug("Requesting robots.txt once more: %s: %s", printable(ask.url), printable(ask.reason))
             self._count("rep/retries")
-            await self._clock.sleep(RETRY_DELAY)
+        if ask.pause:
+            await self._clock.sleep(ask.pause)
         response, asked_at = None, now()
         try:
             async with self._turns.turn(origin, trigger.priority, is_repeated=ask.is_repeated):

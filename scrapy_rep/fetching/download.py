@@ -7,7 +7,9 @@ last chunk may go beyond the limit; `RobotsTxt.parse` cuts the body at the exact
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from traceback import walk_tb
 from urllib.parse import urljoin, urlsplit
 
 from scrapy import Request, signals
@@ -16,11 +18,13 @@ from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import Response
 from scrapy.http.cookies import CookieJar
 from scrapy.utils.httpobj import urlparse_cached
+from scrapy.utils.python import global_object_name
 from twisted.internet.defer import CancelledError
 from w3lib.url import safe_url_string
 
+from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import within
-from scrapy_rep.fetching.decoding import RepDecodingMiddleware
+from scrapy_rep.fetching.decoding import RepDecodingMiddleware, UndecodableBodyError
 from scrapy_rep.fetching.headers import MAX_OCTETS, caching_of, retry_after
 from scrapy_rep.fetching.request import (
     HAVE_TIMEOUTS,
@@ -33,9 +37,14 @@ from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.protocol.freshness import SILENT
-from scrapy_rep.protocol.status_policy import result_of, vendor_of_challenge
+from scrapy_rep.protocol.status_policy import OFFLINE, result_of, vendor_of_challenge
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
-from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, remove_from_downloader, was_downloaded
+from scrapy_rep.scrapy_internals.downloads import (
+    UncountedDownloads,
+    remove_from_downloader,
+    was_downloaded,
+    watch_handlers,
+)
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 
@@ -45,22 +54,34 @@ STOPPED = (
 )
 
 
+# Seconds after REP_FETCH_TIMEOUT at which a request ends, even if its download handler goes on. A handler with a
+# time-out of its own has noticed it by then.
+GRACE = 1.0
+# Seconds after REP_FETCH_TIMEOUT from which a time-out is no proof: the process was stopped, or busy.
+LATE = 5.0
+
+
 class Fetcher:
-    def __init__(
-        self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, now: Callable[[], float]
-    ) -> None:
-        """`now` returns seconds since the epoch."""
+    def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
         self._crawler = crawler
         self._settings = settings
         self._downloads = downloads
-        self._now = now
+        self._now = clock.now
+        self._monotonic = clock.monotonic
+        self._log = logger_of(crawler)
         self._offline = all(crawler.settings.getbool(f"HTTPCACHE_{name}") for name in ("ENABLED", "IGNORE_MISSING"))
         self._body_limit = BodyLimit(crawler)
+        self._is_watching = False
+        self._logged_errors: set[tuple[str, type[Exception]]] = set()
 
     async def fetch(self, ask: Ask, trigger: Request, jar: CookieJar) -> tuple[Answer, Response | None]:
         """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one. Add
         the cookies of the response to `jar`. Raises only CancelledError, when the crawl closes."""
         stats, download = self._crawler.stats, RobotsTxtDownload(self._settings.body_limit)
+        if not self._is_watching:
+            self._is_watching = True
+            watch_handlers(self._crawler, self._watch)
+        request: Request | None = None
         try:
             request = robots_request(
                 ask,
@@ -77,7 +98,7 @@ class Fetcher:
             with self._downloads.uncounted(request), self._body_limit:
                 stats.inc_value("robotstxt/request_count")
                 try:
-                    response = await self._download(request)
+                    response = await self._download(request, download)
                 except (asyncio.CancelledError, CancelledError):
                     remove_from_downloader(self._crawler, request)
                     self._body_limit.abandon(download)
@@ -89,10 +110,7 @@ class Fetcher:
         except Exception as exc:  # noqa: BLE001 - any component of the crawl may raise anything
             if not isinstance(exc, IgnoreRequest):
                 stats.inc_value(f"robotstxt/exception_count/{type(exc)}")
-            dropped = isinstance(exc, (IgnoreRequest, StopDownload))
-            timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
-            answer = Answer(ask.url, reason=_in_words(exc), timed_out=timed_out, dropped=dropped)
-            return answer, download.taken()
+            return self._failure(ask.url, exc, request, download), download.taken()
         self._body_limit.warn_without_signal(request, response, download)
         stats.inc_value("robotstxt/response_count")
         # All impossible statuses share one name, so that servers cannot add stats.
@@ -100,14 +118,30 @@ class Fetcher:
         stats.inc_value(f"robotstxt/response_status_count/{bucket}")
         return self._answer(ask.url, response, request, download), download.taken() or response
 
-    async def _download(self, request: Request) -> Response:
-        download = self._crawler.engine.download_async(request)
-        if urlparse_cached(request).scheme not in HAVE_TIMEOUTS:
-            seconds = self._settings.fetch_timeout
-            late = DownloadTimeoutError(f"No answer within {seconds:g} seconds")
-            download = within(seconds, download, late)
+    @contextmanager
+    def _watch(self, request: Request) -> Iterator[None]:
+        """Note when a download handler has the request, and its error."""
+        download = download_of(request)
+        if download is not None:
+            download.sent_at = self._monotonic()
         try:
-            return await download
+            yield
+        except Exception as exc:
+            if download is not None:
+                download.handlers_error = exc
+            raise
+
+    async def _download(self, request: Request, download: RobotsTxtDownload) -> Response:
+        seconds = self._settings.fetch_timeout
+        if urlparse_cached(request).scheme in HAVE_TIMEOUTS:
+            seconds += GRACE
+        late = DownloadTimeoutError(f"No answer within {self._settings.fetch_timeout:g} seconds")
+        try:
+            return await within(
+                lambda: seconds - self._seconds_on_the_wire(download),
+                self._crawler.engine.download_async(request),
+                late,
+            )
         except DownloadTimeoutError:
             remove_from_downloader(self._crawler, request)  # it may still be in a queue
             raise
@@ -116,6 +150,32 @@ class Fetcher:
             if stopped is None:
                 raise
             return RepDecodingMiddleware().process_response(request, stopped)  # this response has passed no middleware
+
+    def _seconds_on_the_wire(self, download: RobotsTxtDownload) -> float:
+        return 0.0 if download.sent_at is None else self._monotonic() - download.sent_at
+
+    def _failure(self, url: str, exc: Exception, request: Request | None, download: RobotsTxtDownload) -> Answer:
+        """Return the answer for a request that has no response."""
+        if self._offline and isinstance(exc, IgnoreRequest):
+            return Answer(url, sign=OFFLINE, offline=True, received_at=self._now())
+        is_late = self._seconds_on_the_wire(download) > self._settings.fetch_timeout + LATE
+        timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
+        reason = _in_words(exc)
+        if not isinstance(exc, _EXPECTED) and not {exc, exc.__cause__, exc.__context__} & {download.handlers_error}:
+            component = _component_of(exc)
+            reason = f"{component} has raised {reason}"
+            if (component, type(exc)) not in self._logged_errors:
+                self._logged_errors.add((component, type(exc)))
+                self._log.error("%s: %s", printable(url), reason, exc_info=exc)
+        return Answer(
+            url,
+            reason=reason,
+            error=exc.with_traceback(None),
+            timed_out=timed_out,
+            noticed_late=timed_out and is_late,
+            proxied=request is not None and bool(request.meta.get("proxy")),
+            dropped=isinstance(exc, (IgnoreRequest, StopDownload)),
+        )
 
     def _answer(self, url: str, response: Response, request: Request, download: RobotsTxtDownload) -> Answer:
         status, now = response.status, self._now()
@@ -141,6 +201,7 @@ class Fetcher:
             response_delay=0.0 if replayed else request.meta.get("download_latency", 0.0),
             replayed=replayed,
             offline=offline,
+            proxied=is_proxied,
             # Behind a proxy, the address is the proxy's.
             address=None if is_proxied or response.ip_address is None else str(response.ip_address),
         )
@@ -192,6 +253,20 @@ class BodyLimit:
             download.octets += len(data)
             if download.octets > download.limit:
                 raise StopDownload(fail=False)
+
+
+# Exceptions that say nothing about the component that has raised them.
+_EXPECTED = IgnoreRequest, StopDownload, UndecodableBodyError, DownloadTimeoutError, OSError, TimeoutError
+
+
+def _component_of(exc: Exception) -> str:
+    """Return the name of the middleware that has raised the exception, if its traceback shows one."""
+    found = "A component of the crawl"
+    for frame, _line in walk_tb(exc.__traceback__):
+        code = frame.f_code
+        if code.co_name in {"process_request", "process_response", "process_exception"} and "self" in frame.f_locals:
+            found = global_object_name(type(frame.f_locals["self"]))
+    return found
 
 
 def _in_words(exc: Exception) -> str:

@@ -58,6 +58,10 @@ class RobotsTxtDownload:
     """The most octets of the body to receive (REP_BODY_LIMIT); -1 to close the connection (`BodyLimit.abandon`)."""
     octets: int = 0
     """The octets of the body that were received so far."""
+    sent_at: float | None = None
+    """When the download handler got the request, by the monotonic clock; None while it waits in the downloader."""
+    handlers_error: Exception | None = None
+    """The exception that the download handler has raised; None if it has raised none."""
     response: Response | None = None
     """The response as received, not decoded. Its `request` is set. None until it is received, and after `taken`."""
 

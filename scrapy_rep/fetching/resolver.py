@@ -77,7 +77,7 @@ class Resolver:
         self._turns = FetchTurns(settings.fetch_concurrency, partial(look_for_requests, crawler))
         self.can_start_another_fetch = self._turns.can_start_another
         self._store = _shared_store(crawler, settings, clock)
-        fetcher = Fetcher(crawler, settings, downloads, clock.now)
+        fetcher = Fetcher(crawler, settings, downloads, clock)
         self._conversations = Conversations(
             crawler, settings, clock, fetcher=fetcher, turns=self._turns, store=self._store
         )

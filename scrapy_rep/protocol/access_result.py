@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scrapy_rep.protocol.freshness import SILENT, Caching
 from scrapy_rep.protocol.word_enum import WordEnum
@@ -53,8 +53,16 @@ class Answer:
     of every other answer."""
     location: str | None = None
     """The absolute URL that a redirect leads to; None if its Location is missing or malformed."""
+    error: Exception | None = field(default=None, compare=False, repr=False)
+    """The exception of the request, without its traceback; None if there was a response."""
     timed_out: bool = False
     """Whether the request took longer than REP_FETCH_TIMEOUT, so that there is no status."""
+    noticed_late: bool = False
+    """Whether the time-out was noticed much too late: the process was stopped, or busy. So the answer may have come."""
+    proxied: bool = False
+    """Whether the request went through a proxy."""
+    has_another_proxy: bool = False
+    """Whether another request that waits has a proxy through which this conversation has not asked yet."""
     dropped: bool = False
     """Whether a component of the crawl dropped the request or its answer."""
     retry_after: float = 0.0
@@ -89,3 +97,8 @@ class Answer:
         if self.access is not AccessResult.UNREACHABLE or self.dropped or self.retry_after or self.sign:
             return False
         return not self.timed_out if self.status is None else self.status in range(500, 600)
+
+    @property
+    def is_of_proxy(self) -> bool:
+        """Whether the proxy probably failed, not the site: no answer through a proxy, or a 407."""
+        return self.status == 407 or (self.status is None and self.proxied and not self.dropped)

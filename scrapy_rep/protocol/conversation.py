@@ -95,7 +95,9 @@ class Ask:
     is_from_public: bool = False
     """Whether a private server is refused, because a public host has redirected to the URL (REP_REDIRECT_PRIVATE)."""
     reason: str = ""
-    """Why the URL is requested once more, after RETRY_DELAY; empty for its first request."""
+    """Why the URL is requested once more; empty for its first request."""
+    pause: float = 0.0
+    """Seconds to wait before the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +189,19 @@ def _follow(
 
 
 def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
-    """Request the URL, up to `retries` times more. The result is asked as early as the first request was."""
+    """Request the URL: at once through another proxy if one has failed, and up to `retries` times more. The result is
+    asked as early as the first request was."""
     first = answer = yield ask
-    while retries and answer.is_worth_a_retry:
-        retries -= 1
-        answer = yield replace(ask, is_repeated=True, reason=answer.reason)
+    if answer.noticed_late:
+        retries = max(retries, 1)
+    while answer.access is AccessResult.UNREACHABLE:
+        if answer.is_of_proxy and answer.has_another_proxy:
+            pause = 0.0
+        elif retries and (answer.is_worth_a_retry or answer.noticed_late):
+            retries, pause = retries - 1, RETRY_DELAY
+        else:
+            break
+        answer = yield replace(ask, is_repeated=True, reason=answer.reason, pause=pause)
     return replace(answer, asked_at=first.asked_at)
 
 

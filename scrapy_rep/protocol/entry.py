@@ -92,6 +92,7 @@ def plain_values(entry: Entry) -> dict[str, Any]:
     header: dict[str, Any] = {}
     if outage is not None:
         header["outage"] = _by_name(outage)
+        del header["outage"]["error"]
     if stored is not None:
         values = _by_name(stored)
         robots = values.pop("robots")

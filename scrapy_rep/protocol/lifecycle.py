@@ -131,6 +131,7 @@ class RobotsPolicy:
             # After a long outage everything is allowed, but the reason is still UNREACHABLE.
             reason = self.access if self.basis is Basis.STORED else AccessResult.UNREACHABLE
             found = Verdict(self.access is AccessResult.UNAVAILABLE, VerdictReason(reason.value))
+        outage = self.entry.outage
         return Verdict(  # five times as fast as `replace`
             found.allowed,
             found.reason,
@@ -140,6 +141,7 @@ class RobotsPolicy:
             self.entry.robots_url,
             self.entry.last.reason,
             self._received,
+            outage.error if outage is not None and self.basis is Basis.NOTHING_ALLOWED else None,
         )
 
     def allows(self, url: str, product_token: str | Sequence[str]) -> bool:

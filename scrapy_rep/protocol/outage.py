@@ -10,7 +10,7 @@ CLOCK_SKEW.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.foreign_text import shortened
@@ -48,6 +48,8 @@ class Outage:
     """The vendor of a challenge or `markup`, as in `Answer.sign`."""
     timed_out: bool = False
     """Whether the last request took longer than REP_FETCH_TIMEOUT."""
+    error: Exception | None = field(default=None, compare=False, repr=False)
+    """The exception of the last request; None if there was a response. It is not stored."""
 
     def goes_on_at(self, now: float) -> bool:
         """Whether the outage continues at `now`: its last failure is neither too long ago nor in the future."""
@@ -88,4 +90,6 @@ def outage_after(before: Outage | None, answer: Answer) -> Outage:
     backs_off_from = now if answer.timed_out else answer.asked_at
     fetch_again_at = max(backs_off_from + backoff(failures), now + retry_after)
     reason = shortened(answer.reason)
-    return Outage(min(since, now), failures, reason, now, fetch_again_at, status, answer.sign, answer.timed_out)
+    return Outage(
+        min(since, now), failures, reason, now, fetch_again_at, status, answer.sign, answer.timed_out, answer.error
+    )

@@ -18,12 +18,16 @@ CHALLENGE = "challenge"
 MARKUP = "markup"
 """A success whose body is a page of HTML or XML without records."""
 SIGN_KEYS = (CHALLENGE, MARKUP)
+OFFLINE = "offline"
+"""The crawl is offline (HTTPCACHE_IGNORE_MISSING), and its HTTP cache does not have the robots.txt."""
 
 StatusRow = tuple[Collection[int | str], AccessResult, str]
 
 # Each row has its source. The first row that contains a status decides about it.
 RFC9309: tuple[StatusRow, ...] = (
     ((CHALLENGE,), AccessResult.UNREACHABLE, "RFC 9309 2.3.1.4"),
+    # Nothing is ever sent to the site, so nothing is refused.
+    ((OFFLINE,), AccessResult.UNAVAILABLE, "HTTPCACHE_IGNORE_MISSING"),
     ((202,), AccessResult.UNREACHABLE, "RFC 9110 15.3.3: accepted is not answered"),
     ((206,), AccessResult.UNREACHABLE, "RFC 9110 15.3.7: a part, and nobody asked for a part"),
     ((MARKUP,), AccessResult.UNAVAILABLE, "RFC 9309 2.2, 2.3.1.3"),
@@ -70,7 +74,7 @@ BY_PAGE: Sequence[tuple[str, bytes, str]] = (
 
 VENDORS = tuple(vendor for vendor, *_ in (*BY_HEADER, *BY_PAGE))
 
-SIGNS = frozenset({"", MARKUP, *VENDORS})
+SIGNS = frozenset({"", MARKUP, OFFLINE, *VENDORS})
 """All values that `Answer.sign` can have."""
 
 
@@ -79,6 +83,8 @@ def judge(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
 
     Before the call, `answer.sign` is the vendor of a challenge, or empty.
     """
+    if answer.sign == OFFLINE:
+        return replace(answer, access=result_of(None, rows, OFFLINE), reason="offline, and not in the HTTP cache")
     if answer.status is None:
         return replace(answer, access=AccessResult.UNREACHABLE, reason=shortened(answer.reason))
     words, sign = f"HTTP {answer.status}", answer.sign
@@ -107,7 +113,7 @@ def source_of(status: int | None, rows: Iterable[StatusRow], sign: str = "") -> 
 
 
 def _row(status: int | None, sign: str, rows: Iterable[StatusRow]) -> tuple[AccessResult, str]:
-    key = MARKUP if sign == MARKUP else CHALLENGE if sign else status
+    key = sign if sign in {MARKUP, OFFLINE} else CHALLENGE if sign else status
     return next(((result, source) for keys, result, source in rows if key in keys), (OTHER_STATUS, ""))
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
@@ -123,6 +123,22 @@ def _raise_delay(slot: Slot, delay: float) -> None:
             slot.jitter = 0.0
         else:
             slot.randomize_delay = False
+
+
+def watch_handlers(crawler: Crawler, watch: Callable[[Request], AbstractContextManager[None]]) -> None:
+    """Enter `watch(request)` while a download handler has the request: from the moment when the request leaves the
+    queue of its slot, to the response or the handler's error."""
+    handlers: Any = getattr(crawler.engine.downloader, "handlers", None)
+    download = getattr(handlers, "download_request_async", None)
+    if download is None:
+        warn_missing(crawler, "DownloadHandlers.download_request_async")
+        return
+
+    async def watched(request: Request, *args: Any, **kwargs: Any) -> Any:
+        with watch(request):
+            return await download(request, *args, **kwargs)
+
+    handlers.download_request_async = watched
 
 
 def was_downloaded(request: Request) -> bool:

@@ -7,6 +7,7 @@ import gc
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from time import monotonic, time
 from typing import Any
 from weakref import ref
 
@@ -22,6 +23,7 @@ from twisted.internet.defer import CancelledError
 from twisted.web._newclient import HTTP11ClientProtocol
 from web import Web, answer, redirect
 
+from scrapy_rep.clock import Clock
 from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.protocol.access_result import Answer
 from scrapy_rep.protocol.conversation import Ask
@@ -79,7 +81,9 @@ async def fetched(url: str, *, cancel_after: float | None = None, **settings: An
 
     class Fetches(CrawlSpider):
         async def start(self) -> AsyncIterator[Any]:
-            fetcher = Fetcher(self.crawler, RepSettings.read(self.crawler.settings), under_way, lambda: 0.0)
+            fetcher = Fetcher(
+                self.crawler, RepSettings.read(self.crawler.settings), under_way, Clock(time, monotonic, sleep)
+            )
             fetching = deferred_from_coro(fetcher.fetch(Ask(url), Request(url), CookieJar()))
             if cancel_after is not None:
                 await sleep(cancel_after)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from scrapy_rep.protocol.access_result import AccessResult
@@ -117,6 +117,8 @@ class Verdict:
     """The answer for robots.txt in words, such as `HTTP 200`, or why there was none; empty if it was not fetched."""
     received: Received | None = None
     """The stored answer that decided; None if no stored answer decided."""
+    error: Exception | None = field(default=None, compare=False, repr=False)
+    """The exception of the last request for robots.txt, if robots.txt is unreachable without a response; else None."""
     read_as: str | None = None
     """The URL without its dot segments, if only this form of the URL is forbidden; else None."""
 
