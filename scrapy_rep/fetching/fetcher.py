@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from urllib.parse import urljoin, urlsplit
 
@@ -11,6 +12,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
+from scrapy.utils.python import to_bytes
 from twisted.internet.defer import CancelledError
 from w3lib.url import safe_url_string
 
@@ -27,11 +29,15 @@ from scrapy_rep.fetching.robots_request import (
 )
 from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.freshness import SILENT
+from scrapy_rep.protocol.redirect_target import with_authority
 from scrapy_rep.protocol.status_policy import result_of, vendor_of_challenge
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, remove_from_downloader
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
+
+# The slashes after a scheme. Programs read `\\` as `/`, and skip white space there (URL Standard 4.4).
+_SLASHES = re.compile(rb"[^:]*:([/\\\t\r\n]*)")
 
 STOPPED = (
     "another component stopped the download (StopDownload); let its handler of bytes_received or headers_received skip"
@@ -144,11 +150,14 @@ def url_of(base: str, reference: str | bytes) -> str | None:
     if not reference.strip() or len(reference) > MAX_OCTETS:
         return None
     try:
-        relative = safe_url_string(reference)
+        relative: str | None = safe_url_string(reference)
         parts = urlsplit(relative)
-        # RFC 3986 5.2.2, strictly: `http:` and `http:x` are not relative references.
         if parts.scheme and not parts.netloc:
-            return None
+            written = _SLASHES.match(to_bytes(reference))
+            slashes = len(re.sub(rb"\s", b"", written[1])) if written is not None else 0
+            relative = with_authority(base, relative, slashes=slashes)
+            if relative is None:
+                return None
         # `Request` escapes its URL in the same way, so the host that is judged is the host that gets the request.
         return safe_url_string(urljoin(base, relative))
     except ValueError:
