@@ -36,8 +36,8 @@ from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, remove_fro
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
 
-# The slashes after a scheme. Programs read `\\` as `/`, and skip white space there (URL Standard 4.4).
-_SLASHES = re.compile(rb"[^:]*:([/\\\t\r\n]*)")
+# Programs read `\` as `/`, and skip white space here (URL Standard 4.4).
+_ONE_SLASH = re.compile(rb"[^:]*:\s*[/\\]\s*[^/\\\s]")
 
 STOPPED = (
     "another component stopped the download (StopDownload); let its handler of bytes_received or headers_received skip"
@@ -150,15 +150,12 @@ def url_of(base: str, reference: str | bytes) -> str | None:
     if not reference.strip() or len(reference) > MAX_OCTETS:
         return None
     try:
-        relative: str | None = safe_url_string(reference)
-        parts = urlsplit(relative)
+        safe = safe_url_string(reference)
+        url: str | None = safe
+        parts = urlsplit(safe)
         if parts.scheme and not parts.netloc:
-            written = _SLASHES.match(to_bytes(reference))
-            slashes = len(re.sub(rb"\s", b"", written[1])) if written is not None else 0
-            relative = with_authority(base, relative, slashes=slashes)
-            if relative is None:
-                return None
+            url = with_authority(base, safe, is_one_slash=_ONE_SLASH.match(to_bytes(reference)) is not None)
         # `Request` escapes its URL in the same way, so the host that is judged is the host that gets the request.
-        return safe_url_string(urljoin(base, relative))
+        return safe_url_string(urljoin(base, url)) if url is not None else None
     except ValueError:
         return None

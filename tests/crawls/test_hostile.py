@@ -185,6 +185,7 @@ async def test_the_signal_bytes_received_has_no_receiver_while_pages_are_fetched
         "javascript:alert(1)",
         "s3://bucket/robots.txt",
         "http:",
+        "http:robots.txt",
         "http:///",
         "http:///user@{}/robots.txt",
         "http:///127.0.0%2E1/robots.txt",
@@ -205,9 +206,7 @@ async def test_redirects_that_are_not_followed(web: Web, location: str) -> None:
     assert result.tracebacks == []
 
 
-@pytest.mark.parametrize(
-    "location", ["http:/rules", "http:///rules", "HTTP:/rules", "http:rules", "http:\\rules", "/rules"]
-)
+@pytest.mark.parametrize("location", ["http:/rules", "http:///rules", "HTTP:/rules", "http:\\rules", "/rules"])
 @ensureDeferred
 async def test_a_location_without_a_host_leads_to_the_same_host(web: Web, location: str) -> None:
     # As with Scrapy's own middleware and, but for the second, with browsers.
@@ -226,7 +225,7 @@ async def test_slashes_before_the_host_of_a_location_do_not_count(web: Web, loca
     assert target.targets == ["/rules"]
 
 
-@pytest.mark.parametrize("location", ["http:///10.0.0.1/", "https:/10.0.0.1/robots.txt", "https:10.0.0.1"])
+@pytest.mark.parametrize("location", ["http:///10.0.0.1/", "https:/10.0.0.1/robots.txt", "https:///10.0.0.1"])
 @ensureDeferred
 async def test_a_host_after_other_slashes_is_judged_too(web: Web, location: str) -> None:
     proxy = web.site({"*": redirect(location)})
