@@ -18,7 +18,7 @@ from w3lib.url import safe_url_string
 
 from scrapy_rep.deferreds import within
 from scrapy_rep.fetching.body_limit import BodyLimit
-from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
+from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware, is_mislabelled
 from scrapy_rep.fetching.http_headers import MAX_OCTETS, caching_of, retry_after
 from scrapy_rep.fetching.robots_request import (
     HAVE_TIMEOUTS,
@@ -27,6 +27,7 @@ from scrapy_rep.fetching.robots_request import (
     RobotsTxtDownload,
     robots_request,
 )
+from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.freshness import SILENT
 from scrapy_rep.protocol.redirect_target import with_authority
@@ -51,6 +52,7 @@ class Fetcher:
     ) -> None:
         """`now` returns seconds since the epoch."""
         self._crawler = crawler
+        self._log = logger_of(crawler)
         self._settings = settings
         self._downloads = downloads
         self._now = now
@@ -86,6 +88,10 @@ class Fetcher:
             answer = Answer(question.url, reason=_in_words(exc), timed_out=timed_out, dropped=dropped)
             return answer, download.taken()
         self._body_limit.warn_without_signal(request, response)
+        if is_mislabelled(download.response or response):
+            self._log.info(
+                "%s: the Content-Encoding is wrong. The body is plain text, and is read", printable(question.url)
+            )
         stats.inc_value("robotstxt/response_count")
         # All impossible statuses share one name, so that servers cannot add stats.
         bucket = response.status if 100 <= response.status < 600 else "other"
