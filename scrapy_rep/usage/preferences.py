@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
-from itertools import chain
 
 from scrapy_rep.protocol.dot_segments import other_readings
 from scrapy_rep.protocol.foreign_text import shortened, text_of
@@ -106,11 +105,9 @@ def _by_policy_tokens(robots: RobotsTxt, url: str) -> Iterator[Statement]:
         found = robots.verdict(url, token)
         if found.product_token != token:
             continue
-        rules: Iterable[Rule] = [found.rule] if found.rule is not None else []
-        if found.reason is VerdictReason.TOO_COSTLY:
-            # Finding the rule that decides would take too long, so all rules of these groups count.
-            rules = chain.from_iterable(group.rules for group in robots.groups if token in group.product_tokens)
-        for rule in rules:
+        # If finding the rule that decides takes too long, a rule that disallows anything counts.
+        rule = robots.first_disallow(token) if found.reason is VerdictReason.TOO_COSTLY else found.rule
+        if rule is not None:
             directive = "allow" if rule.allow else "disallow"
             yield Statement(rule.line, directive, rule.octets, "", {category: rule.allow}, token)
 

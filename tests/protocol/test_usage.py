@@ -14,6 +14,7 @@ from counting import lines_run
 from doc_pages import marked
 from generated import bodies_and_questions
 
+from scrapy_rep.protocol.robotstxt import comparison_cost
 from scrapy_rep.protocol.robotstxt.comparison_cost import MAX_TARGET
 from scrapy_rep.protocol.robotstxt.parser import Ignored
 from scrapy_rep.usage.preferences import Purposes, Usage
@@ -121,9 +122,14 @@ def test_a_group_for_a_policy_token_is_about_usage_and_not_about_access() -> Non
     assert not robots.allows("/x", "__usage_ai-training"), "a crawler of this name is a crawler like others"
 
 
-def test_a_group_for_a_policy_token_that_takes_too_long_to_compare_disallows() -> None:
-    robots = parse("User-agent: __usage_ai-training\nAllow: /\nDisallow: /*x*y\n")
-    assert Usage.of(robots, f"/{'xy' * MAX_TARGET}", TOKEN) == {"train-ai": False}
+def test_a_group_for_a_policy_token_that_takes_too_long_to_compare_disallows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison_cost, "MAX_COMPARED", 10)
+    robots = parse("User-agent: __usage_ai-training\nAllow: /*x*y*x\nDisallow: /*x*y\nDisallow: /*y*x\n")
+    usage = Usage.of(robots, "/xyx", TOKEN)
+    assert usage == {"train-ai": False}
+    assert [statement.line for statement in usage.statements] == [3], "the first of the rules that disallow"
+    robots = parse("User-agent: __usage_ai-training\nAllow: /*x*y\n")
+    assert Usage.of(robots, "/xyx", TOKEN) == {}
 
 
 def test_before_the_first_user_agent_line_only_refusals_by_content_signal_count() -> None:
