@@ -165,6 +165,8 @@ def ignored_statements(octets: bytes) -> list[Ignored]:
         if is_read:
             try:
                 _preferences, fault = _preferences_and_fault(segment, directive, stated)
+                if not fault or (segment == BEFORE_ALL and directive == CONTENT_SIGNAL):
+                    fault = _unknown_preferences(directive, stated) or fault
             except ImportError as exc:
                 fault = str(exc)
         if fault:
@@ -188,6 +190,15 @@ def _preferences_and_fault(segment: int, directive: str, stated: bytes) -> tuple
         return preferences, ""
     disallowed: dict[str, bool] = {category: False for category, allowed in preferences.items() if not allowed}
     return disallowed, "" if disallowed else "before the first user-agent line, only what is disallowed counts"
+
+
+def _unknown_preferences(directive: str, stated: bytes) -> str:
+    """Return which parts of a line that can be read mean nothing, such as `train-ai=no`; empty if there are none."""
+    parts = filter(None, (part.strip(b" \t") for part in stated.split(b",")))
+    # In Content-Usage, a part that cannot be read (None) is within a text in quotes.
+    nothing: tuple[object, ...] = ({}, None) if directive == CONTENT_SIGNAL else ({},)
+    unknown = [part for part in parts if preferences_of(directive, part) in nothing]
+    return shortened(text_of(b"no known preference: " + b", ".join(unknown))) if unknown else ""
 
 
 def _statement_lines(octets: bytes) -> Iterator[tuple[int, int, str, bytes, bytes, bool]]:

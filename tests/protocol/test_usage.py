@@ -143,6 +143,8 @@ def test_before_the_first_user_agent_line_only_refusals_by_content_signal_count(
         (2, "before the first user-agent line, only what is disallowed counts"),
         (3, "content-usage before the first user-agent line"),
     ]
+    (ignored,) = ignored_in("Content-Signal: train-ai=no\nUser-agent: *\n")
+    assert ignored.reason == "no known preference: train-ai=no"
 
 
 def test_without_the_extra_content_usage_is_not_guessed_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +177,13 @@ def test_a_page_that_may_not_be_fetched_has_no_preferences() -> None:
         ("Content-Signal: none", "no preferences that can be read"),
         ("Content-Signal:", "no preferences that can be read"),
         ("Content-Usage: ", None),
-        ("Content-Usage: train-ai=maybe", None),
+        ("Content-Usage: train-ai=maybe", "no known preference: train-ai=maybe"),
+        ("Content-Usage: train-ai=no", "no known preference: train-ai=no"),
+        ("Content-Usage: /a train-ai=n, ai-train=n,search=no ", "no known preference: ai-train=n, search=no"),
+        ('Content-Usage: train-ai=n;x="a,b"', None),
+        ("Content-Signal: train-ai=no", "no known preference: train-ai=no"),
+        ("Content-Signal: search=yes, train-ai=no, use=all", "no known preference: train-ai=no, use=all"),
+        ("Content-Signal: search=yes,", None),
         ("Content-Usage: /a", None),
         ("Content-Signal: /a search=no", None),
         ("content-usage search=n", None),
@@ -185,7 +193,7 @@ def test_statements_that_cannot_be_read_are_reported(line: str, reason: str | No
     text = f"Host: h\nUser-agent: *\n{line}\nnonsense\n"
     ignored = ignored_in(text)
     assert [one.line for one in ignored] == ([1, 3, 4] if reason else [1, 4])
-    assert reason is None or ignored[1] == Ignored(3, line, reason)
+    assert reason is None or ignored[1] == Ignored(3, line.strip(), reason)
 
 
 def ignored_in(text: str) -> list[Ignored]:
