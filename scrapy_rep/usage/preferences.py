@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
 
@@ -17,6 +17,7 @@ from scrapy_rep.usage.statements import (
     MAX_READ,
     Statement,
     StatementLine,
+    preferences_in_tag,
     preferences_of,
     statements_for,
     stricter,
@@ -32,7 +33,8 @@ class Usage(Mapping[str, bool]):
 
     preferences: Mapping[str, bool] = field(default_factory=dict)
     statements: tuple[Statement, ...] = ()
-    """The statements that decided: lines in the order of the file, then rules for policy tokens, then headers."""
+    """The statements that decided: lines in the order of the file, then rules for policy tokens, then headers, then
+    `meta` elements."""
 
     def __getitem__(self, category: str) -> bool:
         return self.preferences[category]
@@ -73,10 +75,16 @@ class Usage(Mapping[str, bool]):
         # Empty headers are left out, because RFC 9651 forbids empty elements.
         value = b", ".join(filter(None, map(bytes.strip, values)))
         preferences = preferences_of(directive, value) if value and len(value) <= MAX_READ else None
-        if not preferences:
-            return self
-        header = Statement(None, directive, b"", shortened(text_of(value)), preferences)
-        return Usage(stricter((self.preferences, preferences)), (*self.statements, header))
+        return self._with(directive, text_of(value), preferences) if preferences else self
+
+    def with_tags(self, directive: str, values: Iterable[str], product_tokens: Sequence[str]) -> Usage:
+        """Return the preferences, combined with the rules for robots in these headers or `meta` elements of a page."""
+        stated = {value: preferences for value in values if (preferences := preferences_in_tag(value, product_tokens))}
+        return self._with(directive, ", ".join(stated), stricter(stated.values())) if stated else self
+
+    def _with(self, directive: str, text: str, preferences: Mapping[str, bool]) -> Usage:
+        statement = Statement(None, directive, b"", shortened(text), preferences)
+        return Usage(stricter((self.preferences, preferences)), (*self.statements, statement))
 
 
 def deciding_statements(url: str, lines: Sequence[StatementLine]) -> list[Statement]:

@@ -23,6 +23,7 @@ from scrapy_rep.usage.statements import (
     NEEDS_EXTRA,
     Statement,
     ignored_statements,
+    preferences_in_tag,
     preferences_of,
     statements_for,
     stricter,
@@ -240,6 +241,27 @@ def test_the_header_of_a_vendor_has_the_words_of_its_lines() -> None:
     assert usage == {"search": True, "use-reference": True, "use-full": False, "train-ai": False}
     assert str(usage.statements[0]) == "Content-Signal: Search=yes, use=reference, ai-train=no, ai-train=yes"
     assert Usage().with_header("content-signal", [b"train-ai=n", b"/ search=no"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "disallows"),
+    [
+        *((word, True) for word in ("noai", "noimageai", "noml", "NoAI", " noindex ,noai", "noai,", "noai, noml")),
+        *((word, False) for word in ("", "none", "noindex", "no-ai", "noai: x", "noai=1", "ai", "nonoai")),
+        ("ExampleBot: noai", True),
+        ("ExampleBot : noindex, noai", True),
+        ("other: noindex, noai", False),
+        ("other: noindex, ExampleBot: noai", True),
+        ("ExampleBot: noindex, other: noai", False),
+        ("*: noai", True),
+        ("max-snippet:-1, max-image-preview: large, noai", True),
+        ("unavailable_after: 25 Jun 2010 15:00:00 PST, noai", True),
+        ("unavailable_after: Friday, 25-Jun-10 15:00:00 UTC, noai", True),
+        ("other: unavailable_after: 25 Jun 2010 15:00:00 PST, noai", False),
+    ],
+)
+def test_rules_for_robots_that_disallow_training(value: str, disallows: bool) -> None:
+    assert preferences_in_tag(value, ["examplebot"]) == ({"train-ai": False} if disallows else {})
 
 
 @pytest.mark.parametrize(
