@@ -123,6 +123,8 @@ class Fetcher:
         needs_body = result_of(status, self._settings.status_policy, sign) is AccessResult.SUCCESS
         if needs_body and download.is_stopped(download.response or response):
             return Answer(url, reason=STOPPED, dropped=True)
+        if needs_body and download.is_short(download.response or response):
+            return Answer(url, reason="the body is shorter than its Content-Length")
         replayed = "cached" in response.flags  # set by HttpCacheMiddleware
         offline = replayed and self._offline
         caching = SILENT if offline else caching_of(response.headers)
