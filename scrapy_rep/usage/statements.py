@@ -1,4 +1,4 @@
-"""Statements: the lines of robots.txt and the headers of responses that state usage preferences.
+"""Statements: the lines of robots.txt, headers of responses and `meta` elements that state usage preferences.
 
 The sources are the IETF's drafts `vocab` and `attach` (draft-ietf-aipref-*), and contentsignals.org.
 """
