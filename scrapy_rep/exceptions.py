@@ -10,6 +10,8 @@ from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.foreign_text import MAX_RULE
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.text import printable
+from scrapy_rep.usage.statements import Statement
+from scrapy_rep.usage.vocabulary import ROBOTS_META
 
 
 class ForbiddenByRobots(IgnoreRequest):
@@ -61,7 +63,8 @@ def explanation(verdict: Verdict) -> str:
         group = f", group of {verdict.product_token!r}" if verdict.product_token is not None else ""
         place = f"robots.txt ({url}, line {decided_by.line}{group}: {rule})"
         if decided_by.line is None:
-            place = f"the header of the response ({rule})"
+            is_element = isinstance(decided_by, Statement) and decided_by.directive == ROBOTS_META
+            place = f"{'the page itself' if is_element else 'the header of the response'} ({rule})"
     text = EXPLANATIONS[verdict.reason].format(
         place=place, verdict=verdict, url=url, answer=printable(verdict.answer), words=verdict.words
     )

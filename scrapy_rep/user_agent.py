@@ -19,7 +19,13 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.python import to_bytes, to_unicode, without_none_values
 
 from scrapy_rep.log import Logger
-from scrapy_rep.protocol.robotstxt.product_tokens import EVERYONE, IDENTIFIER, is_product_token, product_token
+from scrapy_rep.protocol.robotstxt.product_tokens import (
+    EVERYONE,
+    IDENTIFIER,
+    is_doubtful,
+    is_product_token,
+    product_token,
+)
 
 logger = logging.getLogger("scrapy_rep")
 
@@ -79,7 +85,8 @@ class UserAgent:
         return () if agrees else decided or (EVERYONE,)
 
     def announce(self, log: Logger) -> None:
-        """Log the product tokens at INFO, and a WARNING if the User-Agent that site owners see does not show them."""
+        """Log the product tokens at INFO, and a WARNING if the User-Agent that site owners see does not show them,
+        or seems to have a longer name."""
         names = " or ".join(map(repr, self.product_tokens))
         log.info(
             "robots.txt product token: %s (from %s)%s",
@@ -96,6 +103,14 @@ class UserAgent:
                 self._sent_by,
             )
         for token in self.product_tokens:
+            if not self._configured and is_doubtful(token, sent):
+                log.warning(
+                    "The product token %r is only the first word of a name in the User-Agent %r (from %s). Write the"
+                    " crawler's name as one word, such as 'ExampleBot', or set ROBOTSTXT_USER_AGENT",
+                    token,
+                    sent,
+                    self._sent_by,
+                )
             if token != EVERYONE and token.lower() not in sent.lower():
                 log.warning(
                     "The product token %r (from %s) is not in the User-Agent that is sent, %r (from %s)."

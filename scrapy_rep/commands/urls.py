@@ -11,7 +11,7 @@ from io import FileIO
 from scrapy_rep.protocol.origin import WITHOUT_ROBOTS, Origin
 
 _WITH_HOST = re.compile(r"(?i:https?):|[^/?#:]+://")
-_LIKE_A_HOST = re.compile(r"[^/:\s]+(?::[0-9]+)?(?:/|$)")
+_LIKE_A_HOST = re.compile(r"[^/:@\s]+(?::[0-9]+)?(?:/|$)")
 CHUNK = 65_536  # bytes
 MAX_LINE = 1_048_576  # bytes
 

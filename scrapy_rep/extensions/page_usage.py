@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.http import Response
+from scrapy.http import HtmlResponse, Response
 
 from scrapy_rep.gate import Gate, Landing
+from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
 from scrapy_rep.usage.preferences import Purposes, usage_in
-from scrapy_rep.usage.vocabulary import PREFERENCE_WORDS, USAGE_DIRECTIVES
+from scrapy_rep.usage.vocabulary import PREFERENCE_WORDS, ROBOTS_META, ROBOTS_TAGS, USAGE_DIRECTIVES, VOCABULARY
+from scrapy_rep.user_agent import ProductTokens
 
 META_KEY = "robots_usage"
+SOURCES_KEY = "robots_usage_sources"
+_ROBOTS_RULES = [rule.encode() for category in VOCABULARY for rule in category.robots_rules]
 
 
 class PageUsage:
-    """Stores `response.meta["robots_usage"]`, a dict: category -> whether it is allowed. Unknown ones are left out."""
+    """Stores `response.meta["robots_usage"]`, a dict: category -> whether it is allowed. Unknown ones are left out.
+
+    `response.meta["robots_usage_sources"]` has the statement that decided about each category.
+    """
 
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         """Raises ValueError if the extra `usage` is not installed."""
@@ -33,10 +41,14 @@ class PageUsage:
         gate.also_judge = self._purposes.judge
         gate.before_download.append(self._before_fetch)
         gate.after_download.append(self._after_fetch)
+        self._log = logger_of(crawler)
+        self._pages: Counter[tuple[str, str]] = Counter()
+        """The number of pages for each purpose and preference, as in the stats."""
         crawler.signals.connect(self._forbidden, signal=request_forbidden)
+        crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     def _before_fetch(self, request: Request, verdict: Verdict) -> None:
-        request.meta.pop(META_KEY, None)  # the spider may have copied another page's meta
+        _forget(request)  # the spider may have copied another page's meta
         self._verdicts[request] = verdict
 
     def _after_fetch(self, request: Request, response: Response, landing: Landing | None) -> None:
@@ -50,18 +62,48 @@ class PageUsage:
         usage = usage_in(verdict)
         for directive in USAGE_DIRECTIVES:
             usage = usage.with_header(directive, response.headers.getlist(directive))
+        tokens = self._gate.product_tokens(landing.request if landing is not None else request)
+        for directive in ROBOTS_TAGS:
+            lines = [line.decode("latin-1") for line in response.headers.getlist(directive)]
+            usage = usage.with_tags(directive, lines, tokens)
+        usage = usage.with_tags(ROBOTS_META, _robots_meta(response, tokens), tokens)
         verdict = self._purposes.judge_usage(verdict, usage)
         # In a dry run, the request may have been reported before it was fetched.
         if verdict.reason is VerdictReason.USAGE and (before is None or before.allowed):
             self._gate.refusals.refuse(request, verdict)
         request.meta[META_KEY] = dict(usage)
+        request.meta[SOURCES_KEY] = {category: str(usage.deciding(category)) for category in usage}
         self._count_page(usage)
 
     def _forbidden(self, request: Request, verdict: Verdict) -> None:
-        request.meta.pop(META_KEY, None)
+        _forget(request)
         if verdict.reason is VerdictReason.USAGE and not self._is_dry_run:
             self._count_page(usage_in(verdict))
 
     def _count_page(self, preferences: Mapping[str, bool]) -> None:
         for purpose in self._purposes.categories:
-            self._count(f"rep/usage/{purpose}/{PREFERENCE_WORDS[preferences.get(purpose)]}")
+            word = PREFERENCE_WORDS[preferences.get(purpose)]
+            self._pages[purpose, word] += 1
+            self._count(f"rep/usage/{purpose}/{word}")
+
+    def _closed(self) -> None:
+        for purpose in self._purposes.categories:
+            numbers = ", ".join(f"{word} for {self._pages[purpose, word]:,}" for word in PREFERENCE_WORDS.values())
+            self._log.info("Pages by what sites state about the purpose %r: %s", purpose, numbers)
+
+
+def _forget(request: Request) -> None:
+    for key in (META_KEY, SOURCES_KEY):
+        request.meta.pop(key, None)
+
+
+def _robots_meta(response: Response, tokens: ProductTokens) -> list[str]:
+    """Return the contents of the page's `meta` elements for robots, or for a crawler with one of these tokens."""
+    if not isinstance(response, HtmlResponse):
+        return []
+    body = response.body.lower()
+    if not any(rule in body for rule in _ROBOTS_RULES):  # most pages need not be parsed
+        return []
+    names = {"robots", *map(str.lower, tokens)}
+    elements = (element.attrib for element in response.css("meta[name][content]"))
+    return [element["content"] for element in elements if element["name"].strip().lower() in names]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import zlib
 from collections.abc import Callable, Iterator
@@ -33,18 +34,21 @@ zstd = _first_of("compression.zstd", "backports.zstd")
 brotli = _first_of("brotli", "brotlicffi")
 
 CHUNK = 65_536  # octets
-MAX_FRAMES = 1_000  # zstd frames of one body; each takes 10 us, even if it is empty
+MAX_FRAMES = 1_000  # zstd frames or gzip members of one body; each takes up to 10 us, even if it is empty
 MAX_CODINGS = 3  # codings of one body; decoding each takes a pass over the body, and no server needs more
-CUT = "the compressed data are incomplete"
+CUT, BROKEN = "the compressed data are incomplete", "the compressed data are broken"
 GZIP_MAGIC = b"\x1f\x8b\x08"  # RFC 1952 2.3.1; the third octet means deflate, the only compression method
 # The content codings in IANA's registry (RFC 9110 16.6.1) that have no decoder here, or need a library. `decoded` may
 # skip other names, because some servers write a charset there, such as `utf-8`.
 _REGISTERED = frozenset(
     [b"aes128gcm", b"br", b"compress", b"dcb", b"dcz", b"exi", b"pack200-gzip", b"x-compress", b"zstd"]
 )
+# Some servers label plain text so.
+_WRONG_LABELS = frozenset([b"gzip", b"x-gzip", b"deflate", b"br", b"zstd"])
 # Compressed data has many of these octets. Text has none.
 _CONTROL = re.compile(rb"[\x01-\x08\x0e-\x1f]")
 MAX_LOOKED_AT = 256  # octets that are searched for _CONTROL
+TEXT_BEGINS = 16  # octets; no compressed body begins with so much text
 
 
 class UndecodableBodyError(Exception):
@@ -80,21 +84,43 @@ class RepDecodingMiddleware:
 def decoded(body: bytes, content_encoding: bytes, limit: int, *, is_cut: bool = False) -> bytes:
     """Return the decoded body, at most `limit` + 1 octets. Raises UndecodableBodyError.
 
-    `content_encoding`: the value of the header (RFC 9110 8.4). If it has an unknown name, such as `utf-8`, and the body
-    looks like text, the name is skipped. gzip is decoded even if the header does not name it.
+    `content_encoding`: the value of the header (RFC 9110 8.4). If the body is plain text, a wrong label such as `gzip`
+    is skipped, and an unknown name such as `utf-8`. gzip is decoded even if the header does not name it.
     `is_cut`: whether the body may be incomplete. Then the part that can be decoded is returned; otherwise, incomplete
     compressed data are an error.
     """
-    codings = [coding for text in content_encoding.lower().split(b",") if (coding := text.strip(b" \t")) != b""]
+    codings = _names(content_encoding)
     if len(codings) > MAX_CODINGS:
         raise UndecodableBodyError(f"{len(codings)} content codings on top of each other")
     for coding in reversed(codings):
+        if coding in _WRONG_LABELS and is_text(body):
+            continue
         if coding in _DECODERS:
             body = _first(_DECODERS[coding](body), limit + 1, is_cut=is_cut) if body else body
             is_cut = is_cut or len(body) > limit
         elif coding in _REGISTERED or (_CONTROL.search(body, 0, MAX_LOOKED_AT) and not body.startswith(GZIP_MAGIC)):
             raise UndecodableBodyError(f"unknown content coding {printable(coding.decode('latin-1'))!r}")
     return _first(_gunzip(body), limit + 1, is_cut=is_cut) if body.startswith(GZIP_MAGIC) else body[: limit + 1]
+
+
+def _names(content_encoding: bytes) -> list[bytes]:
+    return [name for text in content_encoding.lower().split(b",") if (name := text.strip(b" \t")) != b""]
+
+
+def is_mislabelled(response: Response) -> bool:
+    """Whether the body is plain text under the label of a compression. `response`: as received, not decoded."""
+    labels = _names(b",".join(response.headers.getlist("Content-Encoding")))
+    return is_text(response.body) and not _WRONG_LABELS.isdisjoint(labels)
+
+
+def is_text(body: bytes) -> bool:
+    """Whether the body begins with text in UTF-8, so it is not compressed, whatever its label says."""
+    begin = body[:TEXT_BEGINS]
+    try:
+        codecs.utf_8_decode(begin, "strict", False)  # the last character may be cut
+    except UnicodeDecodeError:
+        return False
+    return len(begin) == TEXT_BEGINS and not _CONTROL.search(begin)
 
 
 def _first(chunks: Iterator[bytes], octets: int, *, is_cut: bool) -> bytes:
@@ -108,11 +134,14 @@ def _first(chunks: Iterator[bytes], octets: int, *, is_cut: bool) -> bytes:
         # If data were found, BadGzipFile means that they are complete, but garbage or a wrong checksum follows.
         has_ended = isinstance(exc, BadGzipFile)
         if not found or not (has_ended or is_cut):
-            raise UndecodableBodyError(f"{type(exc).__name__}: {exc}") from exc
+            reason = CUT if isinstance(exc, EOFError) else str(exc) if isinstance(exc, ValueError) else BROKEN
+            raise UndecodableBodyError(reason) from exc
     return bytes(found[:octets])
 
 
 def _gunzip(body: bytes) -> Iterator[bytes]:
+    if body.count(GZIP_MAGIC) > MAX_FRAMES:
+        raise ValueError(f"more than {MAX_FRAMES:,} gzip members")
     with GzipFile(fileobj=BytesIO(body)) as file:
         while chunk := file.read1(CHUNK):
             yield chunk
@@ -129,7 +158,7 @@ def _inflate(body: bytes) -> Iterator[bytes]:
         yield decompressor.decompress(body, CHUNK)
         body = decompressor.unconsumed_tail
     if not decompressor.eof:
-        raise EOFError(CUT)
+        raise EOFError
 
 
 def _unbrotli(body: bytes) -> Iterator[bytes]:
@@ -139,7 +168,7 @@ def _unbrotli(body: bytes) -> Iterator[bytes]:
         yield chunk
         chunk = decompressor.process(b"", output_buffer_limit=CHUNK)
     if not decompressor.is_finished():
-        raise EOFError(CUT)
+        raise EOFError
 
 
 def _unzstd(body: bytes) -> Iterator[bytes]:
@@ -149,7 +178,7 @@ def _unzstd(body: bytes) -> Iterator[bytes]:
             chunk = decompressor.decompress(body, CHUNK)
             yield chunk
             if not chunk and decompressor.needs_input and not decompressor.eof:
-                raise EOFError(CUT)
+                raise EOFError
             body = b""
         body = decompressor.unused_data
         if not body:

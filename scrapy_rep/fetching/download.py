@@ -7,6 +7,7 @@ last chunk may go beyond the limit; `RobotsTxt.parse` cuts the body at the exact
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from traceback import walk_tb
@@ -18,13 +19,13 @@ from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import Response
 from scrapy.http.cookies import CookieJar
 from scrapy.utils.httpobj import urlparse_cached
-from scrapy.utils.python import global_object_name
+from scrapy.utils.python import global_object_name, to_bytes
 from twisted.internet.defer import CancelledError
 from w3lib.url import safe_url_string
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import within
-from scrapy_rep.fetching.decoding import RepDecodingMiddleware, UndecodableBodyError
+from scrapy_rep.fetching.decoding import RepDecodingMiddleware, UndecodableBodyError, is_mislabelled
 from scrapy_rep.fetching.headers import MAX_OCTETS, caching_of, retry_after
 from scrapy_rep.fetching.request import (
     HAVE_TIMEOUTS,
@@ -37,6 +38,7 @@ from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.protocol.freshness import SILENT
+from scrapy_rep.protocol.redirect_target import with_authority
 from scrapy_rep.protocol.status_policy import OFFLINE, result_of, vendor_of_challenge
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 from scrapy_rep.scrapy_internals.downloads import (
@@ -47,6 +49,9 @@ from scrapy_rep.scrapy_internals.downloads import (
 )
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.text import printable
+
+# Programs read `\` as `/`, and skip white space here (URL Standard 4.4).
+_ONE_SLASH = re.compile(rb"[^:]*:\s*[/\\]\s*[^/\\\s]")
 
 STOPPED = (
     "another component stopped the download (StopDownload); let its handler of bytes_received or headers_received skip"
@@ -112,6 +117,8 @@ class Fetcher:
                 stats.inc_value(f"robotstxt/exception_count/{type(exc)}")
             return self._failure(ask.url, exc, request, download), download.taken()
         self._body_limit.warn_without_signal(request, response, download)
+        if is_mislabelled(download.response or response):
+            self._log.info("%s: the Content-Encoding is wrong. The body is plain text, and is read", printable(ask.url))
         stats.inc_value("robotstxt/response_count")
         # All impossible statuses share one name, so that servers cannot add stats.
         bucket = response.status if 100 <= response.status < 600 else "other"
@@ -185,6 +192,8 @@ class Fetcher:
         needs_body = result_of(status, self._settings.status_policy, sign) is AccessResult.SUCCESS
         if needs_body and download.is_stopped(download.response or response):
             return Answer(url, reason=STOPPED, dropped=True)
+        if needs_body and download.is_short(download.response or response):
+            return Answer(url, reason="the body is shorter than its Content-Length")
         replayed = "cached" in response.flags  # set by HttpCacheMiddleware
         offline = replayed and self._offline
         caching = SILENT if offline else caching_of(response.headers)
@@ -281,12 +290,12 @@ def url_of(base: str, reference: str | bytes) -> str | None:
     if not reference.strip() or len(reference) > MAX_OCTETS:
         return None
     try:
-        relative = safe_url_string(reference)
-        parts = urlsplit(relative)
-        # RFC 3986 5.2.2, strictly: `http:` and `http:x` are not relative references.
+        safe = safe_url_string(reference)
+        url: str | None = safe
+        parts = urlsplit(safe)
         if parts.scheme and not parts.netloc:
-            return None
+            url = with_authority(base, safe, is_one_slash=_ONE_SLASH.match(to_bytes(reference)) is not None)
         # `Request` escapes its URL in the same way, so the host that is judged is the host that gets the request.
-        return safe_url_string(urljoin(base, relative))
+        return safe_url_string(urljoin(base, url)) if url is not None else None
     except ValueError:
         return None

@@ -75,6 +75,18 @@ class RobotsTxtDownload:
             return False
         return response.headers.get("Content-Length") != str(len(response.body)).encode()
 
+    def is_short(self, response: Response) -> bool:
+        """Whether the body has fewer octets than its Content-Length. `response`: as received, not decoded.
+
+        A handler that sends no `bytes_received` may have decoded the body. Then only a missing body is short.
+        """
+        if response.body and not self.octets:
+            return False
+        length = response.headers.get("Content-Length") or b""
+        # RFC 9110 8.6: a 204 has no Content-Length. If it has one, it counts for nothing.
+        is_whole = response.status == 204 or "download_stopped" in response.flags
+        return not is_whole and length.isdigit() and self.octets < int(length[:18])
+
     def taken(self) -> Response | None:
         """Return the response, and drop it here. Otherwise the response and this object would refer to each other."""
         response, self.response = self.response, None

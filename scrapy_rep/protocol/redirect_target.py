@@ -32,6 +32,23 @@ MAX_HOST = 253  # characters; 255 octets by RFC 1035 2.3.4, less the octets for 
 _ENDS_IN_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)")  # URL Standard 3.5
 
 
+def with_authority(base: str, url: str, *, is_one_slash: bool) -> str | None:
+    """Return an http or https URL without an authority, such as `http:/robots.txt`, as browsers read it (URL Standard
+    4.4): a path of the host of `base`, or the host after the slashes. None if it cannot be read.
+
+    `is_one_slash`: whether one slash follows the scheme in the URL as it was written.
+    """
+    scheme, _, rest = url.partition(":")
+    path = rest.lstrip("/")
+    if scheme not in {"http", "https"} or path in {"", rest}:
+        return None
+    # Departs from the URL Standard for `http:///robots.txt`: no host is named `robots.txt`, and Scrapy's own middleware
+    # requests this path of the same host, too.
+    if scheme == urlsplit(base).scheme and (is_one_slash or "/" not in path):
+        return f"/{path}"
+    return f"{scheme}://{path}"
+
+
 def why_not_followed(url: str, location: str | None, *, private: bool) -> str | None:
     """Return why the crawler does not follow a redirect from `url` to `location`; None if it may be followed.
 

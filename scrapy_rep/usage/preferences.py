@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
-from itertools import chain
 
 from scrapy_rep.protocol.dot_segments import other_readings
 from scrapy_rep.protocol.foreign_text import shortened, text_of
@@ -18,6 +17,7 @@ from scrapy_rep.usage.statements import (
     MAX_READ,
     Statement,
     StatementLine,
+    preferences_in_tag,
     preferences_of,
     statements_for,
     stricter,
@@ -33,7 +33,8 @@ class Usage(Mapping[str, bool]):
 
     preferences: Mapping[str, bool] = field(default_factory=dict)
     statements: tuple[Statement, ...] = ()
-    """The statements that decided: lines in the order of the file, then rules for policy tokens, then headers."""
+    """The statements that decided: lines in the order of the file, then rules for policy tokens, then headers, then
+    `meta` elements."""
 
     def __getitem__(self, category: str) -> bool:
         return self.preferences[category]
@@ -74,10 +75,16 @@ class Usage(Mapping[str, bool]):
         # Empty headers are left out, because RFC 9651 forbids empty elements.
         value = b", ".join(filter(None, map(bytes.strip, values)))
         preferences = preferences_of(directive, value) if value and len(value) <= MAX_READ else None
-        if not preferences:
-            return self
-        header = Statement(None, directive, b"", shortened(text_of(value)), preferences)
-        return Usage(stricter((self.preferences, preferences)), (*self.statements, header))
+        return self._with(directive, text_of(value), preferences) if preferences else self
+
+    def with_tags(self, directive: str, values: Iterable[str], product_tokens: Sequence[str]) -> Usage:
+        """Return the preferences, combined with the rules for robots in these headers or `meta` elements of a page."""
+        stated = {value: preferences for value in values if (preferences := preferences_in_tag(value, product_tokens))}
+        return self._with(directive, ", ".join(stated), stricter(stated.values())) if stated else self
+
+    def _with(self, directive: str, text: str, preferences: Mapping[str, bool]) -> Usage:
+        statement = Statement(None, directive, b"", shortened(text), preferences)
+        return Usage(stricter((self.preferences, preferences)), (*self.statements, statement))
 
 
 def deciding_statements(url: str, lines: Sequence[StatementLine]) -> list[Statement]:
@@ -106,11 +113,9 @@ def _by_policy_tokens(robots: RobotsTxt, url: str) -> Iterator[Statement]:
         found = robots.verdict(url, token)
         if found.product_token != token:
             continue
-        rules: Iterable[Rule] = [found.rule] if found.rule is not None else []
-        if found.reason is VerdictReason.TOO_COSTLY:
-            # Finding the rule that decides would take too long, so all rules of these groups count.
-            rules = chain.from_iterable(group.rules for group in robots.groups if token in group.product_tokens)
-        for rule in rules:
+        # If finding the rule that decides takes too long, a rule that disallows anything counts.
+        rule = robots.first_disallow(token) if found.reason is VerdictReason.TOO_COSTLY else found.rule
+        if rule is not None:
             directive = "allow" if rule.allow else "disallow"
             yield Statement(rule.line, directive, rule.octets, "", {category: rule.allow}, token)
 

@@ -1,4 +1,4 @@
-"""Statements: the lines of robots.txt and the headers of responses that state usage preferences.
+"""Statements: the lines of robots.txt, headers of responses and `meta` elements that state usage preferences.
 
 The sources are the IETF's drafts `vocab` and `attach` (draft-ietf-aipref-*), and contentsignals.org.
 """
@@ -14,6 +14,7 @@ from typing import NamedTuple, cast
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened, text_of
 from scrapy_rep.protocol.robotstxt.parser import Ignored
 from scrapy_rep.protocol.robotstxt.patterns import patterns
+from scrapy_rep.protocol.robotstxt.product_tokens import EVERYONE, is_product_token
 from scrapy_rep.protocol.robotstxt.segments import Segments, starts_of_segments
 from scrapy_rep.protocol.robotstxt.syntax import VALUE, WHITE_SPACE, Directive, key_of, record_of, searchable
 from scrapy_rep.usage.vocabulary import CONTENT_SIGNAL, CONTENT_USAGE, USE_LEVELS, VOCABULARY
@@ -26,6 +27,9 @@ MAX_CACHED = 64  # files; each takes at most 0.5 MB in addition to its octets (t
 BEFORE_ALL = -1  # stands for the segment of the lines before the first user-agent line
 NEEDS_EXTRA = "Content-Usage cannot be read without the extra `usage`: pip install scrapy-rep[usage]"
 
+# Rules for robots that have a value after a colon, as crawlers' names have a rule there.
+_RULES_WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
+
 # Lines that end a run of user-agent lines (`segments`).
 _RULE_OR_STATEMENT = record_of(
     key_of(Directive.ALLOW, Directive.DISALLOW, Directive.CONTENT_USAGE, Directive.CONTENT_SIGNAL), ""
@@ -36,15 +40,16 @@ _STATEMENT = record_of(f"(?:({key_of(Directive.CONTENT_USAGE)})|{key_of(Directiv
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A line of a robots.txt, or a header of a response, that states preferences.
+    """A line of a robots.txt, a header of a response, or a `meta` element of a page, that states preferences.
 
     Its `str` is `Content-Usage: train-ai=n`, cut to MAX_RULE characters.
     """
 
     line: int | None
-    """The line number, counted from 1; None for a header."""
+    """The line number, counted from 1; None for a header or an element."""
     directive: str
-    """`content-usage` or `content-signal`. For a rule in a group of a policy token, `allow` or `disallow`."""
+    """`content-usage`, `content-signal`, `x-robots-tag`, `robots-tag`, or `meta robots` for an element. For a rule in a
+    group of a policy token, `allow` or `disallow`."""
     octets: bytes
     """The path that the statement is about, as it is in the file; empty if it is about all paths."""
     text: str
@@ -111,6 +116,22 @@ def _signals(value: bytes) -> dict[str, bool] | None:
     return stricter(stated) if stated else None
 
 
+def preferences_in_tag(value: str, product_tokens: Iterable[str]) -> dict[str, bool]:
+    """Return what the value of an X-Robots-Tag or of a `meta` element disallows for a crawler with one of these tokens.
+
+    A rule may follow the name of the crawler that it is for: `examplebot: noai, noindex`.
+    """
+    own = {token.lower() for token in product_tokens}
+    rules, is_own = set(), True
+    for part in value.lower().split(","):
+        name, colon, rest = (text.strip() for text in part.partition(":"))
+        if colon and name not in _RULES_WITH_VALUE and is_product_token(name):
+            is_own, name = name in own or name == EVERYONE, rest
+        if is_own:
+            rules.add(name)
+    return {category.name: False for category in VOCABULARY if not rules.isdisjoint(category.robots_rules)}
+
+
 # The lines of a robots.txt.
 
 
@@ -165,6 +186,8 @@ def ignored_statements(octets: bytes) -> list[Ignored]:
         if is_read:
             try:
                 _preferences, fault = _preferences_and_fault(segment, directive, stated)
+                if not fault or (segment == BEFORE_ALL and directive == CONTENT_SIGNAL):
+                    fault = _unknown_preferences(directive, stated) or fault
             except ImportError as exc:
                 fault = str(exc)
         if fault:
@@ -188,6 +211,15 @@ def _preferences_and_fault(segment: int, directive: str, stated: bytes) -> tuple
         return preferences, ""
     disallowed: dict[str, bool] = {category: False for category, allowed in preferences.items() if not allowed}
     return disallowed, "" if disallowed else "before the first user-agent line, only what is disallowed counts"
+
+
+def _unknown_preferences(directive: str, stated: bytes) -> str:
+    """Return which parts of a line that can be read mean nothing, such as `train-ai=no`; empty if there are none."""
+    parts = filter(None, (part.strip(b" \t") for part in stated.split(b",")))
+    # In Content-Usage, a part that cannot be read (None) is within a text in quotes.
+    nothing: tuple[object, ...] = ({}, None) if directive == CONTENT_SIGNAL else ({},)
+    unknown = [part for part in parts if preferences_of(directive, part) in nothing]
+    return shortened(text_of(b"no known preference: " + b", ".join(unknown))) if unknown else ""
 
 
 def _statement_lines(octets: bytes) -> Iterator[tuple[int, int, str, bytes, bytes, bool]]:

@@ -8,6 +8,9 @@ from typing import NamedTuple
 from scrapy_rep.protocol.robotstxt.syntax import Directive
 
 CONTENT_USAGE, CONTENT_SIGNAL = Directive.CONTENT_USAGE.key, Directive.CONTENT_SIGNAL.key
+# Headers with rules for robots, such as `X-Robots-Tag: noai`. `Robots-Tag` is the coming name.
+ROBOTS_TAGS = ("x-robots-tag", "robots-tag")
+ROBOTS_META = "meta robots"  # stands for `<meta name="robots" content="noai">` in a page of HTML
 USAGE_DIRECTIVES = (CONTENT_USAGE, CONTENT_SIGNAL)  # keys in robots.txt, and names of headers
 
 VOCAB_DRAFT = "draft-ietf-aipref-vocab-08 of 2026-09-14"
@@ -26,6 +29,8 @@ class Category(NamedTuple):
     policy_token: str | None = None
     """A product token that stands for this use. The rules of its groups say which pages may be used in this way.
     None if there is no such token."""
+    robots_rules: frozenset[str] = frozenset()
+    """The rules for robots that disallow this use, in ROBOTS_TAGS and ROBOTS_META."""
 
 
 VOCABULARY = (
@@ -34,6 +39,8 @@ VOCABULARY = (
         {CONTENT_USAGE: "train-ai", CONTENT_SIGNAL: "ai-train"},
         f"{VOCAB_DRAFT}, AI Training; {SIGNALS}; {TOKEN_DRAFT}",
         policy_token="__usage_ai-training",  # noqa: S106 - no password
+        # As img2dataset reads them, whatever is trained.
+        robots_rules=frozenset({"noai", "noimageai", "noml"}),
     ),
     Category("ai-use", {CONTENT_USAGE: "ai-use"}, f"{VOCAB_DRAFT}, AI Use"),
     Category("search", {CONTENT_USAGE: "search", CONTENT_SIGNAL: "search"}, f"{VOCAB_DRAFT}, Search; {SIGNALS}"),

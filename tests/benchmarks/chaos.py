@@ -263,7 +263,7 @@ KINDS: dict[str, tuple[Robots, str]] = {
     "cut": (lambda _: answer(RULES, kind="cut"), "none"),
     "reset": (lambda _: answer(kind="reset"), "none"),
     "garbage": (lambda _: answer(kind="garbage"), "none"),
-    "undecodable": (lambda _: answer(RULES, headers={"Content-Encoding": "gzip"}), "none"),
+    "undecodable": (lambda _: answer(b"\xff" + RULES.encode(), headers={"Content-Encoding": "gzip"}), "none"),
     "tls-failure": (lambda _: answer(RULES), "none"),
     "redirects-to-a-dead-one": (lambda draw: redirect(draw.site("dead").robots_url), "none"),
     "redirects-nowhere": (lambda draw: redirect(draw.choice(["file:///x", "http://", "gopher://x/"])), "none"),

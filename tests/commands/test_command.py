@@ -166,7 +166,11 @@ def test_a_missing_scheme_is_shown_with_its_cure(tmp_path: Path) -> None:
         assert f"did you mean https://{url}?" in Ended(url, cwd=tmp_path).row("can't tell")
     cached = Ended("--cached", "-s", f"REP_STORAGE=sqlite://{tmp_path}/db", "example.com/a", cwd=tmp_path)
     assert "did you mean https://example.com/a?" in cached.row("can't tell")
-    assert "did you mean" not in Ended("no host", cwd=tmp_path).row("can't tell")
+    for url in ("no host", "mailto:a@b.example", "a@b.example"):
+        assert "did you mean" not in Ended(url, cwd=tmp_path).row("can't tell")
+    (tmp_path / "robots.txt").write_text("User-agent: *\n")
+    told = Ended("--file", "robots.txt", "mailto:a@b.example", cwd=tmp_path).row("can't tell")
+    assert told.endswith("is neither a URL nor a path: write it as 'https://example.com/page' or '/page'")
 
 
 def test_a_path_alone_is_shown_with_its_cure(tmp_path: Path) -> None:

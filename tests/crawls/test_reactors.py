@@ -41,7 +41,7 @@ TABLE: dict[str, tuple[Robots, str]] = {
     "2.3.1.4-cut": (answer(RULES, kind="cut"), NOTHING),
     "2.3.1.4-half-closed": (answer(RULES, kind="half-closed"), NOTHING),
     "2.3.1.4-hang": (answer(kind="hang"), NOTHING),
-    "2.3.1.4-undecodable": (answer(RULES, headers={"Content-Encoding": "gzip"}), NOTHING),
+    "2.3.1.4-undecodable": (answer(b"\xff" + RULES.encode(), headers={"Content-Encoding": "gzip"}), NOTHING),
 }
 VERDICTS = {
     RULES_HOLD: {"/": "HTTP 200", "/private": "ForbiddenByRobots"},

@@ -268,6 +268,15 @@ def test_the_categories_of_use() -> None:
     assert first_names("categories") == re.findall(r"'([^']+)'", listed)
 
 
+def test_the_words_of_robots_tags() -> None:
+    (rules,) = (one.robots_rules for one in VOCABULARY if one.robots_rules)
+    assert sorted(first_names("robots-tags")) == sorted(rules)
+    for word, header, element in table("robots-tags"):
+        (rule,) = names(word)
+        assert names(header) == [f"X-Robots-Tag: {rule}"]
+        assert names(element) == [f'<meta name="robots" content="{rule}">']
+
+
 def test_what_is_reckoned_follows_from_what_is_measured() -> None:
     most = table("many-origins")[-1]
     assert most[0] == "1,000,000"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import logging
 import socket
 from collections.abc import AsyncIterator
 from itertools import product
@@ -83,7 +84,7 @@ async def test_http_and_https_of_one_host_have_rules_of_their_own(web: Web) -> N
         pytest.param(answer(kind="reset"), id="reset"),
         pytest.param(answer(kind="garbage"), id="no-http"),
         pytest.param(answer(RULES, kind="cut"), id="cut-off"),
-        pytest.param(answer(RULES, headers={"Content-Encoding": "gzip"}), id="undecodable-gzip"),
+        pytest.param(answer(b"\xff" + RULES.encode(), headers={"Content-Encoding": "gzip"}), id="undecodable-gzip"),
         pytest.param(answer(RULES, headers={"Content-Encoding": "compress"}), id="undecodable-coding"),
         pytest.param(answer(b"", headers={"Content-Encoding": "gzip," * 9}), id="undecodable-too-many-codings"),
     ],
@@ -265,7 +266,7 @@ async def test_a_challenge_that_is_recognized_by_its_page_whatever_the_status(
 
 @ensureDeferred
 async def test_an_error_page_that_cannot_be_decoded_is_judged_by_its_status(web: Web) -> None:
-    site = web.robots(answer(ANUBIS, status=404, headers={"Content-Encoding": "gzip"}))
+    site = web.robots(answer(b"\xff" + ANUBIS.encode(), status=404, headers={"Content-Encoding": "gzip"}))
     _, access = await outcome(site)
     assert access is AccessResult.UNAVAILABLE
 
@@ -390,19 +391,25 @@ async def test_a_compressed_body_is_decoded_up_to_the_limit(web: Web, coding: st
     )
 
 
+COMPRESSIONS = ("gzip", "deflate", "br", "zstd")
+
+
 @pytest.mark.parametrize(
     ("body", "coding"),
     [
         pytest.param(gzip.compress(RULES.encode()), None, id="gzip-unnamed"),
         pytest.param(RULES.encode(), "utf-8", id="utf-8"),
         pytest.param(RULES.encode(), "none", id="none"),
+        *(pytest.param(RULES.encode(), coding, id=coding) for coding in COMPRESSIONS),
     ],
 )
 @ensureDeferred
 async def test_rules_under_a_wrong_content_encoding_are_read(web: Web, body: bytes, coding: str | None) -> None:
     site = web.robots(answer(body, headers={"Content-Encoding": coding} if coding else {}))
-    _, access = await outcome(site)
+    result, access = await outcome(site)
     assert access is AccessResult.SUCCESS
+    said = f"{site.robots_url}: the Content-Encoding is wrong. The body is plain text, and is read"
+    assert result.messages(logging.INFO, "scrapy_rep").count(said) == (coding in COMPRESSIONS)
 
 
 @ensureDeferred

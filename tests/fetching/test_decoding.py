@@ -102,6 +102,26 @@ def test_garbage_is_undecodable(coding: bytes) -> None:
         decoded(b"\xff\x00user-agent: *", coding, LIMIT)
 
 
+PLAIN = [TEXT, b"\xef\xbb\xbf" + TEXT, "# \u7981\u6b62\u6293\u53d6\n".encode() + TEXT]
+
+
+@pytest.mark.parametrize(
+    "coding", [b"gzip", b"x-gzip", b"GZIP", b"deflate", b"br", b"zstd", b"gzip, br", b"utf-8, gzip"]
+)
+@pytest.mark.parametrize("body", PLAIN)
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_plain_text_under_the_label_of_a_compression_is_read(coding: bytes, body: bytes, is_cut: bool) -> None:
+    assert decoded(body, coding, LIMIT, is_cut=is_cut) == body
+    assert decoded(gzip.compress(body), coding + b", gzip", LIMIT) == body
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br", b"zstd"])
+@pytest.mark.parametrize("body", [b"\xff\x00user-agent: *\ndisallow: /", b"\x01\x02\x03" + TEXT, b"Us"])
+def test_the_reason_is_in_words_for_people(coding: bytes, body: bytes) -> None:
+    with pytest.raises(UndecodableBodyError, match=r"^the compressed data are (incomplete|broken)$"):
+        decoded(body, coding, LIMIT)
+
+
 @pytest.mark.parametrize("coding", [b"exi", b"gzip, compress", b"compress, secret", b"gzip, gzip, gzip, gzip"])
 def test_an_unsupported_or_too_long_list_of_codings_is_undecodable(coding: bytes) -> None:
     with pytest.raises(UndecodableBodyError):
@@ -143,6 +163,16 @@ def test_a_body_of_many_empty_frames_is_undecodable() -> None:
         decoded(zstd.compress(frames), b"zstd, zstd", LIMIT)
     skippable = b"\x50\x2a\x4d\x18" + bytes(4)  # RFC 8878 3.1.2
     assert decoded(skippable + zstd.compress(TEXT) + skippable + zstd.compress(TEXT), b"zstd", LIMIT) == 2 * TEXT
+
+
+def test_a_body_of_many_empty_gzip_members_is_undecodable() -> None:
+    """Each member costs up to 10 us, and yields nothing that the limit could stop."""
+    members = gzip.compress(b"") * 10_000
+    with pytest.raises(UndecodableBodyError, match="more than 1,000 gzip members"):
+        decoded(members, b"gzip", LIMIT)
+    with pytest.raises(UndecodableBodyError, match="more than 1,000 gzip members"):
+        decoded(zlib.compress(members), b"deflate", LIMIT)
+    assert decoded(gzip.compress(TEXT) * 900, b"gzip", LIMIT) == 900 * TEXT
 
 
 def test_several_codings_are_decoded_from_the_last_to_the_first() -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 from asking import ORIGIN, allows, line_token, parse
 
-from scrapy_rep.protocol.robotstxt.product_tokens import is_product_token, product_token
+from scrapy_rep.protocol.robotstxt.product_tokens import is_doubtful, is_product_token, product_token
 
 
 @pytest.mark.parametrize(
@@ -156,6 +156,8 @@ def test_a_group_without_rules_allows_whatever_everyones_says() -> None:
     assert allows("User-agent: *\nDisallow: /\nUser-agent: ExampleBot\nCrawl-delay: 3\n", "/")
 
 
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36"
+
 HEADERS = {
     # Figure 1.
     "Mozilla/5.0 (compatible; ExampleBot/0.1; https://www.example.com/bot.html)": "ExampleBot",
@@ -196,6 +198,22 @@ HEADERS = {
     ),
     "Mozilla/5.0 (X11; COMPATIBLE; MyBot)": "MyBot",
     "1.0 MyBot": "MyBot",
+    # RFC 9110 10.1.5: the most significant product is the first. Comments describe it, with `compatible;`, too.
+    "ExampleArchive/1.0 (compatible; heritrix/3.4.0 +https://e.example)": "ExampleArchive",
+    "ExampleBot/1.0 (compatible; Scrapy/2.19; +https://e.example)": "ExampleBot",
+    "FooBot/1.0 (+http://f.example; compatible; Googlebot)": "FooBot",
+    "ExampleBot/1.0 Mozilla/5.0 (compatible; Googlebot/2.1)": "ExampleBot",
+    "https://example.com/bot MyBot/1.0 (compatible; heritrix/3.4.0)": "MyBot",
+    # A name after `+`.
+    f"{CHROME} +MyCrawler, info@example.com": "MyCrawler",
+    "Mozilla/5.0 (compatible; +MyCrawler; +https://example.com/bot)": "MyCrawler",
+    # Platforms, languages and addresses before the name.
+    "Mozilla/5.0 (compatible; Windows NT 10.0; FooBot/1.0)": "FooBot",
+    "Mozilla/5.0 (compatible; Linux x86_64; Mail.RU_Bot/2.0; +http://go.mail.ru/help/robots)": "Mail.RU_Bot",
+    "Mozilla/5.0 (compatible; +https://example.com/bot; FooBot/1.0)": "FooBot",
+    "Mozilla/5.0 (compatible; bot@example.com; FooBot)": "FooBot",
+    "Mozilla/5.0 X11 en-US FooBot/1.0": "FooBot",
+    "Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 6.0; SLCC1; compatible; FooBot)": "FooBot",
 }
 
 BROWSERS = [
@@ -246,6 +264,9 @@ BROWSERS = [
     "Mozilla/5.0 (Windows NT 6.1; WOW64; Trident/7.0; AS; rv:11.0) like Gecko",
     "Opera/9.80 (Windows NT 6.0) Presto/2.12.388 Version/12.14",
     "Mozilla/5.0 (compatible; Konqueror/4.5; Linux) KHTML/4.5.4 (like Gecko)",
+    "Mozilla/4.0 (compatible; MSIE 8.0; Windows NT 6.1; Trident/4.0; SLCC2; .NET CLR 2.0.50727)",
+    # Without its parentheses, and with a language.
+    "Mozilla/5.0 Windows NT 10.0; Win64; x64; en-US AppleWebKit/537.36 Chrome/120.0.0.0 Safari/537.36",
 ]
 
 
@@ -270,6 +291,14 @@ def test_a_browsers_header_names_no_crawler(header: str) -> None:
         pytest.param("5.0", id="2.2.1-a-version-alone"),
         pytest.param("(MyBot)", id="2.2.1-a-comment-alone"),
         pytest.param("+https://example.com/bot", id="2.2.1-an-address-alone"),
+        pytest.param("https://example.com/bot", id="2.2.1-an-address-without-a-plus"),
+        pytest.param("Mozilla/5.0 (compatible; https://example.com/bot)", id="2.2.1-an-address-after-compatible"),
+        pytest.param("Mozilla/5.0 (compatible; +example.com/bot)", id="2.2.1-an-address-without-its-scheme"),
+        pytest.param("Mozilla/5.0 (compatible; www.example.com/bot)", id="2.2.1-an-address-with-www"),
+        pytest.param(f"{CHROME} bot@example.com", id="2.2.1-a-browser-and-an-email-address"),
+        pytest.param(f"{CHROME} (first.last@example.com)", id="2.2.1-an-email-address-in-a-comment"),
+        pytest.param(f"{CHROME} mailto:bot@example.com", id="2.2.1-mailto"),
+        pytest.param(f"{CHROME} https://example.com/bot", id="2.2.1-a-browser-and-an-address"),
     ],
 )
 def test_a_header_may_name_no_crawler(header: str) -> None:
@@ -301,3 +330,29 @@ def test_the_token_is_a_substring_of_the_header(header: str) -> None:
 )
 def test_what_is_one_product_token(text: str, one: bool) -> None:
     assert is_product_token(text) is one
+
+
+@pytest.mark.parametrize(
+    ("header", "doubtful"),
+    [
+        pytest.param("City Scrapers", True, id="2.2.1-two-words"),
+        pytest.param("City Scrapers [production mode]. See https://example.com", True, id="2.2.1-a-sentence"),
+        pytest.param("News Bot/1.0 (+https://example.com/bot)", True, id="2.2.1-two-words-and-a-version"),
+        pytest.param("Mozilla/5.0 (compatible; City Scrapers; +https://example.com)", True, id="2.2.1-in-a-comment"),
+        pytest.param("CityBot", False, id="2.2.1-one-word"),
+        pytest.param("CityBot/1.0 Scrapy/2.19", False, id="2.2.1-a-version-ends-the-name"),
+        pytest.param("CityBot 1.0", False, id="2.2.1-a-version-after-a-space"),
+        pytest.param("CityBot v1.0", False, id="2.2.1-a-version-with-a-v"),
+        pytest.param("CityBot (my crawler)", False, id="2.2.1-a-comment"),
+        pytest.param("CityBot, my crawler", False, id="2.2.1-a-comma"),
+        pytest.param("CityBot https://example.com/bot", False, id="2.2.1-an-address"),
+        pytest.param("CityBot +https://example.com/bot", False, id="2.2.1-an-address-with-a-plus"),
+        pytest.param("CityBot bot@example.com", False, id="2.2.1-an-email-address"),
+        pytest.param(f"{CHROME} CityBot", False, id="2.2.1-the-last-product"),
+    ],
+)
+def test_a_name_of_several_words_gives_a_doubtful_token(header: str, doubtful: bool) -> None:
+    token = product_token(header)
+    assert token is not None
+    assert token in {"City", "CityBot", "News"}
+    assert is_doubtful(token, header) is doubtful

@@ -98,6 +98,18 @@ def test_a_file_of_statements_costs_no_more_than_reading_few_of_them(line: Calla
     assert lines_run(lambda: Usage.of(robots, f"{ORIGIN}/b", TOKEN)) <= MAX_READ
 
 
+@pytest.mark.parametrize("octets", [2_000, 8_000, MAX_TARGET])
+def test_a_group_for_a_policy_token_costs_no_more_than_two_verdicts(octets: int) -> None:
+    body, url = in_wrong_order(octets)
+    body = body.replace(b"User-agent: *", b"user-agent: __usage_ai-training", 1)
+    robots = parse(body)
+    assert robots.verdict(url, "__usage_ai-training").reason is VerdictReason.TOO_COSTLY
+    Usage.of(robots, url, TOKEN)  # the first time, the lines of the rules are numbered
+    verdict = lines_run(lambda: robots.verdict(url, "__usage_ai-training"))
+    assert lines_run(lambda: Usage.of(robots, url, TOKEN)) < 2 * verdict + 1_000
+    assert len(Usage.of(robots, url, TOKEN).statements) == 1
+
+
 @pytest.mark.parametrize("line", ["Content-Usage:", "Content-Signal:a=no", "Content-Usage:/ search=n"])
 def test_cached_statements_take_bounded_memory(line: str) -> None:
     def ask(number: int, lines: int) -> int:

@@ -111,6 +111,17 @@ async def test_a_spider_without_a_name_of_its_own_obeys_everyones_group(web: Web
     assert "USER_AGENT" in warning
 
 
+@pytest.mark.parametrize("configured", [None, "City"])
+@ensureDeferred
+async def test_a_name_of_several_words_logs_a_warning(web: Web, configured: str | None) -> None:
+    settings = {"USER_AGENT": "City Scrapers. Say hello at https://example.com", "ROBOTSTXT_USER_AGENT": configured}
+    warnings = (await crawl(settings=settings)).messages()
+    assert len(warnings) == (configured is None)
+    for warning in warnings:
+        assert "'City' is only the first word" in warning
+        assert "(from USER_AGENT)" in warning
+
+
 @pytest.mark.parametrize("configured", ["setting", "Setting/1.0", "*"])
 @ensureDeferred
 async def test_a_line_at_the_start_names_the_token_that_is_obeyed(web: Web, configured: str) -> None:

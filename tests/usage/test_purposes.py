@@ -164,6 +164,61 @@ async def test_a_content_signal_header_counts_too(web: Web) -> None:
     assert usage(await crawl(site.url("/a"), settings=PURPOSES)) == {"/a": {"search": False, "train-ai": False}}
 
 
+NOAI = '<html><head><META content="noindex, NoAI" NAME="Robots"></head></html>'
+HTML = {"Content-Type": "text/html"}
+
+
+@pytest.mark.parametrize(
+    ("page", "source"),
+    [
+        pytest.param(answer(headers={"X-Robots-Tag": "noai"}), "X-Robots-Tag: noai", id="x-robots-tag"),
+        pytest.param(answer(headers={"Robots-Tag": "noindex, noimageai"}), "Robots-Tag: noindex, noimageai", id="new"),
+        pytest.param(answer(headers={"X-Robots-Tag": "SettingBot: NOML"}), "X-Robots-Tag: SettingBot: NOML", id="own"),
+        pytest.param(answer(headers={"X-Robots-Tag": "otherbot: noai"}), None, id="of-another-crawler"),
+        pytest.param(answer(headers={"X-Robots-Tag": "noindex, nofollow, none"}), None, id="about-indexing"),
+        pytest.param(
+            answer(headers=[("X-Robots-Tag", "otherbot: noindex"), ("X-Robots-Tag", "noai")]),
+            "X-Robots-Tag: noai",
+            id="two-lines",
+        ),
+        pytest.param(answer(NOAI, headers=HTML), "Meta Robots: noindex, NoAI", id="meta"),
+        pytest.param(
+            answer(NOAI.replace("Robots", "settingbot"), headers=HTML), "Meta Robots: noindex, NoAI", id="own"
+        ),
+        pytest.param(answer(NOAI.replace("Robots", "otherbot"), headers=HTML), None, id="meta-of-another-crawler"),
+        pytest.param(answer(NOAI.replace("NoAI", "none"), headers=HTML), None, id="meta-about-indexing"),
+        pytest.param(answer(f"<!-- {NOAI} -->noai", headers=HTML), None, id="meta-in-a-comment"),
+        pytest.param(answer(f"<script>'{NOAI}'</script>", headers=HTML), None, id="meta-in-a-script"),
+        pytest.param(answer(NOAI, headers={"Content-Type": "text/plain"}), None, id="no-html"),
+    ],
+)
+@ensureDeferred
+async def test_noai_in_robots_tags_disallows_training(web: Web, page: dict[str, Any], source: str | None) -> None:
+    site = web.site({"/robots.txt": answer("User-agent: *\nContent-Signal: search=yes, ai-train=yes"), "/a": page})
+    settings = {**PURPOSES, "USER_AGENT": "SettingBot/1.0"}
+    result = await crawl(site.url("/a"), settings=settings)
+    assert usage(result) == {"/a": {"search": True, "train-ai": source is None}}
+    in_file = "Content-Signal: search=yes, ai-train=yes"
+    (meta,) = (response.meta for response in result.pages.values())
+    assert meta["robots_usage_sources"] == {"search": in_file, "train-ai": source or in_file}
+    refused = await crawl(site.url("/a"), settings={**settings, **REFUSE})
+    where = "the page itself" if source and source.startswith("Meta") else "the header of the response"
+    expected = [f"Forbidden for the purpose 'train-ai' by {where} ({source})"] if source else []
+    assert [str(error) for error in refused.refused.values()] == expected
+
+
+@ensureDeferred
+async def test_the_end_of_the_crawl_says_how_many_pages_stated_what(web: Web) -> None:
+    site = site_of(web)
+    for settings in (PURPOSES, REFUSE):
+        result = await crawl(site.url("/"), site.url("/art/1"), web.site().url("/"), settings=settings)
+        told = [line for line in result.messages(logging.INFO, "scrapy_rep") if "purpose" in line and "Pages" in line]
+        assert told == [
+            "Pages by what sites state about the purpose 'train-ai': allowed for 1, disallowed for 1, unknown for 1",
+            "Pages by what sites state about the purpose 'search': allowed for 2, disallowed for 0, unknown for 1",
+        ]
+
+
 class Copies(CrawlSpider):
     """Requests another page with all the meta of the first, as spiders do."""
 

@@ -14,6 +14,7 @@ from counting import lines_run
 from doc_pages import marked
 from generated import bodies_and_questions
 
+from scrapy_rep.protocol.robotstxt import comparison_cost
 from scrapy_rep.protocol.robotstxt.comparison_cost import MAX_TARGET
 from scrapy_rep.protocol.robotstxt.parser import Ignored
 from scrapy_rep.usage.preferences import Purposes, Usage
@@ -22,6 +23,7 @@ from scrapy_rep.usage.statements import (
     NEEDS_EXTRA,
     Statement,
     ignored_statements,
+    preferences_in_tag,
     preferences_of,
     statements_for,
     stricter,
@@ -121,9 +123,14 @@ def test_a_group_for_a_policy_token_is_about_usage_and_not_about_access() -> Non
     assert not robots.allows("/x", "__usage_ai-training"), "a crawler of this name is a crawler like others"
 
 
-def test_a_group_for_a_policy_token_that_takes_too_long_to_compare_disallows() -> None:
-    robots = parse("User-agent: __usage_ai-training\nAllow: /\nDisallow: /*x*y\n")
-    assert Usage.of(robots, f"/{'xy' * MAX_TARGET}", TOKEN) == {"train-ai": False}
+def test_a_group_for_a_policy_token_that_takes_too_long_to_compare_disallows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison_cost, "MAX_COMPARED", 10)
+    robots = parse("User-agent: __usage_ai-training\nAllow: /*x*y*x\nDisallow: /*x*y\nDisallow: /*y*x\n")
+    usage = Usage.of(robots, "/xyx", TOKEN)
+    assert usage == {"train-ai": False}
+    assert [statement.line for statement in usage.statements] == [3], "the first of the rules that disallow"
+    robots = parse("User-agent: __usage_ai-training\nAllow: /*x*y\n")
+    assert Usage.of(robots, "/xyx", TOKEN) == {}
 
 
 def test_before_the_first_user_agent_line_only_refusals_by_content_signal_count() -> None:
@@ -137,6 +144,8 @@ def test_before_the_first_user_agent_line_only_refusals_by_content_signal_count(
         (2, "before the first user-agent line, only what is disallowed counts"),
         (3, "content-usage before the first user-agent line"),
     ]
+    (ignored,) = ignored_in("Content-Signal: train-ai=no\nUser-agent: *\n")
+    assert ignored.reason == "no known preference: train-ai=no"
 
 
 def test_without_the_extra_content_usage_is_not_guessed_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +178,13 @@ def test_a_page_that_may_not_be_fetched_has_no_preferences() -> None:
         ("Content-Signal: none", "no preferences that can be read"),
         ("Content-Signal:", "no preferences that can be read"),
         ("Content-Usage: ", None),
-        ("Content-Usage: train-ai=maybe", None),
+        ("Content-Usage: train-ai=maybe", "no known preference: train-ai=maybe"),
+        ("Content-Usage: train-ai=no", "no known preference: train-ai=no"),
+        ("Content-Usage: /a train-ai=n, ai-train=n,search=no ", "no known preference: ai-train=n, search=no"),
+        ('Content-Usage: train-ai=n;x="a,b"', None),
+        ("Content-Signal: train-ai=no", "no known preference: train-ai=no"),
+        ("Content-Signal: search=yes, train-ai=no, use=all", "no known preference: train-ai=no, use=all"),
+        ("Content-Signal: search=yes,", None),
         ("Content-Usage: /a", None),
         ("Content-Signal: /a search=no", None),
         ("content-usage search=n", None),
@@ -179,7 +194,7 @@ def test_statements_that_cannot_be_read_are_reported(line: str, reason: str | No
     text = f"Host: h\nUser-agent: *\n{line}\nnonsense\n"
     ignored = ignored_in(text)
     assert [one.line for one in ignored] == ([1, 3, 4] if reason else [1, 4])
-    assert reason is None or ignored[1] == Ignored(3, line, reason)
+    assert reason is None or ignored[1] == Ignored(3, line.strip(), reason)
 
 
 def ignored_in(text: str) -> list[Ignored]:
@@ -226,6 +241,27 @@ def test_the_header_of_a_vendor_has_the_words_of_its_lines() -> None:
     assert usage == {"search": True, "use-reference": True, "use-full": False, "train-ai": False}
     assert str(usage.statements[0]) == "Content-Signal: Search=yes, use=reference, ai-train=no, ai-train=yes"
     assert Usage().with_header("content-signal", [b"train-ai=n", b"/ search=no"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "disallows"),
+    [
+        *((word, True) for word in ("noai", "noimageai", "noml", "NoAI", " noindex ,noai", "noai,", "noai, noml")),
+        *((word, False) for word in ("", "none", "noindex", "no-ai", "noai: x", "noai=1", "ai", "nonoai")),
+        ("ExampleBot: noai", True),
+        ("ExampleBot : noindex, noai", True),
+        ("other: noindex, noai", False),
+        ("other: noindex, ExampleBot: noai", True),
+        ("ExampleBot: noindex, other: noai", False),
+        ("*: noai", True),
+        ("max-snippet:-1, max-image-preview: large, noai", True),
+        ("unavailable_after: 25 Jun 2010 15:00:00 PST, noai", True),
+        ("unavailable_after: Friday, 25-Jun-10 15:00:00 UTC, noai", True),
+        ("other: unavailable_after: 25 Jun 2010 15:00:00 PST, noai", False),
+    ],
+)
+def test_rules_for_robots_that_disallow_training(value: str, disallows: bool) -> None:
+    assert preferences_in_tag(value, ["examplebot"]) == ({"train-ai": False} if disallows else {})
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,14 @@ class EffectiveRules:
         `octets` is the whole file.
         """
         place = self._deciding(url)
-        if place is None:
-            return None
+        return self._rule_at(place, octets) if place is not None else None
+
+    def first_disallow(self, octets: bytes) -> Rule | None:
+        """Return the first rule that disallows anything; None if there is none. `octets` is the whole file."""
+        place = self._which_allow().find(0)
+        return self._rule_at(place, octets) if place >= 0 else None
+
+    def _rule_at(self, place: int, octets: bytes) -> Rule:
         if self._in_file is None:
             # The text that `find_records` searches has one more character than `octets`: an LF at its start.
             starts = [record.start(1) - 1 for record in find_records(octets, self.own_segments, RULE_VALUE)]

@@ -16,7 +16,7 @@ from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, rea
 from scrapy_rep.protocol.robotstxt.longest_match import EffectiveRules
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.robotstxt.product_tokens import is_product_token
-from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict, VerdictReason
 from scrapy_rep.protocol.robotstxt.segments import Segments
 from scrapy_rep.protocol.robotstxt.syntax import (
     RECORDS,
@@ -122,6 +122,10 @@ class RobotsTxt:
             return Verdict(rule.allow, VerdictReason.RULE, rule, crawler.token)
         reason = VerdictReason.NO_GROUP if crawler.token is None else VerdictReason.NO_RULE
         return Verdict(True, VerdictReason.NOT_SUBJECT if is_robots_txt(url) else reason, None, crawler.token)
+
+    def first_disallow(self, product_token: str | Sequence[str]) -> Rule | None:
+        """Return the first rule for the crawler that disallows any URL; None if there is none. Raises ValueError."""
+        return self._crawler(product_token).rules.first_disallow(self.octets)
 
     def crawl_delay(self, product_token: str | Sequence[str]) -> float | None:
         """Return the seconds between requests that the crawler's groups ask for; None if they ask for none.

@@ -79,7 +79,7 @@ def spellings(url: str) -> tuple[str, ...]:
     if not target.startswith("/"):
         if before is None and target and target[0] != "?":
             url = shortened(url)
-            raise ValueError(f"{url!r} is neither a URL nor a path: write it as 'https://{url}' or '/{url}'")
+            raise ValueError(f"{url!r} is neither a URL nor a path: write it as 'https://example.com/page' or '/page'")
         target = "/" + target
     if _TO_NORMALISE.search(target):  # seldom: Scrapy has normalised most of its URLs
         target = _normalised(target.encode("utf-8", "surrogatepass").decode("latin-1"), _MAY_STAND_IN_URL)
