@@ -104,7 +104,9 @@ async def test_a_redirect_without_a_location_is_unreachable(web: Web) -> None:
         "http:",
         "http:robots.txt",
         "http://",
-        "http:///robots.txt",
+        "http:///",
+        "http:///user@{}/robots.txt",
+        "http:///127.0.0%2E1/robots.txt",
         "http://[::1/",
         "http://127.0.0.1:99999/",
         "http://127.0.0.1:port/",
@@ -127,6 +129,35 @@ async def test_a_location_that_is_not_followed_is_unreachable(web: Web, location
     assert result.stats["robotstxt/request_count"] == 1
     assert target.requests == []
     assert result.tracebacks == []
+
+
+@pytest.mark.parametrize("location", ["http:/rules", "http:///rules", "HTTP:/rules", "http:\\rules", "/rules"])
+@ensureDeferred
+async def test_a_location_without_a_host_leads_to_the_same_host(web: Web, location: str) -> None:
+    # As with Scrapy's own middleware and, but for the second, with browsers.
+    site = web.site({"/robots.txt": redirect(location), "/rules": answer(RULES), "*": answer()})
+    result = await crawl(site.url("/"), site.url("/private"))
+    assert (list(result.pages), list(result.refused)) == ([site.url("/")], [site.url("/private")])
+
+
+@pytest.mark.parametrize("location", ["http:///{}/rules", "http:////{}/rules", "http:\\\\\\{}/rules"])
+@ensureDeferred
+async def test_slashes_before_the_host_of_a_location_do_not_count(web: Web, location: str) -> None:
+    target = web.site({"/rules": answer(RULES)})
+    site = web.robots(redirect(location.format(f"127.0.0.1:{target.port}")))
+    result = await crawl(site.url("/private"))
+    assert list(result.refused) == [site.url("/private")]
+    assert target.targets == ["/rules"]
+
+
+@pytest.mark.parametrize("location", ["http:///10.0.0.1/", "https:/10.0.0.1/robots.txt", "https:///10.0.0.1"])
+@ensureDeferred
+async def test_a_host_after_other_slashes_is_judged_too(web: Web, location: str) -> None:
+    proxy = web.site({"*": redirect(location)})
+    result = await crawl(Request("http://origin.example/", meta={"proxy": proxy.origin}))
+    (error,) = result.refused.values()
+    assert "REP_REDIRECT_PRIVATE" in str(error)
+    assert proxy.targets == ["http://origin.example/robots.txt"]
 
 
 @ensureDeferred
