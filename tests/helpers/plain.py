@@ -51,12 +51,17 @@ class Outcome:
 
 
 def lines_of(body: bytes) -> list[str]:
-    """Split at CR, LF and CRLF, and at nothing else. NUL is white space only at the end of a line."""
-    while body.startswith(b"\xef\xbb\xbf"):
-        body = body.removeprefix(b"\xef\xbb\xbf")
+    """Split at CR, LF and CRLF, and at nothing else. NUL is white space only at the end of a line. Byte order marks are
+    skipped at the beginning of a line."""
     text = body.decode("latin-1")
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return [line.rstrip(" \t\0") for line in lines]
+    return [without_marks(line).rstrip(" \t\0") for line in lines]
+
+
+def without_marks(line: str) -> str:
+    while line.startswith("\xef\xbb\xbf"):
+        line = line.removeprefix("\xef\xbb\xbf")
+    return line
 
 
 def record_of(line: str) -> tuple[str, str] | None:
@@ -195,7 +200,23 @@ def paths_of(url: str) -> list[str]:
 def rule_of(value: str) -> str:
     """A rule as it is compared. A `$` is special only at the end of the rule."""
     body, end = (value[:-1], "$") if value.endswith("$") else (value, "")
-    return "".join(with_query_decoded(["%24" if octet == "$" else octet for octet in octets_of(body)])) + end
+    octets = with_query_decoded(["%24" if octet == "$" else octet for octet in octets_of_rule(body)])
+    return "".join(octets) + end
+
+
+def octets_of_rule(body: str) -> Iterator[str]:
+    """The octets of a rule. A `%` or `%X` before a `*` or the end is the beginning of an escape, and stays."""
+    texts = body.split("*")
+    for number, text in enumerate(texts):
+        cut = ""
+        if text.endswith("%"):
+            cut = "%"
+        elif text[-2:-1] == "%" and text[-1] in string.hexdigits:
+            cut = text[-2:]
+        yield from octets_of(text.removesuffix(cut))
+        yield cut.upper()
+        if number < len(texts) - 1:
+            yield "*"
 
 
 def does_match(rule: str, path: str) -> bool:
