@@ -7,6 +7,7 @@ from random import Random
 
 ATOMS = ["/", "a", "b", "A", "*", "$", "?", "=", "é", " ", "[", "%", "%61", "%2f", "%2F", "%3a", "%3A", ":", "%c3"]
 ATOMS += ["%C3%A9", "%24", "%2A", "%25", "3", "F", "~", "%7E", "+", "@", "%40", "%3F", "|", "\0", "\x0b", "\xa0", "\t"]
+ATOMS += ["%c", "%2"]
 KEYS = ["User-agent", "Disallow", "Allow", "DISALLOW", "allow", "useragent", "user agent", "Disalow", "diasllow"]
 DELAYS = ["1", "2", "3.5", "4", "1e1", "-1", "x", "", "1 2", "9" * 400]
 OTHER_KEYS = [

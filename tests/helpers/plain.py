@@ -157,7 +157,7 @@ def is_number(text: str) -> bool:
 
 
 def octets_of(text: str) -> Iterator[str]:
-    """Each octet as it is compared: a character, or an escape in capitals."""
+    """Each octet as it is compared: a character, or an escape in capitals. A `%` that begins no escape is `%25`."""
     place = 0
     while place < len(text):
         escape = text[place : place + 3]
@@ -206,17 +206,15 @@ def rule_of(value: str) -> str:
 
 def octets_of_rule(body: str) -> Iterator[str]:
     """The octets of a rule. A `%` or `%X` before a `*` or the end is the beginning of an escape, and stays."""
-    texts = body.split("*")
-    for number, text in enumerate(texts):
+    for number, text in enumerate(body.split("*")):
+        if number:
+            yield "*"
         cut = ""
-        if text.endswith("%"):
-            cut = "%"
-        elif text[-2:-1] == "%" and text[-1] in string.hexdigits:
-            cut = text[-2:]
+        for end in (text[-1:], text[-2:]):
+            if end[:1] == "%" and all(digit in string.hexdigits for digit in end[1:]):
+                cut = end
         yield from octets_of(text.removesuffix(cut))
         yield cut.upper()
-        if number < len(texts) - 1:
-            yield "*"
 
 
 def does_match(rule: str, path: str) -> bool:

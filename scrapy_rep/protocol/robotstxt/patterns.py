@@ -47,10 +47,9 @@ _PLAIN_TARGET = re.compile(rf"{_BEFORE_PATH}(/[{re.escape(_PLAIN)}]*)")
 
 
 def _normalised(text: str, may_stand: bytes, no_escape: re.Pattern[str]) -> str:
-    """Return the text with normalised escapes (2.2.2). All octets that are not in `may_stand` are encoded, and so is
-    each `%` that `no_escape` matches.
+    """Return the text with normalised escapes (2.2.2). All octets that are not in `may_stand` are encoded.
 
-    The text has one character for each octet.
+    `no_escape` matches each `%` that is encoded, too. The text has one character for each octet.
     """
     if "%" in text:
         text = _TO_SETTLE.sub(lambda escape: _ESCAPES[escape[0]], no_escape.sub("%25", text))
