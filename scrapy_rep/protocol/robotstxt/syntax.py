@@ -16,6 +16,7 @@ WHITE_SPACE = " \t"  # WS in 2.2; VT, FF and NBSP are no white space
 _MARKS = re.compile(rb"\n(?:\xef\xbb\xbf)+")
 _PADDING = f"{WHITE_SPACE}\0".encode()
 # What a browser makes of a text file: a page with nothing but a `<pre>`. Chromium also adds an empty `<div>`.
+_MAX_END = 200  # octets from the `</pre>` to the end of such a page
 _BROWSER_PAGE = re.compile(
     rb"\s*(?:<!doctype[^>]*>\s*)?(?:<html[^>]*>\s*)?(?:<head[^>]*>.*?</head>\s*)?(?:<body[^>]*>\s*)?"
     rb"<pre[^>]*>([^<]*)</pre>\s*(?:<div[^>]*></div>\s*)?(?:</body>\s*)?(?:</html>\s*)?",
@@ -39,7 +40,7 @@ def readable(body: bytes, limit: int) -> bytes:
     octets = octets if text is None else text.encode("utf-8", "replace")
     if b"\r" in octets:
         octets = octets.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    if codecs.BOM_UTF8 in octets:
+    if codecs.BOM_UTF8[:1] in octets:  # a search for one octet is a hundred times as fast as one for the mark
         # Scripts join files that begin with a mark, and some editors add a second mark. If a mark stayed, it would hide
         # the line: without a `User-agent: *`, the rules below it would apply to the group above it.
         octets = _MARKS.sub(b"\n", b"\n" + octets)[1:]
@@ -57,7 +58,8 @@ def text_in_browser_page(body: bytes) -> bytes | None:
 
     The text must have a record: the page of an error may also be nothing but a `<pre>`.
     """
-    page = _BROWSER_PAGE.fullmatch(body)
+    # The search for an end is fast, and enough for nearly all bodies.
+    page = _BROWSER_PAGE.fullmatch(body) if b"</pre>" in body[-_MAX_END:].lower() else None
     if page is None:
         return None
     text = html.unescape(page[1].decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
