@@ -100,6 +100,7 @@ def plain_values(entry: Entry) -> dict[str, Any]:
         header["stored"] = {**values, "access": stored.access.value, "caching": said}
         if robots is not None:
             header["truncated"] = robots.truncated
+            header["from_browser"] = robots.from_browser
     return header
 
 
@@ -132,7 +133,7 @@ def entry_from_values(values: Any, octets: bytes, robots_url: str) -> Entry | No
     stored = outage = None
     try:
         if "stored" in values:
-            stored = _stored_response(dict(values["stored"]), octets, values.get("truncated"))
+            stored = _stored_response(dict(values["stored"]), octets, values)
         if "outage" in values:
             outage = Outage(**_checked(Outage, values["outage"]))
             if outage.fetch_again_at > outage.failed_at + BACKOFF_MAX:
@@ -142,12 +143,14 @@ def entry_from_values(values: Any, octets: bytes, robots_url: str) -> Entry | No
     return Entry(robots_url, stored, outage) if stored or outage else None
 
 
-def _stored_response(values: dict[str, Any], body: bytes, truncated: bool | None) -> StoredResponse:
+def _stored_response(values: dict[str, Any], body: bytes, header: dict[str, Any]) -> StoredResponse:
     robots = None
-    if truncated is not None:
-        # The mark tells `parse` that the octets are UTF-8, so it never tries UTF-16. `parse` removes the mark.
+    if "truncated" in header:
+        # The mark tells `parse` that the octets are UTF-8 and no page, as they are. `parse` removes the mark.
         marked = codecs.BOM_UTF8 + body
-        robots = replace(RobotsTxt.parse(marked, len(marked)), truncated=bool(truncated))
+        robots = RobotsTxt.parse(marked, len(marked))
+        truncated, from_browser = bool(header["truncated"]), bool(header.get("from_browser"))
+        robots = replace(robots, truncated=truncated, from_browser=from_browser)
     access, caching = AccessResult(values.pop("access")), Caching(**_checked(Caching, values.pop("caching")))
     if (robots is not None) is not (access is AccessResult.SUCCESS):
         raise ValueError("rules without a success, or a success without rules")

@@ -16,7 +16,7 @@ REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 CHALLENGE = "challenge"
 """A page that demands proof that the client is a browser, sent instead of robots.txt, with any status."""
 MARKUP = "markup"
-"""A success whose body is a page of HTML or XML without records."""
+"""A success whose body is a page of HTML or XML without a rule in a group."""
 SIGN_KEYS = (CHALLENGE, MARKUP)
 OFFLINE = "offline"
 """The crawl is offline (HTTPCACHE_IGNORE_MISSING), and its HTTP cache does not have the robots.txt."""
@@ -91,15 +91,14 @@ def judge(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
     access = result_of(answer.status, rows, sign)
     if sign:
         words = f"{words}, a challenge by {sign}"
-    elif access is AccessResult.SUCCESS and _is_page(answer.body):
-        words, sign = f"{words}, a page of HTML", MARKUP
-        access = result_of(answer.status, rows, sign)
+    elif access is AccessResult.SUCCESS and b"<" in answer.body[:MAX_PAGE]:  # most files have no `<`
+        robots = RobotsTxt.parse(answer.body, len(answer.body))
+        if robots.is_markup_without_rules:
+            words, sign = f"{words}, a page of HTML", MARKUP
+            access = result_of(answer.status, rows, sign)
+        elif robots.from_browser:
+            words = f"{words}, a page that a browser made of the text"
     return replace(answer, access=access, reason=words, sign=sign)
-
-
-def _is_page(body: bytes) -> bool:
-    # Most files are not parsed here, because they have no `<`.
-    return b"<" in body[:MAX_PAGE] and RobotsTxt.parse(body, len(body)).is_markup_without_records
 
 
 def result_of(status: int | None, rows: Iterable[StatusRow], sign: str = "") -> AccessResult:

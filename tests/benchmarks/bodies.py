@@ -37,6 +37,11 @@ def one_line(start: bytes, repeated: bytes, end: bytes = b"") -> Callable[[int],
     return lambda octets: HEAD + start + repeated * ((octets - len(HEAD + start + end)) // len(repeated)) + end
 
 
+def page(start: bytes, repeated: bytes, end: bytes) -> Callable[[int], bytes]:
+    """Return a page of HTML: `HEAD` is not in it."""
+    return lambda octets: b"<html>" + start + repeated * ((octets - len(start + end)) // len(repeated)) + end
+
+
 def agents_and_rules(octets: int) -> bytes:
     half = octets // 2
     return (
@@ -117,6 +122,16 @@ HOSTILE: dict[str, Shape] = {
     "escapes in queries": (group(lambda n: "allow:/?%2F\n"), PLAIN_URL),
     "octets to encode": (one_line(b"Disallow: /", b"\xe9"), PLAIN_URL),
     "octets to encode, one a rule": (group(lambda n: "allow:/\xe9\n"), PLAIN_URL),
+    "cut escapes, one a rule": (group(lambda n: f"allow:/{n}%e\n"), PLAIN_URL),
+    "cut escapes before stars": (one_line(b"Disallow: /", b"%*"), PLAIN_URL),
+    "byte order marks": (one_line(b"\xef\xbb\xbf", b"\xef\xbb\xbf"), PLAIN_URL),
+    "lines that begin with a mark": (group(lambda n: f"\xef\xbb\xbfallow:/{n}\n"), PLAIN_URL),
+    "the page of a browser": (page(b"<pre>" + HEAD, b"disallow: /&lt;\n", b"</pre>"), PLAIN_URL),
+    "ends of heads": (page(b"<head>", b"</head> ", b"</pre>"), PLAIN_URL),
+    "ends of heads, and pages": (page(b"<head>", b"</head><body><pre>a", b"</pre>"), PLAIN_URL),
+    "spaces in a page": (page(b"<head>", b" ", b"</pre>"), PLAIN_URL),
+    "angle brackets": (page(b"", b"<", b"</pre>"), PLAIN_URL),
+    "user agents in one line": (one_line(b"User-agent: a", b" user-agent"), PLAIN_URL),
     "NUL": (one_line(b"", b"\0"), PLAIN_URL),
 }
 

@@ -23,6 +23,7 @@ RECORDED = HERE / "answers.json"
 PAGE = HERE.parents[1] / "docs" / "conformance.md"
 WORDS = {"allow": "a", "disallow": "d", "none": "-"}  # in answers.json
 FILES = "../tests/conformance"
+HEADING = "## The matrix\n"  # all that follows it in the page is written by `record`
 MAX_SHOWN = 60  # characters of a URL
 RIGHT, WRONG, UNDECIDED = "right", "wrong", "undecided"
 
@@ -78,31 +79,17 @@ def record() -> None:
 
 
 def page() -> str:
-    """Return the text of docs/conformance.md for the recorded answers."""
+    """Return the text of docs/conformance.md: what people wrote above HEADING, then the tables of recorded answers."""
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
     everything = list(cases())
-    parts = [INTRODUCTION, *_matrix(recorded, everything), *_wrong(recorded, everything)]
-    return "\n".join([*parts, *_contested(recorded, everything)])
-
-
-INTRODUCTION = f"""\
-# Conformance
-
-This page shows how parsers of robots.txt answer the questions of [`tests/conformance`]({FILES}/run.py), a suite for
-any parser. Each case is a robots.txt as a site would write it, with questions. Each question names the sentence of RFC
-9309 that decides, except for [contested questions](#contested-questions).
-
-`python tests/conformance/run.py PARSER` asks a parser. The README of the suite says how to ask a program in any
-language. `run.py --record` writes this page. The suite can also ask reppy, but its last release, 0.4.14, does not build
-under Python 3.11.
-
-## The matrix
-
-The table counts answers, by section of RFC 9309. An answer is undecided if the parser raised an exception.
-"""
+    written = PAGE.read_text(encoding="utf-8").partition(HEADING)[0]
+    tables = [*_matrix(recorded, everything), *_wrong(recorded, everything), *_contested(recorded, everything)]
+    return written + "\n".join(tables)
 
 
 def _matrix(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]:
+    yield HEADING
+    yield "The table counts answers by section of RFC 9309. An answer is undecided if the parser raised an exception.\n"
     yield f"| section | questions | {' | '.join(recorded)} |"
     yield "|---|---|" + "---|" * len(recorded)
     for section in SECTIONS:
@@ -124,25 +111,31 @@ def _row(label: str, chosen: list[Case], recorded: Mapping[str, Any]) -> str:
 def _wrong(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]:
     yield "## Wrong answers\n"
     yield (
-        "These are the files in which a parser answers questions wrongly or not at all. A number in brackets, such as"
-        " (2), is the number of such questions in the file.\n"
+        "These are the cases in which a parser answers questions wrongly or not at all. A number in brackets, such as"
+        " (2), is the number of such questions in the case.\n"
     )
     for name, one in recorded.items():
-        links = []
+        by_section: dict[str, list[str]] = {}
         for case in (case for case in everything if case.section != CONTESTED):
             if number := sum(how != RIGHT for how in judged(case, one["answers"][case.name])):
                 times = f" ({number})" if number > 1 else ""
-                links.append(f"[{case.name.partition('/')[2]}]({FILES}/{case.name}.txt){times}")
-        yield f"**{name}**: {', '.join(links) or 'none'}.\n"
+                by_section.setdefault(case.section, []).append(case.name.partition("/")[2] + times)
+        if not by_section:
+            yield f"**{name}**: none.\n"
+            continue
+        yield f"**{name}**:\n"
+        for section, names in by_section.items():
+            yield f"- [{section}]({FILES}/{section}.json): {', '.join(names)}"
+        yield ""
 
 
 def _contested(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[str]:
     """Yield the lines of the section about contested questions: a row for each question with different answers."""
     yield "## Contested questions\n"
     yield "Here the standard says nothing, or its readers disagree. None of the answers is wrong. The column `chosen`"
-    yield "has scrapy-rep's answer, and the `.questions` file beside each robots.txt says why. A dash: the parser"
+    yield f"has scrapy-rep's answer, and [{CONTESTED}.json]({FILES}/{CONTESTED}.json) says why. A dash: the parser"
     yield "raised an exception. Questions to which all parsers give the same answer are left out.\n"
-    yield f"| robots.txt | agent | URL | chosen | {' | '.join(name for name in recorded if name != OURS)} |"
+    yield f"| case | agent | URL | chosen | {' | '.join(name for name in recorded if name != OURS)} |"
     yield "|---|---|---|---|" + "---|" * (len(recorded) - 1)
     shown = {letter: word if word != "none" else "-" for word, letter in WORDS.items()}
     for case in (case for case in everything if case.section == CONTESTED):
@@ -152,8 +145,7 @@ def _contested(recorded: Mapping[str, Any], everything: list[Case]) -> Iterator[
             if {chosen} == set(others):
                 continue
             agent, url = (_code(text) for text in (question.agent, question.url))
-            file = f"[{case.name.partition('/')[2]}]({FILES}/{case.name}.txt)"
-            yield f"| {file} | {agent} | {url} | {chosen} | {' | '.join(others)} |"
+            yield f"| {case.name.partition('/')[2]} | {agent} | {url} | {chosen} | {' | '.join(others)} |"
     yield ""
 
 

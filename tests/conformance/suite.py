@@ -1,11 +1,12 @@
-"""The cases of this folder: bodies, questions and expected answers. README.md explains the format of the files."""
+"""The cases of this folder: robots.txt files, questions and expected answers. README.md explains the format."""
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 SECTIONS = (
@@ -20,9 +21,6 @@ CONTESTED = "contested"
 
 ALLOW, DISALLOW, NONE = "allow", "disallow", "none"
 
-# `\x0D` is an octet, `\\` a backslash, `a\{500}` five hundred times `a`. A backslash before a line end removes both.
-_ESCAPE = re.compile(rb"\\x([0-9A-F]{2})|\\(\\)|\\\n|(.)\\\{([0-9]+)\}", re.DOTALL)
-
 
 @dataclass(frozen=True)
 class Question:
@@ -33,7 +31,7 @@ class Question:
     agent: str
     url: str
     sources: tuple[str, ...]
-    """Ids of the same question in other suites; `decided/...` if parsers differ, `added/...` if it is in no suite."""
+    """Where the question comes from: one or two ids, such as `rfc9309/5.1/01`."""
     why: str
     """The sentence of the standard that decides, or the reason for scrapy-rep's choice."""
 
@@ -43,7 +41,7 @@ class Case:
     """A robots.txt and the questions about it."""
 
     name: str
-    """The folder and the name of the file, such as `2.2.1-groups/combined`."""
+    """The name of the file and of the case in it, such as `2.2.1-groups/groups`."""
     body: bytes
     questions: tuple[Question, ...]
 
@@ -52,40 +50,25 @@ class Case:
         return self.name.partition("/")[0]
 
 
-def unescaped(text: bytes) -> bytes:
-    """Return the octets that a text with escapes stands for."""
-
-    def octets(found: re.Match[bytes]) -> bytes:
-        octet, backslash, repeated, times = found.groups()
-        if octet is not None:
-            return bytes([int(octet, 16)])
-        return repeated * int(times) if repeated is not None else backslash or b""
-
-    return _ESCAPE.sub(octets, text)
-
-
 def cases() -> Iterator[Case]:
-    """Yield all cases, sorted by section and name."""
+    """Yield all cases, by section."""
     for section in (*SECTIONS, CONTESTED):
-        for path in sorted((HERE / section).glob("*.txt")):
-            questions = tuple(_questions(path.with_suffix(".questions").read_text(encoding="utf-8")))
-            yield Case(f"{section}/{path.stem}", unescaped(path.read_bytes()), questions)
+        for case in json.loads((HERE / f"{section}.json").read_text(encoding="utf-8")):
+            questions = tuple(_question(**question) for question in case["questions"])
+            yield Case(f"{section}/{case['name']}", octets_of(case["robots.txt"]), questions)
 
 
-def _questions(text: str) -> Iterator[Question]:
-    why: list[str] = []
-    is_new = True
-    for line in text.splitlines():
-        if line.startswith("#"):
-            if is_new:
-                why.clear()
-            why.append(line.removeprefix("#").strip())
-            is_new = False
-        elif line:
-            expected, agent, url, sources = line.split("\t")
-            agent, url = (unescaped(part.encode()).decode() for part in (agent, url))
-            yield Question(expected, agent, url, tuple(sources.split()), " ".join(why))
-            is_new = True
+def _question(answer: str, agent: str, url: Any, why: str, sources: list[str]) -> Question:
+    return Question(answer, agent, octets_of(url).decode(), tuple(sources), why)
+
+
+def octets_of(parts: Any) -> bytes:
+    """Return the octets of a robots.txt or URL: a text, or a list of the parts of a text."""
+    if isinstance(parts, list):
+        return b"".join(map(octets_of, parts))
+    if isinstance(parts, str):
+        return parts.encode()
+    return bytes.fromhex(parts["octets"]) if "octets" in parts else parts["text"].encode() * int(parts["times"])
 
 
 Asked = Callable[[bytes, str, str], bool]

@@ -11,7 +11,7 @@ import pytest
 from asking import answer as asked_in_all_ways
 from parsers import OURS, installed, version_of
 from run import PAGE, RECORDED, answers_of, main, page
-from suite import ALLOW, CONTESTED, NONE, SECTIONS, Case, Question, cases, unescaped
+from suite import ALLOW, CONTESTED, NONE, SECTIONS, Case, Question, cases, octets_of
 
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 
@@ -47,40 +47,34 @@ def test_all_collected_cases_are_there_once() -> None:
     assert set(ids.values()) == {1}
     suites = Counter(source.partition("/")[0] for source in ids)
     del suites["added"]
-    assert suites == {"rfc9309": 57, "google-spec-test": 400, "google-robots_test": 145, "decided": 98}
+    assert suites == {"rfc9309": 57, "google-spec-test": 400, "google-robots_test": 145, "decided": 98, "field": 12}
 
 
-def test_no_two_files_ask_the_same() -> None:
+def test_no_two_cases_ask_the_same() -> None:
     asked = Counter((case.body, one.agent, one.url) for case in CASES for one in case.questions)
     assert asked.most_common(1)[0][1] == 1
     assert len({(case.section, case.body) for case in CASES}) == len(CASES)
+    assert len({case.name for case in CASES}) == len(CASES)
 
 
-def test_every_file_is_asked_about_and_every_question_says_why() -> None:
-    folders = {path.name for path in HERE.iterdir() if path.is_dir()} - {"__pycache__"}
-    assert folders == {*SECTIONS, CONTESTED}
-    by_kind = {
-        kind: {path.relative_to(HERE).with_suffix("") for path in HERE.glob(f"*/*.{kind}")}
-        for kind in ("txt", "questions")
-    }
-    assert by_kind["txt"] == by_kind["questions"]
-    assert len(by_kind["txt"]) == len(CASES)
+def test_every_case_has_questions_and_every_question_says_why() -> None:
+    files = {path.stem for path in HERE.glob("*.json")} - {RECORDED.stem}
+    assert files == {case.section for case in CASES} == {*SECTIONS, CONTESTED}
+    assert all(case.questions for case in CASES)
     assert all(question.why and question.sources for case in CASES for question in case.questions)
     assert all("RFC 9309" in one.why for case in CASES if case.section != CONTESTED for one in case.questions)
 
 
 @pytest.mark.parametrize(
-    ("text", "octets"),
+    ("parts", "octets"),
     [
-        (rb"a\x0D\xE9b", b"a\r\xe9b"),
-        (rb"\\x41", rb"\x41"),
-        (rb"/a\{3}b", b"/aaab"),
-        (b"end\\\n", b"end"),
-        (rb"a\qb", rb"a\qb"),
+        ("a\n\u00e9", b"a\n\xc3\xa9"),
+        (["a", "b\n"], b"ab\n"),
+        (["a", {"octets": "E9 0d"}, {"text": "bc", "times": 2}], b"a\xe9\rbcbc"),
     ],
 )
-def test_escapes_stand_for_octets(text: bytes, octets: bytes) -> None:
-    assert unescaped(text) == octets
+def test_parts_stand_for_octets(parts: object, octets: bytes) -> None:
+    assert octets_of(parts) == octets
 
 
 # The matrix.

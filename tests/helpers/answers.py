@@ -57,7 +57,10 @@ ANSWERS = (
             "200, Content-Encoding: utf-8": answer(RULES, headers={"Content-Encoding": "utf-8"}),
             "200, Content-Encoding: gzip, but plain text": answer(RULES, headers={"Content-Encoding": "gzip"}),
             "200, UTF-16 without a mark": answer(RULES.encode("utf-16-le")),
-            "200, HTML with rules in it": answer(f"<pre>\n{RULES}</pre>", headers=HTML),
+            "200, HTML with rules in it": answer(f"<p>\n{RULES}</p>", headers=HTML),
+            "200, made by a browser": answer(
+                f"<html><head></head><body><pre>{RULES}</pre></body></html>", headers=HTML
+            ),
             "200, endless": answer((RULES + "#" * 65_000).encode(), kind="endless"),
         },
     ),
@@ -65,6 +68,7 @@ ANSWERS = (
         PAGE,
         {
             "200, HTML": answer("<!DOCTYPE html>\n<html><p>Welcome</p></html>", headers=HTML),
+            "200, HTML with a stray line": answer("<p>\nUser-agent: *\nSitemap: /s.xml\n</p>", headers=HTML),
             "200, HTML with a refresh": answer('<meta http-equiv="refresh" content="0; url=/x">', headers=HTML),
             "203, XML": answer('<?xml version="1.0"?><Error/>', 203, headers={"Content-Type": "text/xml"}),
         },

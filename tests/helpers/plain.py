@@ -1,6 +1,6 @@
 """RFC 9309's matcher written down sentence by sentence. It is plain and slow, and imports nothing from the package.
 
-What the standard leaves open is decided as in `conformance/contested`. There is no UTF-16 and no limit.
+What the standard leaves open is decided as in docs/conformance.md. There is no UTF-16, no page of a browser, no limit.
 """
 
 from __future__ import annotations
@@ -51,12 +51,17 @@ class Outcome:
 
 
 def lines_of(body: bytes) -> list[str]:
-    """Split at CR, LF and CRLF, and at nothing else. NUL is white space only at the end of a line."""
-    while body.startswith(b"\xef\xbb\xbf"):
-        body = body.removeprefix(b"\xef\xbb\xbf")
+    """Split at CR, LF and CRLF, and at nothing else. NUL is white space only at the end of a line. Byte order marks are
+    skipped at the beginning of a line."""
     text = body.decode("latin-1")
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return [line.rstrip(" \t\0") for line in lines]
+    return [without_marks(line).rstrip(" \t\0") for line in lines]
+
+
+def without_marks(line: str) -> str:
+    while line.startswith("\xef\xbb\xbf"):
+        line = line.removeprefix("\xef\xbb\xbf")
+    return line
 
 
 def record_of(line: str) -> tuple[str, str] | None:
@@ -152,7 +157,7 @@ def is_number(text: str) -> bool:
 
 
 def octets_of(text: str) -> Iterator[str]:
-    """Each octet as it is compared: a character, or an escape in capitals."""
+    """Each octet as it is compared: a character, or an escape in capitals. A `%` that begins no escape is `%25`."""
     place = 0
     while place < len(text):
         escape = text[place : place + 3]
@@ -195,7 +200,21 @@ def paths_of(url: str) -> list[str]:
 def rule_of(value: str) -> str:
     """A rule as it is compared. A `$` is special only at the end of the rule."""
     body, end = (value[:-1], "$") if value.endswith("$") else (value, "")
-    return "".join(with_query_decoded(["%24" if octet == "$" else octet for octet in octets_of(body)])) + end
+    octets = with_query_decoded(["%24" if octet == "$" else octet for octet in octets_of_rule(body)])
+    return "".join(octets) + end
+
+
+def octets_of_rule(body: str) -> Iterator[str]:
+    """The octets of a rule. A `%` or `%X` before a `*` or the end is the beginning of an escape, and stays."""
+    for number, text in enumerate(body.split("*")):
+        if number:
+            yield "*"
+        cut = ""
+        for end in (text[-1:], text[-2:]):
+            if end[:1] == "%" and all(digit in string.hexdigits for digit in end[1:]):
+                cut = end
+        yield from octets_of(text.removesuffix(cut))
+        yield cut.upper()
 
 
 def does_match(rule: str, path: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from asking import ORIGIN, TOKEN, allows, matches, parse
+from asking import ORIGIN, TOKEN, allows, matches, parse, pattern_of
 
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt, spellings
 
@@ -28,9 +28,11 @@ SAME = [
     pytest.param('/"<>\\^`{|}', "/%22%3C%3E%5C%5E%60%7B%7C%7D", id="RFC3986-2-no-uri-may-hold-them"),
     pytest.param("/\\x41%62\\u0041", "/%5Cx41b%5Cu0041", id="2.2.2-a-backslash-escapes-nothing"),
     pytest.param("/[a]?b[]=c", "/%5Ba%5D?b%5B%5D=c", id="RFC3986-3.2.2-brackets"),
-    pytest.param("/100%", "/100%25", id="2.2.2-a-percent-sign-alone"),
+    pytest.param("/100%-", "/100%25-", id="2.2.2-a-percent-sign-alone"),
     pytest.param("/100%zz", "/100%25zz", id="2.2.2-a-percent-sign-without-hex-digits"),
-    pytest.param("/%4", "/%254", id="2.2.2-a-percent-sign-with-one-digit"),
+    pytest.param("/%4-", "/%254-", id="2.2.2-a-percent-sign-with-one-digit"),
+    pytest.param("/%$4", "/%25%244", id="2.2.2-a-percent-sign-before-a-dollar-inside"),
+    pytest.param("/%%2D", "/%25-", id="2.2.2-a-percent-sign-before-an-escape"),
     pytest.param("/a?b=%3a%2f%3f%40", "/a?b=:/?@", id="2.2.2-figure-4-row-2-all-four"),
     pytest.param("/a?b=%3A/%3F", "/a?b=:%2F?", id="2.2.2-figure-4-row-2-mixed"),
 ]
@@ -126,6 +128,57 @@ def test_a_query_has_two_spellings(rule: str, path: str, matched: bool) -> None:
     assert matches(rule, path) is matched
 
 
+@pytest.mark.parametrize(
+    ("rule", "path", "matched"),
+    [
+        pytest.param("/*%", "/a%20b", True, id="2.2.2-cut-by-the-end"),
+        pytest.param("/*%", "/café", True, id="2.2.2-cut-by-the-end-raw-octets"),
+        pytest.param("/*%", "/a%", True, id="2.2.2-cut-by-the-end-a-percent-sign-alone"),
+        pytest.param("/*%", "/a%25", True, id="2.2.2-cut-by-the-end-a-percent-sign-encoded"),
+        pytest.param("/*%", "/%61", False, id="2.2.2-cut-by-the-end-an-unreserved-character"),
+        pytest.param("/a%2", "/a%2F", True, id="2.2.2-cut-after-a-digit"),
+        pytest.param("/a%2", "/a%", True, id="2.2.2-cut-after-a-digit-a-percent-sign-alone"),
+        pytest.param("/a%2", "/a%3F", False, id="2.2.2-cut-after-a-digit-another-digit"),
+        pytest.param("/*%c", "/é", True, id="2.2.2-cut-after-a-digit-in-lower-case"),
+        pytest.param("/*%D9%", "/names/%D9%85", True, id="2.2.2-cut-after-an-escape"),
+        pytest.param("/*%d9%", "/names/%d9%85", True, id="2.2.2-cut-after-an-escape-in-lower-case"),
+        pytest.param("/*?q=%", "/s?q=%D0%B0", True, id="2.2.2-cut-in-a-query"),
+        pytest.param("/*?q=%3", "/s?q=%3A", True, id="2.2.2-cut-in-a-query-figure-4"),
+        pytest.param("/a%*b", "/a%20b", True, id="2.2.2-cut-by-a-star"),
+        pytest.param("/a%2*b", "/a%20b", True, id="2.2.2-cut-by-a-star-after-a-digit"),
+        pytest.param("/a%e*b", "/a%E9b", True, id="2.2.2-cut-by-a-star-in-lower-case"),
+        pytest.param("/*%*", "/a%20", True, id="2.2.2-cut-by-a-star-at-the-end"),
+        pytest.param("/a%$", "/a%25", False, id="2.2.2-cut-by-the-end-of-the-url"),
+        pytest.param("/a%$", "/a%20", False, id="2.2.2-cut-by-the-end-of-the-url-an-escape"),
+        pytest.param("/a%c", "/a%c-", False, id="2.2.2-cut-after-a-digit-a-percent-sign-alone-is-25"),
+        pytest.param("/a%25c", "/a%c-", True, id="2.2.2-a-percent-sign-alone-is-25"),
+        pytest.param("/a%g*", "/a%25g", True, id="2.2.2-not-cut-no-digit"),
+        pytest.param("/a%g*", "/a%20", False, id="2.2.2-not-cut-no-digit-an-escape"),
+        pytest.param("/%%", "/%25%20", True, id="2.2.2-the-second-is-cut"),
+        pytest.param("/%%", "/%20%20", False, id="2.2.2-the-first-is-not-cut"),
+        pytest.param("/a%#c", "/a%20", True, id="2.2.2-cut-by-a-comment"),
+        pytest.param("/a%2 \t", "/a%20", True, id="2.2.2-cut-by-white-space-at-the-end"),
+        pytest.param("/a%2 b", "/a%252%20b", True, id="2.2.2-not-cut-by-white-space-inside"),
+    ],
+)
+@pytest.mark.parametrize("others", ["", "disallow: /*y*z\n" * 3])
+def test_a_cut_escape_in_a_rule_begins_an_escape(rule: str, path: str, matched: bool, others: str) -> None:
+    assert allows(f"user-agent: *\ndisallow: {rule}\n{others}", path) is not matched
+
+
+def test_a_cut_escape_counts_as_it_is_written() -> None:
+    assert pattern_of("/%") == "/%"
+    assert pattern_of("/%c*%*%a$") == "/%C*%*%A$"
+    assert allows("user-agent: *\ndisallow: /a%2\nallow: /a%20\n", "/a%20")
+    assert not allows("user-agent: *\ndisallow: /a%20\nallow: /a%2\n", "/a%20")
+
+
+def test_a_long_url_is_compared_with_cut_escapes() -> None:
+    rules = "user-agent: *\n" + "".join(f"disallow: /*x{number}%2*q\n" for number in range(3_000))
+    assert not allows(rules, f"/{'a' * 12_000}x7%20q")
+    assert allows(rules, f"/{'a' * 12_000}x7%30q")
+
+
 def test_the_most_specific_match_of_both_spellings_counts() -> None:
     rules = "User-agent: *\nAllow: /*%2F%2F\nDisallow: /*u=https://f\n"
     assert not allows(rules, "/p?u=https%3A%2F%2Ff")
@@ -139,6 +192,7 @@ def test_the_most_specific_match_of_both_spellings_counts() -> None:
         pytest.param("https://h/a/b", ("/a/b",), id="2.2.2-one-spelling"),
         pytest.param("https://h/a?u=b", ("/a?u=b",), id="2.2.2-one-spelling-of-a-query"),
         pytest.param("https://h/%3a?%3a", ("/%3A?%3A", "/%3A?:"), id="2.2.2-two-spellings"),
+        pytest.param("https://h/%c-%", ("/%25c-%25",), id="2.2.2-a-percent-sign-alone"),
         pytest.param("https://h", ("/",), id="RFC9110-4.2.3-an-empty-path"),
         pytest.param("https://h/*$", ("/%2A%24",), id="2.2.3-neither-is-special-in-a-url"),
         pytest.param("https://h/\udc80", ("/%ED%B2%80",), id="2.2.2-a-surrogate"),

@@ -14,7 +14,7 @@ MISSPELLED = {
     Directive.CRAWL_DELAY: ["crawl delay", "crawldelay"],
     Directive.SITEMAP: ["site-map", "sitemaps"],
     Directive.CONTENT_USAGE: [],
-    Directive.CONTENT_SIGNAL: [],
+    Directive.CONTENT_SIGNAL: ["content-signals"],
 }
 
 
@@ -83,12 +83,27 @@ def test_sitemaps_belong_to_no_group() -> None:
     assert len(robots.groups) == 2
 
 
+@pytest.mark.parametrize(
+    ("value", "address"),
+    [
+        pytest.param('"https://www.example.com/s.xml"', "https://www.example.com/s.xml", id="2.2.4-quotes"),
+        pytest.param("'/s.xml' # here", "/s.xml", id="2.2.4-single-quotes"),
+        pytest.param("< /s.xml\t>", "/s.xml", id="2.2.4-angle-brackets"),
+        pytest.param('"/s.xml', '"/s.xml', id="2.2.4-one-quote"),
+        pytest.param("\"/s.xml'", "\"/s.xml'", id="2.2.4-two-kinds-of-quotes"),
+        pytest.param('/"s".xml', '/"s".xml', id="2.2.4-quotes-inside"),
+    ],
+)
+def test_a_sitemap_is_read_without_the_quotes_around_it(value: str, address: str) -> None:
+    assert parse(f"Sitemap: {value}\nSitemap: {address}\n").sitemaps == (address,)
+
+
 def test_a_sitemap_is_listed_once_where_it_first_stands() -> None:
     assert parse("Sitemap: /b\nSitemap: /a\nSitemap: /b\n").sitemaps == ("/b", "/a")
 
 
 def test_an_empty_sitemap_is_none() -> None:
-    assert parse("Sitemap:\nSitemap: # none\n").sitemaps == ()
+    assert parse("Sitemap:\nSitemap: # none\nSitemap: ''\nSitemap: <>\n").sitemaps == ()
 
 
 def test_a_sitemap_that_is_no_utf_8_is_read_as_latin_1() -> None:

@@ -33,8 +33,34 @@ NO_WHITE_SPACE = [
     pytest.param("\0", id="2.2-WS-not-nul"),
     pytest.param("\xa0", id="2.2-WS-not-nbsp"),
     pytest.param("\u3000", id="2.2-WS-not-ideographic-space"),
-    pytest.param("\ufeff", id="2.2-WS-not-a-second-byte-order-mark"),
+    pytest.param("\u200b", id="2.2-WS-not-zero-width-space"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        pytest.param("\ufeffUser-agent: *\nDisallow: /a\n", ["/a"], id="2.2-mark-first-line"),
+        pytest.param("User-agent: *\n\ufeffDisallow: /a\n", ["/a"], id="2.2-mark-a-rule"),
+        pytest.param("User-agent: b\nAllow: /\r\ufeffUser-agent: *\nDisallow: /a\n", ["/a"], id="2.2-mark-a-group"),
+        pytest.param("User-agent: *\r\n\ufeff\ufeffDisallow: /a", ["/a"], id="2.2-mark-twice"),
+        pytest.param("User-agent: *\n\ufeff\nDisallow: /a", ["/a"], id="2.2-mark-alone-in-a-line"),
+        pytest.param("User-agent: *\n\ufeff Disallow: /a", ["/a"], id="2.2-mark-then-white-space"),
+        pytest.param("User-agent: *\n \ufeffDisallow: /a", [], id="2.2-mark-not-after-white-space"),
+        pytest.param("User-agent: *\nDisallow: \ufeff/a", [], id="2.2-mark-not-in-a-line"),
+        pytest.param("User-agent: *\nDisallow\ufeff: /a", [], id="2.2-mark-not-behind-a-key"),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be", "utf-16"])
+def test_a_byte_order_mark_at_the_beginning_of_a_line_is_skipped(text: str, rules: list[str], encoding: str) -> None:
+    robots = parse(text.encode(encoding))
+    named = [group.rules for group in robots.groups if "*" in group.product_tokens]
+    assert [rule.pattern for rule in named[0]] == rules
+    assert allows(text.encode(encoding), "/a") is (not rules)
+
+
+def test_half_a_byte_order_mark_is_not_skipped() -> None:
+    assert allows(b"User-agent: *\n\xef\xbbDisallow: /\n", "/")
 
 
 @pytest.mark.parametrize("end", LINE_ENDS)

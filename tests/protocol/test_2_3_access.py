@@ -292,16 +292,24 @@ PAGE = b"<!DOCTYPE html>\n<html><title>Welcome: here</title>\n<p>Disallow: /x</p
         pytest.param(f"\ufeff{PAGE.decode()}".encode("utf-16-le"), UNAVAILABLE, id="in-utf-16"),
         pytest.param(b'<?xml version="1.0"?><a/>', UNAVAILABLE, id="xml"),
         pytest.param(PAGE + b" " * 600_000, UNAVAILABLE, id="beyond-the-limit"),
-        pytest.param(b"<pre>\nUser-agent: *\nDisallow: /x\n</pre>", SUCCESS, id="with-a-group"),
-        pytest.param(b"<pre>\nSitemap: https://h/s.xml\n</pre>", SUCCESS, id="with-a-sitemap"),
+        pytest.param(b"<p>\nUser-agent: *\nDisallow: /x\n</p>", SUCCESS, id="with-a-rule-in-a-group"),
+        pytest.param(b"<p>\nUser-agent: *\n</p>", UNAVAILABLE, id="with-a-user-agent-line"),
+        pytest.param(b"<p>\nSitemap: https://h/s.xml\n</p>", UNAVAILABLE, id="with-a-sitemap"),
         pytest.param(b"# <html>\n", SUCCESS, id="no-page"),
         pytest.param(b"", SUCCESS, id="an-empty-file"),
         pytest.param(b"Welcome", SUCCESS, id="text-without-records"),
     ],
 )
-def test_a_page_of_markup_without_records_is_no_robots_txt(body: bytes, access: AccessResult) -> None:
+def test_a_page_of_markup_without_a_rule_in_a_group_is_no_robots_txt(body: bytes, access: AccessResult) -> None:
     words, sign = ("HTTP 200", "") if access is SUCCESS else ("HTTP 200, a page of HTML", MARKUP)
     assert said(judge(Answer(URL, 200, body=body), RFC9309)) == (access, words, sign)
+
+
+def test_the_page_that_a_browser_made_of_a_robots_txt_is_a_robots_txt() -> None:
+    page = b"<html><head></head><body><pre>User-agent: *\nDisallow:\n</pre></body></html>"
+    words = "HTTP 200, a page that a browser made of the text"
+    assert said(judge(Answer(URL, 200, body=page), RFC9309)) == (SUCCESS, words, "")
+    assert said(judge(Answer(URL, 200, body=page.replace(b"User-agent", b"Error")), RFC9309))[2] == MARKUP
 
 
 @pytest.mark.parametrize("status", [202, 301, 404, 503])

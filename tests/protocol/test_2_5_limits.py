@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from asking import ORIGIN, TOKEN, allows, parse
 
-from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
+from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, Ignored, RobotsTxt
 
 BODY = b"user-agent: *\ndisallow: /a\ndisallow: /bc\n"
 AFTER_A = BODY.index(b"disallow: /bc")
@@ -188,16 +188,74 @@ PAGE = "<!doctype html>\n<title>Sitemap: all pages</title>\n  body { color: red 
         pytest.param(PAGE.encode("utf-16"), True, id="utf-16"),
         pytest.param('<?xml version="1.0"?><Error/>', True, id="xml"),
         pytest.param("<", True, id="no-more-than-its-beginning"),
-        pytest.param(f"{PAGE}\nUser-agent: *\n", False, id="a-user-agent-line"),
-        pytest.param(f"{PAGE} Disallow: /x", False, id="a-rule"),
-        pytest.param(f"{PAGE}\nSitemap: /s.xml\n</html>", False, id="a-sitemap"),
+        pytest.param(f"{PAGE}\nUser-agent: *\n", True, id="a-user-agent-line"),
+        pytest.param(f"{PAGE} Disallow: /x", True, id="a-rule-in-no-group"),
+        pytest.param(f"{PAGE} Disallow: /x\nUser-agent: *\n", True, id="a-rule-above-the-group"),
+        pytest.param(f"{PAGE}\nSitemap: /s.xml\n</html>", True, id="a-sitemap"),
+        pytest.param(f"{PAGE}\nUser-agent: *\nDisallow: x\n", True, id="a-rule-that-matches-nothing"),
+        pytest.param(f"{PAGE}\nUser-agent: *\n</p>\n Disallow: /x", False, id="a-rule-in-a-group"),
         pytest.param("Not found <br>\n", False, id="another-beginning"),
         pytest.param("", False, id="empty"),
         pytest.param("# <\n", False, id="a-comment"),
     ],
 )
-def test_markup_without_a_record_is_a_page(body: str | bytes, is_page: bool) -> None:
-    assert parse(body).is_markup_without_records is is_page
+def test_markup_without_a_rule_in_a_group_is_a_page(body: str | bytes, is_page: bool) -> None:
+    assert parse(body).is_markup_without_rules is is_page
+
+
+# Pages that a browser makes of a text file.
+TEXT = "User-agent: *\r\nDisallow: /a&amp;b\nDisallow: /&lt;é&#32;\n"
+CHROMIUM = (
+    '<html><head><meta name="color-scheme" content="light dark"></head><body>'
+    f'<pre style="word-wrap: break-word; white-space: pre-wrap;">{TEXT}</pre></body></html>'
+)
+BROWSER_PAGES = [
+    pytest.param(CHROMIUM, id="chromium"),
+    pytest.param(
+        f'<html><head><link rel="stylesheet" href="resource://content-accessible/plaintext.css"><title></title></head>'
+        f"<body><pre>{TEXT}</pre></body></html>",
+        id="firefox",
+    ),
+    pytest.param(f"<!DOCTYPE html>\n<HTML>\n<BODY>\n<PRE>\n{TEXT}</PRE>\n</BODY>\n</HTML>\n", id="without-a-head"),
+    pytest.param(f"<pre>{TEXT}</pre>\n", id="a-pre-alone"),
+    pytest.param(
+        CHROMIUM.replace("</body>", '<div class="json-formatter-container"></div></body>'), id="chromium-formatter"
+    ),
+]
+
+
+@pytest.mark.parametrize("page", BROWSER_PAGES)
+def test_the_text_in_the_page_of_a_browser_is_the_robots_txt(page: str) -> None:
+    robots = parse(page)
+    assert [rule.pattern for rule in robots.groups[0].rules] == ["/a&b", "/<é"]
+    assert not robots.allows(f"{ORIGIN}/a&b", TOKEN)
+    assert robots.from_browser
+    assert not robots.is_markup_without_rules
+    assert robots.ignored == (Ignored(1, "", "the page around this text, which a browser made"),)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(CHROMIUM.replace("</pre>", "</pre><p>"), id="more-than-a-pre"),
+        pytest.param(CHROMIUM.replace("<pre", "<h1>robots.txt</h1><pre"), id="a-heading-before-it"),
+        pytest.param(CHROMIUM.replace("/a&amp;b", "<b>/a</b>"), id="markup-in-it"),
+        pytest.param(CHROMIUM.replace(TEXT, "Not found\n"), id="no-record"),
+        pytest.param(CHROMIUM.removesuffix("</pre></body></html>"), id="cut"),
+        pytest.param(f"# {CHROMIUM}", id="another-beginning"),
+    ],
+)
+def test_any_other_page_is_read_as_it_stands(page: str) -> None:
+    assert not parse(page).from_browser
+    assert parse(page).octets == page.replace("\r\n", "\n").encode()
+
+
+def test_the_limit_is_for_the_text_in_the_page() -> None:
+    page = "<html><body><pre>User-agent: *\nDisallow: /a\nDisallow: /b\n</pre></body></html>"
+    assert not RobotsTxt.parse(page.encode(), 40).truncated
+    robots = RobotsTxt.parse(page.encode(), 27)
+    assert [rule.pattern for rule in robots.groups[0].rules] == ["/a"]
+    assert robots.truncated
 
 
 def test_malformed_utf_16_is_read_up_to_the_error() -> None:

@@ -89,6 +89,14 @@ def test_rules_beyond_the_limit_are_still_beyond_it() -> None:
     assert entry_from_bytes(entry_to_bytes(entry), URL) == entry
 
 
+def test_a_file_from_a_browser_is_still_one() -> None:
+    entry = entry_of(b"<html><head></head><body><pre>User-agent: *\nDisallow: /x\n</pre></body></html>")
+    assert entry.stored is not None
+    assert entry.stored.robots is not None
+    assert entry.stored.robots.from_browser
+    assert entry_from_bytes(entry_to_bytes(entry), URL) == entry
+
+
 def test_a_larger_limit_is_read_with_that_limit() -> None:
     parsed = RobotsTxt.parse(b"#" * 3_000_000, 4_000_000)
     entry = Entry(URL, StoredResponse(AccessResult.SUCCESS, "HTTP 200", parsed, 1.0, 2.0))

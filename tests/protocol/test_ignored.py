@@ -26,6 +26,13 @@ from scrapy_rep.usage.vocabulary import USAGE_DIRECTIVES
         pytest.param("User-agent:", "names no product token", id="2.2.1-empty-token"),
         pytest.param("User-agent: /x", "names no product token", id="2.2.1-no-token"),
         pytest.param("User-agent: *foo", "names no product token", id="2.2.1-not-everyone"),
+        pytest.param("User-agent: GPTBot, ClaudeBot", "only 'GPTBot' is read", id="2.2.1-a-comma"),
+        pytest.param("User-agent: a;b", "only 'a' is read", id="2.2.1-a-semicolon"),
+        pytest.param("User-agent: a | b", "only 'a' is read", id="2.2.1-a-bar"),
+        pytest.param("User-agent: Perplexity\u2011User", "only 'Perplexity' is read", id="2.2.1-other-than-ascii"),
+        pytest.param("User-agent: * Disallow: /private/", "only '*' is read", id="2.2.1-a-second-key"),
+        pytest.param("User-agent: a User agent : b", "only 'a' is read", id="2.2.1-a-second-user-agent"),
+        pytest.param("User-agent: * Disallow /", "only '*' is read", id="2.2.1-a-second-key-without-a-colon"),
         pytest.param("Disallow: x", "begins with neither / nor *", id="2.2-disallow-without-slash"),
         pytest.param("Allow: https://www.example.com/", "begins with neither / nor *", id="2.2-allow-an-absolute-url"),
         pytest.param("Crawl-delay: soon", "no valid number of seconds", id="2.2.4-crawl-delay-a-word"),
@@ -33,6 +40,7 @@ from scrapy_rep.usage.vocabulary import USAGE_DIRECTIVES
         pytest.param("Crawl-delay: -1", "no valid number of seconds", id="2.2.4-crawl-delay-negative"),
         pytest.param("Crawl-delay: 1e999", "no valid number of seconds", id="2.2.4-crawl-delay-infinite"),
         pytest.param("Sitemap:", "no address", id="2.2.4-sitemap-empty"),
+        pytest.param('Sitemap: ""', "no address", id="2.2.4-sitemap-empty-in-quotes"),
     ],
 )
 def test_a_line_that_is_not_read(line: str, reason: str) -> None:
@@ -68,6 +76,9 @@ def test_a_rule_in_no_group(line: str, reason: str) -> None:
         pytest.param("Sitemap: s.xml", id="2.2.4-sitemap"),
         pytest.param("Crawl-delay: 5", id="2.2.4-crawl-delay"),
         pytest.param("User-agent: FooBot/1.0 (x)", id="2.2.1-a-token-and-more"),
+        pytest.param("User-agent: Foo Bot disallowed", id="2.2.1-a-token-and-words"),
+        pytest.param("User-agent: Foo https://example.com/", id="2.2.1-a-token-and-an-address"),
+        pytest.param("User-agent: * # a, b", id="2.2.1-a-token-and-a-comment"),
     ],
 )
 def test_a_line_that_is_read_is_not_reported(line: str) -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from itertools import chain
+from itertools import chain, product
 
 import plain
 import pytest
@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.robotstxt.patterns import matching_places, patterns, spellings
 
 FILES = int(os.environ.get("SCRAPY_REP_FILES", "1500"))
 QUESTIONS = 8
@@ -36,6 +37,17 @@ def test_both_matchers_agree_on_generated_files(seed: int) -> None:
             expected = plain.outcome_of_groups(groups, url, tokens)
             assert fast(robots, url, tokens) == expected, (body, url, tokens)
             assert robots.crawl_delay(tokens) == plain.delay_of_groups(groups, tokens), (body, tokens)
+
+
+def test_both_matchers_agree_on_all_short_rules_with_percent_signs() -> None:
+    rules = ["/" + "".join(end) for size in range(4) for end in product("%2c*$-", repeat=size)]
+    paths = ["/" + "".join(end) for size in range(4) for end in product("%2c-", repeat=size)]
+    fast_patterns, plain_rules = patterns("\n".join(rules)).split("\n"), [plain.rule_of(rule) for rule in rules]
+    assert fast_patterns == plain_rules
+    for path in paths:
+        compared = plain.paths_of(path)
+        matching = [at for at, rule in enumerate(plain_rules) if any(plain.does_match(rule, one) for one in compared)]
+        assert sorted(set(matching_places(fast_patterns, spellings(path)))) == matching, path
 
 
 lines = st.builds(

@@ -162,6 +162,12 @@ def test_without_the_extra_content_usage_is_not_guessed_at(monkeypatch: pytest.M
     assert Purposes.of((), refuse=False) == Purposes()
 
 
+def test_content_signals_is_read_as_content_signal() -> None:
+    robots = parse("User-agent: *\nContent-Signals: ai-train=no\n")
+    assert Usage.of(robots, "/", TOKEN) == {"train-ai": False}
+    assert [record.key for record in robots.records] == ["user-agent", "content-signal"]
+
+
 def test_a_page_that_may_not_be_fetched_has_no_preferences() -> None:
     robots = parse("User-agent: *\nContent-Usage: search=n\nDisallow: /x\n")
     assert [dict(Usage.of(robots, path, TOKEN)) for path in ("/x", "/y")] == [{}, {"search": False}]

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from scrapy_rep.protocol.foreign_text import text_of
 from scrapy_rep.protocol.robotstxt.rules import Rule
 from scrapy_rep.protocol.robotstxt.syntax import (
+    MORE_NAMES,
     PATTERN_STARTS,
     RECORDS,
     TOKEN,
     WHITE_SPACE,
     Directive,
+    address_in,
     searchable,
     seconds_of,
 )
@@ -129,17 +131,25 @@ def token_of(octets: bytes) -> str:
     return TOKEN.match(octets.decode("latin-1"))[0].lower()  # type: ignore[index]  # it matches anything
 
 
+def _token_fault(octets: bytes) -> str:
+    value = octets.decode("latin-1")
+    token = TOKEN.match(value)[0]  # type: ignore[index]  # it matches anything
+    if not token:
+        return "names no product token"
+    return f"only {token!r} is read" if MORE_NAMES.search(value, len(token)) else ""
+
+
 def _pattern_fault(octets: bytes) -> str:
     return "begins with neither / nor *" if octets and not octets.startswith(PATTERN_STARTS) else ""
 
 
 # For each directive that is read here, a function that returns what is wrong with a value, or an empty text.
 VALUE_FAULTS: Mapping[str, Callable[[bytes], str]] = {
-    Directive.USER_AGENT.key: lambda octets: "" if token_of(octets) else "names no product token",
+    Directive.USER_AGENT.key: _token_fault,
     Directive.ALLOW.key: _pattern_fault,
     Directive.DISALLOW.key: _pattern_fault,
     Directive.CRAWL_DELAY.key: lambda octets: (
         "no valid number of seconds" if seconds_of(octets.decode("latin-1")) is None else ""
     ),
-    Directive.SITEMAP.key: lambda octets: "" if octets else "no address",
+    Directive.SITEMAP.key: lambda octets: "" if address_in(octets) else "no address",
 }

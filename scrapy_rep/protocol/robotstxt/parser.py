@@ -23,10 +23,12 @@ from scrapy_rep.protocol.robotstxt.syntax import (
     RULE_OR_DELAY_LINE,
     WHITE_SPACE,
     Directive,
-    has_record,
+    address_in,
+    has_rule_in_group,
     readable,
     searchable,
     seconds_of,
+    text_in_browser_page,
     without_comments,
 )
 
@@ -87,6 +89,8 @@ class RobotsTxt:
     line end."""
     truncated: bool = False
     """Whether the body is longer than the limit."""
+    from_browser: bool = False
+    """Whether the body was the page that a browser makes of a text file. Then the text in this page was read."""
     _parsed: dict[str | tuple[str, ...], _Crawler] = field(init=False, compare=False, default_factory=dict)
 
     @classmethod
@@ -99,7 +103,9 @@ class RobotsTxt:
             kind = type(body).__name__
             raise TypeError(f"RobotsTxt.parse needs the bytes of a robots.txt, not {kind}: use response.body")
         body = bytes(body)
-        return cls(readable(body, limit), len(body) > limit)
+        text = text_in_browser_page(body)
+        body = body if text is None else text
+        return cls(readable(body, limit), len(body) > limit, text is not None)
 
     def allows(self, url: str, product_token: str | Sequence[str]) -> bool:
         """Whether the crawler may fetch the URL. This is faster than `verdict`. Raises ValueError."""
@@ -148,9 +154,9 @@ class RobotsTxt:
         return RECORDS[Directive.USER_AGENT].search(searchable(self.octets)) is not None
 
     @property
-    def is_markup_without_records(self) -> bool:
-        """Whether this is a page of HTML or XML, not a robots.txt: it begins with `<`, and `has_record` is False."""
-        return self.octets.lstrip(b" \t\n").startswith(b"<") and not has_record(searchable(self.octets))
+    def is_markup_without_rules(self) -> bool:
+        """Whether this is a page of HTML or XML, not a robots.txt: it begins with `<`, and no group has a rule."""
+        return self.octets.lstrip(b" \t\n").startswith(b"<") and not has_rule_in_group(searchable(self.octets))
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -165,16 +171,18 @@ class RobotsTxt:
 
     @property
     def sitemaps(self) -> tuple[str, ...]:
-        """The URLs of the sitemaps as written, in the order of the file, without duplicates (2.2.4)."""
+        """The URLs of the sitemaps as written, in the order of the file, without duplicates and without quotes or `<>`
+        around them (2.2.4)."""
         values = RECORDS[Directive.SITEMAP].findall(searchable(self.octets))
-        addresses = dict.fromkeys(without_comments("\n".join(values)).split("\n"))
-        return tuple(text_of(address.encode("latin-1")) for address in addresses if address)
+        addresses = [address_in(value.encode("latin-1")) for value in without_comments("\n".join(values)).split("\n")]
+        return tuple(text_of(address) for address in dict.fromkeys(addresses) if address)
 
     @property
     def ignored(self) -> tuple[Ignored, ...]:
         """All lines that are ignored, each with the reason, except those that `usage.statements` reads."""
         lines = self.octets.split(b"\n")
-        ignored = [
+        ignored = [Ignored(1, "", "the page around this text, which a browser made")] if self.from_browser else []
+        ignored += [
             Ignored(line, shortened(text_of(lines[line - 1].strip(WHITE_SPACE.encode()))), reason)
             for line, reason in read_ignored(self.octets)
         ]

@@ -21,16 +21,20 @@ _MAY_STAND_IN_URL = f"%{_PLAIN}".encode()
 _MAY_STAND_IN_LINES = f"%{_UNRESERVED}{_RESERVED}\n".encode()
 
 _DIGITS = "0123456789ABCDEFabcdef"
-# Escape -> its normalised form: the unreserved character that it stands for, or the escape in capitals.
+# Escape -> its normalised form: the unreserved character that it stands for, or the escape in capitals. The cut escapes
+# of rules are here, too: `%c` becomes `%C`.
 _ESCAPES = {
     f"%{high}{low}": octet if (octet := chr(int(high + low, 16))) in _UNRESERVED else f"%{high}{low}".upper()
     for high in _DIGITS
     for low in _DIGITS
-}
+} | {f"%{digit}": f"%{digit}".upper() for digit in _DIGITS}
 # The two hex digits of a normalised escape. They are in capitals and do not stand for an unreserved character.
 _SETTLED = "[0189A-F][0-9A-F]|2[0-9A-CF]|3[A-F]|[46]0|5[B-E]|7[B-DF]"
-_NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
-_TO_SETTLE = re.compile(f"%(?!{_SETTLED})..")
+_HEX = "[0-9A-Fa-f]"
+_NO_ESCAPE = re.compile(f"%(?!{_HEX}{{2}})")
+# In a rule, a `%` or `%X` before a `*`, the final `$` or the end of the rule is the beginning of an escape: `/*%D9%`.
+_NO_ESCAPE_IN_LINES = re.compile(rf"%(?!{_HEX}{{2}}|{_HEX}?(?:\*|\$?(?:\n|\Z)))")
+_TO_SETTLE = re.compile(f"%(?!{_SETTLED}){_HEX}{{1,2}}")
 _TO_NORMALISE = re.compile(rf"[^{re.escape(_PLAIN)}](?:(?<!%)|(?!{_SETTLED}))")
 _STARS = re.compile(r"\*\*+")
 _QUERY = re.compile(r"(\?.*)")
@@ -42,13 +46,13 @@ _TARGET = re.compile(rf"({_BEFORE_PATH})?([^#]*)")
 _PLAIN_TARGET = re.compile(rf"{_BEFORE_PATH}(/[{re.escape(_PLAIN)}]*)")
 
 
-def _normalised(text: str, may_stand: bytes) -> str:
+def _normalised(text: str, may_stand: bytes, no_escape: re.Pattern[str]) -> str:
     """Return the text with normalised escapes (2.2.2). All octets that are not in `may_stand` are encoded.
 
-    The text has one character for each octet.
+    `no_escape` matches each `%` that is encoded, too. The text has one character for each octet.
     """
     if "%" in text:
-        text = _TO_SETTLE.sub(lambda escape: _ESCAPES[escape[0]], _NO_ESCAPE.sub("%25", text))
+        text = _TO_SETTLE.sub(lambda escape: _ESCAPES[escape[0]], no_escape.sub("%25", text))
     for octet in set(text.encode("latin-1").translate(None, may_stand)):
         text = text.replace(chr(octet), f"%{octet:02X}")
     return text
@@ -82,7 +86,7 @@ def spellings(url: str) -> tuple[str, ...]:
             raise ValueError(f"{url!r} is neither a URL nor a path: write it as 'https://example.com/page' or '/page'")
         target = "/" + target
     if _TO_NORMALISE.search(target):  # seldom: Scrapy has normalised most of its URLs
-        target = _normalised(target.encode("utf-8", "surrogatepass").decode("latin-1"), _MAY_STAND_IN_URL)
+        target = _normalised(target.encode("utf-8", "surrogatepass").decode("latin-1"), _MAY_STAND_IN_URL, _NO_ESCAPE)
     if "%" not in target or "?" not in target:
         return (target,)
     decoded = _queries_decoded(target)
@@ -95,7 +99,7 @@ def patterns(values: str) -> str:
     Each line of `values` is one value, and each line of the result is its pattern, with one character for each octet.
     Each value begins with `/` or `*`. All values are given in one call, because many calls would be slow.
     """
-    text = _normalised(values, _MAY_STAND_IN_LINES)
+    text = _normalised(values, _MAY_STAND_IN_LINES, _NO_ESCAPE_IN_LINES)
     if "$" in text:
         # A `$` before the end is an ordinary character (2.2.3). The text has no NUL, because it is encoded.
         text = f"{text}\n".replace("$\n", "\0\n").replace("$", "%24").replace("\0", "$").removesuffix("\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import html
 import math
 import re
 import sys
@@ -12,8 +13,15 @@ from scrapy_rep.protocol.robotstxt.product_tokens import IDENTIFIER
 
 WHITE_SPACE = " \t"  # WS in 2.2; VT, FF and NBSP are no white space
 
-_MARKS = re.compile(rb"(?:\xef\xbb\xbf)*")
+_MARKS = re.compile(rb"\n(?:\xef\xbb\xbf)+")
 _PADDING = f"{WHITE_SPACE}\0".encode()
+# What a browser makes of a text file: a page with nothing but a `<pre>`. Chromium also adds an empty `<div>`.
+_MAX_END = 200  # octets from the `</pre>` to the end of such a page
+_BROWSER_PAGE = re.compile(
+    rb"\s*(?:<!doctype[^>]*>\s*)?(?:<html[^>]*>\s*)?(?:<head[^>]*>.*?</head>\s*)?(?:<body[^>]*>\s*)?"
+    rb"<pre[^>]*>([^<]*)</pre>\s*(?:<div[^>]*></div>\s*)?(?:</body>\s*)?(?:</html>\s*)?",
+    re.IGNORECASE | re.DOTALL,
+)
 # Encoding, byte order mark, and which of the two octets of an ASCII character is 0.
 _UTF_16 = (("utf-16-le", codecs.BOM_UTF16_LE, 1), ("utf-16-be", codecs.BOM_UTF16_BE, 0))
 
@@ -22,19 +30,20 @@ def readable(body: bytes, limit: int) -> bytes:
     """Return the part of the body that is parsed, cleaned up:
 
     - UTF-16 is converted to UTF-8 (2.2.2: "MAY bridge").
-    - A byte order mark is removed, and so is NUL at the end of a line.
     - Each line end (CR, LF or CRLF: NL in 2.2) becomes LF.
+    - Byte order marks at the beginning of a line are removed, and so is NUL at the end of a line.
     - A line that the limit cuts is removed.
     """
     octets = body if len(body) <= limit else body[: limit + 1]
     # A fast check that is enough for nearly all files.
     text = _from_utf_16(octets) if b"\0" in octets[:2] or not octets[:2].isascii() else None
     octets = octets if text is None else text.encode("utf-8", "replace")
-    if octets.startswith(codecs.BOM_UTF8):
-        # There may be several: some editors add a mark to a file that has one.
-        octets = octets[_MARKS.match(octets).end() :]  # type: ignore[union-attr]  # it matches anything
     if b"\r" in octets:
         octets = octets.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if codecs.BOM_UTF8[:1] in octets:  # a search for one octet is a hundred times as fast as one for the mark
+        # Scripts join files that begin with a mark, and some editors add a second mark. If a mark stayed, it would hide
+        # the line: without a `User-agent: *`, the rules below it would apply to the group above it.
+        octets = _MARKS.sub(b"\n", b"\n" + octets)[1:]
     if len(body) > limit:
         # The octet after the limit shows whether the last line is whole.
         octets = octets[: octets.rfind(b"\n") + 1]
@@ -42,6 +51,19 @@ def readable(body: bytes, limit: int) -> bytes:
         # Some servers pad lines with NUL. If it stayed, their rules would match nothing.
         octets = b"\n".join([line.rstrip(_PADDING) for line in octets.split(b"\n")])
     return octets
+
+
+def text_in_browser_page(body: bytes) -> bytes | None:
+    """Return the robots.txt of which a browser made a page, with its entities decoded; None for any other body.
+
+    The text must have a record: the page of an error may also be nothing but a `<pre>`.
+    """
+    # The search for an end is fast, and enough for nearly all bodies.
+    page = _BROWSER_PAGE.fullmatch(body) if b"</pre>" in body[-_MAX_END:].lower() else None
+    if page is None:
+        return None
+    text = html.unescape(page[1].decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    return text if has_record(searchable(readable(text, len(text)))) else None
 
 
 def _from_utf_16(octets: bytes) -> str | None:
@@ -56,7 +78,7 @@ def _from_utf_16(octets: bytes) -> str | None:
         begins_in_ascii = rest[place_of_0 : place_of_0 + 1] == b"\0" != rest[1 - place_of_0 : 2 - place_of_0]
         if has_mark or begins_in_ascii:
             text = rest.decode(encoding, "replace")
-            if (has_mark and begins_in_ascii) or has_record("\n" + text.replace("\r", "\n")):
+            if (has_mark and begins_in_ascii) or has_record("\n" + text.lstrip("\ufeff").replace("\r", "\n")):
                 return text
     return None
 
@@ -79,7 +101,7 @@ class Directive(Enum):
     CRAWL_DELAY = "crawl-delay", "crawl delay", "crawldelay"
     SITEMAP = "sitemap", "site-map", "sitemaps"
     CONTENT_USAGE = ("content-usage",)  # `usage.statements` reads these two
-    CONTENT_SIGNAL = ("content-signal",)
+    CONTENT_SIGNAL = "content-signal", "content-signals"
 
 
 _WS = f"[{WHITE_SPACE}]"
@@ -117,6 +139,8 @@ RECORDS = {
     directive: record_of(key_of(directive), _TOKEN if directive is Directive.USER_AGENT else VALUE)
     for directive in Directive
 }
+# What shows that the rest of a user-agent line was meant to be read: `GPTBot, ClaudeBot` or `* Disallow: /private/`.
+MORE_NAMES = re.compile(rf"[,;|\x80-\xff]|{_WS}{key_of(*Directive)}")
 # Lines that end a run of user-agent lines (`segments`).
 RULE_LINE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW), "")
 RULE_OR_DELAY_LINE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW, Directive.CRAWL_DELAY), "")
@@ -136,6 +160,12 @@ def has_record(text: str) -> bool:
     )
 
 
+def has_rule_in_group(text: str) -> bool:
+    """Whether the text, as `searchable` returns it, has a rule that can match below a user-agent line."""
+    group = RECORDS[Directive.USER_AGENT].search(text)
+    return group is not None and RULE_VALUE.search(text, group.end()) is not None
+
+
 _COMMENT = re.compile("#.*")
 
 
@@ -146,6 +176,15 @@ def without_comments(lines: str) -> str:
     if " \n" in lines or "\t\n" in lines or lines.endswith((" ", "\t")):
         lines = "\n".join([line.rstrip(WHITE_SPACE) for line in lines.split("\n")])
     return lines
+
+
+_QUOTED = re.compile(rb"""(["'])(.*)\1|<(.*)>""", re.DOTALL)
+
+
+def address_in(value: bytes) -> bytes:
+    """Return the address in the value of a Sitemap line, without the quotes or `<>` around it."""
+    quoted = _QUOTED.fullmatch(value)
+    return (quoted[2] or quoted[3] or b"").strip(_PADDING) if quoted else value
 
 
 _SECONDS = re.compile(r"\+?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
