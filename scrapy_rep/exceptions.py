@@ -62,7 +62,7 @@ def explanation(verdict: Verdict) -> str:
     )
     if verdict.read_as is None:
         return text
-    return f"{text}, because servers read the URL as {printable(verdict.read_as)}"
+    return f"{text}, because the URL can be read as {printable(verdict.read_as)}"
 
 
 def refused_by(verdict: Verdict) -> str:

@@ -50,6 +50,9 @@ HANDLERS: dict[str, str] = {
 }
 """Scrapy's download handlers for HTTP, by the library that they use."""
 
+HTTP2 = f"{_MODULE}.http2.H2DownloadHandler"
+"""Scrapy's download handler for HTTP/2, which takes only https URLs."""
+
 
 def not_tested() -> list[str]:
     """A line for each feature that is not tested, because this Scrapy lacks it."""

@@ -118,7 +118,7 @@ class Verdict:
     received: Received | None = None
     """The stored answer that decided; None if no stored answer decided."""
     read_as: str | None = None
-    """The URL without its dot segments, if only this form of the URL is forbidden; else None."""
+    """Another reading of the URL (`readings`), if only this reading is forbidden; else None."""
 
     @property
     def words(self) -> str:
