@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from crawling import Crawl, CrawlSpider, crawl
 from doc_pages import marked
-from installed_scrapy import HANDLERS
+from installed_scrapy import CAN, HANDLERS
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.http import Response
@@ -82,13 +82,14 @@ async def test_nothing_that_is_forbidden_reaches_the_server(web: Web, handler: s
 @each_handler
 @ensureDeferred
 async def test_a_url_whose_other_form_is_forbidden_is_not_sent(web: Web, handler: str) -> None:
-    paths = ["/doc.pdf;", "/doc.pdf;v=1", "/doc.pdf?", "/doc.pdf ", "/a/\t@admin", "/\r\n@admin"]
+    paths = ["/doc.pdf;", "/doc.pdf;v=1"]
+    if CAN["send a URL verbatim"]:
+        paths += ["/doc.pdf?", "/doc.pdf ", "/\t@admin", "/\r\n@admin"]
     site = web.site({"/robots.txt": answer(RULES)})
     verbatim = [Request(site.url(path), meta={"verbatim_url": True}) for path in paths]
     result = await crawl(*verbatim, settings={"DOWNLOAD_HANDLERS": {"http": HANDLERS[handler]}})
-    forbidden = [target for target in site.targets if target in {"/doc.pdf", "/@admin"}]
-    assert forbidden == []
-    assert {site.url(path) for path in paths if path != "/a/\t@admin"} <= result.refused.keys()
+    assert site.targets == ["/robots.txt"]
+    assert result.refused.keys() == set(map(site.url, paths))
 
 
 @pytest.mark.parametrize("setting", [{}, {"REP_DROP_EARLY": True}, {"REP_EVIDENCE": True}], ids=str)

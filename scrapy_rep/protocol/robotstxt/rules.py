@@ -51,6 +51,7 @@ class VerdictReason(WordEnum):
     USAGE = "usage"
     EXEMPT = "exempt"
     NOT_SUBJECT = "not subject"
+    NO_HOST = "no host"
 
 
 class ReasonWords(NamedTuple):
@@ -78,6 +79,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
     ),
     VerdictReason.EXEMPT: ReasonWords("the crawl exempts it", "", "REP_EXEMPT, dont_obey_robotstxt"),
     VerdictReason.NOT_SUBJECT: ReasonWords("robots.txt does not apply to it", "", "RFC 9309 2.2.2, 2.3"),
+    VerdictReason.NO_HOST: ReasonWords("", "the URL has no valid host", "RFC 9110 4.2.1"),
 }
 
 
