@@ -45,6 +45,7 @@ from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import storage_of
+from scrapy_rep.text import printable
 
 if TYPE_CHECKING:
     from scrapy_rep.cache.shared_store import SharedStore
@@ -144,7 +145,7 @@ class Resolver:
         """The policy after an internal error that ended the fetch: an outage begins. It goes into memory, unless memory
         has a policy that may be used now."""
         now = self._now()
-        outage = Outage(now, 1, f"internal error, {type(error).__name__}: {error}", now)
+        outage = Outage(now, 1, printable(f"internal error, {type(error).__name__}: {error}"), now)
         entry = Entry(origin.robots_url, outage=outage)
         if not self.is_closing:
             self._log.exception(FAULT, origin.robots_url)

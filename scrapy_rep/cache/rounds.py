@@ -55,6 +55,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known, robots_parsed
+from scrapy_rep.text import printable
 
 if TYPE_CHECKING:
     from scrapy_rep.cache.shared_store import SharedStore
@@ -154,7 +155,7 @@ class Rounds:
             if self.is_closing:
                 raise
             self._log.exception(FAULT, round_.origin.robots_url)
-            policy = self._failed(round_, f"internal error, {type(exc).__name__}: {exc}")
+            policy = self._failed(round_, printable(f"internal error, {type(exc).__name__}: {exc}"))
         finally:
             if self._store is not None and lease is not None:
                 self._store.give_back(lease, fetched)
