@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from urllib.parse import urlparse, urlsplit, urlunparse
 
-# A URL without `;`, white space, an empty query, and a path segment that is empty or begins with `.` or `%2`. Nearly
-# all URLs are such URLs, and none of them has another reading.
-_PLAIN = re.compile(r"(?:[^;\s/]*//)?[^;\s/#]*(?:(?:/(?![/.]|%2)|(?<!\?)#)[^;\s/#]*)*(?<!\?)")
 _TARGET = re.compile(r"((?:[^:/?#]*:)?//[^/?#]*)?([^#]*)")
 _DOT = re.compile("%2e", re.IGNORECASE)
 _WHITE_SPACE = " \t\n\r\v\f"
@@ -18,7 +15,7 @@ def other_readings(url: str) -> tuple[str, ...]:
 
     Servers read `/a/../b;c` as `/b;c`. Scrapy's H2 handler sends `/a/../b` for it, which servers read as `/b`.
     """
-    if _PLAIN.fullmatch(url):
+    if _is_plain(url):
         return ()
     before, target = _TARGET.match(url).groups(default="")  # type: ignore[union-attr]  # it matches anything
     if not target.startswith("/"):  # `https://example.com?a`
@@ -27,6 +24,20 @@ def other_readings(url: str) -> tuple[str, ...]:
     for sent in dict.fromkeys((target, *_as_sent(target))):
         readings.update(dict.fromkeys((sent, *_without_dot_segments(sent))))
     return tuple(f"{before}{reading}" for reading in readings if reading != target)
+
+
+def _is_plain(url: str) -> bool:
+    """Whether a fast check is enough, as for nearly all URLs: the URL has no other reading."""
+    return not (
+        ";" in url
+        or "/." in url
+        or "/%2" in url
+        or url.find("//", 7) >= 0  # after the scheme; `_as_sent` changes only an empty first segment
+        or url[-1:] == "?"
+        or "?#" in url
+        or " " in url
+        or not url.isprintable()
+    )
 
 
 def _as_sent(target: str) -> tuple[str, ...]:
