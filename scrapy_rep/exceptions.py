@@ -51,6 +51,7 @@ EXPLANATIONS: Mapping[VerdictReason, str] = {
     VerdictReason.RESTRICTED: "Forbidden by REP_STATUS_POLICY ({url}: {answer})",
     VerdictReason.UNREACHABLE: "Forbidden while robots.txt is unreachable ({url}: {answer})",
     VerdictReason.TOO_COSTLY: "Forbidden because {words} ({url})",
+    VerdictReason.NO_HOST: "Forbidden because {words}, so no robots.txt can apply to it",
 }
 """The text of the message for each reason to refuse."""
 
@@ -70,13 +71,14 @@ def explanation(verdict: Verdict) -> str:
     )
     if verdict.read_as is None:
         return text
-    return f"{text}, because servers read the URL as {printable(verdict.read_as)}"
+    return f"{text}, because the URL can be read as {printable(verdict.read_as)}"
 
 
 def refused_by(verdict: Verdict) -> str:
     """Return what refuses the request, as in `https://example.com/robots.txt line 2 (Disallow: /x)`."""
     url, decided_by = printable(verdict.robots_url or "robots.txt"), verdict.decided_by
     if decided_by is None:
-        return f"{url} ({verdict.words if verdict.reason is VerdictReason.TOO_COSTLY else printable(verdict.answer)})"
+        says_nothing = verdict.reason in {VerdictReason.TOO_COSTLY, VerdictReason.NO_HOST}  # its robots.txt
+        return f"{url} ({verdict.words if says_nothing else printable(verdict.answer)})"
     where = url if decided_by.line is None else f"{url} line {decided_by.line}"
     return f"{where} ({printable(str(decided_by), MAX_RULE)})"

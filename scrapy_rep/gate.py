@@ -31,7 +31,7 @@ from scrapy_rep.fetching.resolver import Resolver
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State
-from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.origin import Origin, needs_host
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
@@ -43,7 +43,7 @@ HTTP = ("http://", "https://")
 # For the hot path: Python 3.11 takes 70 ns to look a member up in its enum.
 NO_REFETCH = Refetch.NOT
 UNREACHABLE_STALE = State.UNREACHABLE_STALE
-EXEMPT, NOT_SUBJECT = VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT
+EXEMPT, NO_HOST, NOT_SUBJECT = VerdictReason.EXEMPT, VerdictReason.NO_HOST, VerdictReason.NOT_SUBJECT
 
 
 class Landing(NamedTuple):
@@ -104,7 +104,7 @@ class Gate:
         if isinstance(origin_or_reason, VerdictReason):
             if origin_or_reason is EXEMPT and not request.meta.get("dont_obey_robotstxt"):
                 self._stats.inc_value("rep/exempt")
-            if self.before_download and ROBOTS_TXT_REQUEST not in request.meta:
+            if origin_or_reason is NO_HOST or (self.before_download and ROBOTS_TXT_REQUEST not in request.meta):
                 self._act_on(self.judge(request, None), request)
             return None
         policy = self._resolver.peek(origin_or_reason)
@@ -143,14 +143,14 @@ class Gate:
 
     def applicable_origin(self, request: Request) -> Origin | VerdictReason:
         """The origin whose robots.txt applies to the request. If none applies, the reason: EXEMPT for
-        `dont_obey_robotstxt` and REP_EXEMPT; NOT_SUBJECT for a robots.txt itself, and for URLs without an origin, such
-        as `data:`."""
+        `dont_obey_robotstxt` and REP_EXEMPT; NO_HOST for http and https URLs without an origin, which are refused;
+        NOT_SUBJECT for a robots.txt itself, and for other URLs without an origin, such as `data:`."""
         url = request.url
         if request.meta.get("dont_obey_robotstxt"):
             return EXEMPT
         origin = Origin.of(url)
         if origin is None:
-            return NOT_SUBJECT
+            return NO_HOST if needs_host(url) else NOT_SUBJECT
         if self._exempt and self._is_exempt(origin):
             return EXEMPT
         return NOT_SUBJECT if ROBOTS_PATH in url and is_robots_txt(url) else origin
@@ -183,12 +183,13 @@ class Gate:
         return policy
 
     def judge(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
-        """The verdict on the request by the policy that applies to it. Without a policy, the request is allowed. Raises
-        ValueError for a wrong product token in the request's meta."""
+        """The verdict on the request by the policy that applies to it. Without a policy, the request is allowed, unless
+        its URL needs a host. Raises ValueError for a wrong product token in the request's meta."""
         if policy is not None:
             return self.verdict(policy, request.url, self.user_agent.tokens(request))
-        reason = EXEMPT if self.applicable_origin(request) is EXEMPT else NOT_SUBJECT
-        return Verdict(True, reason, access=AccessResult.UNAVAILABLE)
+        reason = self.applicable_origin(request)
+        reason = reason if isinstance(reason, VerdictReason) else NOT_SUBJECT
+        return Verdict(reason is not NO_HOST, reason, access=AccessResult.UNAVAILABLE)
 
     def verdict(self, policy: RobotsPolicy, url: str, tokens: ProductTokens) -> Verdict:
         """The verdict on a URL by the policy, after `also_judge`."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from datetime import datetime, timezone
 
-from scrapy_rep.protocol.foreign_text import MAX_TEXT, shortened
+from scrapy_rep.protocol.foreign_text import MAX_TEXT, shortened, without_user_info
 
 
 def printable(text: str, limit: int | None = MAX_TEXT) -> str:
     """Return the text, with control characters, line ends and the like escaped, because they could forge a log line.
 
-    If the text has more than `limit` characters, it is cut and ends in an ellipsis. With None, it is not cut.
+    The URLs in it lose their user names and passwords, because an exception may name a proxy with its password. A text
+    with more than `limit` characters is cut and ends in an ellipsis. With None, it is not cut.
     """
-    shown = text if limit is None else text[: limit + 1]
+    shown = without_user_info(text)
+    shown = shown if limit is None else shown[: limit + 1]
     if not shown.isprintable():
         shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shown)
     return shown if limit is None else shortened(shown, limit)

@@ -140,7 +140,7 @@ class Finding:
         purpose = ""
         if isinstance(verdict, UsageVerdict) and verdict.purpose is not None:
             purpose = f"for the purpose {verdict.purpose!r} "
-        read_as = f", because servers read the URL as {printable(verdict.read_as)}" if verdict.read_as else ""
+        read_as = f", because the URL can be read as {printable(verdict.read_as)}" if verdict.read_as else ""
         return f"{purpose}by {_line_in_words(deciding)} ({group}){read_as}"
 
 

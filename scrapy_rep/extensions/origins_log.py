@@ -26,6 +26,7 @@ REFUSED_BY = {
     "because robots.txt was unreachable": (VerdictReason.UNREACHABLE,),
     "by REP_STATUS_POLICY": (VerdictReason.RESTRICTED,),
     "by REP_PURPOSES_REFUSE": (VerdictReason.USAGE,),
+    "because their URL has no valid host": (VerdictReason.NO_HOST,),
 }
 MAX_CAUSES = 5  # causes in the log line for each kind of origin
 

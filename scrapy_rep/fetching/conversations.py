@@ -140,7 +140,7 @@ class Conversations:
             received = Answer(ask.url, reason="cancelled", dropped=True)
         except Exception as exc:  # noqa: BLE001 - it is logged, and counts as a failure of the network
             self._log.exception(FAULT, origin.robots_url)
-            received = Answer(ask.url, reason=f"internal error, {type(exc).__name__}: {exc}")
+            received = Answer(ask.url, reason=printable(f"internal error, {type(exc).__name__}: {exc}"))
         received = replace(received, asked_at=asked_at, ended_at=now())
         answer = judged(received, ask, self.terms)
         if answer.dropped and not received.dropped:

@@ -14,14 +14,14 @@ from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import Deferred
 from twisted.internet.protocol import ClientCreator, Protocol
 
-from scrapy_rep.deferreds import settle
+from scrapy_rep.deferreds import settle, within
 from scrapy_rep.fetching.request import download_of
+from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 
 if TYPE_CHECKING:
     from twisted.protocols.ftp import FTPClient
 
 MAX_REPLIES = 65_536  # octets that the server may send on the control connection
-NOT_FOUND = "550"  # RFC 959 4.2.1; FTPDownloadHandler.CODE_MAPPING
 
 
 class RepFTPDownloadHandler(FTPDownloadHandler):
@@ -31,6 +31,12 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
         download = download_of(request)
         if download is None:
             return await super().download_request(request)
+        seconds = request.meta["download_timeout"]
+        late = DownloadTimeoutError(f"No answer within {seconds:g} seconds")
+        return await within(seconds, self._robots_txt(request, download.limit), late)
+
+    async def _robots_txt(self, request: Request, limit: int) -> Response:
+        """Return the response. If this is cancelled, the connections are closed."""
         # Imported late, as in Scrapy: these modules install a reactor if there is none.
         from twisted.internet import reactor  # noqa: PLC0415
         from twisted.protocols.ftp import CommandFailed, ConnectionLost, FTPClient  # noqa: PLC0415
@@ -42,19 +48,21 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
         connected = creator.connectTCP(parts.hostname, parts.port or 21)  # type: ignore[no-untyped-call]
         client: FTPClient = await maybe_deferred_to_future(connected)
         _limit_replies(client)
-        received = _Received(download.limit)
+        received = _Received(limit)
         try:
             retrieved = client.retrieveFile(unquote(parts.path), received)  # type: ignore[no-untyped-call]
             retrieved.addBoth(partial(settle, received.ended))
             await maybe_deferred_to_future(received.ended)
         except CommandFailed as exc:
-            code = NOT_FOUND if NOT_FOUND in str(exc) else "default"
-            return Response(request.url, status=self.CODE_MAPPING[code])
+            code = exc.args[0][-1][:3]  # the last line of a reply begins with its code
+            return Response(request.url, status=self.CODE_MAPPING.get(code, self.CODE_MAPPING["default"]))
         except ConnectionLost as exc:
             cause = exc.args[1]
             raise getattr(cause, "value", cause) from None
         finally:
-            client.transport.abortConnection()  # type: ignore[union-attr]
+            for connection in (client, received):
+                if connection.transport is not None:
+                    connection.transport.abortConnection()
         return Response(request.url, body=bytes(received.octets))
 
 

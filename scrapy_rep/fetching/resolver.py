@@ -42,6 +42,7 @@ from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import storage_of
 from scrapy_rep.storage.memory import Memory
+from scrapy_rep.text import printable
 
 if TYPE_CHECKING:
     from scrapy_rep.storage.shared_store import SharedStore
@@ -145,7 +146,7 @@ class Resolver:
         """The policy after an internal error that ended the fetch: an outage begins. It goes into memory, unless memory
         has a policy that may be used now."""
         now = self._now()
-        reason = f"internal error, {type(error).__name__}: {error}"
+        reason = printable(f"internal error, {type(error).__name__}: {error}")
         outage = outage_after(None, Answer(origin.robots_url, reason=reason, asked_at=now, ended_at=now))
         entry = Entry(origin.robots_url, outage=outage)
         if not self.is_closing:

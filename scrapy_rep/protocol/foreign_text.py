@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 MAX_TEXT = 200  # characters of a site's text in a message, a reason or a report
 MAX_RULE = 500  # characters of a rule in a message or a report
 
@@ -12,6 +14,14 @@ def text_of(octets: bytes) -> str:
         return octets.decode("utf-8")
     except UnicodeDecodeError:
         return octets.decode("latin-1")
+
+
+_USER_INFO = re.compile(r"(?<=[\w+.-]://)[^\s/?#]*@")
+
+
+def without_user_info(text: str) -> str:
+    """Return the text without the user names and passwords in its URLs: `http://user:secret@host` is `http://host`."""
+    return _USER_INFO.sub("", text) if "@" in text else text
 
 
 def shortened(text: str, limit: int = MAX_TEXT) -> str:

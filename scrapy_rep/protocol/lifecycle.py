@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from scrapy_rep.protocol.access_result import AccessResult, Answer
-from scrapy_rep.protocol.dot_segments import other_readings
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import MAX_LIFETIME, refresh_from
 from scrapy_rep.protocol.outage import CLOCK_SKEW, MAX_UNSEEN, outage_after
+from scrapy_rep.protocol.readings import other_readings
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.robotstxt.rules import Received, Verdict, VerdictReason
@@ -112,7 +112,7 @@ class RobotsPolicy:
     def verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
         """Return whether the crawler may fetch the URL, and why. The arguments are those of `RobotsTxt.verdict`.
 
-        A URL with dot segments is allowed only if its other readings are allowed, too (`dot_segments`).
+        A URL is allowed only if its other readings are allowed, too (`readings`).
         """
         verdict = self._verdict(url, product_token)
         for reading in other_readings(url) if verdict.allowed else ():
@@ -122,7 +122,7 @@ class RobotsPolicy:
         return verdict
 
     def _verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
-        """Return the verdict on the URL as it is written, dot segments included."""
+        """Return the verdict on the URL as it is written, without its other readings."""
         if self.robots is not None:
             found = self.robots.verdict(url, product_token)
         elif is_robots_txt(url):
@@ -149,9 +149,8 @@ class RobotsPolicy:
         robots = self.robots
         if robots is not None:
             allowed = robots.allows(url, product_token)
-            if not allowed or ("/." not in url and "/%2" not in url):  # the fast check of `other_readings`
-                return allowed
-            return all(robots.allows(other, product_token) for other in other_readings(url))
+            others = other_readings(url) if allowed else ()
+            return all(robots.allows(other, product_token) for other in others) if others else allowed
         return self.access is AccessResult.UNAVAILABLE or is_robots_txt(url)
 
     @property

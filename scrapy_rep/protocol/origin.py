@@ -14,6 +14,8 @@ from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH
 DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21}  # RFC 9110 4.2.1, 4.2.2; RFC 1738 3.2
 # URLs with these schemes belong to no server that could have a robots.txt.
 WITHOUT_ROBOTS = frozenset({"data", "file", "s3"})
+# Programs skip control characters and spaces before a URL, and TAB, CR and LF in it.
+_HTTP = re.compile(r"[\0- ]*h\s*t\s*t\s*p\s*(?:s\s*)?:", re.IGNORECASE)
 _LOOSE_IPV4 = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)(?:\.(?:0[xX][0-9a-fA-F]*|[0-9]+)){0,3}")
 
 
@@ -57,6 +59,14 @@ def parsed_origin(url: str) -> Origin | None:
     if not parts.scheme or parts.scheme in WITHOUT_ROBOTS or not (host := _canonical_host(host or "")):
         return None
     return Origin(parts.scheme, host, None if port == DEFAULT_PORTS.get(parts.scheme) else port)
+
+
+def needs_host(url: str) -> bool:
+    """Whether the URL must have an origin, because its scheme is http or https.
+
+    Without an origin it is not harmless: some programs read `a` as the host of `http:///a/b`.
+    """
+    return _HTTP.match(url) is not None
 
 
 def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
 
-from scrapy_rep.protocol.dot_segments import other_readings
 from scrapy_rep.protocol.foreign_text import shortened, text_of
+from scrapy_rep.protocol.readings import other_readings
 from scrapy_rep.protocol.robotstxt.comparison_cost import TooCostlyError
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import matching_places, spellings
@@ -165,7 +165,7 @@ class Purposes:
     ) -> UsageVerdict:
         """Return the verdict with the usage preferences in robots.txt for the URL. Raises the exceptions of `Usage.of`.
 
-        A URL with dot segments is also refused if one of its other readings is refused (`dot_segments`).
+        A URL is also refused if one of its other readings is refused (`protocol.readings`).
         """
         if robots is None or not verdict.allowed:
             return self.judge_usage(verdict, Usage())

@@ -54,6 +54,7 @@ from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests, scheduler_of
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 from scrapy_rep.settings import RepSettings
+from scrapy_rep.text import printable
 from scrapy_rep.waiting.kept_copies import COPIES_FAILED, KeptCopies
 from scrapy_rep.waiting.requests import Wait, WaitingRequests
 from scrapy_rep.waiting.scheduler import WrappedScheduler, is_of
@@ -269,6 +270,6 @@ def _copies_for(crawler: Crawler, scheduler: Any, queues: SchedulerQueues) -> Ke
 
             return KeptInJobdir(crawler)
     except Exception as exc:  # noqa: BLE001 - a user's own queue class, or a file that cannot be created
-        logger_of(crawler).warning(COPIES_FAILED, exc)
+        logger_of(crawler).warning(COPIES_FAILED, printable(str(exc)))
     # A queue in memory loses its requests with the process anyway. For any other queue, no copies can be kept.
     return KeptCopies(crawler)

@@ -14,6 +14,7 @@ from scrapy.crawler import Crawler
 from scrapy.utils.request import request_from_dict
 
 from scrapy_rep.log import logger_of
+from scrapy_rep.text import printable
 
 COPIES_FAILED = "If this crawler is killed, requests that wait for a robots.txt are lost: %s"
 
@@ -53,7 +54,7 @@ class KeptCopies:
     def _warn(self, exc: Exception) -> None:
         if not self._has_warned:
             self._has_warned = True
-            self._log.warning(COPIES_FAILED, exc)
+            self._log.warning(COPIES_FAILED, printable(str(exc)))
 
     def _request_of(self, copy: bytes, loads: Callable[[bytes], Any]) -> Request | None:
         try:

@@ -19,7 +19,7 @@ from scrapy.exceptions import DontCloseSpider
 from scrapy.utils.asyncio import create_looping_call
 
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests
-from scrapy_rep.text import counted
+from scrapy_rep.text import counted, printable
 from scrapy_rep.waiting.kept_copies import KeptCopies
 
 ALIVE = 10  # seconds until a sign of life expires
@@ -36,13 +36,16 @@ class KeptInRedis(KeptCopies):
         self._redis = scheduler.queue.server
         self._keepers = f"{scheduler.queue.key}:waiting"
         self._lock = f"{self._keepers}:taking-over"
-        self._own = f"{self._keepers}:{uuid4().hex}"
+        self._own = f"{self._keepers}:{uuid4().hex}".encode()
         self._fields: dict[Request, str] = {}
         self._next_field = count()
         self._to_delete: set[str] = set()
         """Fields of copies that are no longer needed, but may still be in Redis."""
         self._others_keep_some = False
-        self._late_since: dict[str, float] = {}  # crawler -> when its sign of life was first missing
+        self._number_put_back = 0
+        self._late_since: dict[bytes, float] = {}  # crawler -> when its sign of life was first missing
+        self._unreadable: set[bytes] = set()
+        """Names in the set of hashes whose copies could not be put back. Each beat tries again."""
         if scheduler.flush_on_start:
             with self._failing_softly():
                 for name in self._hashes():
@@ -77,8 +80,9 @@ class KeptInRedis(KeptCopies):
             if self._fields:
                 self._show_life()
             others = self._hashes() - {self._own}
-            self._others_keep_some = bool(others)
-            late = [name for name in others if not self._redis.exists(f"{name}:alive")]
+            self._unreadable &= others
+            self._others_keep_some = bool(others - self._unreadable)
+            late = [name for name in others if not self._redis.exists(_alive(name))]
             now = monotonic()  # Redis may have hung before it answered
             # The lock keeps two crawlers from putting back the same request. If Redis refuses writes, a crawler without
             # a sign of life may be alive. Then `set` raises, and nothing is put back.
@@ -99,25 +103,45 @@ class KeptInRedis(KeptCopies):
             if not self._fields:
                 self._delete_hash(self._own)
 
-    def _take_over(self, dead: list[str]) -> None:
+    def _take_over(self, dead: list[bytes]) -> None:
         """Put the requests of dead crawlers back into the queue. What is left after LONGEST seconds waits for the next
         beat, so that this crawler shows life in between."""
-        began, number = monotonic(), 0
+        end, before = monotonic() + LONGEST, self._number_put_back
         try:
             for name in dead:
-                for field, copy in self._redis.hgetall(name).items():
-                    if monotonic() - began > LONGEST:
-                        return
-                    request = self._request_of(copy, self._queue.serializer.loads)
-                    if request is not None:
-                        self._queue.push(request)
-                    # The copy is deleted last. After a kill in between, the request comes back twice; it is never lost.
-                    self._redis.hdel(name, field)
-                    number += 1
-                self._delete_hash(name)
+                if monotonic() > end:
+                    return
+                try:
+                    self._put_back(name, end)
+                    self._unreadable.discard(name)
+                except Exception as exc:  # noqa: BLE001 - another program may have put a name or a key there
+                    self._warn_unreadable(name, exc)
         finally:
-            if number:
+            if number := self._number_put_back - before:
                 self._log.warning("Put %s of killed crawlers back into the queue", counted(number, "request"))
+
+    def _put_back(self, name: bytes, end: float) -> None:
+        """Put the requests of one dead crawler back into the queue, until the time `end`."""
+        for field, copy in self._redis.hgetall(name).items():
+            if monotonic() > end:
+                return
+            request = self._request_of(copy, self._queue.serializer.loads)
+            if request is not None:
+                self._queue.push(request)
+            # The copy is deleted last. After a kill in between, the request comes back twice; it is never lost.
+            self._redis.hdel(name, field)
+            self._number_put_back += 1
+        self._delete_hash(name)
+
+    def _warn_unreadable(self, name: bytes, exc: Exception) -> None:
+        if name not in self._unreadable:
+            self._unreadable.add(name)
+            self._log.warning(
+                "The waiting requests of another crawler cannot be put back into the queue (%s: %s). The crawl goes on"
+                " without them and retries",
+                printable(name.decode(errors="replace")),
+                printable(f"{type(exc).__name__}: {exc}"),
+            )
 
     def _idle(self) -> None:
         """Keep the spider open while other crawlers have copies: if they are killed, their requests come back."""
@@ -125,13 +149,18 @@ class KeptInRedis(KeptCopies):
             raise DontCloseSpider
 
     def _show_life(self) -> None:
-        self._redis.set(f"{self._own}:alive", "", ex=ALIVE)
+        self._redis.set(_alive(self._own), "", ex=ALIVE)
         self._redis.sadd(self._keepers, self._own)
 
-    def _hashes(self) -> set[str]:
-        names = self._redis.smembers(self._keepers)
-        return {name.decode() if isinstance(name, bytes) else name for name in names}
+    def _hashes(self) -> set[bytes]:
+        names = self._redis.smembers(self._keepers)  # text if the client decodes responses
+        return {name.encode() if isinstance(name, str) else name for name in names}
 
-    def _delete_hash(self, name: str) -> None:
-        self._redis.delete(name, f"{name}:alive")
+    def _delete_hash(self, name: bytes) -> None:
+        self._redis.delete(name, _alive(name))
         self._redis.srem(self._keepers, name)
+
+
+def _alive(name: bytes) -> bytes:
+    """Return the key of a crawler's sign of life."""
+    return name + b":alive"

@@ -63,8 +63,8 @@ class Waits:
         first = min(self._under_way, key=lambda wait: wait.since)
         self._log.info(
             "Waiting for robots.txt: %s to %s, the longest for %.0f s (%s)."
-            " Each request for robots.txt takes at most REP_FETCH_TIMEOUT. After most failures, but not after a"
-            " time-out, it is repeated for up to REP_UNREACHABLE_WAIT",
+            " Each request for robots.txt takes at most REP_FETCH_TIMEOUT, not counting the time in other middlewares."
+            " After most failures, but not after a time-out, it is repeated for up to REP_UNREACHABLE_WAIT",
             counted(len(self._under_way), "request"),
             counted(len({wait.origin for wait in self._under_way}), "origin"),
             self.monotonic() - first.since,

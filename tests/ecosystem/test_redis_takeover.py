@@ -81,7 +81,7 @@ class Fleet:
 
     def looks_dead(self, crawler: KeptInRedis) -> None:
         """Its last sign of life has expired."""
-        self.redis.delete(f"{crawler._own}:alive")
+        self.redis.delete(crawler._own + b":alive")
 
     def queued(self) -> list[str]:
         """The URLs in the queue."""
@@ -179,3 +179,23 @@ async def test_after_redis_hung_no_crawler_counts_as_dead_at_the_first_check(fle
     for crawler in (waiting, other, other):
         fleet.beat(crawler)
     assert fleet.queued() == []
+
+
+@pytest.mark.parametrize("name", [b"no-hash", b"\xff\xfe", b""], ids=["no-hash", "not-utf-8", "empty"])
+@in_loop
+async def test_one_member_that_is_no_hash_stops_no_takeover(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture, name: bytes
+) -> None:
+    dead, other = fleet.crawler(), fleet.crawler()
+    urls = waits(dead, 20)
+    fleet.looks_dead(dead)
+    fleet.redis.sadd(KEEPERS, name)
+    fleet.redis.set(name, "no hash")
+    for _ in range(4):
+        fleet.beat(other)
+    assert fleet.queued() == urls
+    assert not fleet.redis.exists(dead._own)
+    assert not fleet.redis.exists(f"{KEEPERS}:taking-over")
+    assert fleet.redis.get(name) == b"no hash"
+    other._idle()  # the spider may close
+    assert len([line for line in caplog.messages if "cannot be put back" in line]) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
+from scrapy.utils.defer import deferred_from_coro
 from web import RULES
 
 from scrapy_rep import RobotsUnreachable
@@ -61,6 +63,41 @@ async def test_2_3_1_3_ftp_without_a_robots_txt_allows_everything(ftp: Callable[
     result = await crawl(f"{origin}/page")
     assert list(result.pages) == [f"{origin}/page"]
     assert result.stats["rep/access/unavailable"] == 1
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["425 Can't open data connection to port 55001", "421 Too many users (550)", "450-550\r\n450 Busy: 155012"],
+)
+@ensureDeferred
+async def test_2_3_1_4_the_code_of_an_ftp_reply_decides_and_not_its_text(ftp: Callable[..., str], reply: str) -> None:
+    origin = ftp(reply, page=b"page")
+    result = await crawl(f"{origin}/page")
+    (error,) = result.refused.values()
+    assert isinstance(error, RobotsUnreachable)
+    assert result.tracebacks == []
+
+
+def open_sockets() -> int:
+    links = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
+    return sum(os.readlink(link).startswith("socket:") for link in links if os.path.lexists(link))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts this process's sockets in /proc")
+@pytest.mark.parametrize("passive", [True, False])
+@pytest.mark.parametrize("mode", ["stall", "hang"])
+@ensureDeferred
+async def test_an_ftp_fetch_that_times_out_closes_its_connections(
+    ftp: Callable[..., str], mode: str, passive: bool
+) -> None:
+    origins = [ftp(mode) for _ in range(2)]
+    before = open_sockets()
+    settings = {"REP_FETCH_TIMEOUT": 1, "FTP_PASSIVE_MODE": passive}
+    result = await crawl(*(f"{origin}/page" for origin in origins), settings=settings)
+    assert [type(error) for error in result.refused.values()] == [RobotsUnreachable] * len(origins)
+    await deferred_from_coro(sleep(0.1))
+    assert open_sockets() <= before
+    assert result.tracebacks == []
 
 
 @ensureDeferred

@@ -2,6 +2,8 @@
 
 It prints its port, and exits when its standard input is closed. With `hang`, it accepts connections and sends nothing.
 With `talk`, it sends a greeting without end. With `mute`, it says nothing after a file; with `leave`, it disconnects.
+With `stall`, it opens the connection for a file, and sends nothing. Any other text is its reply to each request for a
+file.
 """
 
 from __future__ import annotations
@@ -14,8 +16,16 @@ from typing import Any
 from twisted.cred.checkers import AllowAnonymousAccess, InMemoryUsernamePasswordDatabaseDontUse
 from twisted.cred.portal import Portal
 from twisted.internet import reactor
+from twisted.internet.defer import Deferred
 from twisted.internet.protocol import Factory, Protocol
-from twisted.protocols.ftp import CNX_CLOSED_TXFR_ABORTED, FTP, TXFR_COMPLETE_OK, FTPFactory, FTPRealm
+from twisted.protocols.ftp import (
+    CNX_CLOSED_TXFR_ABORTED,
+    FILE_STATUS_OK_OPEN_DATA_CNX,
+    FTP,
+    TXFR_COMPLETE_OK,
+    FTPFactory,
+    FTPRealm,
+)
 from twisted.python.filepath import FilePath
 
 
@@ -62,17 +72,33 @@ class Leave(Mute):
         transport.loseConnection()
 
 
-def main(folder: str, *modes: str) -> None:
+class Stall(FTP):
+    """Opens the connection for a file, and sends nothing."""
+
+    def ftp_RETR(self, _path: str) -> Deferred[Any]:  # noqa: N802 - Twisted's name
+        self.reply(FILE_STATUS_OK_OPEN_DATA_CNX)  # type: ignore[no-untyped-call]
+        return Deferred()
+
+
+def refuses(reply: str) -> type[FTP]:
+    class Refuses(FTP):
+        def ftp_RETR(self, _path: str) -> None:  # noqa: N802 - Twisted's name
+            self.sendLine(reply.encode())  # type: ignore[no-untyped-call]
+
+    return Refuses
+
+
+def main(folder: str, mode: str = "") -> None:
     users = InMemoryUsernamePasswordDatabaseDontUse(alice=b"secret")
     realm: Any = Realm(folder)  # type: ignore[no-untyped-call]
     checkers: list[Any] = [AllowAnonymousAccess(), users]
     serves = FTPFactory(Portal(realm, checkers))  # type: ignore[no-untyped-call]
     factory: Any = serves
     loop: Any = reactor
-    serves.protocol = {"mute": Mute, "leave": Leave}.get(" ".join(modes), FTP)
-    if "hang" in modes:
+    serves.protocol = {"": FTP, "mute": Mute, "leave": Leave, "stall": Stall}.get(mode) or refuses(mode)
+    if mode == "hang":
         factory = Factory.forProtocol(Protocol)
-    elif "talk" in modes:
+    elif mode == "talk":
         factory = Factory.forProtocol(Talks)
     port = loop.listenTCP(0, factory, interface="127.0.0.1")
     sys.stdout.write(f"{port.getHost().port}\n")

@@ -12,6 +12,7 @@ from typing import Any
 
 import scrapy
 import scrapy.exceptions
+from scrapy import Request
 from scrapy.core.downloader import Downloader
 from scrapy.settings import default_settings
 
@@ -34,6 +35,7 @@ _no_limit: Any = SimpleNamespace(total_concurrency=0, active=set())
 CAN: dict[str, bool] = {
     "crawl without a reactor": hasattr(default_settings, "TWISTED_REACTOR_ENABLED"),
     "send credentials by settings and by request meta": hasattr(default_settings, "HTTPAUTH_USER"),
+    "send a URL verbatim": hasattr(Request, "_url_is_verbatim"),
     "take a CONCURRENT_REQUESTS of 0 for no limit": not Downloader.needs_backout(_no_limit),
 }
 
@@ -49,6 +51,9 @@ HANDLERS: dict[str, str] = {
     if find_spec(f"{_MODULE}.{path.partition('.')[0]}")
 }
 """Scrapy's download handlers for HTTP, by the library that they use."""
+
+HTTP2 = f"{_MODULE}.http2.H2DownloadHandler"
+"""Scrapy's download handler for HTTP/2, which takes only https URLs."""
 
 
 def not_tested() -> list[str]:

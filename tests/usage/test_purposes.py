@@ -333,7 +333,7 @@ async def test_a_url_with_dot_segments_is_refused_as_servers_read_it(web: Web) -
     site = web.site({"/robots.txt": answer(BY_TOKEN)})
     result = await crawl(Request(site.url("/open/%2e%2e/art/1")), settings=REFUSE)
     (error,) = result.refused.values()
-    assert str(error).endswith(f"Disallow: /art/), because servers read the URL as {site.url('/art/1')}")
+    assert str(error).endswith(f"Disallow: /art/), because the URL can be read as {site.url('/art/1')}")
 
 
 @ensureDeferred

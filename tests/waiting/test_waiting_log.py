@@ -18,8 +18,8 @@ from scrapy_rep.waiting import waits
 from scrapy_rep.waiting.waits import Waits
 
 LIMITS = (
-    ". Each request for robots.txt takes at most REP_FETCH_TIMEOUT. After most failures, but not after a time-out, it"
-    " is repeated for up to REP_UNREACHABLE_WAIT"
+    ". Each request for robots.txt takes at most REP_FETCH_TIMEOUT, not counting the time in other middlewares. After"
+    " most failures, but not after a time-out, it is repeated for up to REP_UNREACHABLE_WAIT"
 )
 A, B = Origin("https", "a.example", None), Origin("https", "b.example", 8443)
 

@@ -51,6 +51,7 @@ class VerdictReason(WordEnum):
     USAGE = "usage"
     EXEMPT = "exempt"
     NOT_SUBJECT = "not subject"
+    NO_HOST = "no host"
 
 
 class ReasonWords(NamedTuple):
@@ -78,6 +79,7 @@ REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
     ),
     VerdictReason.EXEMPT: ReasonWords("the crawl exempts it", "", "REP_EXEMPT, dont_obey_robotstxt"),
     VerdictReason.NOT_SUBJECT: ReasonWords("robots.txt does not apply to it", "", "RFC 9309 2.2.2, 2.3"),
+    VerdictReason.NO_HOST: ReasonWords("", "the URL has no valid host", "RFC 9110 4.2.1"),
 }
 
 
@@ -120,7 +122,7 @@ class Verdict:
     error: Exception | None = field(default=None, compare=False, repr=False)
     """The exception of the last request for robots.txt, if robots.txt is unreachable without a response; else None."""
     read_as: str | None = None
-    """The URL without its dot segments, if only this form of the URL is forbidden; else None."""
+    """Another reading of the URL (`readings`), if only this reading is forbidden; else None."""
 
     @property
     def words(self) -> str:

@@ -1,4 +1,4 @@
-"""The server receives the URL that was judged: dot segments and escapes, with each of Scrapy's handlers."""
+"""A URL is judged as each of Scrapy's handlers sends it, and as servers read it: dot segments, `;` and escapes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from crawling import Crawl, CrawlSpider, crawl
 from doc_pages import marked
-from installed_scrapy import HANDLERS
+from installed_scrapy import CAN, HANDLERS
 from pytest_twisted import ensureDeferred
+from scrapy import Request
 from scrapy.http import Response
 from web import Web, answer
 
@@ -19,6 +20,7 @@ disallow: /private/
 disallow: /@admin
 disallow: /!x
 disallow: /p?q='
+disallow: /*.pdf$
 """
 FORBIDDEN = ["/private/", "/@", "/!x", "/p?q='"]
 REFUSED = {
@@ -28,13 +30,14 @@ REFUSED = {
     "/x/.%2e/private/4?q=/../": "/private/4?q=/../",
     "/./private/5": "/private/5",
     "/%2e/private/6": "/private/6",
-    "/../../private/7#part": "/private/7#part",
+    "/../../private/7#part": "/private/7",
     "/private/..": None,
 }
 ALLOWED = [
     "/%40admin",
     "/%21x",
     "/p?q=%27",
+    "/doc.pdfs;v=1",
     "/a/../b",
     "/.well-known/x",
     "/%20",
@@ -61,9 +64,9 @@ async def test_a_path_that_is_forbidden_without_its_dot_segments_is_refused(web:
     assert why.keys() == REFUSED.keys()
     rule = "Forbidden by robots.txt (/robots.txt, line 2, group of '*': Disallow: /private/)"
     for path, judged in REFUSED.items():
-        assert why[path] == (f"{rule}, because servers read the URL as {judged}" if judged else rule)
+        assert why[path] == (f"{rule}, because the URL can be read as {judged}" if judged else rule)
     assert sent == []
-    example = marked("dot-segments").strip().replace("https://example.com", "")
+    example = marked("other-readings").strip().replace("https://example.com", "")
     assert example == why["/x/../private/1"]
 
 
@@ -74,6 +77,19 @@ async def test_nothing_that_is_forbidden_reaches_the_server(web: Web, handler: s
     assert why == {}
     assert len(sent) == len(result.pages) == len(ALLOWED)
     assert [target for target in sent if target.startswith(tuple(FORBIDDEN))] == []
+
+
+@each_handler
+@ensureDeferred
+async def test_a_url_whose_other_form_is_forbidden_is_not_sent(web: Web, handler: str) -> None:
+    paths = ["/doc.pdf;", "/doc.pdf;v=1"]
+    if CAN["send a URL verbatim"]:
+        paths += ["/doc.pdf?", "/doc.pdf ", "/\t@admin", "/\r\n@admin"]
+    site = web.site({"/robots.txt": answer(RULES)})
+    verbatim = [Request(site.url(path), meta={"verbatim_url": True}) for path in paths]
+    result = await crawl(*verbatim, settings={"DOWNLOAD_HANDLERS": {"http": HANDLERS[handler]}})
+    assert site.targets == ["/robots.txt"]
+    assert result.refused.keys() == set(map(site.url, paths))
 
 
 @pytest.mark.parametrize("setting", [{}, {"REP_DROP_EARLY": True}, {"REP_EVIDENCE": True}], ids=str)

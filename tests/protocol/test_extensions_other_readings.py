@@ -1,0 +1,80 @@
+"""The other readings of a URL: what handlers send instead of it, and what servers make of it."""
+
+from __future__ import annotations
+
+import sys
+from urllib.parse import urlunparse
+
+import pytest
+
+from scrapy_rep.protocol.readings import other_readings
+
+READINGS = {
+    # Dot segments (RFC 3986 section 5.2.4)
+    "/x/../private": ["/private"],
+    "/x/%2e%2e/private": ["/private"],
+    "/x/%2E./private?a=/../b#/../c": ["/private?a=/../b"],
+    "/./a": ["/a"],
+    "/../../a": ["/a"],
+    "/a//../b": ["/a/b"],
+    "/a/b/c/./../../g": ["/a/g"],
+    "/a/b/..": ["/a/", "/a"],
+    "/a/.": ["/a/", "/a"],
+    "/a/%2e?x": ["/a/?x", "/a?x"],
+    "/%2e%2e/x/..": ["/", "/%2e%2e/", "/%2e%2e"],
+    "/..": ["/"],
+    # Parameters
+    "/a;": ["/a"],
+    "/a/;": ["/a/"],
+    "/a;b=1;c": ["/a"],
+    "/a;?b;": ["/a?b;"],
+    "/a;b/c;#d": ["/a;b/c"],
+    "/a/..;": ["/a/..", "/"],
+    # An empty query, and what Scrapy sends as it is with `verbatim_url`
+    "/a?": ["/a"],
+    "/a?#b": ["/a"],
+    "/a\tb\r\nc": ["/abc"],
+    "/a ": ["/a"],
+    "/a\v#b": ["/a"],
+    # None of these has another reading.
+    "/": [],
+    "": [],
+    "?x": [],
+    "?x;": [],
+    "/.well-known/x": [],
+    "/...": [],
+    "/..;/x": [],
+    "/%2f..": [],
+    "/..%2fx": [],
+    "/%252e/x": [],
+    "/a?b=/../c": [],
+    "/a?b=c;d": [],
+    "/a?b=//c": [],
+    "/a#/../c": [],
+    "/a#;": [],
+    "/a b": [],
+    "/%40%2c": [],
+}
+HOSTS = ["", "http://example.com", "//user@example.com:8080"]
+
+
+@pytest.mark.parametrize("before", HOSTS)
+@pytest.mark.parametrize(("url", "readings"), READINGS.items(), ids=READINGS)
+def test_readings(before: str, url: str, readings: list[str]) -> None:
+    assert other_readings(before + url) == tuple(before + reading for reading in readings)
+
+
+@pytest.mark.parametrize("before", HOSTS[1:])
+def test_two_slashes_are_doubled_where_this_python_doubles_them(before: str) -> None:
+    doubled = () if urlunparse(("", "", "//a", "", "", "")) == "//a" else (f"{before}////a",)
+    assert other_readings(f"{before}//a") == doubled
+    assert sys.version_info < (3, 13, 0) or doubled
+
+
+def test_many_dot_segments_take_linear_time() -> None:
+    assert other_readings("/x/.." * 500_000 + "/y") == ("/y",)
+
+
+@pytest.mark.parametrize("text", ["/", "?", "#", "/a?#", ";", " ", "/..", "/%2e", "a"])
+def test_a_long_url_takes_linear_time(text: str) -> None:
+    assert len(other_readings(f"https://example.com/{text * 200_000} ")) <= 12
