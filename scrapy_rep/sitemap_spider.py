@@ -80,7 +80,7 @@ class RobotsSitemapSpider(SitemapSpider):
         """Crawl the sitemaps of a robots.txt. This is the handler of the signal `robots_parsed`."""
         origin = Origin.of(request.url)
         if isinstance(robotparser, RepRobotParser) and origin is not None:
-            self._request_sitemaps(origin, robotparser.sitemaps)
+            self._request_sitemaps(origin, robotparser.sitemaps())
 
     def parse_robots_txt(self, response: Response) -> Iterable[Request]:
         """Crawl the sitemaps of a robots.txt that is itself named in `sitemap_urls` or in another robots.txt."""

@@ -13,13 +13,12 @@ from scrapy.utils.httpobj import urlparse_cached
 
 from scrapy_rep.fetching.robots_request import HAVE_TIMEOUTS, ROBOTS_TXT_REQUEST, RobotsTxtDownload
 from scrapy_rep.log import logger_of
-from scrapy_rep.scrapy_internals.downloads import was_downloaded
 from scrapy_rep.text import printable
 
 
 class BodyLimit:
-    """Listens to `bytes_received` only during downloads of a robots.txt: Scrapy sends this signal for every chunk of
-    any download."""
+    """Listens to Scrapy's signals only during downloads of a robots.txt: Scrapy sends `bytes_received` for every chunk
+    of any download."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._log = logger_of(crawler)
@@ -30,18 +29,21 @@ class BodyLimit:
     def __enter__(self) -> None:
         if not self._under_way:
             self._signals.connect(self._received, signal=signals.bytes_received)
+            self._signals.connect(self._reached, signal=signals.request_reached_downloader)
         self._under_way += 1
 
     def __exit__(self, *_: object) -> None:
         self._under_way -= 1
         if not self._under_way:
             self._signals.disconnect(self._received, signal=signals.bytes_received)
+            self._signals.disconnect(self._reached, signal=signals.request_reached_downloader)
 
     def warn_without_signal(self, request: Request, response: Response) -> None:
         """Log a WARNING, once, if a download handler of another package sends no `bytes_received`."""
-        if self._has_warned or not response.body or request.meta[ROBOTS_TXT_REQUEST].octets:
+        download = request.meta[ROBOTS_TXT_REQUEST]
+        if self._has_warned or not response.body or download.octets or not download.is_sent:
             return
-        if was_downloaded(request) and urlparse_cached(request).scheme in HAVE_TIMEOUTS:
+        if urlparse_cached(request).scheme in HAVE_TIMEOUTS:
             self._has_warned = True
             self._log.warning(
                 "%s: the download handler sends no signal bytes_received, so REP_BODY_LIMIT applies after the download",
@@ -52,6 +54,11 @@ class BodyLimit:
         """Close the connection when more of the body comes. The crawl is closing, so nothing waits for the answer."""
         request.meta[ROBOTS_TXT_REQUEST].limit = -1
         self._under_way += 1  # so the signal stays connected
+
+    def _reached(self, request: Request) -> None:
+        download = request.meta.get(ROBOTS_TXT_REQUEST)
+        if isinstance(download, RobotsTxtDownload):
+            download.is_sent = True
 
     def _received(self, request: Request, data: bytes) -> None:
         download = request.meta.get(ROBOTS_TXT_REQUEST)

@@ -19,6 +19,8 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import BaseSettings
 
 from scrapy_rep.protocol.freshness import Caching
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.scrapy_internals.downloads import pace_meta
 from scrapy_rep.settings import RepSettings
 
 ROBOTS_TXT_REQUEST = "rep_robots_txt"
@@ -33,6 +35,7 @@ _META = {
     "dont_redirect": True,
     "dont_retry": True,
     "download_fail_on_dataloss": False,
+    "is_robotstxt_request": True,  # the mark that a later Scrapy sets; plugins may know it
     "playwright": False,  # scrapy-playwright: a browser would turn the text into a page
     "max_proxies_to_try": 0,  # scrapy-rotating-proxies: REP_FETCH_RETRIES limits the retries
 }
@@ -74,6 +77,8 @@ class RobotsTxtDownload:
     """The most octets of the body to receive (REP_BODY_LIMIT); -1 to close the connection (`BodyLimit.abandon`)."""
     octets: int = 0
     """The octets of the body that were received so far."""
+    is_sent: bool = False
+    """Whether the request has passed all middlewares. Else a middleware answers it, such as HttpCacheMiddleware."""
     response: Response | None = None
     """The response as received, not decoded. Its `request` is set. None until it is received, and after `taken`."""
 
@@ -110,6 +115,8 @@ def robots_request(
         meta["dont_cache"] = True
     if "proxy" in trigger.meta:
         meta["proxy"] = trigger.meta["proxy"]
+    if _host(url) == _host(trigger.url):  # a host that the robots.txt is redirected to has a pace of its own
+        meta.update(pace_meta(trigger))
     if url.startswith("ftp:"):
         meta.update({key: trigger.meta[key] for key in _COPIED_FOR_FTP if key in trigger.meta})
     # An uncompressed body can be cut anywhere and still be read.
@@ -122,6 +129,11 @@ def robots_request(
     if len(question.jar):
         question.jar.add_cookie_header(request)
     return request
+
+
+def _host(url: str) -> str | None:
+    origin = Origin.of(url)
+    return None if origin is None else origin.host
 
 
 def _for_impersonate(settings: RepSettings, trigger: Request) -> dict[str, Any]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _COUNTING_NEEDS = ("active", "total_concurrency")
 _DELAY_NEEDS = ("delay", "concurrency", "lastseen")
+_PACE_META = ("download_slot", "throttling_scopes")  # Scrapy's throttler, not released yet, has the second one
 MAX_SLOTS = 10_000  # slots whose delay is remembered; Scrapy itself drops a slot after a minute without requests
 
 
@@ -125,9 +126,9 @@ def _raise_delay(slot: Slot, delay: float) -> None:
             slot.randomize_delay = False
 
 
-def was_downloaded(request: Request) -> bool:
-    """Whether the request has passed all middlewares. Else a middleware answered it, such as HttpCacheMiddleware."""
-    return "download_slot" in request.meta
+def pace_meta(request: Request) -> dict[str, Any]:
+    """Return the request meta that chooses with which requests the request shares limits and delays."""
+    return {key: request.meta[key] for key in _PACE_META if key in request.meta}
 
 
 def remove_from_downloader(crawler: Crawler, request: Request) -> None:

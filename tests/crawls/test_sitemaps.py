@@ -272,7 +272,7 @@ async def test_a_handler_of_robots_parsed_gets_the_sitemaps(web: Web) -> None:
     found: list[str] = []
 
     def parsed(robotparser: Any) -> None:
-        found.extend(robotparser.sitemaps)
+        found.extend(robotparser.sitemaps())
 
     def prepare(crawler: Crawler) -> None:
         crawler.signals.connect(parsed, robots_parsed)
