@@ -36,7 +36,6 @@ class RepRobotParser(RobotParser):
         list or tuple of product tokens in order of preference, as in ROBOTSTXT_USER_AGENT."""
         return self.robots.crawl_delay(_tokens(user_agent))
 
-    @property
     def sitemaps(self) -> tuple[str, ...]:
         """The URLs of the sitemaps, as written in the robots.txt."""
         return self.robots.sitemaps

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
+from scrapy.spidermiddlewares.depth import DepthMiddleware
 from scrapy.spiders import SitemapSpider
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import DeferredList
@@ -56,7 +57,8 @@ class RobotsSitemapSpider(SitemapSpider):
     async def start(self) -> AsyncIterator[Any]:
         """Fetch robots.txt of the first origins; then yield the requests for `sitemap_urls`."""
         middleware = RepMiddleware.of(self.crawler)
-        pages = [Request(url) for url in self.first_pages()]  # a malformed URL raises ValueError, as in any spider
+        first_pages = self.first_pages()
+        pages = [page for page in map(self._page, first_pages) if page is not None]
         verdicts = [deferred_from_coro(middleware.verdict(page)) for page in pages]
         # A verdict fails if the crawl closes.
         results = await maybe_deferred_to_future(DeferredList(verdicts, consumeErrors=True))
@@ -66,10 +68,18 @@ class RobotsSitemapSpider(SitemapSpider):
             if known:
                 files = counted(known, "robots.txt file")
                 self._log.warning("%s: found no sitemap to crawl in %s", name, files)
-            elif not pages:
+            elif not first_pages:
                 self._log.warning("%s has nowhere to begin: set start_urls, allowed_domains or sitemap_urls", name)
         async for item in super().start():
             yield self._sitemap_request(item.url) if isinstance(item, Request) else item
+
+    def _page(self, url: str) -> Request | None:
+        """Return a request for the URL; None if the URL is malformed."""
+        try:
+            return Request(url)
+        except ValueError as exc:
+            self._log.error("%s: skipped %r of start_urls: %s", type(self).__name__, printable(url), exc)
+            return None
 
     def first_pages(self) -> list[str]:
         """Return one URL of each origin that the spider begins with."""
@@ -80,7 +90,10 @@ class RobotsSitemapSpider(SitemapSpider):
         """Crawl the sitemaps of a robots.txt. This is the handler of the signal `robots_parsed`."""
         origin = Origin.of(request.url)
         if isinstance(robotparser, RepRobotParser) and origin is not None:
-            self._request_sitemaps(origin, robotparser.sitemaps)
+            self._request_sitemaps(origin, robotparser.sitemaps(), request)
+
+    def _robots_parsed(self) -> None:
+        """Do nothing: in a later Scrapy, SitemapSpider handles `robots_parsed` here, without our limits."""
 
     def parse_robots_txt(self, response: Response) -> Iterable[Request]:
         """Crawl the sitemaps of a robots.txt that is itself named in `sitemap_urls` or in another robots.txt."""
@@ -89,11 +102,12 @@ class RobotsSitemapSpider(SitemapSpider):
         if not sitemaps:
             self._log.warning("%s: %s names no sitemap", type(self).__name__, printable(response.url))
         elif origin is not None:
-            self._request_sitemaps(origin, sitemaps)
+            self._request_sitemaps(origin, sitemaps, response.request)
         return ()
 
-    def _request_sitemaps(self, origin: Origin, written: tuple[str, ...]) -> None:
-        """Request the sitemaps that a robots.txt names, at most REP_SITEMAPS_MAX."""
+    def _request_sitemaps(self, origin: Origin, written: tuple[str, ...], source: Request | None) -> None:
+        """Request the sitemaps that a robots.txt names, at most REP_SITEMAPS_MAX. `source`: the request that led to
+        the robots.txt; the sitemaps are one level deeper (DEPTH_LIMIT)."""
         base, most, private = origin.robots_url, self._rep_settings.sitemaps_max, self._rep_settings.redirect_private
         if len(written) > most:
             sitemaps = counted(len(written), "sitemap")
@@ -103,9 +117,20 @@ class RobotsSitemapSpider(SitemapSpider):
             wrong = why_not_followed(base, url, private=private) if Origin.of(url) else "nowhere"
             if wrong is None:
                 self._has_sitemaps = True
-                self.crawler.engine.crawl(self._sitemap_request(url))
+                request = self._one_deeper(self._sitemap_request(url), source)
+                if request is not None:
+                    self.crawler.engine.crawl(request)
             else:
                 self._log.debug("%s: skipped a sitemap that leads %s: %s", base, wrong, printable(text))
+
+    def _one_deeper(self, request: Request, source: Request | None) -> Request | None:
+        """Let Scrapy's DepthMiddleware set the depth of the request; None if DEPTH_LIMIT forbids the request."""
+        depth = self.crawler.get_spider_middleware(DepthMiddleware)
+        if depth is None:
+            return request
+        depth_of_source = 0 if source is None else source.meta.get("depth", 0)
+        response = Response(request.url, request=Request(request.url, meta={"depth": depth_of_source}))
+        return depth.get_processed_request(request, response)
 
     def _sitemap_request(self, url: str) -> Request:
         # `_parse_sitemap` of Scrapy would ignore REP_SITEMAPS_MAX for the sitemaps of a robots.txt.

@@ -9,7 +9,7 @@ from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.scrapy_internals.downloads import MinimumDelays
+from scrapy_rep.scrapy_internals.delays import MinimumDelays
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known
 from scrapy_rep.text import printable
@@ -37,7 +37,10 @@ class CrawlDelay:
         asked = _asked_for(info.robots, self._gate.product_tokens(request))
         if not asked:
             return
-        kind = "ignored" if not self._max_delay else "capped" if asked > self._max_delay else "obeyed"
+        if not self._max_delay or not self._delays.prepare(request, min(asked, self._max_delay)):
+            kind = "ignored"
+        else:
+            kind = "capped" if asked > self._max_delay else "obeyed"
         self._crawler.stats.inc_value(f"rep/crawl_delay/{kind}")
         if kind not in self._logged and self._spacing() < asked:
             self._logged.add(kind)

@@ -44,7 +44,6 @@ from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 from scrapy_rep.scrapy_internals.downloads import (
     UncountedDownloads,
     remove_from_downloader,
-    was_downloaded,
     watch_handlers,
 )
 from scrapy_rep.settings import RepSettings
@@ -239,9 +238,9 @@ class BodyLimit:
 
     def warn_without_signal(self, request: Request, response: Response, download: RobotsTxtDownload) -> None:
         """Log a WARNING, once, if a download handler of another package sends no `bytes_received`."""
-        if self._has_warned or not response.body or download.octets:
+        if self._has_warned or not response.body or download.octets or download.sent_at is None:
             return
-        if was_downloaded(request) and urlparse_cached(request).scheme in HAVE_TIMEOUTS:
+        if urlparse_cached(request).scheme in HAVE_TIMEOUTS:
             self._has_warned = True
             self._log.warning(
                 "%s: the download handler sends no signal bytes_received, so REP_BODY_LIMIT applies after the download",

@@ -21,6 +21,8 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import BaseSettings
 
 from scrapy_rep.protocol.conversation import Ask
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.scrapy_internals.downloads import pace_meta
 from scrapy_rep.settings import RepSettings
 
 ROBOTS_TXT_REQUEST = "rep_robots_txt"
@@ -36,6 +38,7 @@ _META = {
     "dont_redirect": True,
     "dont_retry": True,
     "download_fail_on_dataloss": False,
+    "is_robotstxt_request": True,  # the mark that a later Scrapy sets; plugins may know it
     "playwright": False,  # scrapy-playwright: a browser would turn the text into a page
     "max_proxies_to_try": 0,  # scrapy-rotating-proxies: REP_FETCH_RETRIES limits the retries
 }
@@ -130,6 +133,8 @@ def robots_request(
         meta["dont_cache"] = True
     if "proxy" in trigger.meta:
         meta["proxy"] = trigger.meta["proxy"]
+    if _host(url) == _host(trigger.url):  # a host that the robots.txt is redirected to has a pace of its own
+        meta.update(pace_meta(trigger))
     if url.startswith("ftp:"):
         meta.update({key: trigger.meta[key] for key in _COPIED_FOR_FTP if key in trigger.meta})
     # An uncompressed body can be cut anywhere and still be read.
@@ -142,6 +147,11 @@ def robots_request(
     if len(jar):
         jar.add_cookie_header(request)
     return request
+
+
+def _host(url: str) -> str | None:
+    origin = Origin.of(url)
+    return None if origin is None else origin.host
 
 
 def _for_impersonate(settings: RepSettings, trigger: Request) -> dict[str, Any]:

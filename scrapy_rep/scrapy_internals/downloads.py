@@ -1,29 +1,24 @@
-"""Scrapy's downloader: requests that do not count in it, the delays of its slots, and removing a request from its slot.
+"""Scrapy's downloader: requests that do not count in it, and removing a request from its slot.
 
-`scheduler_queues.py` reads the slots, too, to choose the next request.
+`delays.py` sets the delays of the slots, and `scheduler_queues.py` reads the slots to choose the next request.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy import Request
 from scrapy.core.downloader import Downloader
 from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import call_later
-from scrapy.utils.datatypes import LocalCache
 
-from scrapy_rep.scrapy_internals.compat import slot_clock
+from scrapy_rep.scrapy_internals.compat import throttler_of
 from scrapy_rep.scrapy_internals.fallbacks import warn_missing
 
-if TYPE_CHECKING:
-    from scrapy.core.downloader import Slot
-
 _COUNTING_NEEDS = ("active", "total_concurrency")
-_DELAY_NEEDS = ("delay", "concurrency", "lastseen")
-MAX_SLOTS = 10_000  # slots whose delay is remembered; Scrapy itself drops a slot after a minute without requests
+_PACE_META = ("download_slot", "throttling_scopes")  # Scrapy's throttler, not released yet, has the second one
 
 
 class UncountedDownloads:
@@ -70,61 +65,6 @@ class UncountedDownloads:
         return is_full or self._must_back_out()
 
 
-class MinimumDelays:
-    """The minimum delay of each download slot: the longest minimum of all origins that share the slot."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-        self._minimums: LocalCache[str, tuple[Slot, float]] = LocalCache(limit=MAX_SLOTS)
-
-    def require(self, request: Request, delay: float) -> None:
-        """Make the request's slot leave at least `delay` seconds between its requests.
-
-        The slot then sends one request at a time, and the delay starts when that request has been answered. If the
-        delay started earlier, a slow request and the next, fast one could reach the server with less time between them.
-        """
-        key = request.meta.get("download_slot", "")
-        known, least = self._minimums.get(key, (None, 0.0))
-        slot = self._slot(key) if known is not None or delay else None
-        if slot is None:
-            return
-        if known is slot:
-            delay = max(delay, least)
-        elif delay and slot.lastseen:
-            # The slot's last request, usually the one for robots.txt, has been answered by now.
-            slot.lastseen = slot_clock()
-        if delay:
-            self._minimums[key] = slot, delay
-            _raise_delay(slot, delay)
-
-    def restart_delay(self, request: Request) -> None:
-        """Start the delay of the request's slot now, if the slot has a minimum."""
-        slot, delay = self._minimums.get(request.meta.get("download_slot", ""), (None, 0.0))
-        if slot is not None:
-            slot.lastseen = slot_clock()
-            _raise_delay(slot, delay)
-
-    def _slot(self, key: str) -> Slot | None:
-        slot: Slot | None = getattr(self._crawler.engine.downloader, "slots", {}).get(key)
-        if slot is not None and all(hasattr(slot, name) for name in _DELAY_NEEDS):
-            return slot
-        warn_missing(self._crawler, "Downloader.slots")
-        return None
-
-
-def _raise_delay(slot: Slot, delay: float) -> None:
-    """Raise the slot's delay to at least `delay`. A longer delay, set by the user or by AutoThrottle, stays."""
-    slot.concurrency = 1
-    has_jitter = hasattr(slot, "jitter")  # before Scrapy 2.19: `randomize_delay`, which varies the delay by 50 %
-    jitter = slot.jitter if has_jitter else 0.5 * bool(getattr(slot, "randomize_delay", False))
-    if slot.delay * (1 - jitter) < delay:
-        slot.delay = max(slot.delay, delay)
-        if has_jitter:
-            slot.jitter = 0.0
-        else:
-            slot.randomize_delay = False
-
-
 def watch_handlers(crawler: Crawler, watch: Callable[[Request], AbstractContextManager[None]]) -> None:
     """Enter `watch(request)` while a download handler has the request: from the moment when the request leaves the
     queue of its slot, to the response or the handler's error."""
@@ -141,13 +81,15 @@ def watch_handlers(crawler: Crawler, watch: Callable[[Request], AbstractContextM
     handlers.download_request_async = watched
 
 
-def was_downloaded(request: Request) -> bool:
-    """Whether the request has passed all middlewares. Else a middleware answered it, such as HttpCacheMiddleware."""
-    return "download_slot" in request.meta
+def pace_meta(request: Request) -> dict[str, Any]:
+    """Return the request meta that chooses with which requests the request shares limits and delays."""
+    return {key: request.meta[key] for key in _PACE_META if key in request.meta}
 
 
 def remove_from_downloader(crawler: Crawler, request: Request) -> None:
     """Remove a cancelled or late request from its slot, so that it is not sent, and the next request can be sent."""
+    if throttler_of(crawler) is not None:
+        return  # a request that is cancelled leaves the throttler and the downloader by itself
     downloader: Any = crawler.engine.downloader
     slot: Any = getattr(downloader, "slots", {}).get(request.meta.get("download_slot"))
     if slot is None:

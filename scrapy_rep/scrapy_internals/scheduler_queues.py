@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Collection, Container, Iterable
+from functools import partial
 from typing import Any
 
 from scrapy import Request
@@ -10,6 +11,7 @@ from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler
 from scrapy.pqueues import DownloaderAwarePriorityQueue
 
+from scrapy_rep.scrapy_internals.compat import throttler_of
 from scrapy_rep.scrapy_internals.fallbacks import warn_missing
 
 LAST = 10**6  # a number of downloads that no slot reaches; it sorts a slot behind all others
@@ -28,7 +30,9 @@ class SchedulerQueues:
         in_memory, on_disk = getattr(scheduler, "mqs", None), getattr(scheduler, "dqs", None)
         self._count = crawler.stats.inc_value
         self._downloader: Any = crawler.engine.downloader
-        self.site_of = getattr(self._downloader, "get_slot_key", lambda _request: "")
+        self._throttler = throttler_of(crawler)
+        has_keys, name = (self._throttler, "get_scopes_key") if self._throttler else (self._downloader, "get_slot_key")
+        self.site_of: Callable[[Request], str] = getattr(has_keys, name, lambda _request: "")
         """Return the key of a request's slot, which code outside this folder calls a site."""
         self._sites_at_door: Container[str] = ()
         self._aware: list[Any] = []
@@ -39,10 +43,15 @@ class SchedulerQueues:
         """The queue in memory; None if the scheduler is not Scrapy's own."""
         self.on_disk: Any = on_disk if self.in_memory is not None else None
         for queue in (in_memory, on_disk):
-            if isinstance(queue, DownloaderAwarePriorityQueue) and hasattr(self._downloader, "slots"):
+            if isinstance(queue, DownloaderAwarePriorityQueue) and (
+                self._throttler is not None or hasattr(self._downloader, "slots")
+            ):
                 interface: Any = getattr(queue, "_downloader_interface", None)
                 if hasattr(interface, "stats"):
                     interface.stats = self._busy
+                    self._aware.append(queue)
+                elif hasattr(queue, "_slot_stats"):  # the queue of a Scrapy with a throttler
+                    queue._slot_stats = partial(self._loads, queue._slot_stats)  # noqa: SLF001
                     self._aware.append(queue)
                 else:
                     warn_missing(crawler, "DownloaderAwarePriorityQueue._downloader_interface")
@@ -67,7 +76,7 @@ class SchedulerQueues:
             return True
         # The scheduler empties the queue in memory first.
         sites = next((queue.pqueues for queue in self._aware if queue.pqueues), ())
-        known = sites if can_fetch else (key for key in self._downloader.slots if key in sites)
+        known = sites if can_fetch else (key for key in self._used_sites() if key in sites)
         return any(key not in self._sites_at_door for key in known)
 
     def is_next_from_memory(self) -> bool:
@@ -77,6 +86,9 @@ class SchedulerQueues:
     def has_room(self, site: str, pages: Container[Request]) -> bool:
         """Whether the site's slot has room for one more request. Only requests in `pages` count, not those for a
         robots.txt. True if there is no slot."""
+        if self._throttler is not None:
+            load: float = self._throttler.get_scope_load(site)
+            return load < 1
         slot = getattr(self._downloader, "slots", {}).get(site)
         active, concurrency = getattr(slot, "active", ()), getattr(slot, "concurrency", 1)
         return len(active) < concurrency or sum(other in pages for other in active) < concurrency
@@ -90,6 +102,22 @@ class SchedulerQueues:
             ((len(slots[key].active) if key in slots else of_slotless) + (LAST if key in at_door else 0), key)
             for key in possible_slots
         ]
+
+    def _loads(self, loads_of_slots: Callable[[], list[tuple[float, str]]]) -> list[tuple[float, str]]:
+        """Return the same as `_busy` for the queue of a Scrapy with a throttler: loads in place of numbers."""
+        used, at_door = self._used_sites(), self._sites_at_door
+        of_slotless = LAST if self._are_slotless_last else 0
+        return [
+            (load + (0 if key in used else of_slotless) + (LAST if key in at_door else 0), key)
+            for load, key in loads_of_slots()
+        ]
+
+    def _used_sites(self) -> Collection[str]:
+        """Return the sites that were used a short time ago."""
+        if self._throttler is None:
+            slots: Collection[str] = self._downloader.slots
+            return slots
+        return getattr(self._throttler, "_scope_managers", ())
 
     # How a request goes back.
 

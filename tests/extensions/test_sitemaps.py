@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
-from crawling import BUILTIN, Crawl, CrawlSpider, crawl
+from crawling import ADDON, BUILTIN, Crawl, CrawlSpider, crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -143,15 +144,19 @@ class ProxyOnly:
         request.meta["proxy"] = self.proxy
 
 
-@pytest.mark.parametrize("source", ["robots.txt", "a sitemap that is one", "sitemap_urls"])
+@pytest.mark.parametrize("source", ["robots.txt", "a sitemap that is one", "sitemap_urls", "sitemap_urls with others"])
 @ensureDeferred
 async def test_the_number_of_sitemaps_of_an_origin_is_limited(web: Web, source: str) -> None:
     site = site_with(web, "\n".join(f"sitemap: /{n}.xml" for n in range(20_000)), "/a", at="*")
     first = site_with(web, f"sitemap: {site.robots_url}\n")
-    begin = {"robots.txt": {"start_urls": [site.url("/")]}, "sitemap_urls": {"sitemap_urls": [site.robots_url]}}
+    begin = {
+        "robots.txt": {"start_urls": [site.url("/")]},
+        "sitemap_urls": {"sitemap_urls": [site.robots_url]},
+        "sitemap_urls with others": {"sitemap_urls": [site.robots_url, site.url("/0.xml")]},
+    }
     result = await crawl(
         spider=shop(**begin.get(source, {"start_urls": [first.url("/")]})),
-        settings={"REP_SITEMAPS_MAX": 100},
+        settings={"REP_SITEMAPS_MAX": 100, **BUILTIN, **ADDON},
     )
     assert sorted(t for t in site.targets if t.endswith(".xml")) == sorted(f"/{n}.xml" for n in range(100))
     (said,) = {m for m in result.messages(logging.INFO, "scrapy_rep") if "REP_SITEMAPS_MAX" in m}
@@ -207,12 +212,40 @@ async def test_without_sitemaps_or_start_urls_a_warning_is_logged(
 
 
 @ensureDeferred
-async def test_a_start_url_without_a_scheme_is_an_error_as_in_other_spiders(web: Web) -> None:
-    site = web.site()
-    result = await crawl(spider=shop(start_urls=["a.example", "b.example", site.url("/")]))
-    (error,) = (record.exc_info[1] for record in result.log if record.exc_info)
-    assert str(error) == "Missing scheme in request url: a.example"
-    assert [m for m in result.messages() if "found no sitemap" in m] == []
+async def test_a_malformed_start_url_is_logged_and_the_rest_goes_on(web: Web) -> None:
+    site = site_with(web, "sitemap: /sitemap.xml\n", "/a")
+    extra = site_with(web, "", "/b", at="/extra.xml")
+    urls = [site.url("/"), "a.example", "http://[x/"]
+    result = await crawl(spider=shop(start_urls=urls, sitemap_urls=[extra.url("/extra.xml")]))
+    assert sorted(result.pages) == sorted([site.url("/a"), extra.url("/b")])
+    first, second = result.messages()
+    assert first == "Shop: skipped 'a.example' of start_urls: Missing scheme in request url: a.example"
+    assert second.startswith("Shop: skipped 'http://[x/' of start_urls: ")
+    assert result.tracebacks == []
+
+
+@pytest.mark.parametrize(("limit", "last"), [(2, 2), (0, 5)])
+@ensureDeferred
+async def test_depth_limit_holds_for_sitemaps_on_new_hosts(web: Web, limit: int, last: int) -> None:
+    hosts = [f"http://{number}.example" for number in range(6)]
+    robots = {
+        f"{host}/robots.txt": answer(f"sitemap: {following}/sitemap.xml\n") for host, following in pairwise(hosts)
+    }
+    proxy = web.site({**robots, f"{hosts[-1]}/robots.txt": answer(""), "*": sitemap()})
+    settings = {"DEPTH_LIMIT": limit, "DOWNLOADER_MIDDLEWARES": {ProxyOnly: 1}, "PROXY": proxy.origin}
+    result = await crawl(spider=shop(start_urls=[f"{hosts[0]}/"]), settings=settings)
+    asked = [target for target in proxy.targets if target.endswith("robots.txt")]
+    assert asked == [f"{host}/robots.txt" for host in hosts[: last + 1]]
+    assert result.stats["request_depth_max"] == last
+    assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_depth_limit_holds_for_sitemaps_of_a_robots_txt_in_sitemap_urls(web: Web) -> None:
+    site = site_with(web, "sitemap: /sitemap.xml\n", "/a")
+    result = await crawl(spider=shop(sitemap_urls=[site.robots_url]), settings={"DEPTH_LIMIT": 1})
+    assert set(site.targets) == {"/robots.txt", "/sitemap.xml"}
+    assert result.pages == {}
 
 
 @ensureDeferred
@@ -267,12 +300,30 @@ async def test_without_the_middleware_a_warning_names_the_cure() -> None:
 
 
 @ensureDeferred
+async def test_scrapys_own_sitemap_spider_crawls_the_sitemaps_of_a_robots_txt(web: Web) -> None:
+    """A later Scrapy reads them from the signal, if it needs this robots.txt for another sitemap of the host anyway."""
+    site = site_with(web, "sitemap: /sitemap.xml\n", "/a")
+    site.change("/other.xml", sitemap(site.url("/b")))
+
+    class Plain(SitemapSpider, CrawlSpider):
+        sitemap_urls = [site.robots_url, site.url("/other.xml")]
+        start = SitemapSpider.start
+
+        def parse(self, response: Response, **_: Any) -> None:
+            self.crawl.pages[response.url] = response
+
+    result = await crawl(spider=Plain, settings={**BUILTIN, **ADDON})
+    assert sorted(result.pages) == [site.url("/a"), site.url("/b")]
+    assert result.tracebacks == []
+
+
+@ensureDeferred
 async def test_a_handler_of_robots_parsed_gets_the_sitemaps(web: Web) -> None:
     site = site_with(web, "sitemap: {origin}/a.xml\nsitemap: b.xml\n")
     found: list[str] = []
 
     def parsed(robotparser: Any) -> None:
-        found.extend(robotparser.sitemaps)
+        found.extend(robotparser.sitemaps())
 
     def prepare(crawler: Crawler) -> None:
         crawler.signals.connect(parsed, robots_parsed)

@@ -345,6 +345,28 @@ async def test_robots_txt_is_requested_through_the_proxy_of_its_request(web: Web
 
 
 @ensureDeferred
+async def test_robots_txt_uses_the_download_slot_of_its_request(web: Web) -> None:
+    """But a host that it is redirected to has its own."""
+    moved = redirect("http://other.example/robots.txt")
+    proxy = web.site({"http://a.example/robots.txt": moved, "*": answer(RULES)})
+    urls = ["http://a.example/", "http://b.example/"]
+    sent: dict[str, str] = {}
+
+    def reached(request: Request) -> None:
+        if request.meta.get("is_robotstxt_request"):
+            sent[request.url] = request.meta["download_slot"]
+
+    def prepare(crawler: Crawler) -> None:
+        crawler.signals.connect(reached, signals.request_reached_downloader, weak=False)
+
+    meta = {"proxy": proxy.origin, "download_slot": "shared"}
+    result = await crawl(*(Request(url, meta=meta) for url in urls), prepare=prepare)
+    assert sorted(result.pages) == urls
+    own = {"http://other.example/robots.txt": "other.example"}
+    assert sent == {**{f"{url}robots.txt": "shared" for url in urls}, **own}
+
+
+@ensureDeferred
 async def test_a_cache_does_not_replay_an_outage(web: Web, tmp_path: Any) -> None:
     site, time = web.robots([answer(status=503), answer(RULES)]), Time()
     settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path)}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from doc_pages import first_names
+from installed_scrapy import HAS_THROTTLER
 from scrapy import Request, Spider
 from scrapy.core.downloader import Downloader
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
@@ -45,6 +46,19 @@ class SlotByOrigin(Downloader):
 
     def get_slot_key(self, request: Request) -> str:
         return urlparse_cached(request).netloc
+
+
+if HAS_THROTTLER:
+    from scrapy.throttler import Throttler  # type: ignore[import-not-found]
+
+    class ScopeByOrigin(Throttler):  # type: ignore[misc]
+        def get_scopes(self, request: Request) -> str:
+            return urlparse_cached(request).netloc
+
+    BY_ORIGIN: dict[str, Any] = {"THROTTLER": ScopeByOrigin}
+else:
+    BY_ORIGIN = {"DOWNLOADER": SlotByOrigin}
+"""Settings that give each origin of the test web its own delays and limits, as other hosts have."""
 
 
 class FollowsByItself(HTTP11DownloadHandler):

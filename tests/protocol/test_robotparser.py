@@ -38,4 +38,4 @@ def test_a_link_that_no_robots_txt_is_about_is_no_error(link: str | bytes) -> No
 
 
 def test_the_sitemaps_are_those_of_the_file() -> None:
-    assert PARSER.sitemaps == ("/s.xml",)
+    assert PARSER.sitemaps() == ("/s.xml",)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import scrapy.core.engine
-from crawling import Crawl, CrawlSpider, SlotByOrigin, close_spider, crawl
-from installed_scrapy import HANDLERS
+from crawling import BY_ORIGIN, Crawl, CrawlSpider, close_spider, crawl
+from installed_scrapy import HANDLERS, HAS_THROTTLER
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.core.downloader import Downloader, Slot
@@ -31,16 +31,42 @@ NO_DOOR = "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS
 # Since Scrapy 2.19 the engine has the scheduler, too.
 NO_SCHEDULER = [] if hasattr(ExecutionEngine, "scheduler") else [NO_DOOR]
 
+# These parts are hidden in a Scrapy without a throttler, and in one with a throttler.
+SLOTS: list[tuple[type, str, list[str]]]
+if HAS_THROTTLER:
+    from scrapy.throttler import ThrottlingScopeManager  # type: ignore[import-not-found]
+
+    SLOTS = [
+        *(
+            (ThrottlingScopeManager, name, [COSTS["Downloader.slots"]])
+            for name in ("set_base_delay", "_next_allowed_time")
+        ),
+        (
+            DownloaderAwarePriorityQueue,
+            "_slot_stats",
+            [COSTS["DownloaderAwarePriorityQueue._downloader_interface"]],
+        ),
+    ]
+else:
+    SLOTS = [
+        (Downloader, "slots", [COSTS["Downloader.slots"]]),
+        (Slot, "delay", [COSTS["Downloader.slots"]]),
+        (Slot, "lastseen", [COSTS["Downloader.slots"]]),
+        (Slot, "queue", [COSTS["Downloader._process_queue"]]),
+        (Slot, "transferring", [COSTS["Downloader._process_queue"]]),
+        (Downloader, "_process_queue", [COSTS["Downloader._process_queue"]]),
+        (
+            DownloaderAwarePriorityQueue,
+            "_downloader_interface",
+            [COSTS["DownloaderAwarePriorityQueue._downloader_interface"]],
+        ),
+    ]
+
 # The class, the name in it that we do not find, and how the WARNINGs begin.
 HIDDEN: list[tuple[type, str, list[str]]] = [
     (Downloader, "active", [COSTS["Downloader.needs_backout"]]),
     (Downloader, "total_concurrency", [COSTS["Downloader.needs_backout"]]),
-    (Downloader, "slots", [COSTS["Downloader.slots"]]),
-    (Slot, "delay", [COSTS["Downloader.slots"]]),
-    (Slot, "lastseen", [COSTS["Downloader.slots"]]),
-    (Slot, "queue", [COSTS["Downloader._process_queue"]]),
-    (Slot, "transferring", [COSTS["Downloader._process_queue"]]),
-    (Downloader, "_process_queue", [COSTS["Downloader._process_queue"]]),
+    *SLOTS,
     (EngineSlot, "close", [COSTS["ExecutionEngine._slot.close"]]),
     (EngineSlot, "nextcall", [COSTS["ExecutionEngine._slot.nextcall"]]),
     (EngineSlot, "scheduler", NO_SCHEDULER),
@@ -48,11 +74,6 @@ HIDDEN: list[tuple[type, str, list[str]]] = [
     (Scheduler, "next_request", [NO_DOOR]),
     (Scheduler, "mqs", []),
     (Scheduler, "dqs", []),
-    (
-        DownloaderAwarePriorityQueue,
-        "_downloader_interface",
-        [COSTS["DownloaderAwarePriorityQueue._downloader_interface"]],
-    ),
 ]
 
 
@@ -84,7 +105,7 @@ async def crawl_that_uses_all(web: Web) -> Crawl:
             close_spider(self, "enough")
             later.append(call_later(0.3, web.release, dead))  # for the requests that wait for it
 
-    settings = {"DOWNLOADER": SlotByOrigin, "REP_CRAWL_DELAY_MAX": 1}
+    settings = {**BY_ORIGIN, "REP_CRAWL_DELAY_MAX": 1}
     result = await crawl(spider=Stops, settings=settings)
     later[0].cancel()  # else it may come when the tests have ended, and their web with them
     assert set(result.pages) - {dead.url("/")} == {site.url("/a"), site.url("/b")}
@@ -107,9 +128,12 @@ async def test_without_a_part_a_crawl_obeys_and_says_what_it_loses(
 ) -> None:
     monkeypatch.setattr(ExecutionEngine, "_SLOT_HEARTBEAT_INTERVAL", 0.5)  # five seconds are long for a test
     hide(monkeypatch, cls, name)
-    messages = (await crawl_that_uses_all(web)).messages()
+    result = await crawl_that_uses_all(web)
+    messages = result.messages()
     assert len(messages) == len(costs), messages
     assert all(message.startswith(cost) for message, cost in zip(messages, costs, strict=True)), messages
+    kind = "ignored" if COSTS["Downloader.slots"] in costs else "obeyed"
+    assert {stat: n for stat, n in result.stats.items() if "crawl_delay" in stat} == {f"rep/crawl_delay/{kind}": 1}
 
 
 # The class, the name in it that we do not find, and how the WARNING begins.
@@ -156,4 +180,5 @@ async def test_with_a_downloader_that_counts_itself_a_warning_says_what_is_lost(
 
 def test_every_part_with_a_cost_is_hidden_once() -> None:
     said = {message for *_, costs in HIDDEN for message in costs} | {cost for *_, cost in HIDDEN_IN_HANDLERS}
-    assert said == {NO_DOOR, *COSTS.values()}
+    # A request that is cancelled leaves a throttler by itself.
+    assert said == {NO_DOOR, *COSTS.values()} - ({COSTS["Downloader._process_queue"]} if HAS_THROTTLER else set())
