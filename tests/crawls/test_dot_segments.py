@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from crawling import Crawl, CrawlSpider, crawl
-from doc_pages import marked
+from doc_pages import EXAMPLE, marked
 from installed_scrapy import HANDLERS
 from pytest_twisted import ensureDeferred
 from scrapy.http import Response
@@ -63,7 +63,7 @@ async def test_a_path_that_is_forbidden_without_its_dot_segments_is_refused(web:
     for path, judged in REFUSED.items():
         assert why[path] == (f"{rule}, because servers read the URL as {judged}" if judged else rule)
     assert sent == []
-    example = marked("dot-segments").strip().replace("https://example.com", "")
+    example = marked("dot-segments").strip().replace(EXAMPLE, "")
     assert example == why["/x/../private/1"]
 
 

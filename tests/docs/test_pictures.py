@@ -1,4 +1,4 @@
-"""docs/origin.svg and docs/request.svg are what docs/pictures.py draws from the present code."""
+"""docs/origin.svg, docs/request.svg and docs/terminal.svg are what docs/pictures.py draws from the present code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from doc_pages import ROOT
 
 from scrapy_rep.protocol.lifecycle import State
 
-PICTURES = ("origin.svg", "request.svg")
+PICTURES = ("origin.svg", "request.svg", "terminal.svg")
 
 
 @pytest.fixture(scope="module")
