@@ -7,7 +7,7 @@ const GUIDES = new Set(["difficult-sites", "migration", "storage", "troubleshoot
 const priority = (page, kind) => {
   if (LAST.has(page)) return -50;
   if (page === "tasks") return kind === "text" ? -10 : 10;
-  if (page === "api") return -3;
+  if (page === "api" || page === "index") return -3;
   return GUIDES.has(page) ? 1 : 0;
 };
 
