@@ -82,7 +82,7 @@ class UserAgent:
         """Log the product tokens at INFO, and a WARNING if the User-Agent that site owners see does not show them."""
         names = " or ".join(map(repr, self.product_tokens))
         log.info(
-            "robots.txt product token: %s (from %s)%s",
+            "Crawler's name in robots.txt (product token): %s (from %s)%s",
             names or "none, so only the groups of '*' apply",
             self.source,
             ", falling back to '*'" if set(self.product_tokens) - {EVERYONE} else "",
