@@ -3,9 +3,13 @@
 import re
 from importlib.metadata import version as version_of
 from pathlib import Path
+from typing import Any
 
+from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.search.en import SearchEnglish
+from sphinx.transforms import SphinxTransform
 
 project = "scrapy-rep"
 copyright = "the scrapy-rep developers"  # noqa: A001 - Sphinx's name for it
@@ -51,6 +55,18 @@ def index_terms(_app: Sphinx, _name: str, source: list[str]) -> None:
     source[0] = text
 
 
+class EntriesOfSections(SphinxTransform):
+    """Let each index entry lead to its section, so that a result of the search shows the heading and the text."""
+
+    default_priority = 800  # before Sphinx collects the entries
+
+    def apply(self, **_: Any) -> None:
+        for node in self.document.findall(addnodes.index):
+            if isinstance(node.parent, nodes.section):
+                (target, *_) = node.parent["ids"]
+                node["entries"] = [(kind, text, target, *rest) for kind, text, _own_target, *rest in node["entries"]]
+
+
 class Search(SearchEnglish):
     """Sphinx's search in English, with more words that say nothing here, and with statuses.
 
@@ -76,5 +92,6 @@ def read_files(_app: Sphinx, name: str, source: list[str]) -> None:
 
 def setup(app: Sphinx) -> None:
     app.add_search_language(Search)
+    app.add_transform(EntriesOfSections)
     app.connect("source-read", read_files)
     app.connect("source-read", index_terms)
