@@ -3,8 +3,13 @@
 import re
 from importlib.metadata import version as version_of
 from pathlib import Path
+from typing import Any
 
+from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.search.en import SearchEnglish
+from sphinx.transforms import SphinxTransform
 
 project = "scrapy-rep"
 copyright = "the scrapy-rep developers"  # noqa: A001 - Sphinx's name for it
@@ -13,8 +18,9 @@ version = release = version_of("scrapy-rep")
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 html_theme = "furo"
 html_title = "scrapy-rep"
-html_static_path = ["narrow.css"]
-html_css_files = ["narrow.css"]
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).with_name("search.js"))
 
 # Links to headings work as in repository viewers.
 myst_heading_anchors = 3
@@ -32,11 +38,48 @@ INDEX_COMMENT = re.compile(r"^<!-- index: (.*) -->\n(#+ .*)$", re.MULTILINE)
 
 
 def index_terms(_app: Sphinx, _name: str, source: list[str]) -> None:
-    """Add the words of `<!-- index: 403, HTTP 403 -->` above a heading to the index.
+    """Make `<!-- index: 403, access denied -->` above a heading searchable, though repository viewers do not show it.
 
-    The search finds a lone number only in the index. Repository viewers do not show the comment.
+    Each phrase becomes an index entry of the heading, listed before other results (`!`). Its words become keywords of
+    the page, so that the search finds them in any order.
     """
-    source[0] = INDEX_COMMENT.sub(lambda found: f"{found[2]}\n\n```{{index}} {found[1]}\n```", source[0])
+    phrases: list[str] = []
+
+    def entries(found: re.Match[str]) -> str:
+        phrases.extend(found[1].split(", "))
+        return f"{found[2]}\n\n```{{index}} ! {found[1].replace(', ', ', ! ')}\n```"
+
+    text = INDEX_COMMENT.sub(entries, source[0])
+    if words := sorted({word for phrase in phrases for word in re.findall(r"\w+", phrase)}):
+        text += f"\n```{{eval-rst}}\n.. meta::\n   :keywords: {','.join(words)}\n```\n"
+    source[0] = text
+
+
+class EntriesOfSections(SphinxTransform):
+    """Let each index entry lead to its section, so that a result of the search shows the heading and the text."""
+
+    default_priority = 800  # before Sphinx collects the entries
+
+    def apply(self, **_: Any) -> None:
+        for node in self.document.findall(addnodes.index):
+            if isinstance(node.parent, nodes.section):
+                (target, *_) = node.parent["ids"]
+                node["entries"] = [(kind, text, target, *rest) for kind, text, _own_target, *rest in node["entries"]]
+
+
+class Search(SearchEnglish):
+    """Sphinx's search in English, with more words that say nothing here, and with statuses.
+
+    Sphinx leaves numbers out of its index, so `403` becomes the word `http403`. docs/search.js does so for questions.
+    """
+
+    stopwords = SearchEnglish.stopwords | {
+        *("robots", "txt", "scrapy", "can", "get", "give", "gives", "mean", "means", "need", "return", "returns"),
+        *("say", "says", "use", "using", "want", "will"),
+    }
+
+    def split(self, input: str) -> list[str]:  # noqa: A002 - Sphinx's name for it
+        return super().split(re.sub(r"\b[1-5]\d\d\b", r"http\g<0>", input))
 
 
 def read_files(_app: Sphinx, name: str, source: list[str]) -> None:
@@ -48,5 +91,7 @@ def read_files(_app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> None:
+    app.add_search_language(Search)
+    app.add_transform(EntriesOfSections)
     app.connect("source-read", read_files)
     app.connect("source-read", index_terms)

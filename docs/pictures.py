@@ -1,12 +1,14 @@
-"""Draws docs/origin.svg, docs/request.svg and docs/fetch.svg: `python docs/pictures.py`.
+"""Draws docs/origin.svg, docs/request.svg, docs/fetch.svg and docs/terminal.svg: `python docs/pictures.py`.
 
 The script asks `protocol.lifecycle` for the states of an origin, and for the state after an answer, a failure and some
 time. The steps of a fetch are the docstrings of `protocol.conversation`. Only the places of the boxes are fixed here.
+The terminal shows the output of `scrapy robots` in docs/start.md.
 tests/docs/test_pictures.py draws all pictures again and compares.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -291,7 +293,40 @@ def fetch_picture() -> str:
     )
 
 
-PICTURES = {"origin.svg": origin_picture, "request.svg": request_picture, "fetch.svg": fetch_picture}
+def terminal_picture() -> str:
+    """Return the picture of a terminal: the first call of `scrapy robots` in docs/start.md, and its output."""
+    page = (DOCS / "start.md").read_text("utf-8")
+    command, url, rows = re.findall(r"^(scrapy robots .*)\n```\n\n```text\n(.*)\n((?:  .*\n)+)", page, re.MULTILINE)[0]
+    lines = [
+        f'<text x="24" y="64"><tspan class="dim">$</tspan> {escape(command)}</text>',
+        f'<text x="24" y="87">{escape(url)}</text>',
+    ]
+    for number, row in enumerate(rows.splitlines()):
+        label, value = row[2:15].rstrip(), row[15:]
+        kind = "refused" if label == "refused" else "dim"
+        lines.append(
+            f'<text x="40" y="{110 + 23 * number}" class="{kind}">{label}</text>'
+            f'<text x="150" y="{110 + 23 * number}">{escape(value)}</text>'
+        )
+    buttons = "".join(f'<circle cx="{24 + 18 * number}" cy="21" r="5"/>' for number in range(3))
+    height = 110 + 23 * len(rows.splitlines())
+    frame = f'<rect x="1" y="1" width="738" height="{height - 2}" rx="8"/>{buttons}'
+    return svg(740, height, f"A terminal: {escape(command)}", [f"<style>{TERMINAL}</style>", frame, *lines])
+
+
+TERMINAL = """
+text { font: 14px ui-monospace, Menlo, Consolas, monospace }
+circle { fill: #59636e }
+.refused { fill: #cf222e; font-weight: 600 }
+@media (prefers-color-scheme: dark) { .refused { fill: #ff7b72 } }
+"""
+
+PICTURES = {
+    "origin.svg": origin_picture,
+    "request.svg": request_picture,
+    "fetch.svg": fetch_picture,
+    "terminal.svg": terminal_picture,
+}
 
 if __name__ == "__main__":
     for name, draw in PICTURES.items():

@@ -89,7 +89,7 @@ class UserAgent:
         or seems to have a longer name."""
         names = " or ".join(map(repr, self.product_tokens))
         log.info(
-            "robots.txt product token: %s (from %s)%s",
+            "Crawler's name in robots.txt (product token): %s (from %s)%s",
             names or "none, so only the groups of '*' apply",
             self.source,
             ", falling back to '*'" if set(self.product_tokens) - {EVERYONE} else "",

@@ -41,13 +41,20 @@ class AnsweredWhenAllWait(CrawlSpider):
         self.site.web.release(self.site)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"CONCURRENT_REQUESTS_PER_DOMAIN": 1, "DOWNLOAD_DELAY": 0.1}],
+    ids=["defaults", "template"],
+)
 @EACH
 @ensureDeferred
-async def test_requests_that_wait_for_the_same_robots_txt(web: Web, robots: dict[str, Any], is_ours: bool) -> None:
+async def test_requests_that_wait_for_the_same_robots_txt(
+    web: Web, robots: dict[str, Any], is_ours: bool, settings: dict[str, Any]
+) -> None:
     """Eight pages that wait for the same robots.txt, which forbids them all."""
     site = web.robots(answer(RULES, kind="hold"))
     urls = [site.url(f"/{page}") for page in range(8)]
-    result = await crawl(*urls, robots=robots, spider=AnsweredWhenAllWait, site=site)
+    result = await crawl(*urls, robots=robots, spider=AnsweredWhenAllWait, settings=settings, site=site)
     assert len(result.pages) == (0 if is_ours else 6)
 
 

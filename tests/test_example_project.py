@@ -32,16 +32,21 @@ Refusals = dict[str, str]
 """Page -> what refused it."""
 
 NOT_IN_GROUPS_OF_ITS_OWN = {
-    "gallery": ("HTTP 200", "success", "/ /catalogue.pdf", {"/prices.pdf": "line 2, Disallow: /*.pdf$"}),
-    "cafe": ("HTTP 404", "unavailable", "/ /menu", {}),
-    "club": ("HTTP 403", "unavailable", "/ /events", {}),
-    "harbour": ("HTTP 503", "unreachable", "", {"/": "HTTP 503"}),
-    "maze": ("302 -> maze", "unavailable", "/ /exit", {}),
-    "tunnel": ("no answer", "unreachable", "", {"/": TIMEOUT}),
+    "gallery": ("HTTP 200", "success (rules obeyed)", "/ /catalogue.pdf", {"/prices.pdf": "line 2, Disallow: /*.pdf$"}),
+    "cafe": ("HTTP 404", "unavailable (all allowed)", "/ /menu", {}),
+    "club": ("HTTP 403", "unavailable (all allowed)", "/ /events", {}),
+    "harbour": ("HTTP 503", "unreachable (none allowed)", "", {"/": "HTTP 503"}),
+    "maze": ("302 -> maze", "unavailable (all allowed)", "/ /exit", {}),
+    "tunnel": ("no answer", "unreachable (none allowed)", "", {"/": TIMEOUT}),
 }
 TOUR = {
-    "library": ("HTTP 200", "success", "/ /archive/ /desk/", {"/members/": "line 6, Disallow: /members/"}),
-    "annex": ("301 -> library", "success", "/ /archive/", {"/members/": "line 6, Disallow: /members/"}),
+    "library": (
+        "HTTP 200",
+        "success (rules obeyed)",
+        "/ /archive/ /desk/",
+        {"/members/": "line 6, Disallow: /members/"},
+    ),
+    "annex": ("301 -> library", "success (rules obeyed)", "/ /archive/", {"/members/": "line 6, Disallow: /members/"}),
 }
 TOUR_BUILTIN = {
     "library": ("HTTP 200", "", "/ /archive/ /desk/", {"/members/": "Forbidden by robots.txt"}),
@@ -56,11 +61,11 @@ TOUR_BUILTIN = {
 TOUR_AS_GUEST = {
     "library": (
         "HTTP 200",
-        "success",
+        "success (rules obeyed)",
         "/ /members/",
         {"/archive/": "line 2, Disallow: /archive/", "/desk/": "line 3, Disallow: /desk/"},
     ),
-    "annex": ("301 -> library", "success", "/ /members/", {"/archive/": "line 2, Disallow: /archive/"}),
+    "annex": ("301 -> library", "success (rules obeyed)", "/ /members/", {"/archive/": "line 2, Disallow: /archive/"}),
 }
 
 
@@ -173,8 +178,10 @@ def test_the_readme_shows_what_it_prints() -> None:
 def test_what_pages_may_be_used_for() -> None:
     printed = crawled(FOR_TRAINING).stdout
     assert re.search(r"train-ai allowed +train-ai disallowed +train-ai unknown", printed)
-    assert re.search(r"^library +HTTP 200 +success +/ +/archive/ /desk/ +/members/ +line 6", printed, re.MULTILINE)
-    assert re.search(r"^cafe +HTTP 404 +unavailable +/ /menu$", printed, re.MULTILINE)
+    assert re.search(
+        r"^library +HTTP 200 +success \(rules obeyed\) +/ +/archive/ /desk/ +/members/ +line 6", printed, re.MULTILINE
+    )
+    assert re.search(r"^cafe +HTTP 404 +unavailable \(all allowed\) +/ /menu$", printed, re.MULTILINE)
     assert f"`scrapy crawl {FOR_TRAINING}`" in PAGES["docs/usage.md"]
     refused = crawled(f"{FOR_TRAINING} -s REP_PURPOSES_REFUSE=True").stdout
     assert re.findall(r"(/\w+/) +((?:line \d+|header), Content-\S+: .*)", refused) == [
@@ -209,11 +216,11 @@ def as_elsewhere(text: str) -> str:
 def test_the_dry_run_that_the_readme_proposes() -> None:
     table = crawled(DRY_RUN).table
     assert [row[3] for row in table.values()] == [{}] * len(table), "nothing is refused"
-    assert table["harbour"] == ("HTTP 503", "unreachable", "/ /timetable", {})
+    assert table["harbour"] == ("HTTP 503", "unreachable (none allowed)", "/ /timetable", {})
 
 
 def test_a_policy_shows_in_the_table() -> None:
-    assert crawled(CAUTIOUS).table["club"] == ("HTTP 403", "restricted", "", {"/": "restricted"})
+    assert crawled(CAUTIOUS).table["club"] == ("HTTP 403", "restricted (none allowed)", "", {"/": "restricted"})
 
 
 def test_it_runs_from_an_egg(tmp_path: Path) -> None:

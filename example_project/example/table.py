@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .spiders import TourSpider
 
 PREFERENCES = {True: "allowed", False: "disallowed", None: "unknown"}
+EFFECTS = {"success": "rules obeyed", "unavailable": "all allowed"}
+"""What the crawl may fetch after an access result; after the other results, nothing."""
 
 
 @dataclass
@@ -31,7 +33,7 @@ class Visit:
 
     answer: str = "no answer"
     access: str = ""
-    """The access result; empty without scrapy-rep."""
+    """The access result and its effect; empty without scrapy-rep."""
     fetched: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     """Column -> the pages in that column."""
     refused: list[tuple[str, str]] = field(default_factory=list)
@@ -79,7 +81,7 @@ class Table:
 
     def robots_known(self, info: OriginInfo, fetched: bool) -> None:
         visit = self._visits[split(info.robots_url)[0]]
-        visit.access = info.access.value
+        visit.access = f"{info.access.value} ({EFFECTS.get(info.access.value, 'none allowed')})"
         if not fetched:
             visit.answer = "shared"  # another crawler has fetched it
 

@@ -152,7 +152,7 @@ class Purposes:
     def of(cls, categories: tuple[str, ...], refuse: bool) -> Purposes:
         """Return the purposes that the settings name. Raises ValueError if the extra `usage` is not installed."""
         if categories and find_spec("http_sf") is None:
-            raise ValueError("REP_PURPOSES needs the extra `usage`: pip install scrapy-rep[usage]")
+            raise ValueError('REP_PURPOSES needs the extra `usage`: pip install "scrapy-rep[usage]"')
         return cls(categories, refuse)
 
     def refused_by(self, preferences: Mapping[str, bool]) -> str | None:

@@ -25,7 +25,7 @@ MAX_READ = 16_384
 MAX_CACHED = 64  # files; each takes at most 0.5 MB in addition to its octets (tests/protocol/test_costs.py)
 
 BEFORE_ALL = -1  # stands for the segment of the lines before the first user-agent line
-NEEDS_EXTRA = "Content-Usage cannot be read without the extra `usage`: pip install scrapy-rep[usage]"
+NEEDS_EXTRA = 'Content-Usage cannot be read without the extra `usage`: pip install "scrapy-rep[usage]"'
 
 # Rules for robots that have a value after a colon, as crawlers' names have a rule there.
 _RULES_WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})

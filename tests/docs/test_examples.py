@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from crawling import ADDON, Crawl, crawl
-from doc_pages import BLOCKS, EXAMPLE, Block, blocks, marked, names, table
+from doc_pages import BLOCKS, EXAMPLE, OWN, Block, blocks, marked, names, table
 from processes import run_python
 from pytest_twisted import ensureDeferred
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
@@ -67,7 +67,7 @@ def test_the_sample_that_asks_for_verdicts_survives_a_site_that_hangs(web: Web, 
 async def crawl_with(block: Block, site: Site, *urls: str, **settings: Any) -> Crawl:
     """Crawl with the settings of a block. The add-on is on unless the block sets ROBOTSTXT_OBEY."""
     variables: dict[str, Any] = {}
-    exec(block.text.replace(EXAMPLE, site.origin), variables)
+    exec(block.text.replace(OWN, site.origin), variables)
     ours = {name: value for name, value in variables.items() if name.isupper()}
     return await crawl(*urls, robots={**({} if "ROBOTSTXT_OBEY" in ours else ADDON), **ours, **settings})
 
@@ -107,7 +107,7 @@ async def test_the_recipes(row: list[str], web: Web, request: pytest.FixtureRequ
     redis = request.getfixturevalue("redis_server").url if "redis:" in row[1] else ""
     site = web.robots(marked("robots.txt"))
     settings: dict[str, Any] = {}
-    exec(names(row[1])[0].replace(EXAMPLE, site.origin).replace("redis://host:port/0", redis), {}, settings)
+    exec(names(row[1])[0].replace(OWN, site.origin).replace("redis://host:port/0", redis), {}, settings)
     result = await crawl(site.url("/"), site.url("/private/diary"), settings=settings)
     is_refused = not {"REP_DRY_RUN", "REP_EXEMPT", "USER_AGENT"} & set(settings)
     assert list(result.refused) == [site.url("/private/diary")] * is_refused

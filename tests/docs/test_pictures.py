@@ -1,27 +1,40 @@
-"""docs/origin.svg, docs/request.svg and docs/fetch.svg are what docs/pictures.py draws from the present code."""
+"""The pictures of the docs are up to date: docs/pictures.py and docs/report_picture.py would make the same ones."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from types import ModuleType
 
 import pytest
 from doc_pages import ROOT
+from processes import run_python
 
 from scrapy_rep.protocol.lifecycle import State
 
-PICTURES = ("origin.svg", "request.svg", "fetch.svg")
+PICTURES = ("origin.svg", "request.svg", "fetch.svg", "terminal.svg")
 
 
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("pictures", ROOT / "docs/pictures.py")
+def loaded(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    return loaded("pictures")
+
+
+@pytest.mark.site
+def test_the_report_is_up_to_date() -> None:
+    # With the newest Scrapy: older ones name the exception of a timeout otherwise.
+    done = run_python("docs/report_picture.py", "--words", cwd=ROOT)
+    assert json.loads(done.stdout) == loaded("report_picture").words_of_picture(), "run python docs/report_picture.py"
 
 
 @pytest.mark.parametrize("name", PICTURES)

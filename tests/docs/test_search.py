@@ -1,8 +1,4 @@
-"""The search of the built docs: twelve questions of newcomers, and the page that answers each.
-
-It searches as the site does (Sphinx's `searchtools.js`): headings, index entries, and words of the text by their stems.
-It drops words that are numbers alone, so "403" is found only as an index entry.
-"""
+"""The search of the built site, in Chromium: forty questions as people type them, and the page that answers each."""
 
 from __future__ import annotations
 
@@ -10,79 +6,133 @@ import json
 import re
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Iterable
-from importlib import import_module
-from typing import Any
+from html import unescape
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+from chromium import dumped, needs_chromium
 from doc_pages import PAGES, ROOT
 
-pytestmark = pytest.mark.site
-
-# What a newcomer asks, what they type, and the page that answers it.
 QUESTIONS = {
-    "Nothing happens for 40 s. What is it waiting for?": ("stuck, hangs, nothing happens", "troubleshooting"),
-    "Everything is refused. By which rule?": ("everything is refused, forbidden", "troubleshooting"),
-    "Nothing is refused. Is it on?": ("nothing is refused, not obeyed", "troubleshooting"),
-    "How do I crawl my own staging server?": ("staging", "troubleshooting"),
-    "robots.txt answers 503. Are its pages fetched?": ("503, HTTP 503, 500", "troubleshooting"),
-    "robots.txt answers 401 or 403. Are its pages fetched?": ("401, 403, HTTP 403, access denied", "difficult-sites"),
-    "robots.txt answers 429. What does the crawl do?": ("429, HTTP 429, too many requests", "difficult-sites"),
-    "A robots.txt has 5 MB. Is all of it obeyed?": ("too big, 5 MB", "troubleshooting"),
-    "What do I do after an upgrade of Scrapy?": ("upgrade, scrapy_internals", "troubleshooting"),
-    "How do I prove later that the crawl obeyed robots.txt?": ("proof, audit, legal", "evidence"),
-    "How do I crawl with playwright?": ("playwright, only a browser", "other-plugins"),
-    "How do I keep robots.txt files between crawls?": ("cache, between crawls", "storage"),
+    "403 robots.txt": "difficult-sites",
+    "robots.txt 503": "troubleshooting",
+    "robots.txt returns 403": "difficult-sites",
+    "site answers 429": "difficult-sites",
+    "401": "difficult-sites",
+    "migrate": "migration",
+    "migrate from RobotsTxtMiddleware": "migration",
+    "performance": "benchmarks",
+    "overhead": "benchmarks",
+    "is it slower": "benchmarks",
+    "dashboard": "report",
+    "GPTBot": "settings",
+    "which rule wins": "answers",
+    "login page": "difficult-sites",
+    "bulk": "command",
+    "ignore robots.txt for one request": "spiders",
+    "why is my request not sent": "troubleshooting",
+    "test what robots.txt says for URL list": "command",
+    "cache robots.txt between runs": "storage",
+    "which proxy fetches robots.txt": "answers",
+    "crawl is stuck": "troubleshooting",
+    "everything is refused": "troubleshooting",
+    "robots.txt is not obeyed": "troubleshooting",
+    "staging server": "settings",
+    "cloudflare": "difficult-sites",
+    "crawl-delay": "polite",
+    "how to set my user agent": "settings",
+    "errback": "spiders",
+    "sitemap from robots.txt": "spiders",
+    "scrapy-playwright": "other-plugins",
+    "share robots.txt between machines": "storage",
+    "AI training": "usage",
+    "prove that we obeyed robots.txt": "evidence",
+    "robots.txt too big": "troubleshooting",
+    "disable for one spider": "settings",
+    "X-Robots-Tag": "limits",
+    "wildcard": "answers",
+    "log is too long": "log",
+    "upgrade scrapy": "troubleshooting",
+    "thousands of sites": "broad-crawls",
 }
-ASKED = [(words, page) for typed, page in QUESTIONS.values() for words in typed.split(", ")]
+ASK = """
+<!doctype html><html data-content_root="./"><body><pre></pre>
+<script src="_static/documentation_options.js"></script><script src="_static/doctools.js"></script>
+<script src="_static/sphinx_highlight.js"></script><script src="_static/searchtools.js"></script>
+<script src="_static/language_data.js"></script><script src="searchindex.js"></script>
+<script>
+document.querySelector("pre").textContent = JSON.stringify(QUESTIONS.map((query) => {
+  document.body.insertAdjacentHTML("beforeend", '<p id="search-progress"></p>');
+  return Search._performSearch(...Search._parseQuery(query)).reverse();
+}));
+</script>
+"""
+
+
+class Result(NamedTuple):
+    """A result of searchtools.js."""
+
+    page: str
+    title: str
+    anchor: str
+    description: str | None
+    score: int
+    file: str
+    kind: str
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return the search index of the built site."""
-    site = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", str(ROOT / "docs"), str(site)]
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the built site."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", str(ROOT / "docs"), str(folder)]
     subprocess.run(command, check=True, timeout=300)
-    text = (site / "searchindex.js").read_text("utf-8")
-    found: dict[str, Any] = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
-    return found
+    return folder
 
 
-def search(index: dict[str, Any], query: str) -> list[str]:
-    """Return the pages that the site's search lists, best first."""
-    scores: Counter[str] = Counter()
-    names, query = index["docnames"], query.lower()
-    for where, score in (("alltitles", 15), ("indexentries", 20)):
-        for text, places in index[where].items():
-            if query in text.lower() and len(query) >= len(text) / 2:
-                for number, *_ in places:
-                    scores[names[number]] = max(scores[names[number]], round(score * len(query) / len(text)))
-    words = [word for word in re.findall(r"\w+", query) if not word.isdigit()]
-    pages = [set(_pages(index, word)) for word in words]
-    for number in set.intersection(*pages) if pages else ():
-        scores[names[number]] = max(scores[names[number]], 5)
-    return [page for page, _score in scores.most_common()]
+def ask(site: Path, questions: list[str]) -> list[list[Result]]:
+    """Return the results that the site shows for each question, the best ones first."""
+    page = site / "ask.html"
+    page.write_text(ASK.replace("QUESTIONS", json.dumps(questions)), "utf-8")
+    (found,) = re.findall("<pre>(.*?)</pre>", dumped(page), re.DOTALL)
+    return [[Result(*result) for result in results] for results in json.loads(unescape(found))]
 
 
-def _pages(index: dict[str, Any], word: str) -> Iterable[int]:
-    """Yield the numbers of the pages that contain the word, in a heading or in the text."""
-    stem = import_module("snowballstemmer").stemmer("porter").stemWord(word)  # it comes with Sphinx
-    for where in ("terms", "titleterms"):
-        for term in {word, stem}:
-            found = index[where].get(term, [])
-            yield from [found] if isinstance(found, int) else found
+def leads_to(site: Path, result: Result, page: str) -> bool:
+    """Whether a result is this page, or a section of the page of tasks with a link to it."""
+    html = (site / "tasks.html").read_text("utf-8")
+    at = html.find(f'id="{result.anchor[1:]}"') if result.anchor else -1
+    if result.page != "tasks" or at < 0:
+        return result.page == page
+    section = html[html.rfind("<section", 0, at + 1) : html.find("</section>", at)]
+    return f'href="{page}.html' in section
 
 
-@pytest.mark.parametrize(("words", "page"), ASKED, ids=[words for words, _ in ASKED])
-def test_the_words_lead_to_the_page(index: dict[str, Any], words: str, page: str) -> None:
-    assert page in search(index, words)[:3]
+@pytest.mark.site
+@needs_chromium
+def test_the_right_page_is_first(site: Path) -> None:
+    assert len(QUESTIONS) == 40
+    found = dict(zip(QUESTIONS.items(), ask(site, list(QUESTIONS)), strict=True))
+    wrong = {
+        question: [result.page for result in results[:3]]
+        for (question, page), results in found.items()
+        if not (results and leads_to(site, results[0], page))
+    }
+    assert len(wrong) <= 4, wrong
 
 
-def test_twelve_questions_need_no_more_than_fourteen_pages() -> None:
-    pages = [page for _typed, page in QUESTIONS.values()]
-    assert len(pages) == 12
-    assert {f"docs/{page}.md" for page in pages} <= set(PAGES)
+@pytest.mark.site
+@needs_chromium
+def test_words_that_no_page_has_do_not_hide_the_others(site: Path) -> None:
+    plain, longer = ask(site, ["cloudflare", "zzyzx cloudflare"])
+    assert plain[0].page == longer[0].page == "difficult-sites"
+
+
+def test_contributors_pages_come_last() -> None:
+    (said,) = re.findall(r"LAST = new Set\((.*?)\)", (ROOT / "docs/search.js").read_text("utf-8"))
+    (listed,) = re.findall(r":caption: Contributors\n.*?\n\n(.*?)\n```", PAGES["docs/index.md"], re.DOTALL)
+    assert json.loads(said) == sorted(listed.splitlines())
 
 
 def test_index_entries_stand_above_a_heading() -> None:

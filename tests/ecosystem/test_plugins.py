@@ -272,7 +272,7 @@ def test_a_crawl_that_scrapyd_runs_obeys_robots_txt(tmp_path: Path) -> None:
         finally:
             scrapyd.terminate()
     log = (project / "logs" / "default" / "tour" / f"{job['jobid']}.log").read_text()
-    assert "robots.txt product token: 'TourBot'" in log
+    assert "Crawler's name in robots.txt (product token): 'TourBot'" in log
     assert "'robotstxt/forbidden': 5" in log
 
 

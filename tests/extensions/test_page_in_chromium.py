@@ -7,25 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium import SCHEMES, dumped, needs_chromium
 from reports import broad_crawl, hostile_crawl
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (apt-get install chromium)"),
-]
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
-)
-SCHEMES = {"dark": 0, "light": 1}  # Chromium's numbers for these schemes
+pytestmark = [pytest.mark.browser, needs_chromium]
 PHONE, TABLET, SMALL, DESKTOP = 390, 970, 1100, 1280
 
 # Words that are broken into two lines. Text of more than 24 characters may break, and any text at `-`, `/` or `?`.
@@ -62,15 +52,6 @@ def in_chromium(path: Path, script: str, *, width: int = DESKTOP, scheme: str = 
     found = re.search("<pre>(.*?)</pre>", dumped(frame, scheme), re.DOTALL)
     assert found is not None
     return json.loads(unescape(found[1]))
-
-
-def dumped(path: Path, scheme: str) -> str:
-    """The page's elements, once it is loaded."""
-    command = [
-        *(str(CHROMIUM), *FLAGS, f"--user-data-dir={path.parent / 'profile'}", "--window-size=1400,1000"),
-        *(f"--blink-settings=preferredColorScheme={SCHEMES[scheme]}", "--dump-dom", path.as_uri()),
-    ]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from crawling import Crawl, CrawlSpider, crawl
-from doc_pages import marked
+from doc_pages import EXAMPLE, marked
 from installed_scrapy import CAN, HANDLERS
 from pytest_twisted import ensureDeferred
 from scrapy import Request
@@ -66,7 +66,7 @@ async def test_a_path_that_is_forbidden_without_its_dot_segments_is_refused(web:
     for path, judged in REFUSED.items():
         assert why[path] == (f"{rule}, because the URL can be read as {judged}" if judged else rule)
     assert sent == []
-    example = marked("other-readings").strip().replace("https://example.com", "")
+    example = marked("other-readings").strip().replace(EXAMPLE, "")
     assert example == why["/x/../private/1"]
 
 

@@ -12,8 +12,10 @@ PAGES = {
     for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/*.md"))]
 }
 README = PAGES["README.md"]
-EXAMPLE = "https://example.com"
-"""The site of the examples. Tests put a site of the test web in its place."""
+EXAMPLE = "http://localhost:8000"
+"""The site of the examples, which docs/start.md makes. Tests put a site of the test web in its place."""
+OWN = "https://example.com"
+"""In settings: a site of the reader's own."""
 
 
 @dataclass(frozen=True)

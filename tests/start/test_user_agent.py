@@ -153,9 +153,9 @@ async def test_a_warning_names_the_setting_that_is_not_a_token(web: Web, value: 
 @pytest.mark.parametrize(
     ("configured", "line"),
     [
-        ("NewsBot", "robots.txt product token: 'NewsBot' (from the setting ROBOTSTXT_USER_AGENT), falling back to '*'"),
-        ("*", "robots.txt product token: '*' (from the setting ROBOTSTXT_USER_AGENT)"),
-        (None, "robots.txt product token: none, so only the groups of '*' apply (from the User-Agent in USER_AGENT)"),
+        ("NewsBot", "'NewsBot' (from the setting ROBOTSTXT_USER_AGENT), falling back to '*'"),
+        ("*", "'*' (from the setting ROBOTSTXT_USER_AGENT)"),
+        (None, "none, so only the groups of '*' apply (from the User-Agent in USER_AGENT)"),
     ],
 )
 @ensureDeferred
@@ -163,7 +163,7 @@ async def test_the_line_at_the_start(web: Web, configured: str | None, line: str
     result = await crawl(
         settings={"USER_AGENT": "NewsBot/1.0" if configured else "5", "ROBOTSTXT_USER_AGENT": configured}
     )
-    assert line in result.messages(logging.INFO, "scrapy_rep")
+    assert f"Crawler's name in robots.txt (product token): {line}" in result.messages(logging.INFO, "scrapy_rep")
 
 
 @ensureDeferred

@@ -152,12 +152,12 @@ def test_without_the_extra_content_usage_is_not_guessed_at(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "http_sf", None)
     statements_for.cache_clear()
     robots = parse("User-agent: *\nContent-Usage: search=n\n")
-    with pytest.raises(ImportError, match=r"pip install scrapy-rep\[usage\]"):
+    with pytest.raises(ImportError, match=r"pip install \"scrapy-rep\[usage\]\""):
         Usage.of(robots, "/", TOKEN)
     (ignored,) = ignored_statements(robots.octets)
     assert (ignored.line, ignored.reason) == (2, NEEDS_EXTRA)
     assert Usage.of(parse("User-agent: *\nContent-Signal: search=no\n"), "/", TOKEN) == {"search": False}
-    with pytest.raises(ValueError, match=r"REP_PURPOSES needs the extra `usage`: pip install scrapy-rep\[usage\]"):
+    with pytest.raises(ValueError, match=r"REP_PURPOSES needs the extra `usage`: pip install \"scrapy-rep\[usage\]\""):
         Purposes.of(("search",), refuse=False)
     assert Purposes.of((), refuse=False) == Purposes()
 

@@ -32,7 +32,8 @@ class ArchiveWriter:
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         """Raises ValueError if `warcio` is missing or no file can be created."""
         if find_spec("warcio") is None:
-            raise ValueError(f"REP_ARCHIVE is {settings.archive!r}, which needs warcio: pip install warcio")
+            cure = 'pip install "scrapy-rep[archive]"'
+            raise ValueError(f"REP_ARCHIVE is {settings.archive!r}, which needs the extra `archive`: {cure}")
         self._status_policy = crawler.settings.get("REP_STATUS_POLICY", SETTINGS["REP_STATUS_POLICY"].default)
         self._count = crawler.stats.inc_value
         self._log = logger_of(crawler)
