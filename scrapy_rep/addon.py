@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import BaseSettings
+from scrapy.utils.misc import load_object
 
 from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
 from scrapy_rep.middleware import RepMiddleware
@@ -16,9 +18,9 @@ from scrapy_rep.scrapy_internals.one_shot import is_one_shot
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# RepMiddleware has the order of Scrapy's own robots.txt middleware, so that other middlewares see the same requests.
-# RepDecodingMiddleware gets responses before HttpCompressionMiddleware (590) does.
-ORDERS = {RepMiddleware: 100, RepDecodingMiddleware: 595}
+MIDDLEWARES = "DOWNLOADER_MIDDLEWARES"
+# The orders in Scrapy's default settings.
+ROBOTSTXT_ORDER, HTTPCOMPRESSION_ORDER = 100, 590
 
 
 class Addon:
@@ -35,9 +37,7 @@ class Addon:
     def update_settings(self, settings: BaseSettings) -> None:
         """Replace Scrapy's own robots.txt middleware and ftp handler with ours. Other values that the project or the
         spider has set are kept."""
-        switch_off(settings, RobotsTxtMiddleware)
-        for middleware, order in ORDERS.items():
-            settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", middleware, order)
+        _enable_middlewares(settings)
         settings.set("ROBOTSTXT_OBEY", True, priority="addon")
         if self._is_one_shot:
             settings.set("REP_UNREACHABLE_WAIT", 0, priority="addon")
@@ -45,3 +45,25 @@ class Addon:
         if "ftp" not in handlers:
             handlers["ftp"] = "scrapy_rep.fetching.ftp.RepFTPDownloadHandler"
             settings.set("DOWNLOAD_HANDLERS", handlers, settings.getpriority("DOWNLOAD_HANDLERS") or 0)
+
+
+def _enable_middlewares(settings: BaseSettings) -> None:
+    """Put RepMiddleware where Scrapy's own robots.txt middleware stands, and RepDecodingMiddleware next to the
+    middleware that decompresses."""
+    orders: dict[Any, Any] = {load_object(name): order for name, order in settings.getdict(MIDDLEWARES).items()}
+    order = orders.get(RobotsTxtMiddleware)
+    switch_off(settings, RobotsTxtMiddleware)
+    if RepMiddleware not in orders:
+        # It comes first in the dict, because Scrapy's sort is stable. So it gets requests before the project's own
+        # middlewares of the same order, like Scrapy's robots.txt middleware.
+        ours = {RepMiddleware: ROBOTSTXT_ORDER if order is None else order, **settings.getdict(MIDDLEWARES)}
+        settings.set(MIDDLEWARES, ours, settings.getpriority(MIDDLEWARES) or 0)
+    # It gets responses before every HttpCompressionMiddleware, because it has a higher order.
+    orders = {HttpCompressionMiddleware: HTTPCOMPRESSION_ORDER, **orders}
+    decompressing = [
+        order
+        for middleware, order in orders.items()
+        if order is not None and isinstance(middleware, type) and issubclass(middleware, HttpCompressionMiddleware)
+    ]
+    order = max(decompressing, default=HTTPCOMPRESSION_ORDER) + 5
+    settings.setdefault_in_component_priority_dict(MIDDLEWARES, RepDecodingMiddleware, order)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class RepMiddleware:
-    """Drops the requests that robots.txt forbids (RFC 9309). Its order is 100, like that of RobotsTxtMiddleware."""
+    """Drops the requests that robots.txt forbids (RFC 9309). It stands in the place of RobotsTxtMiddleware."""
 
     clock = staticmethod(time.time)
     monotonic = staticmethod(time.monotonic)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import default_settings
 from scrapy.utils.misc import load_object
@@ -15,6 +18,7 @@ from scrapy_rep.robotparser import RepRobotParser
 def warn_of_misconfiguration(crawler: Crawler) -> None:
     """Log a WARNING for each setting that conflicts with this package."""
     log = logger_of(crawler)
+    middlewares: Any = crawler.engine.downloader.middleware.middlewares
     builtin = crawler.get_downloader_middleware(RobotsTxtMiddleware)
     if builtin is not None:
         path = f"{type(builtin).__module__}.{type(builtin).__qualname__}"
@@ -31,8 +35,11 @@ def warn_of_misconfiguration(crawler: Crawler) -> None:
     parser = crawler.settings["ROBOTSTXT_PARSER"]
     if load_object(parser) not in {load_object(default_settings.ROBOTSTXT_PARSER), RepRobotParser}:
         log.warning("ROBOTSTXT_PARSER (%s) is not used: scrapy-rep parses robots.txt itself; remove it", parser)
-    if crawler.get_downloader_middleware(RepDecodingMiddleware) is None:
+    # Responses pass the middlewares from the last to the first.
+    decompressing = [m for m in middlewares if isinstance(m, RepDecodingMiddleware | HttpCompressionMiddleware)]
+    if not decompressing or not isinstance(decompressing[-1], RepDecodingMiddleware):
         log.warning(
-            "REP_BODY_LIMIT does not hold for a compressed robots.txt: use ADDONS, or add"
-            " 'scrapy_rep.RepDecodingMiddleware': 595 to DOWNLOADER_MIDDLEWARES"
+            "A compressed robots.txt is read without REP_BODY_LIMIT, and as whole even if it was cut off: use ADDONS,"
+            " or add 'scrapy_rep.RepDecodingMiddleware' to DOWNLOADER_MIDDLEWARES, with a higher order than that of"
+            " HttpCompressionMiddleware (595 by default)"
         )

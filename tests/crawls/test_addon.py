@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import logging
 import subprocess
 import sys
@@ -10,12 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crawling import ADDON as BY_ADDON
 from crawling import CrawlSpider, crawl
 from forked import run_python
 from pytest_twisted import ensureDeferred
+from scrapy import Request
 from scrapy.crawler import Crawler, CrawlerRunner
+from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
+from scrapy.http import Response
 from web import Web, answer
 
 import scrapy_rep
@@ -24,6 +29,7 @@ from scrapy_rep.origin_info import OriginKind
 from scrapy_rep.settings import OCTETS_OF_ORIGIN, SETTINGS
 
 BUILTIN = "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware"
+COMPRESSION = "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware"
 NOTHING = "user-agent: *\ndisallow: /\n"
 
 
@@ -117,7 +123,75 @@ async def test_without_the_decoding_middleware_a_warning_names_the_cure(web: Web
     result = await crawl(site.url("/"), robots=by_hand)
     assert list(result.refused) == [site.url("/")]
     (warning,) = result.messages()
-    assert "'scrapy_rep.RepDecodingMiddleware': 595" in warning
+    assert "'scrapy_rep.RepDecodingMiddleware'" in warning
+    assert "595" in warning
+
+
+class OwnCompression(HttpCompressionMiddleware):
+    pass
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        {COMPRESSION: 810},
+        {HttpCompressionMiddleware: 810},
+        {COMPRESSION: None, OwnCompression: 895},
+        {COMPRESSION: None},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("where", ["project", "spider"])
+@ensureDeferred
+async def test_a_robots_txt_that_was_cut_off_is_no_whole_one_wherever_a_project_decompresses(
+    web: Web, listed: dict[Any, Any], where: str
+) -> None:
+    rules = "user-agent: *\n" + "".join(f"allow: /{n * 7919 % 10_007}\n" for n in range(5_000)) + "disallow: /\n"
+    cut = gzip.compress(rules.encode())[:-2_000]
+    site = web.robots(answer(cut, headers={"Content-Encoding": "gzip"}))
+    settings = {"DOWNLOADER_MIDDLEWARES": listed}
+    spider = type("Moves", (CrawlSpider,), {"custom_settings": settings if where == "spider" else None})
+    result = await crawl(site.url("/"), spider=spider, settings=settings if where == "project" else {})
+    assert list(result.refused) == [site.url("/")]
+    assert result.stats["rep/access/unreachable"] == 1
+    assert not any("RepDecodingMiddleware" in message for message in result.messages())
+
+
+@ensureDeferred
+async def test_a_warning_says_that_the_decoding_middleware_stands_in_the_wrong_place(web: Web) -> None:
+    listed = {COMPRESSION: 810, "scrapy_rep.RepDecodingMiddleware": 595}
+    result = await crawl(web.robots(NOTHING).url("/"), settings={"DOWNLOADER_MIDDLEWARES": listed})
+    (warning,) = result.messages()
+    assert "higher order than that of HttpCompressionMiddleware" in warning
+
+
+class AnswersFirst:
+    """Answers each request, as a middleware for Selenium does, and switches robots.txt off for it."""
+
+    def process_request(self, request: Request) -> Response | None:
+        if request.url.endswith("/robots.txt"):
+            return None
+        request.meta["dont_obey_robotstxt"] = True
+        return Response(request.url, body=b"from a browser")
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [{AnswersFirst: 100}, {BUILTIN: 543, AnswersFirst: 543}, {AnswersFirst: 543, RobotsTxtMiddleware: 543}],
+    ids=str,
+)
+@pytest.mark.parametrize("robots", [BY_ADDON, {"ROBOTSTXT_OBEY": True}], ids=["ours", "built-in"])
+@ensureDeferred
+async def test_robots_txt_decides_before_middlewares_of_the_same_order(
+    web: Web, listed: dict[Any, Any], robots: dict[str, Any]
+) -> None:
+    site = web.robots(NOTHING)
+    settings = {"DOWNLOADER_MIDDLEWARES": listed, "REP_WAITING_MAX": 0}
+    result = await crawl(site.url("/"), robots=robots, settings=settings)
+    assert result.pages == {}
+    # A crawl that needs no wait.
+    again = await crawl(site.url("/1"), site.url("/2"), robots=robots, settings=settings)
+    assert again.pages == {}
 
 
 @ensureDeferred
