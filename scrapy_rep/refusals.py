@@ -26,6 +26,8 @@ class Refusals:
         """With `is_dry_run`, nothing is refused (REP_DRY_RUN)."""
         self.counts: Counter[VerdictReason] = Counter()
         """The number of refused requests for each reason. In a dry run, the number that would have been refused."""
+        self.first: dict[VerdictReason, Verdict] = {}
+        """The first verdict for each reason, in the order of the refusals."""
         self.advice = "For details, set REP_REPORT"
         """The end of the log line about refusals, which says where the details are. REP_REPORT replaces this text."""
         self._crawler = crawler
@@ -53,6 +55,7 @@ class Refusals:
     def report(self, request: Request, verdict: Verdict) -> None:
         """Count, log and signal the refusal. In a dry run, the log says that the request would be refused."""
         self.counts[verdict.reason] += 1
+        self.first.setdefault(verdict.reason, verdict)
         kind = verdict.reason.name.lower()
         if self._is_dry_run:
             self._stats.inc_value("rep/dry_run/forbidden")
