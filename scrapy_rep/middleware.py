@@ -10,6 +10,7 @@ from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
+from scrapy.settings import SETTINGS_PRIORITIES
 
 from scrapy_rep.cache.resolver import Resolver
 from scrapy_rep.clock import Clock
@@ -45,7 +46,11 @@ class RepMiddleware:
         if not is_obeying(crawler.settings):
             files = [name for name in FILES if crawler.settings.get(name)]
             also = f", and {' and '.join(files)} write{'' if files[1:] else 's'} nothing" if files else ""
-            raise NotConfigured(f"ROBOTSTXT_OBEY is False, so robots.txt is not obeyed{also}")
+            why = f"ROBOTSTXT_OBEY is False, so robots.txt is not obeyed{also}"
+            if crawler.settings.getpriority("ROBOTSTXT_OBEY") == SETTINGS_PRIORITIES["spider"]:
+                logger_of(crawler).info("The spider's settings switch scrapy-rep off: %s", why)
+                raise NotConfigured  # without a reason, which Scrapy would log as a WARNING
+            raise NotConfigured(why)
         settings = RepSettings.read(crawler.settings)
         warn_of_unknown_names(crawler.settings, logger_of(crawler))
         self._crawler = crawler

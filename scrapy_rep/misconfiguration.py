@@ -33,7 +33,7 @@ def warn_of_misconfiguration(crawler: Crawler) -> None:
             "REP_PURPOSES_REFUSE refuses nothing, because REP_PURPOSES is empty: set it to a list such as ['train-ai']"
         )
     parser = crawler.settings["ROBOTSTXT_PARSER"]
-    if load_object(parser) not in {load_object(default_settings.ROBOTSTXT_PARSER), RepRobotParser}:
+    if _loaded(parser) not in {load_object(default_settings.ROBOTSTXT_PARSER), RepRobotParser}:
         log.warning("ROBOTSTXT_PARSER (%s) is not used: scrapy-rep parses robots.txt itself; remove it", parser)
     # Responses pass the middlewares from the last to the first.
     decompressing = [m for m in middlewares if isinstance(m, RepDecodingMiddleware | HttpCompressionMiddleware)]
@@ -43,3 +43,11 @@ def warn_of_misconfiguration(crawler: Crawler) -> None:
             " or add 'scrapy_rep.RepDecodingMiddleware' to DOWNLOADER_MIDDLEWARES, with a higher order than that of"
             " HttpCompressionMiddleware (595 by default)"
         )
+
+
+def _loaded(path: Any) -> Any:
+    """Return what the import path names; None if it cannot be imported."""
+    try:
+        return load_object(path)
+    except (AttributeError, ImportError, NameError, TypeError, ValueError):
+        return None

@@ -21,7 +21,7 @@ from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddlewa
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
-from web import Web, answer
+from web import Site, Web, answer
 
 import scrapy_rep
 from scrapy_rep import AccessResult, RepMiddleware, RepRobotParser, VerdictReason
@@ -67,9 +67,10 @@ async def test_robotstxt_obey_false_switches_it_off(web: Web, where: str) -> Non
     spider = type("Off", (CrawlSpider,), {"custom_settings": off if where == "spider" else None})
     result = await crawl(site.url("/"), spider=spider, settings=off if where == "project" else {})
     assert list(result.pages) == [site.url("/")]
-    (warning,) = result.messages()
-    assert "RepMiddleware" in warning
-    assert warning.endswith("ROBOTSTXT_OBEY is False, so robots.txt is not obeyed")
+    messages = result.messages(logging.INFO if where == "spider" else logging.WARNING)
+    (said,) = (m for m in messages if m.endswith("ROBOTSTXT_OBEY is False, so robots.txt is not obeyed"))
+    assert "RepMiddleware" in said or said.startswith("The spider's settings switch scrapy-rep off")
+    assert len(result.messages()) == (where == "project"), "a spider that says so itself knows"
 
 
 @ensureDeferred
@@ -208,13 +209,22 @@ async def test_a_warning_names_scrapys_middleware_if_it_is_also_on(web: Web) -> 
 
 @pytest.mark.parametrize(
     ("parser", "warnings"),
-    [("scrapy.robotstxt.PythonRobotParser", 1), ("scrapy.robotstxt.ProtegoRobotParser", 0), (RepRobotParser, 0)],
+    [
+        ("scrapy.robotstxt.PythonRobotParser", 1),
+        ("scrapy.robotstxt.RemovedParser", 1),
+        ("removed_package.Parser", 1),
+        ("", 1),
+        (None, 1),
+        ("scrapy.robotstxt.ProtegoRobotParser", 0),
+        (RepRobotParser, 0),
+    ],
 )
 @ensureDeferred
 async def test_a_warning_says_that_robotstxt_parser_is_not_used(parser: Any, warnings: int) -> None:
     result = await crawl(settings={"ROBOTSTXT_PARSER": parser})
     assert len(result.messages()) == warnings
     assert all("ROBOTSTXT_PARSER" in message and "remove" in message for message in result.messages())
+    assert result.tracebacks == []
 
 
 @ensureDeferred
@@ -253,6 +263,8 @@ WRONG: dict[str, list[Any]] = {
         {range(0): "unavailable"},
         {True: "unavailable"},
         "[1]",
+        {"base": "careful"},
+        {"base": "unavailable"},
     ],
     "REP_STORAGE": [7, "redis", "robots.db", "ftp://example.com/", "memory:x", "sqlite:", "sqlite:/x", "redis:"],
     "REP_STORAGES": [
@@ -278,7 +290,9 @@ WRONG: dict[str, list[Any]] = {
     "REP_DRY_RUN": ["perhaps", 2],
     "REP_EXEMPT": [
         7,
-        ["https://example.com/path"],
+        ["example.com/path"],
+        ["https://example.com/a*"],
+        ["https://example.com/a$"],
         ["example.com:8443"],
         [".example.com"],
         ["*"],
@@ -355,6 +369,7 @@ def test_every_setting_is_checked() -> None:
         ("REP_STATUS_POLICY", {range(500, 600): "unavailable"}),
         ("REP_STATUS_POLICY", '{"challenge": "unavailable", "markup": "unreachable", "429": "unavailable"}'),
         ("REP_STATUS_POLICY", {202: "unavailable", range(203, 300): "restricted"}),
+        ("REP_STATUS_POLICY", '{"base": "cautious", "markup": "restricted"}'),
         ("REP_MEMORY_OCTETS", "5000"),
         ("REP_FETCH_TIMEOUT", "0.5"),
         ("REP_BODY_LIMIT", 512_000.0),
@@ -380,8 +395,8 @@ async def test_values_as_the_command_line_gives_them(name: str, value: Any) -> N
     ("name", "value", "said"),
     [
         ("REP_EXEMPT", ["example.com", ".example.com"], "('.example.com': for subdomains write '*.example.com')"),
-        ("REP_EXEMPT", "a.example, b.example/x", "('b.example/x' is not an origin, a host, or '*.' and a host)"),
-        ("REP_EXEMPT", ["a.example:80"], "('a.example:80' is not an origin, a host, or '*.' and a host)"),
+        ("REP_EXEMPT", "a.example, b.example/x", "('b.example/x' is not an origin (with"),
+        ("REP_EXEMPT", ["a.example:80"], "('a.example:80' is not an origin (with"),
         ("REP_EXEMPT", [True], "(True is no text)"),
         ("REP_PURPOSES", ["search", "ai-train"], "('ai-train' is no category of use; did you mean 'train-ai'?)"),
         ("REP_PURPOSES", "Search", "('Search' is no category of use; did you mean 'search'?)"),
@@ -402,6 +417,8 @@ async def test_values_as_the_command_line_gives_them(name: str, value: Any) -> N
             {"4xx": "restricted"},
             "('4xx' is not a status such as 403, a range such as '400-499', 'challenge' or 'markup')",
         ),
+        ("REP_STATUS_POLICY", "careful", "(there is no such policy); set it to one of 'rfc9309', 'cautious', or"),
+        ("REP_STATUS_POLICY", {"base": "careful"}, "('base': 'careful' is none of 'rfc9309', 'cautious')"),
         ("REP_STORAGES", "{own: x}", """(text has to be JSON, such as '{"own": "package.module.OwnStorage"}')"""),
         ("REP_PURPOSES", '["search"', """(text has to be JSON, such as '["one", "two"]')"""),
         ("REP_MEMORY_OCTETS", 64, "set it to a whole number of bytes, at least 1,738"),
@@ -445,6 +462,34 @@ async def test_if_a_wrong_name_resembles_no_setting_all_settings_are_listed(web:
         f"{name} is no setting of scrapy-rep and has no effect; the settings are "
         f"{', '.join(SETTINGS)}, ROBOTSTXT_OBEY, ROBOTSTXT_USER_AGENT"
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "seconds"),
+    [
+        ({}, 30.0),
+        ({"DOWNLOAD_TIMEOUT": 15}, 15.0),
+        ({"DOWNLOAD_TIMEOUT": "0.5"}, 0.5),
+        ({"DOWNLOAD_TIMEOUT": 0}, 30.0),
+        ({"DOWNLOAD_TIMEOUT": 60}, 30.0),
+        ({"DOWNLOAD_TIMEOUT": 15, "REP_FETCH_TIMEOUT": 20}, 20.0),
+    ],
+    ids=str,
+)
+@ensureDeferred
+async def test_download_timeout_limits_robots_txt_unless_it_has_a_limit_of_its_own(
+    settings: dict[str, Any], seconds: float
+) -> None:
+    site = Site(web=None, port=1)  # type: ignore[arg-type]  # nothing listens there
+    seen: list[float] = []
+
+    class Notes:
+        def process_request(self, request: Request) -> None:
+            if "rep_robots_txt" in request.meta:
+                seen.append(request.meta["download_timeout"])
+
+    await crawl(site.url("/"), settings={**settings, "DOWNLOADER_MIDDLEWARES": {Notes: 990}})
+    assert seen == [seconds]
 
 
 def test_the_public_names_are_there() -> None:
