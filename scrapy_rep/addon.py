@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING, Any
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
-from scrapy.settings import BaseSettings
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 
 from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
+from scrapy_rep.log import logger_of
 from scrapy_rep.middleware import RepMiddleware
 from scrapy_rep.scrapy_internals.compat import switch_off
 from scrapy_rep.scrapy_internals.one_shot import is_one_shot
+from scrapy_rep.settings import is_obeying
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 MIDDLEWARES = "DOWNLOADER_MIDDLEWARES"
+PLACES = {
+    SETTINGS_PRIORITIES["project"]: "the project's settings",
+    SETTINGS_PRIORITIES["spider"]: "the spider's custom_settings",
+    SETTINGS_PRIORITIES["cmdline"]: "the command line",
+}
 # The orders in Scrapy's default settings.
 ROBOTSTXT_ORDER, HTTPCOMPRESSION_ORDER = 100, 590
 
@@ -26,20 +33,27 @@ ROBOTSTXT_ORDER, HTTPCOMPRESSION_ORDER = 100, 590
 class Addon:
     """`ADDONS = {"scrapy_rep.Addon": 500}`"""
 
-    def __init__(self, *, is_one_shot: bool = False) -> None:
-        """`is_one_shot` is whether a person waits for one page. Then requests do not wait for an outage to end."""
-        self._is_one_shot = is_one_shot
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(is_one_shot=is_one_shot(crawler))
+        return cls(crawler)
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Replace Scrapy's own robots.txt middleware and ftp handler with ours. Other values that the project or the
         spider has set are kept."""
-        _enable_middlewares(settings)
         settings.set("ROBOTSTXT_OBEY", True, priority="addon")
-        if self._is_one_shot:
+        if _has_only_switched_off_the_builtin(settings) and is_obeying(settings):
+            logger_of(self._crawler).warning(
+                "DOWNLOADER_MIDDLEWARES (in %s) switches RobotsTxtMiddleware off, but ROBOTSTXT_OBEY is True, so"
+                " scrapy-rep obeys robots.txt. To crawl without robots.txt, set ROBOTSTXT_OBEY = False there. Otherwise"
+                " remove the entry",
+                PLACES.get(settings.getpriority(MIDDLEWARES) or 0, "the settings"),
+            )
+        _enable_middlewares(settings)
+        # In such a crawl, a person waits for one page.
+        if is_one_shot(self._crawler):
             settings.set("REP_UNREACHABLE_WAIT", 0, priority="addon")
         handlers = settings.getdict("DOWNLOAD_HANDLERS")
         if "ftp" not in handlers:
@@ -47,10 +61,26 @@ class Addon:
             settings.set("DOWNLOAD_HANDLERS", handlers, settings.getpriority("DOWNLOAD_HANDLERS") or 0)
 
 
+def _enabled(settings: BaseSettings) -> dict[Any, Any]:
+    """Return DOWNLOADER_MIDDLEWARES: class -> order."""
+    return {load_object(name): order for name, order in settings.getdict(MIDDLEWARES).items()}
+
+
+def _has_only_switched_off_the_builtin(settings: BaseSettings) -> bool:
+    """Whether DOWNLOADER_MIDDLEWARES has `RobotsTxtMiddleware: None`, and no other middleware for robots.txt."""
+    orders = _enabled(settings)
+    others = [order for middleware, order in orders.items() if _is_a(middleware, RobotsTxtMiddleware, RepMiddleware)]
+    return orders.get(RobotsTxtMiddleware, 0) is None and others == [None]
+
+
+def _is_a(middleware: Any, *classes: type) -> bool:
+    return isinstance(middleware, type) and issubclass(middleware, classes)
+
+
 def _enable_middlewares(settings: BaseSettings) -> None:
     """Put RepMiddleware where Scrapy's own robots.txt middleware stands, and RepDecodingMiddleware next to the
     middleware that decompresses."""
-    orders: dict[Any, Any] = {load_object(name): order for name, order in settings.getdict(MIDDLEWARES).items()}
+    orders = _enabled(settings)
     order = orders.get(RobotsTxtMiddleware)
     switch_off(settings, RobotsTxtMiddleware)
     if RepMiddleware not in orders:
@@ -63,7 +93,7 @@ def _enable_middlewares(settings: BaseSettings) -> None:
     decompressing = [
         order
         for middleware, order in orders.items()
-        if order is not None and isinstance(middleware, type) and issubclass(middleware, HttpCompressionMiddleware)
+        if order is not None and _is_a(middleware, HttpCompressionMiddleware)
     ]
     order = max(decompressing, default=HTTPCOMPRESSION_ORDER) + 5
     settings.setdefault_in_component_priority_dict(MIDDLEWARES, RepDecodingMiddleware, order)

@@ -66,6 +66,8 @@ class RepMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RepMiddleware:
+        if not crawler.settings.frozen:  # Scrapy builds add-ons before it freezes the settings, and middlewares after
+            raise ValueError(f"ADDONS has {cls.__name__}, which is no add-on; set it to {{'scrapy_rep.Addon': 500}}")
         try:
             return cls(crawler)
         except NotConfigured as exc:
@@ -124,11 +126,20 @@ class RepMiddleware:
     # Beginning and end.
 
     def _spider_opened(self, spider: Spider) -> None:
-        self.gate.open(spider)
+        try:
+            self.gate.open(spider)
+        except ValueError as exc:  # an attribute of the spider has changed since `__init__`
+            logger_of(self._crawler).critical("The crawl does not start: %s", exc)
+            # Scrapy only logs exceptions of this handler. The next signal is the first at which the crawl can be ended.
+            self._crawler.signals.connect(self._stop, signal=signals.engine_started)
+            return
         self._door.open(self._downloads)
         prepare_handlers(self._crawler)
         call_when_closing(self._crawler, self._resolver.stop)
-        warn_of_misconfiguration(self._crawler)
+        warn_of_misconfiguration(self._crawler, self, waits_at_scheduler=self._door.is_in_use)
+
+    async def _stop(self) -> None:
+        await self._crawler.engine.close_spider_async(reason="wrong_settings")
 
     async def _spider_closed(self) -> None:
         self.gate.count_hits(self._waits.number_waited)

@@ -14,9 +14,18 @@ from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
 from scrapy_rep.log import logger_of
 from scrapy_rep.robotparser import RepRobotParser
 
+INSTEAD = (
+    ". For what your class adds, set REP_EXEMPT (hosts and paths), ROBOTSTXT_OBEY in custom_settings (spiders),"
+    " REP_CRAWL_DELAY_MAX (Crawl-delay), REP_STATUS_POLICY (a stricter crawl), or REP_MEMORY_OCTETS (a bound on memory)"
+)
 
-def warn_of_misconfiguration(crawler: Crawler) -> None:
-    """Log a WARNING for each setting that conflicts with this package."""
+
+def warn_of_misconfiguration(crawler: Crawler, ours: object, *, waits_at_scheduler: bool) -> None:
+    """Log a WARNING for each setting that conflicts with this package.
+
+    `ours` is our middleware. `waits_at_scheduler`: whether requests wait for robots.txt before they come to the
+    middlewares.
+    """
     log = logger_of(crawler)
     middlewares: Any = crawler.engine.downloader.middleware.middlewares
     builtin = crawler.get_downloader_middleware(RobotsTxtMiddleware)
@@ -24,9 +33,19 @@ def warn_of_misconfiguration(crawler: Crawler) -> None:
         path = f"{type(builtin).__module__}.{type(builtin).__qualname__}"
         log.warning(
             "%s also obeys robots.txt, and reads it differently from scrapy-rep: switch it off with"
-            " DOWNLOADER_MIDDLEWARES = {'%s': None}",
+            " DOWNLOADER_MIDDLEWARES = {'%s': None}%s",
             path,
             path,
+            "" if type(builtin) is RobotsTxtMiddleware else INSTEAD,
+        )
+    first = [type(m) for m in middlewares[: middlewares.index(ours)] if hasattr(m, "process_request")]
+    own = ", ".join(m.__qualname__ for m in first if not m.__module__.startswith("scrapy."))
+    if own and waits_at_scheduler:
+        log.info(
+            "%s: requests wait for robots.txt before these downloader middlewares, whose orders are lower than that of"
+            " RepMiddleware. To let these middlewares act first, set REP_WAITING_MAX = 0, or use the signal"
+            " request_scheduled",
+            own,
         )
     if crawler.settings.getbool("REP_PURPOSES_REFUSE") and not crawler.settings.get("REP_PURPOSES"):
         log.warning(

@@ -12,7 +12,7 @@ from scrapy_rep.exceptions import explanation, refusal, refused_by
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.scrapy_internals.one_shot import is_one_shot
-from scrapy_rep.signals import request_forbidden
+from scrapy_rep.signals import request_forbidden, send
 from scrapy_rep.text import printable
 from scrapy_rep.top_k import TopK
 
@@ -76,7 +76,7 @@ class Refusals:
                 "%s: its rules take too long to compare with some URLs, which count as forbidden (TOO_COSTLY)",
                 printable(verdict.robots_url or ""),
             )
-        self._crawler.signals.send_catch_log(request_forbidden, request=request, verdict=verdict)
+        send(self._crawler, request_forbidden, request=request, verdict=verdict)
 
     def _is_shown(self, rule: str, verdict: Verdict) -> bool:
         """Whether the refusal is logged at INFO.

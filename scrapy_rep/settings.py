@@ -153,7 +153,7 @@ def _category(name: Any) -> str:
     spellings = {text: one.name for one in VOCABULARY for text in (one.name, *one.spellings.values())}
     if name in spellings.values():
         return name
-    near = _nearest(name.lower(), spellings)
+    near = nearest(name.lower(), spellings)
     meant = f"; did you mean {spellings[near]!r}?" if near else ""
     raise _WrongPartError(f"{name!r} is no category of use{meant}")
 
@@ -332,11 +332,16 @@ def is_obeying(settings: BaseSettings) -> bool:
 
 
 def warn_of_unknown_names(settings: BaseSettings, log: Logger) -> None:
-    """Log a WARNING for each REP_ setting that does not exist."""
+    """Log a WARNING for each REP_ setting that does not exist, and for each misspelt name of Scrapy's settings."""
+    scrapys = ("ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT", "ROBOTSTXT_PARSER")
+    known = [*SETTINGS, *scrapys[:2]]
     for name in settings:
-        if isinstance(name, str) and name.startswith("REP_") and name not in SETTINGS:
-            known = [*SETTINGS, "ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT"]
+        if not isinstance(name, str) or name in SETTINGS or name in scrapys:
+            continue
+        similar = nearest(name, scrapys) if name.startswith("ROBOTS") else None
+        if name.startswith("REP_"):
             similar = _similar_setting(name.removeprefix("REP_"), {text.partition("_")[2]: text for text in known})
+        if similar or name.startswith("REP_"):
             cure = f"did you mean {similar}?" if similar else f"the settings are {', '.join(known)}"
             log.warning("%s is no setting of scrapy-rep and has no effect; %s", name, cure)
 
@@ -349,11 +354,12 @@ def _similar_setting(name: str, known: Mapping[str, str]) -> str | None:
     # The last word is the most significant: FETCH_DELAY is a delay. MAX says nothing about the subject.
     words = [word for word in reversed(name.split("_")) if word != "MAX"]
     sharing = (text for word in words for text in known if word in text.split("_"))
-    similar = _nearest(name, known) or next(sharing, None)
+    similar = nearest(name, known) or next(sharing, None)
     return similar and known[similar]
 
 
-def _nearest(name: str, names: Iterable[str]) -> str | None:
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that is most like a misspelt name; None if no name is similar."""
     from difflib import get_close_matches  # only mistakes need it  # noqa: PLC0415
 
     return next(iter(get_close_matches(name, names, n=1, cutoff=0.75)), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from weakref import WeakSet
 
@@ -12,7 +11,7 @@ from scrapy.utils.asyncio import create_looping_call
 
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.signals import request_waited
+from scrapy_rep.signals import request_waited, send
 from scrapy_rep.text import counted
 from scrapy_rep.waiting.waiting_requests import Wait
 
@@ -51,10 +50,7 @@ class Waits:
             return
         self._resumed.add(wait.request)
         self.number_waited += 1
-        try:
-            self._crawler.signals.send_catch_log(request_waited, request=wait.request, seconds=wait.seconds)
-        except asyncio.CancelledError:  # Scrapy catches only Exception; the request would be lost
-            self._log.exception("A handler of the signal request_waited has failed")
+        send(self._crawler, request_waited, request=wait.request, seconds=wait.seconds)
 
     def log(self) -> None:
         """Log how many requests wait now, for how long, and for which robots.txt."""

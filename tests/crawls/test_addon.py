@@ -21,7 +21,7 @@ from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddlewa
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
-from web import Site, Web, answer
+from web import RULES, Site, Web, answer
 
 import scrapy_rep
 from scrapy_rep import AccessResult, RepMiddleware, RepRobotParser, VerdictReason
@@ -45,7 +45,74 @@ async def test_the_addon_replaces_scrapys_middleware_however_it_is_listed(web: W
     assert list(result.refused) == [site.url("/")]
     assert result.crawler.get_downloader_middleware(RobotsTxtMiddleware) is None
     assert result.crawler.get_downloader_middleware(RepMiddleware) is not None
-    assert len(result.messages()) == 2, "only the outage and its summary"
+    is_told = None in listed.values()
+    assert len(result.messages()) == 2 + is_told, "only the outage and its summary, and that `None` has no effect"
+
+
+@pytest.mark.parametrize("obey", [{"ROBOTSTXT_OBEY": True}, {}], ids=str)
+@pytest.mark.parametrize("key", [BUILTIN, RobotsTxtMiddleware], ids=["path", "class"])
+@pytest.mark.parametrize(
+    ("where", "place"), [("project", "the project's settings"), ("spider", "the spider's custom_settings")]
+)
+@ensureDeferred
+async def test_a_warning_says_that_none_does_not_switch_robots_txt_off(
+    web: Web, where: str, place: str, key: Any, obey: dict[str, Any]
+) -> None:
+    site, off = web.robots(NOTHING), {"DOWNLOADER_MIDDLEWARES": {key: None}}
+    spider = type("Off", (CrawlSpider,), {"custom_settings": off if where == "spider" else None})
+    result = await crawl(site.url("/"), spider=spider, settings={**obey, **(off if where == "project" else {})})
+    assert list(result.refused) == [site.url("/")]
+    (warning,) = result.messages()
+    assert warning.startswith(f"DOWNLOADER_MIDDLEWARES (in {place}) switches RobotsTxtMiddleware off, but")
+    assert "ROBOTSTXT_OBEY = False" in warning
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"ROBOTSTXT_OBEY": False, "DOWNLOADER_MIDDLEWARES": {BUILTIN: None}},
+        {"DOWNLOADER_MIDDLEWARES": {BUILTIN: None, "scrapy_rep.RepMiddleware": 100}},
+        {"DOWNLOADER_MIDDLEWARES": {BUILTIN: 100}},
+        {"DOWNLOADER_MIDDLEWARES": {COMPRESSION: None}},
+    ],
+    ids=["off", "by-hand-too", "listed", "another"],
+)
+@ensureDeferred
+async def test_no_warning_about_none_that_has_its_effect(settings: dict[str, Any]) -> None:
+    result = await crawl(settings=settings)
+    assert not any("switches RobotsTxtMiddleware off" in message for message in result.messages())
+
+
+class OwnGuard:
+    def process_request(self, request: Request) -> None:
+        pass
+
+
+class OnlyLooks:
+    def process_response(self, request: Request, response: Response) -> Response:
+        return response
+
+
+@pytest.mark.parametrize(
+    ("orders", "settings", "named"),
+    [
+        ({OwnGuard: 50, OnlyLooks: 60}, {}, ["OwnGuard"]),
+        ({OwnGuard: 50}, {"REP_WAITING_MAX": 0}, []),
+        ({OwnGuard: 100}, {}, []),
+        ({OnlyLooks: 1}, {}, []),
+        ({}, {}, []),
+    ],
+    ids=["guard", "waits-in-the-downloader", "same-order", "responses-only", "none"],
+)
+@ensureDeferred
+async def test_middlewares_that_see_requests_after_the_wait_are_named(
+    web: Web, orders: dict[Any, int], settings: dict[str, Any], named: list[str]
+) -> None:
+    settings = {**settings, "DOWNLOADER_MIDDLEWARES": orders}
+    result = await crawl(web.robots(NOTHING).url("/"), settings=settings)
+    said = [m for m in result.messages(logging.INFO, "scrapy_rep") if "request_scheduled" in m]
+    assert [m.partition(":")[0] for m in said] == named
+    assert all("REP_WAITING_MAX = 0" in m for m in said)
 
 
 @ensureDeferred
@@ -205,6 +272,8 @@ async def test_a_warning_names_scrapys_middleware_if_it_is_also_on(web: Web) -> 
     (warning,) = result.messages()
     assert "OwnMiddleware': None}" in warning
     assert "ADDONS" not in warning, "the add-on is on already"
+    replacements = ("REP_EXEMPT", "ROBOTSTXT_OBEY", "REP_CRAWL_DELAY_MAX", "REP_STATUS_POLICY", "REP_MEMORY_OCTETS")
+    assert all(setting in warning for setting in replacements)
 
 
 @pytest.mark.parametrize(
@@ -445,6 +514,9 @@ async def test_the_error_names_the_wrong_part_of_a_value(name: str, value: Any, 
         ("REP_TIMEOUT", "REP_FETCH_TIMEOUT"),
         ("REP_MEMORY_BYTES", "REP_MEMORY_OCTETS"),
         ("REP_REFUSE_EARLY", "REP_DROP_EARLY"),
+        ("ROBOTSTXT_USERAGENT", "ROBOTSTXT_USER_AGENT"),
+        ("ROBOTS_USER_AGENT", "ROBOTSTXT_USER_AGENT"),
+        ("ROBOTS_OBEY", "ROBOTSTXT_OBEY"),
     ],
 )
 @ensureDeferred
@@ -452,6 +524,43 @@ async def test_a_misspelt_name_logs_a_warning(web: Web, name: str, suggested: st
     result = await crawl(settings={name: 3})
     (warning,) = result.messages()
     assert warning == f"{name} is no setting of scrapy-rep and has no effect; did you mean {suggested}?"
+
+
+@pytest.mark.parametrize("name", ["ROBOTS_TABLE", "ROBOTSTXT_PARSERS_OF_OUR_OWN", "OBEY_ROBOTSTXT"])
+@ensureDeferred
+async def test_a_name_of_the_projects_own_logs_nothing(name: str) -> None:
+    assert (await crawl(settings={name: 3})).messages() == []
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("dont_obey_robots", "dont_obey_robotstxt"),
+        ("dont_obey_robots_txt", "dont_obey_robotstxt"),
+        ("robots_user_agent", "robotstxt_user_agent"),
+        ("robotstxt_useragent", "robotstxt_user_agent"),
+        ("robots", None),
+        ("our_robots", None),
+    ],
+)
+@pytest.mark.parametrize("robots", [NOTHING, RULES], ids=["refused", "waited"])
+@ensureDeferred
+async def test_a_misspelt_meta_key_logs_one_warning(web: Web, key: str, meant: str | None, robots: str) -> None:
+    site = web.robots(robots)
+    requests = [Request(site.url(f"/{n}"), meta={key: True}) for n in range(3)]
+    result = await crawl(*requests)
+    assert len(result.refused) == (3 if robots == NOTHING else 0)
+    warnings = [m for m in result.messages() if "did you mean" in m]
+    assert [m.partition(" The first")[0] for m in warnings] == (
+        [f"request.meta[{key!r}] has no effect; did you mean {meant!r}?"] if meant else []
+    )
+
+
+@ensureDeferred
+async def test_the_error_about_a_middleware_in_addons_names_the_addon() -> None:
+    for path in ("scrapy_rep.RepMiddleware", RepMiddleware):
+        with pytest.raises(ValueError, match=r"^ADDONS has RepMiddleware.*; set it to {'scrapy_rep.Addon': 500}"):
+            await crawl(robots={"ADDONS": {path: 500}})
 
 
 @pytest.mark.parametrize("name", ["REP_NONSENSE", "REP_ENABLED", "REP_SIZE_MAX"])

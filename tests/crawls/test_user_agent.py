@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import Any
 
 import pytest
 from crawling import Crawl, CrawlSpider, crawl
 from pytest_twisted import ensureDeferred
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
-from scrapy.crawler import CrawlerRunner
+from scrapy.crawler import Crawler, CrawlerRunner
 from scrapy.http import Response
 from web import Site, Web
 
@@ -191,6 +192,30 @@ async def test_a_wrong_value_stops_the_start(value: Any) -> None:
         with pytest.raises(ValueError, match=source) as error:
             await runner.crawl(spider)
         assert repr(value) in str(error.value)
+
+
+@ensureDeferred
+async def test_a_value_that_becomes_wrong_before_the_spider_opens_ends_the_start(web: Web) -> None:
+    site = site_for(web)
+
+    class Becomes(CrawlSpider):
+        @classmethod
+        def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Any:
+            crawler.signals.connect(cls.change, signals.spider_opened)
+            return super().from_crawler(crawler, *args, **kwargs)
+
+        @staticmethod
+        def change(spider: Any) -> None:
+            spider.robotstxt_user_agent = 7
+
+    began = time.monotonic()
+    result = await crawl(site.url("/"), spider=Becomes)
+    assert time.monotonic() - began < 10
+    assert site.requests == []
+    assert result.stats["finish_reason"] == "wrong_settings"
+    (line,) = result.messages(logging.ERROR)
+    assert line.startswith("The crawl does not start: the spider's robotstxt_user_agent is 7; set it to ")
+    assert result.tracebacks == []
 
 
 @pytest.mark.parametrize("value", [["A/1", "B/1"], 7])
