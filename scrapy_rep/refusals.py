@@ -35,7 +35,7 @@ class Refusals:
         self._stats = crawler.stats
         self._is_dry_run = is_dry_run
         self._is_one_shot = is_one_shot(crawler)
-        self._by_rule: TopK[str, int] = TopK(MAX_COUNTED, int, int)
+        self._by_rule: TopK[tuple[VerdictReason, str], int] = TopK(MAX_COUNTED, int, int)
         self._first_refusals: set[str] = set()
         self._has_warned_of_cost = False
 
@@ -64,7 +64,7 @@ class Refusals:
             self._stats.inc_value("robotstxt/forbidden")
             self._stats.inc_value(f"rep/dropped/{kind}")
         rule = refused_by(verdict)
-        self._by_rule[rule] += 1
+        self._by_rule[verdict.reason, rule] += 1
         self._log.log(
             logging.INFO if self._is_shown(rule, verdict) else logging.DEBUG,
             "Would be refused: %(reason)s: %(request)s" if self._is_dry_run else "%(reason)s: %(request)s",
@@ -93,6 +93,14 @@ class Refusals:
         self._first_refusals.add(rule)
         return True
 
-    def largest(self) -> str:
-        """Return the most frequent reasons, as in `2 x https://example.com/robots.txt line 2 (Disallow: /x)`."""
-        return "; ".join(f"{number:,} x {rule}" for rule, number in self._by_rule.largest()[:MAX_NAMED])
+    def largest(self, *reasons: VerdictReason) -> str:
+        """Return what refused most requests, as in `2 x https://example.com/robots.txt line 2 (Disallow: /x)`.
+
+        `reasons`: only refusals for these reasons count; without an argument, all refusals.
+        """
+        largest = [
+            f"{number:,} x {rule}"
+            for (reason, rule), number in self._by_rule.largest()
+            if not reasons or reason in reasons
+        ]
+        return "; ".join(largest[:MAX_NAMED])
