@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from scrapy.crawler import Crawler
@@ -44,14 +45,17 @@ class Addon:
         """Replace Scrapy's own robots.txt middleware and ftp handler with ours. Other values that the project or the
         spider has set are kept."""
         settings.set("ROBOTSTXT_OBEY", True, priority="addon")
-        if _has_only_switched_off_the_builtin(settings) and is_obeying(settings):
+        orders = {load_object(name): order for name, order in settings.getdict(MIDDLEWARES).items()}
+        # On the command line, ROBOTSTXT_OBEY is a decision about this crawl.
+        is_decided = (settings.getpriority("ROBOTSTXT_OBEY") or 0) >= SETTINGS_PRIORITIES["cmdline"]
+        if not is_decided and is_obeying(settings) and _has_only_switched_off_the_builtin(orders):
             logger_of(self._crawler).warning(
                 "DOWNLOADER_MIDDLEWARES (in %s) switches RobotsTxtMiddleware off, but ROBOTSTXT_OBEY is True, so"
                 " scrapy-rep obeys robots.txt. To crawl without robots.txt, set ROBOTSTXT_OBEY = False there. Otherwise"
                 " remove the entry",
                 PLACES.get(settings.getpriority(MIDDLEWARES) or 0, "the settings"),
             )
-        _enable_middlewares(settings)
+        _enable_middlewares(settings, orders)
         # In such a crawl, a person waits for one page.
         if is_one_shot(self._crawler):
             settings.set("REP_UNREACHABLE_WAIT", 0, priority="addon")
@@ -61,14 +65,8 @@ class Addon:
             settings.set("DOWNLOAD_HANDLERS", handlers, settings.getpriority("DOWNLOAD_HANDLERS") or 0)
 
 
-def _enabled(settings: BaseSettings) -> dict[Any, Any]:
-    """Return DOWNLOADER_MIDDLEWARES: class -> order."""
-    return {load_object(name): order for name, order in settings.getdict(MIDDLEWARES).items()}
-
-
-def _has_only_switched_off_the_builtin(settings: BaseSettings) -> bool:
+def _has_only_switched_off_the_builtin(orders: Mapping[Any, Any]) -> bool:
     """Whether DOWNLOADER_MIDDLEWARES has `RobotsTxtMiddleware: None`, and no other middleware for robots.txt."""
-    orders = _enabled(settings)
     others = [order for middleware, order in orders.items() if _is_a(middleware, RobotsTxtMiddleware, RepMiddleware)]
     return orders.get(RobotsTxtMiddleware, 0) is None and others == [None]
 
@@ -77,10 +75,9 @@ def _is_a(middleware: Any, *classes: type) -> bool:
     return isinstance(middleware, type) and issubclass(middleware, classes)
 
 
-def _enable_middlewares(settings: BaseSettings) -> None:
+def _enable_middlewares(settings: BaseSettings, orders: Mapping[Any, Any]) -> None:
     """Put RepMiddleware where Scrapy's own robots.txt middleware stands, and RepDecodingMiddleware next to the
-    middleware that decompresses."""
-    orders = _enabled(settings)
+    middleware that decompresses. `orders`: class -> order in DOWNLOADER_MIDDLEWARES."""
     order = orders.get(RobotsTxtMiddleware)
     switch_off(settings, RobotsTxtMiddleware)
     if RepMiddleware not in orders:
