@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any
 
 from scrapy.crawler import Crawler
@@ -13,6 +14,7 @@ from scrapy.utils.misc import load_object
 from scrapy_rep.fetching.content_decoding import RepDecodingMiddleware
 from scrapy_rep.log import logger_of
 from scrapy_rep.robotparser import RepRobotParser
+from scrapy_rep.scrapy_internals.engine_state import downloader_middlewares
 
 INSTEAD = (
     ". For what your class adds, set REP_EXEMPT (hosts and paths), ROBOTSTXT_OBEY in custom_settings (spiders),"
@@ -23,11 +25,11 @@ INSTEAD = (
 def warn_of_misconfiguration(crawler: Crawler, ours: object, *, waits_at_scheduler: bool) -> None:
     """Log a WARNING for each setting that conflicts with this package.
 
-    `ours` is our middleware. `waits_at_scheduler`: whether requests wait for robots.txt before they come to the
-    middlewares.
+    `ours` is our middleware. `waits_at_scheduler`: whether requests wait for robots.txt before the middlewares get
+    them.
     """
     log = logger_of(crawler)
-    middlewares: Any = crawler.engine.downloader.middleware.middlewares
+    middlewares = downloader_middlewares(crawler)
     builtin = crawler.get_downloader_middleware(RobotsTxtMiddleware)
     if builtin is not None:
         path = f"{type(builtin).__module__}.{type(builtin).__qualname__}"
@@ -38,7 +40,7 @@ def warn_of_misconfiguration(crawler: Crawler, ours: object, *, waits_at_schedul
             path,
             "" if type(builtin) is RobotsTxtMiddleware else INSTEAD,
         )
-    first = [type(m) for m in middlewares[: middlewares.index(ours)] if hasattr(m, "process_request")]
+    first = [type(m) for m in takewhile(lambda m: m is not ours, middlewares) if hasattr(m, "process_request")]
     own = ", ".join(m.__qualname__ for m in first if not m.__module__.startswith("scrapy."))
     if own and waits_at_scheduler:
         log.info(
@@ -56,7 +58,7 @@ def warn_of_misconfiguration(crawler: Crawler, ours: object, *, waits_at_schedul
         log.warning("ROBOTSTXT_PARSER (%s) is not used: scrapy-rep parses robots.txt itself; remove it", parser)
     # Responses pass the middlewares from the last to the first.
     decompressing = [m for m in middlewares if isinstance(m, RepDecodingMiddleware | HttpCompressionMiddleware)]
-    if not decompressing or not isinstance(decompressing[-1], RepDecodingMiddleware):
+    if middlewares and not isinstance([None, *decompressing][-1], RepDecodingMiddleware):
         log.warning(
             "A compressed robots.txt is read without REP_BODY_LIMIT, and as whole even if it was cut off: use ADDONS,"
             " or add 'scrapy_rep.RepDecodingMiddleware' to DOWNLOADER_MIDDLEWARES, with a higher order than that of"
