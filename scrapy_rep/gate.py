@@ -16,7 +16,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import urldefrag
 
@@ -32,11 +32,13 @@ from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin, needs_host
+from scrapy_rep.protocol.readings import other_readings
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
+from scrapy_rep.protocol.robotstxt.product_tokens import EVERYONE
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.refusals import Refusals
-from scrapy_rep.settings import RepSettings
+from scrapy_rep.settings import ExemptPath, RepSettings
 from scrapy_rep.user_agent import ProductTokens, UserAgent
 
 HTTP = ("http://", "https://")
@@ -81,6 +83,7 @@ class Gate:
         self._resolver = resolver
         self._exempt = settings.exempt
         self._exempt_domains = tuple(item[1:] for item in map(str, settings.exempt) if item.startswith("*."))
+        self._exempt_paths = _exempt_paths(settings.exempt)
         refuses_use = bool(settings.purposes) and settings.purposes_refuse
         self._may_refuse_pages = not settings.dry_run and (settings.bypassed == "drop" or refuses_use)
 
@@ -98,7 +101,7 @@ class Gate:
     def decide_if_known(self, request: Request) -> Origin | None:
         """None if the request goes on. Else the origin whose robots.txt the caller has to wait for.
 
-        Raises ForbiddenByRobots if the request is refused, and ValueError for a wrong product token in its meta.
+        Raises ForbiddenByRobots if the request is refused.
         """
         origin_or_reason = self.applicable_origin(request)
         if isinstance(origin_or_reason, VerdictReason):
@@ -151,13 +154,16 @@ class Gate:
         origin = Origin.of(url)
         if origin is None:
             return NO_HOST if needs_host(url) else NOT_SUBJECT
-        if self._exempt and self._is_exempt(origin):
+        if self._exempt and self._is_exempt(origin, url):
             return EXEMPT
         return NOT_SUBJECT if ROBOTS_PATH in url and is_robots_txt(url) else origin
 
-    def _is_exempt(self, origin: Origin) -> bool:
+    def _is_exempt(self, origin: Origin, url: str) -> bool:
         host = origin.host
-        return origin in self._exempt or host in self._exempt or host.endswith(self._exempt_domains)
+        if origin in self._exempt or host in self._exempt or host.endswith(self._exempt_domains):
+            return True
+        paths = self._exempt_paths.get(origin)
+        return paths is not None and all(paths.allows(text, EVERYONE) for text in (url, *other_readings(url)))
 
     def origin_to_await(self, request: Request) -> Origin | None:
         """The origin whose robots.txt the request has to wait for; None if it need not wait."""
@@ -184,7 +190,7 @@ class Gate:
 
     def judge(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
         """The verdict on the request by the policy that applies to it. Without a policy, the request is allowed, unless
-        its URL needs a host. Raises ValueError for a wrong product token in the request's meta."""
+        its URL needs a host."""
         if policy is not None:
             return self.verdict(policy, request.url, self.user_agent.tokens(request))
         reason = self.applicable_origin(request)
@@ -197,11 +203,8 @@ class Gate:
         return verdict if self.also_judge is None else self.also_judge(verdict, policy.robots, url, tokens)
 
     def product_tokens(self, request: Request) -> ProductTokens:
-        """The product tokens that decide about the request; those of the crawl, if those in its meta are wrong."""
-        try:
-            return self.user_agent.tokens(request, decides=False)
-        except ValueError:  # the error is not lost: `decide` raises it for the same request
-            return self.user_agent.product_tokens
+        """The product tokens that decide about the request."""
+        return self.user_agent.tokens(request, decides=False)
 
     # A page has come.
 
@@ -225,6 +228,16 @@ class Gate:
         for look in self.after_download:
             look(request, response, landing)
         return response
+
+
+def _exempt_paths(exempt: Iterable[object]) -> Mapping[Origin, RobotsTxt]:
+    """Return the paths of REP_EXEMPT as rules that allow nothing else. So URLs are compared as with a robots.txt."""
+    paths = [item for item in exempt if isinstance(item, ExemptPath)]
+    return {
+        origin: RobotsTxt.parse("\n".join(["user-agent: *", "disallow: /", *allowed]).encode())
+        for origin in {path.origin for path in paths}
+        if (allowed := [f"allow: {path.path}" for path in paths if path.origin == origin])
+    }
 
 
 def _where_it_ended(request: Request, response: Response) -> Request | None:

@@ -10,6 +10,7 @@ from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
+from scrapy.settings import SETTINGS_PRIORITIES
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import within
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class RepMiddleware:
-    """Drops the requests that robots.txt forbids (RFC 9309). Its order is 100, like that of RobotsTxtMiddleware."""
+    """Drops the requests that robots.txt forbids (RFC 9309). It stands in the place of RobotsTxtMiddleware."""
 
     clock = staticmethod(time.time)
     monotonic = staticmethod(time.monotonic)
@@ -45,7 +46,11 @@ class RepMiddleware:
         if not is_obeying(crawler.settings):
             files = [name for name in FILES if crawler.settings.get(name)]
             also = f", and {' and '.join(files)} write{'' if files[1:] else 's'} nothing" if files else ""
-            raise NotConfigured(f"ROBOTSTXT_OBEY is False, so robots.txt is not obeyed{also}")
+            why = f"ROBOTSTXT_OBEY is False, so robots.txt is not obeyed{also}"
+            if crawler.settings.getpriority("ROBOTSTXT_OBEY") == SETTINGS_PRIORITIES["spider"]:
+                logger_of(crawler).info("The spider's settings switch scrapy-rep off: %s", why)
+                raise NotConfigured  # without a reason, which Scrapy would log as a WARNING
+            raise NotConfigured(why)
         settings = RepSettings.read(crawler.settings)
         warn_of_unknown_names(crawler.settings, logger_of(crawler))
         self._crawler = crawler
@@ -61,6 +66,8 @@ class RepMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RepMiddleware:
+        if not crawler.settings.frozen:  # Scrapy builds add-ons before it freezes the settings, and middlewares after
+            raise ValueError(f"ADDONS has {cls.__name__}, which is no add-on; set it to {{'scrapy_rep.Addon': 500}}")
         try:
             return cls(crawler)
         except NotConfigured as exc:
@@ -119,11 +126,20 @@ class RepMiddleware:
     # Beginning and end.
 
     def _spider_opened(self, spider: Spider) -> None:
-        self.gate.open(spider)
+        try:
+            self.gate.open(spider)
+        except ValueError as exc:  # an attribute of the spider has changed since `__init__`
+            logger_of(self._crawler).critical("The crawl does not start: %s", exc)
+            # Scrapy only logs exceptions of this handler. The next signal is the first at which the crawl can be ended.
+            self._crawler.signals.connect(self._stop, signal=signals.engine_started)
+            return
         self._door.open(self._downloads)
         prepare_handlers(self._crawler)
         call_when_closing(self._crawler, self._resolver.stop)
-        warn_of_misconfiguration(self._crawler)
+        warn_of_misconfiguration(self._crawler, self, waits_at_scheduler=self._door.is_in_use)
+
+    async def _stop(self) -> None:
+        await self._crawler.engine.close_spider_async(reason="wrong_settings")
 
     async def _spider_closed(self) -> None:
         self.gate.count_hits(self._waits.number_waited)

@@ -12,7 +12,7 @@ from scrapy_rep.exceptions import explanation, refusal, refused_by
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
 from scrapy_rep.scrapy_internals.one_shot import is_one_shot
-from scrapy_rep.signals import request_forbidden
+from scrapy_rep.signals import request_forbidden, send
 from scrapy_rep.text import printable
 from scrapy_rep.top_k import TopK
 
@@ -26,6 +26,8 @@ class Refusals:
         """With `is_dry_run`, nothing is refused (REP_DRY_RUN)."""
         self.counts: Counter[VerdictReason] = Counter()
         """The number of refused requests for each reason. In a dry run, the number that would have been refused."""
+        self.first: dict[VerdictReason, Verdict] = {}
+        """The first verdict for each reason, in the order of the refusals."""
         self.advice = "For details, set REP_REPORT"
         """The end of the log line about refusals, which says where the details are. REP_REPORT replaces this text."""
         self._crawler = crawler
@@ -33,7 +35,7 @@ class Refusals:
         self._stats = crawler.stats
         self._is_dry_run = is_dry_run
         self._is_one_shot = is_one_shot(crawler)
-        self._by_rule: TopK[str, int] = TopK(MAX_COUNTED, int, int)
+        self._by_rule: TopK[tuple[VerdictReason, str], int] = TopK(MAX_COUNTED, int, int)
         self._first_refusals: set[str] = set()
         self._has_warned_of_cost = False
 
@@ -53,6 +55,7 @@ class Refusals:
     def report(self, request: Request, verdict: Verdict) -> None:
         """Count, log and signal the refusal. In a dry run, the log says that the request would be refused."""
         self.counts[verdict.reason] += 1
+        self.first.setdefault(verdict.reason, verdict)
         kind = verdict.reason.name.lower()
         if self._is_dry_run:
             self._stats.inc_value("rep/dry_run/forbidden")
@@ -61,7 +64,7 @@ class Refusals:
             self._stats.inc_value("robotstxt/forbidden")
             self._stats.inc_value(f"rep/dropped/{kind}")
         rule = refused_by(verdict)
-        self._by_rule[rule] += 1
+        self._by_rule[verdict.reason, rule] += 1
         self._log.log(
             logging.INFO if self._is_shown(rule, verdict) else logging.DEBUG,
             "Would be refused: %(reason)s: %(request)s" if self._is_dry_run else "%(reason)s: %(request)s",
@@ -73,7 +76,7 @@ class Refusals:
                 "%s: its rules take too long to compare with some URLs, which count as forbidden (TOO_COSTLY)",
                 printable(verdict.robots_url or ""),
             )
-        self._crawler.signals.send_catch_log(request_forbidden, request=request, verdict=verdict)
+        send(self._crawler, request_forbidden, request=request, verdict=verdict)
 
     def _is_shown(self, rule: str, verdict: Verdict) -> bool:
         """Whether the refusal is logged at INFO.
@@ -90,6 +93,14 @@ class Refusals:
         self._first_refusals.add(rule)
         return True
 
-    def largest(self) -> str:
-        """Return the most frequent reasons, as in `2 x https://example.com/robots.txt line 2 (Disallow: /x)`."""
-        return "; ".join(f"{number:,} x {rule}" for rule, number in self._by_rule.largest()[:MAX_NAMED])
+    def largest(self, *reasons: VerdictReason) -> str:
+        """Return what refused most requests, as in `2 x https://example.com/robots.txt line 2 (Disallow: /x)`.
+
+        `reasons`: only refusals for these reasons count; without an argument, all refusals.
+        """
+        largest = [
+            f"{number:,} x {rule}"
+            for (reason, rule), number in self._by_rule.largest()
+            if not reasons or reason in reasons
+        ]
+        return "; ".join(largest[:MAX_NAMED])

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from scrapy.settings import BaseSettings
@@ -19,7 +19,7 @@ from scrapy_rep.protocol.freshness import DAY, MAX_LIFETIME
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT
-from scrapy_rep.protocol.status_policy import OVERRIDES, POLICIES, RFC9309, SIGN_KEYS, StatusRow
+from scrapy_rep.protocol.status_policy import OVERRIDES, POLICIES, SIGN_KEYS, StatusRow
 from scrapy_rep.usage.vocabulary import VOCABULARY
 
 MAX_BODY = 64 * 2**20  # bytes of a robots.txt; 131 times what RFC 9309 2.5 requires
@@ -109,12 +109,22 @@ def _listed(value: Any) -> list[Any]:
     return [item.strip() if isinstance(item, str) else item for item in value if item != ""]
 
 
-def _exempt(value: Any) -> frozenset[Origin | str]:
+class ExemptPath(NamedTuple):
+    """An item of REP_EXEMPT that exempts only the URLs with this beginning."""
+
+    origin: Origin
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.origin}{self.path}"
+
+
+def _exempt(value: Any) -> frozenset[Origin | ExemptPath | str]:
     return frozenset(map(_exempt_item, _listed(value)))
 
 
-def _exempt_item(text: Any) -> Origin | str:
-    """Return an item of REP_EXEMPT: an origin, a host, or `*.` and a host."""
+def _exempt_item(text: Any) -> Origin | ExemptPath | str:
+    """Return an item of REP_EXEMPT: an origin, an origin and a path, a host, or `*.` and a host."""
     if not isinstance(text, str):
         raise _WrongPartError(f"{text!r} is no text")
     if text.startswith("."):
@@ -122,10 +132,13 @@ def _exempt_item(text: Any) -> Origin | str:
     is_origin, is_wildcard, host = "://" in text, text.startswith("*."), text.removeprefix("*.")
     url = host if is_origin else f"https://{host}"
     origin = Origin.of(url)
-    # Refuse what would have no effect: a path, another wildcard, a host with a port but without a scheme.
-    has_more = set(host) & set("@?#* ") or urlsplit(url).path not in {"", "/"}
-    if origin is None or has_more or (is_origin and is_wildcard) or (origin.port is not None and not is_origin):
-        raise _WrongPartError(f"{text!r} is not an origin, a host, or '*.' and a host")
+    path = urlsplit(url).path.removeprefix("/")
+    # Refuse what would have no effect: another wildcard, a host with a port or a path but without a scheme.
+    has_more = set(host) & set("@?#*$ ") or (is_origin and is_wildcard)
+    if origin is None or has_more or not (is_origin or (not path and origin.port is None)):
+        raise _WrongPartError(f"{text!r} is not an origin (with a path or without), a host, or '*.' and a host")
+    if path:
+        return ExemptPath(origin, f"/{path}")
     return origin if is_origin else f"*.{origin.host}" if is_wildcard else origin.host
 
 
@@ -140,7 +153,7 @@ def _category(name: Any) -> str:
     spellings = {text: one.name for one in VOCABULARY for text in (one.name, *one.spellings.values())}
     if name in spellings.values():
         return name
-    near = _nearest(name.lower(), spellings)
+    near = nearest(name.lower(), spellings)
     meant = f"; did you mean {spellings[near]!r}?" if near else ""
     raise _WrongPartError(f"{name!r} is no category of use{meant}")
 
@@ -174,15 +187,21 @@ def _status_policy(value: Any) -> tuple[StatusRow, ...]:
     if isinstance(value, str):
         if value in POLICIES:
             return POLICIES[value]
+        if not value.startswith("{"):
+            raise _WrongPartError("there is no such policy")
         value = _from_json(value, '{"403": "restricted", "520-529": "unavailable"}')
     if not isinstance(value, Mapping):
         raise TypeError
+    value = dict(value)
+    base = value.pop("base", "rfc9309")
+    if base not in POLICIES:
+        raise _WrongPartError(f"'base': {base!r} is none of {', '.join(map(repr, POLICIES))}")
     for key, result in value.items():
         if result not in OVERRIDES:
             raise _WrongPartError(f"{key!r}: {result!r} is none of {', '.join(map(repr, OVERRIDES))}")
     rows = [(_statuses(key), OVERRIDES[result], "REP_STATUS_POLICY") for key, result in value.items()]
     # If two ranges contain a status, the narrower range decides about it.
-    return (*sorted(rows, key=lambda row: len(row[0])), *RFC9309)
+    return (*sorted(rows, key=lambda row: len(row[0])), *POLICIES[base])
 
 
 def _statuses(key: Any) -> Sequence[int | str]:
@@ -211,7 +230,8 @@ class RepSettings:
         "rfc9309",
         _status_policy,
         f"one of {', '.join(map(repr, POLICIES))}, or a dict such as {{403: 'restricted', '520-529': 'unavailable'}}"
-        f" (keys: statuses, ranges, {' and '.join(map(repr, SIGN_KEYS))}; values: {', '.join(map(repr, OVERRIDES))})",
+        f" (keys: statuses, ranges, {' and '.join(map(repr, SIGN_KEYS))}; values: {', '.join(map(repr, OVERRIDES))};"
+        " the key 'base' has the name of the policy that decides about the rest)",
     )
     storage: str = _setting(
         "memory:",
@@ -229,8 +249,8 @@ class RepSettings:
     body_limit: int = _whole(PARSING_LIMIT, "bytes", PARSING_LIMIT, at_most=MAX_BODY)
     max_redirects: int = _whole(MAX_REDIRECTS, "redirects", MAX_REDIRECTS)
     fetch_timeout: float = _setting(30.0, partial(_number, float, math.ulp(0.0)), "a number of seconds above 0")
-    """The time limit of each request for a robots.txt, in seconds. The time in the downloader's queue counts only if
-    the scheme is neither http nor https."""
+    """The time limit of each request for a robots.txt, in seconds. If it is not set, a shorter DOWNLOAD_TIMEOUT
+    replaces the default. The time in the downloader's queue counts only if the scheme is neither http nor https."""
     fetch_retries: int = _whole(1, "retries", 0)
     fetch_concurrency: int = _whole(64, "fetches", 1)
     waiting_max: int = _whole(1_000, "requests", 0)
@@ -238,13 +258,13 @@ class RepSettings:
     """Seconds that requests wait for an unreachable robots.txt, counted from the start of its first fetch."""
     redirect_private: bool = _switch()
     dry_run: bool = _switch()
-    exempt: frozenset[Origin | str] = _setting(
+    exempt: frozenset[Origin | ExemptPath | str] = _setting(
         [],
         _exempt,
-        "a list of origins such as 'https://example.com:8443', hosts such as 'example.com', and '*.example.com' for the"
-        " subdomains of a host",
+        "a list of origins such as 'https://example.com:8443', origins with a path such as 'https://example.com/files/',"
+        " hosts such as 'example.com', and '*.example.com' for the subdomains of a host",
     )
-    """Origins, hosts as `Origin.host` spells them, and such hosts with `*.` before them."""
+    """Origins, beginnings of URLs, hosts as `Origin.host` spells them, and such hosts with `*.` before them."""
     crawl_delay_max: float = _seconds(0.0)
     """The longest Crawl-delay that is obeyed, in seconds; 0 obeys none."""
     drop_early: bool = _switch()
@@ -275,7 +295,11 @@ class RepSettings:
     @classmethod
     def read(cls, settings: BaseSettings) -> RepSettings:
         """Return the checked values. Raises ValueError for a wrong value, with the setting, the value and the cure."""
-        return cls(**{field.name: _checked(settings, _name(field.name)) for field in fields(cls)})
+        values = {field.name: _checked(settings, _name(field.name)) for field in fields(cls)}
+        timeout = settings.getfloat("DOWNLOAD_TIMEOUT")  # 0: no limit
+        if "REP_FETCH_TIMEOUT" not in settings and timeout > 0:
+            values["fetch_timeout"] = min(values["fetch_timeout"], timeout)
+        return cls(**values)
 
 
 def _name(attribute: str) -> str:
@@ -308,11 +332,16 @@ def is_obeying(settings: BaseSettings) -> bool:
 
 
 def warn_of_unknown_names(settings: BaseSettings, log: Logger) -> None:
-    """Log a WARNING for each REP_ setting that does not exist."""
+    """Log a WARNING for each REP_ setting that does not exist, and for each misspelt name of Scrapy's settings."""
+    scrapys = ("ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT", "ROBOTSTXT_PARSER")
+    known = [*SETTINGS, *scrapys[:2]]
     for name in settings:
-        if isinstance(name, str) and name.startswith("REP_") and name not in SETTINGS:
-            known = [*SETTINGS, "ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT"]
+        if not isinstance(name, str) or name in SETTINGS or name in scrapys:
+            continue
+        similar = nearest(name, scrapys) if name.startswith("ROBOTS") else None
+        if name.startswith("REP_"):
             similar = _similar_setting(name.removeprefix("REP_"), {text.partition("_")[2]: text for text in known})
+        if similar or name.startswith("REP_"):
             cure = f"did you mean {similar}?" if similar else f"the settings are {', '.join(known)}"
             log.warning("%s is no setting of scrapy-rep and has no effect; %s", name, cure)
 
@@ -325,11 +354,12 @@ def _similar_setting(name: str, known: Mapping[str, str]) -> str | None:
     # The last word is the most significant: FETCH_DELAY is a delay. MAX says nothing about the subject.
     words = [word for word in reversed(name.split("_")) if word != "MAX"]
     sharing = (text for word in words for text in known if word in text.split("_"))
-    similar = _nearest(name, known) or next(sharing, None)
+    similar = nearest(name, known) or next(sharing, None)
     return similar and known[similar]
 
 
-def _nearest(name: str, names: Iterable[str]) -> str | None:
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that is most like a misspelt name; None if no name is similar."""
     from difflib import get_close_matches  # only mistakes need it  # noqa: PLC0415
 
     return next(iter(get_close_matches(name, names, n=1, cutoff=0.75)), None)

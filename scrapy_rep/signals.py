@@ -6,6 +6,12 @@ crawl are allowed by a robots.txt that is known already. For these, no signal is
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
+from scrapy.crawler import Crawler
+
+from scrapy_rep.log import logger_of
 from scrapy_rep.scrapy_internals import compat
 
 robots_parsed = compat.robots_parsed
@@ -35,3 +41,11 @@ request_waited = object()
 
 request_forbidden = object()
 """A request is refused; or, in a dry run (REP_DRY_RUN), would be. Arguments: `request`, `verdict` (`Verdict`)."""
+
+
+def send(crawler: Crawler, signal: object, **arguments: Any) -> None:
+    """Send the signal. Exceptions of its handlers are logged."""
+    try:
+        crawler.signals.send_catch_log(signal, **arguments)
+    except asyncio.CancelledError:  # Scrapy catches only Exception; the request would be lost
+        logger_of(crawler).exception("A handler of one of the signals of scrapy-rep has failed")

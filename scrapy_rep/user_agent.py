@@ -50,21 +50,31 @@ class UserAgent:
         )
         self._own_tokens: WeakKeyDictionary[Request, ProductTokens] = WeakKeyDictionary()
         """Request with a User-Agent of its own -> the tokens that decided about it."""
+        self._has_warned_of_meta = False
 
     def tokens(self, request: Request, *, decides: bool = True) -> ProductTokens:
-        """Return the tokens that apply to this request. Raises ValueError for a wrong value in its meta.
+        """Return the tokens that apply to this request. A wrong value in its meta is logged once, and ignored.
 
         `decides` is whether the tokens decide about the request now. `unsent_tokens` needs to know.
         """
         meta = request.meta.get(META_KEY)
         if meta is not None:
-            return tokens_of_value(meta, f"request.meta[{META_KEY!r}]")
+            try:
+                return tokens_of_value(meta, f"request.meta[{META_KEY!r}]")
+            except ValueError as exc:
+                self._warn_of_meta(exc)
+                return self.product_tokens
         if not self._configured and (headers := request.headers) and b"User-Agent" in headers:
             tokens = tokens_of_header(headers.get(b"User-Agent"))
             if decides:
                 self._own_tokens[request] = tokens
             return tokens
         return self.product_tokens
+
+    def _warn_of_meta(self, exc: ValueError) -> None:
+        if not self._has_warned_of_meta:
+            self._has_warned_of_meta = True
+            logger.warning("%s. Without such a value, the product tokens of the crawl decide about the request", exc)
 
     def unsent_tokens(self, request: Request) -> ProductTokens:
         """Return the tokens that decided about a request, if it was sent with a User-Agent that has none of them.
@@ -85,8 +95,12 @@ class UserAgent:
         return () if agrees else decided or (EVERYONE,)
 
     def announce(self, log: Logger) -> None:
-        """Log the product tokens at INFO, and a WARNING if the User-Agent that site owners see does not show them,
-        or seems to have a longer name."""
+        """Log the product tokens at INFO, and a WARNING if the User-Agent that site owners see does not show them, or
+        seems to have a longer name.
+
+        If the User-Agent is that of a browser, but the user has set the tokens, this is no mistake, so it is logged at
+        INFO.
+        """
         names = " or ".join(map(repr, self.product_tokens))
         log.info(
             "Crawler's name in robots.txt (product token): %s (from %s)%s",
@@ -102,6 +116,7 @@ class UserAgent:
                 sent,
                 self._sent_by,
             )
+        is_browser = self._configured and not tokens_of_header(self._sent)
         for token in self.product_tokens:
             if not self._configured and is_doubtful(token, sent):
                 log.warning(
@@ -112,7 +127,8 @@ class UserAgent:
                     self._sent_by,
                 )
             if token != EVERYONE and token.lower() not in sent.lower():
-                log.warning(
+                log.log(
+                    logging.INFO if is_browser else logging.WARNING,
                     "The product token %r (from %s) is not in the User-Agent that is sent, %r (from %s)."
                     " Make them agree (RFC 9309 2.2.1)",
                     token,
@@ -180,7 +196,7 @@ def _tokens_of_texts(texts: tuple[str, ...], source: str) -> ProductTokens:
                 "%s is %r, which is %s; %s. Set it to a product token such as 'ExampleBot'",
                 source,
                 text,
-                "a whole User-Agent" if set(wrong) & set("/ ();,") else f"no product token, because of {wrong!r}",
+                "a whole User-Agent" if set(wrong) & set("/();") else f"no product token, because of {wrong!r}",
                 f"its product token {token!r} is used" if token else "it is ignored, because it names no crawler",
             )
     return tuple(token for token in found.values() if token is not None)

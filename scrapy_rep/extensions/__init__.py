@@ -41,7 +41,8 @@ EXTENSIONS = (
     Extension(_always, "origins_log.OriginsLog"),  # second: its lines at the end come after those of OutageLog
     Extension(_always, "crawl_delay.CrawlDelay"),
     Extension(_always, "sent_user_agent.SentUserAgent"),
-    Extension(lambda settings: not settings.dry_run, "robotstxt_denied.RobotsTxtDenied"),
+    Extension(lambda settings: not settings.dry_run, "nothing_crawled.NothingCrawled"),
+    Extension(_always, "misspelt_meta.MisspeltMeta"),
     Extension(_always, "bypassed.Bypassed"),
     Extension(lambda settings: settings.drop_early and not settings.dry_run, "drop_early.DropEarly"),
     Extension(lambda settings: settings.purposes, "page_usage.PageUsage"),

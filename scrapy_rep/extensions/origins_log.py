@@ -16,7 +16,7 @@ from scrapy_rep.origin_info import OriginInfo, OriginKind
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import VerdictReason
 from scrapy_rep.protocol.status_policy import MARKUP
-from scrapy_rep.settings import RepSettings
+from scrapy_rep.settings import MAX_BODY, RepSettings
 from scrapy_rep.signals import request_waited, robots_known
 from scrapy_rep.text import counted, printable
 
@@ -66,9 +66,13 @@ class OriginsLog:
             self._has_warned_of_length = True
             self._log.warning(
                 "%(url)s is longer than %(limit)s bytes (REP_BODY_LIMIT). The rules beyond are not read, so pages that"
-                " they forbid may be fetched (RFC 9309 2.5). A higher REP_BODY_LIMIT reads them. The stat rep/truncated"
-                " counts such files",
-                {"url": printable(info.robots_url), "limit": f"{self._settings.body_limit:,}"},
+                " they forbid may be fetched (RFC 9309 2.5). REP_BODY_LIMIT = %(more)s reads ten times as much. The"
+                " stat rep/truncated counts such files",
+                {
+                    "url": printable(info.robots_url),
+                    "limit": f"{self._settings.body_limit:,}",
+                    "more": f"{min(10 * self._settings.body_limit, MAX_BODY):_}",
+                },
             )
         if info.kind is OriginKind.WITHOUT_RULES:
             is_first_page = info.sign == MARKUP and not self._has_named_page

@@ -2,7 +2,8 @@
 
 - Each of the first WARNED_OUTAGES outages is logged as a WARNING, and its end at INFO. Others are logged at DEBUG.
 - The first challenge is explained in a WARNING.
-- If requests were refused because of outages, a WARNING at the end of the crawl has their number.
+- If requests were refused because of outages, a WARNING at the end of the crawl has their number, and names the sites
+  with most of them.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class OutageLog:
         self._log = logger_of(crawler)
         self._is_dry_run = settings.dry_run
         self._wait = settings.unreachable_wait
+        self._timeout = settings.fetch_timeout
         self._logged: LocalCache[Origin, bool | None] = LocalCache(limit=settings.memory_origins)
         """Origin -> whether its outage was logged as a WARNING; None if the outage is over."""
         self._outages = self._origins = 0
@@ -76,6 +78,8 @@ class OutageLog:
         if info.pause is not None:
             return f"wait up to {self._wait:g} s (REP_UNREACHABLE_WAIT); then they {refused}"
         outage = info.entry.outage
+        if outage is not None and outage.timed_out:
+            return f"{refused}: it did not answer within REP_FETCH_TIMEOUT ({self._timeout:g} s)"
         seconds = outage.fetch_again_at - outage.failed_at if outage is not None else 0.0
         if info.status is not None and seconds > self._wait > 0:
             return f"{refused}: the next fetch is in {seconds:,.0f} s, beyond REP_UNREACHABLE_WAIT ({self._wait:g} s)"
@@ -86,10 +90,11 @@ class OutageLog:
         if not refused:
             return
         self._log.warning(
-            "%s %s because robots.txt was unreachable; %s had outages",
+            "%s %s because robots.txt was unreachable; %s had outages: %s",
             counted(refused, "request"),
             were_refused(refused, is_dry_run=self._is_dry_run),
             counted(self._origins, "origin"),
+            self._refusals.largest(VerdictReason.UNREACHABLE),
         )
         if self._outages > WARNED_OUTAGES:
             self._log.warning(

@@ -56,8 +56,8 @@ class UndecodableBodyError(Exception):
 
 
 class RepDecodingMiddleware:
-    """Its order is 595, so it gets responses before Scrapy's HttpCompressionMiddleware (590), which drops a body that
-    is too long."""
+    """Its order is above that of Scrapy's HttpCompressionMiddleware, so it gets responses first. Scrapy's middleware
+    drops a body that is too long, and reads a body that was cut off as a whole one."""
 
     def process_response(self, request: Request, response: Response) -> Response:
         download = download_of(request)

@@ -1,4 +1,4 @@
-"""Scrapy's engine: its scheduler, the moment when the crawl begins to close, and a call to ask for requests now."""
+"""Scrapy's engine: its scheduler and middlewares, the moment when a crawl begins to close, asking for requests."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ def scheduler_of(crawler: Crawler) -> Any:
     if hasattr(crawler.engine, "scheduler"):  # since Scrapy 2.19
         return crawler.engine.scheduler
     return getattr(engine_slot(crawler), "scheduler", None)
+
+
+def downloader_middlewares(crawler: Crawler) -> tuple[Any, ...]:
+    """Return the downloader middlewares, in the order in which they get requests; empty if Scrapy hides them."""
+    manager = getattr(getattr(crawler.engine, "downloader", None), "middleware", None)
+    return tuple(getattr(manager, "middlewares", ()))
 
 
 def call_when_closing(crawler: Crawler, closing: Callable[[], None]) -> None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TypeVar
 
 from scrapy.exceptions import NotConfigured
@@ -166,8 +167,13 @@ def _checked_header(path: Path) -> bytes:
     """Return the file's first 100 bytes; empty if there is no file. Raises ValueError if the path cannot be written, or
     if the file belongs to another program."""
     folder = next(parent for parent in path.parents if parent.exists())
-    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        raise ValueError(f"{path} cannot be written, because {folder} is no writable directory; set it to another path")
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError:
+        raise ValueError(
+            f"{path} cannot be written, because {folder} is no writable directory; set it to another path"
+        ) from None
     if not path.exists():
         return b""
     if not path.is_file():

@@ -92,6 +92,11 @@ class SchedulerDoor:
         self._is_open = False
         self._copies = KeptCopies(crawler)
 
+    @property
+    def is_in_use(self) -> bool:
+        """Whether requests wait here, and not in the downloader."""
+        return self._is_open and self._max_waiting > 0
+
     def open(self, downloads: UncountedDownloads) -> None:
         """Wrap the scheduler. If that is impossible, requests wait in the downloader."""
         scheduler, log = scheduler_of(self._crawler), logger_of(self._crawler)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from weakref import WeakSet
 
@@ -12,11 +11,12 @@ from scrapy.utils.asyncio import create_looping_call
 
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.signals import request_waited
+from scrapy_rep.signals import request_waited, send
 from scrapy_rep.text import counted
 from scrapy_rep.waiting.requests import Wait
 
 EVERY = 15.0  # seconds from one log line to the next
+MAX_NAMED = 3  # origins in the log line, those with the longest waits
 
 
 class Waits:
@@ -51,24 +51,22 @@ class Waits:
             return
         self._resumed.add(wait.request)
         self.number_waited += 1
-        try:
-            self._crawler.signals.send_catch_log(request_waited, request=wait.request, seconds=wait.seconds)
-        except asyncio.CancelledError:  # Scrapy catches only Exception; the request would be lost
-            self._log.exception("A handler of the signal request_waited has failed")
+        send(self._crawler, request_waited, request=wait.request, seconds=wait.seconds)
 
     def log(self) -> None:
-        """Log how many requests wait now, for how long, and for which robots.txt."""
+        """Log how many requests wait now, for how long, and for which robots.txt files."""
         if not self._under_way:
             return
-        first = min(self._under_way, key=lambda wait: wait.since)
+        waits = sorted(self._under_way, key=lambda wait: wait.since)
+        origins = list(dict.fromkeys(wait.origin for wait in waits))
         self._log.info(
             "Waiting for robots.txt: %s to %s, the longest for %.0f s (%s)."
             " Each request for robots.txt takes at most REP_FETCH_TIMEOUT, not counting the time in other middlewares."
             " After most failures, but not after a time-out, it is repeated for up to REP_UNREACHABLE_WAIT",
             counted(len(self._under_way), "request"),
-            counted(len({wait.origin for wait in self._under_way}), "origin"),
-            self.monotonic() - first.since,
-            first.origin.robots_url,
+            counted(len(origins), "origin"),
+            self.monotonic() - waits[0].since,
+            ", ".join(origin.robots_url for origin in origins[:MAX_NAMED]),
         )
 
     def _opened(self) -> None:

@@ -80,6 +80,14 @@ async def test_the_first_record_names_the_crawler_and_the_last_record_ends_the_a
 
 
 @ensureDeferred
+async def test_the_log_names_the_file(web: Web, tmp_path: Path) -> None:
+    result = await archived(tmp_path, web.robots(RULES).url("/"))
+    (line,) = (m for m in result.messages(logging.INFO, "scrapy_rep") if m.startswith("REP_ARCHIVE: written to "))
+    (file,) = map(tmp_path.joinpath, os.listdir(tmp_path))
+    assert line == f"REP_ARCHIVE: written to {file}"
+
+
+@ensureDeferred
 async def test_redirects_and_errors_have_records_of_their_own(web: Web, tmp_path: Path) -> None:
     target = web.robots(answer("nothing here", status=404))
     site = web.robots(redirect(target.robots_url))

@@ -137,6 +137,10 @@ async def test_the_timeout_ends_an_endless_answer(web: Web, route: Route) -> Non
     (error,) = result.refused.values()
     assert isinstance(error, RobotsUnreachable)
     assert result.tracebacks == []
+    if route["kind"] == "hold":
+        (warning, _summary) = result.messages(logger="scrapy_rep")
+        assert warning.startswith(f"{site.robots_url}: ")
+        assert warning.endswith("are refused: it did not answer within REP_FETCH_TIMEOUT (0.5 s)")
     await came_to_an_end(site)
 
 

@@ -83,8 +83,10 @@ async def test_the_log_says_what_waits_and_what_was_refused(web: Web) -> None:
     assert warning == f"{site.robots_url}: HTTP 503. {wait}"
     _agent, _begin, back, *_ = brief.messages(logging.INFO, "scrapy_rep")
     assert back == f"{site.robots_url}: HTTP 200. It is reachable again"
-    long, _ = await outage(web.robots(DOWN))
+    down = web.robots(DOWN)
+    long, _ = await outage(down)
     summary = "2 requests were refused because robots.txt was unreachable; 1 origin had outages"
+    summary += f": 2 x {down.robots_url} (HTTP 503)"
     assert long.messages(logger="scrapy_rep")[-1] == summary
     busy = web.robots(answer(status=429, headers={"Retry-After": "1800"}))
     in_vain, _ = await outage(busy)
@@ -312,4 +314,7 @@ async def test_two_outages_of_one_origin_count_as_one_origin(web: Web) -> None:
     settings = {**with_clock(time), "REP_UNREACHABLE_WAIT": 0, "REP_FETCH_RETRIES": 0}
     result = await crawl(site.url("/"), spider=in_turn(time, *[90_000] * 3), settings=settings)
     last = result.messages(logger="scrapy_rep")[-1]
-    assert last == "2 requests were refused because robots.txt was unreachable; 1 origin had outages"
+    assert last == (
+        "2 requests were refused because robots.txt was unreachable; 1 origin had outages:"
+        f" 2 x {site.robots_url} (HTTP 503)"
+    )

@@ -117,6 +117,29 @@ async def test_exempt_subdomains(web: Web) -> None:
 
 
 @ensureDeferred
+async def test_an_exempt_path(web: Web) -> None:
+    site, other = web.robots(NOTHING), web.robots(NOTHING)
+    exempt = ["/files/a", "/files/a?x=1", "/files/%61b", "/data"]
+    obeyed = ["/", "/file", "/files/", "/Files/a", "/files/a/../../private", "/files/a/%2e%2e/%2e%2e/private", "/other"]
+    requests = [Request(site.url(path), meta={"verbatim_url": True}, dont_filter=True) for path in [*exempt, *obeyed]]
+    settings = {"REP_EXEMPT": [f"{site.origin}/files/a", f"{site.origin}/data"]}
+    result = await crawl(*requests, other.url("/files/a"), settings=settings)
+    assert sorted(result.pages) == sorted(map(site.url, exempt))
+    assert set(result.refused) == {request.url for request in requests[len(exempt) :]} | {other.url("/files/a")}
+    assert result.stats["rep/exempt"] == 4
+    (said,) = (m for m in result.messages(logging.INFO, "scrapy_rep") if m.startswith("REP_EXEMPT"))
+    assert said.endswith(f" for {site.origin}/data, {site.origin}/files/a")
+
+
+@ensureDeferred
+async def test_robots_txt_is_not_requested_for_an_exempt_path_alone(web: Web) -> None:
+    site = web.robots(NOTHING)
+    result = await crawl(site.url("/files/a"), settings={"REP_EXEMPT": [site.url("/files/")]})
+    assert list(result.pages) == [site.url("/files/a")]
+    assert site.robots_requests == []
+
+
+@ensureDeferred
 async def test_an_exempt_site_with_a_permanent_500_is_crawled(web: Web) -> None:
     site, time = web.robots(answer(status=500)), Time()
     settings = {"REP_EXEMPT": [site.origin], "REP_UNREACHABLE_WAIT": 30}

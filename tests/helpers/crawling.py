@@ -20,7 +20,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from web import Site
 
 from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware
-from scrapy_rep.extensions.robotstxt_denied import ADVICE, FOR_ALL
+from scrapy_rep.extensions.nothing_crawled import ADVICE, FOR_ALL
 from scrapy_rep.scrapy_internals.compat import sleep
 
 ADDON = {"ADDONS": {"scrapy_rep.Addon": 500}}

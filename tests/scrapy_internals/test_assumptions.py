@@ -35,6 +35,7 @@ from web import Web, answer
 
 from scrapy_rep.scrapy_internals import compat
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.scrapy_internals.engine_state import downloader_middlewares
 
 HELD = {"/held": answer(kind="hold")}
 
@@ -148,6 +149,25 @@ async def test_start_requests_are_marked(web: Web) -> None:
         site.url("/"): True,
         site.url("/next"): None,
     }
+
+
+class First:
+    def process_request(self, request: Request) -> None:
+        request.meta["seen"] = ["First"]
+
+
+class Second:
+    def process_request(self, request: Request) -> None:
+        request.meta["seen"].append("Second")
+
+
+@ensureDeferred
+async def test_the_downloader_has_its_middlewares_in_the_order_of_requests(web: Web) -> None:
+    site = web.site()
+    result = await crawl(site.url("/"), robots={}, settings={"DOWNLOADER_MIDDLEWARES": {Second: 60, First: 55}})
+    assert result.pages[site.url("/")].meta["seen"] == ["First", "Second"]
+    kinds = [type(middleware) for middleware in downloader_middlewares(result.crawler)]
+    assert kinds.index(First) + 1 == kinds.index(Second)
 
 
 # The scheduler.

@@ -12,7 +12,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
-from web import Web, answer
+from web import Route, Web, answer
 
 from scrapy_rep import RobotsTxt
 from scrapy_rep.signals import robots_parsed
@@ -119,4 +119,23 @@ async def test_a_new_policy(web: Web, status: int, access: str, fetched: bool) -
     site = web.robots(answer(status=status))
     result = await crawl(site.url("/"), settings={"REP_STATUS_POLICY": policy})
     assert bool(result.pages) is fetched
+    assert result.stats[f"rep/access/{access}"] == 1
+
+
+@pytest.mark.parametrize(
+    ("route", "access"),
+    [
+        (answer(status=403), "restricted"),
+        (answer("<!DOCTYPE html><p>Welcome</p>"), "restricted"),
+        (answer(status=401), "unavailable"),
+        (answer(status=404), "unavailable"),
+    ],
+    ids=["base", "added", "changed", "rfc9309"],
+)
+@ensureDeferred
+async def test_a_policy_with_a_base(web: Web, route: Route, access: str) -> None:
+    policy = {"base": "cautious", "markup": "restricted", 401: "unavailable"}
+    site = web.robots(route)
+    result = await crawl(site.url("/"), settings={"REP_STATUS_POLICY": policy})
+    assert bool(result.pages) is (access == "unavailable")
     assert result.stats[f"rep/access/{access}"] == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import logging
 import subprocess
 import sys
@@ -10,13 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crawling import ADDON as BY_ADDON
 from crawling import CrawlSpider, crawl
 from processes import run_python
 from pytest_twisted import ensureDeferred
+from scrapy import Request
 from scrapy.crawler import Crawler, CrawlerRunner
+from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
-from web import Web, answer
+from scrapy.http import Response
+from web import RULES, Site, Web, answer
 
 import scrapy_rep
 from scrapy_rep import AccessResult, RepMiddleware, RepRobotParser, VerdictReason
@@ -24,6 +29,7 @@ from scrapy_rep.origin_info import OriginKind
 from scrapy_rep.settings import OCTETS_OF_ORIGIN, SETTINGS
 
 BUILTIN = "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware"
+COMPRESSION = "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware"
 NOTHING = "user-agent: *\ndisallow: /\n"
 
 
@@ -39,7 +45,74 @@ async def test_the_addon_replaces_scrapys_middleware_however_it_is_listed(web: W
     assert list(result.refused) == [site.url("/")]
     assert result.crawler.get_downloader_middleware(RobotsTxtMiddleware) is None
     assert result.crawler.get_downloader_middleware(RepMiddleware) is not None
-    assert len(result.messages()) == 2, "only the outage and its summary"
+    is_told = None in listed.values()
+    assert len(result.messages()) == 2 + is_told, "only the outage and its summary, and that `None` has no effect"
+
+
+@pytest.mark.parametrize("obey", [{"ROBOTSTXT_OBEY": True}, {}], ids=str)
+@pytest.mark.parametrize("key", [BUILTIN, RobotsTxtMiddleware], ids=["path", "class"])
+@pytest.mark.parametrize(
+    ("where", "place"), [("project", "the project's settings"), ("spider", "the spider's custom_settings")]
+)
+@ensureDeferred
+async def test_a_warning_says_that_none_does_not_switch_robots_txt_off(
+    web: Web, where: str, place: str, key: Any, obey: dict[str, Any]
+) -> None:
+    site, off = web.robots(NOTHING), {"DOWNLOADER_MIDDLEWARES": {key: None}}
+    spider = type("Off", (CrawlSpider,), {"custom_settings": off if where == "spider" else None})
+    result = await crawl(site.url("/"), spider=spider, settings={**obey, **(off if where == "project" else {})})
+    assert list(result.refused) == [site.url("/")]
+    (warning,) = result.messages()
+    assert warning.startswith(f"DOWNLOADER_MIDDLEWARES (in {place}) switches RobotsTxtMiddleware off, but")
+    assert "ROBOTSTXT_OBEY = False" in warning
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"ROBOTSTXT_OBEY": False, "DOWNLOADER_MIDDLEWARES": {BUILTIN: None}},
+        {"DOWNLOADER_MIDDLEWARES": {BUILTIN: None, "scrapy_rep.RepMiddleware": 100}},
+        {"DOWNLOADER_MIDDLEWARES": {BUILTIN: 100}},
+        {"DOWNLOADER_MIDDLEWARES": {COMPRESSION: None}},
+    ],
+    ids=["off", "by-hand-too", "listed", "another"],
+)
+@ensureDeferred
+async def test_no_warning_about_none_that_has_its_effect(settings: dict[str, Any]) -> None:
+    result = await crawl(settings=settings)
+    assert not any("switches RobotsTxtMiddleware off" in message for message in result.messages())
+
+
+class OwnGuard:
+    def process_request(self, request: Request) -> None:
+        pass
+
+
+class OnlyLooks:
+    def process_response(self, request: Request, response: Response) -> Response:
+        return response
+
+
+@pytest.mark.parametrize(
+    ("orders", "settings", "named"),
+    [
+        ({OwnGuard: 50, OnlyLooks: 60}, {}, ["OwnGuard"]),
+        ({OwnGuard: 50}, {"REP_WAITING_MAX": 0}, []),
+        ({OwnGuard: 100}, {}, []),
+        ({OnlyLooks: 1}, {}, []),
+        ({}, {}, []),
+    ],
+    ids=["guard", "waits-in-the-downloader", "same-order", "responses-only", "none"],
+)
+@ensureDeferred
+async def test_middlewares_that_see_requests_after_the_wait_are_named(
+    web: Web, orders: dict[Any, int], settings: dict[str, Any], named: list[str]
+) -> None:
+    settings = {**settings, "DOWNLOADER_MIDDLEWARES": orders}
+    result = await crawl(web.robots(NOTHING).url("/"), settings=settings)
+    said = [m for m in result.messages(logging.INFO, "scrapy_rep") if "request_scheduled" in m]
+    assert [m.partition(":")[0] for m in said] == named
+    assert all("REP_WAITING_MAX = 0" in m for m in said)
 
 
 @ensureDeferred
@@ -61,9 +134,10 @@ async def test_robotstxt_obey_false_switches_it_off(web: Web, where: str) -> Non
     spider = type("Off", (CrawlSpider,), {"custom_settings": off if where == "spider" else None})
     result = await crawl(site.url("/"), spider=spider, settings=off if where == "project" else {})
     assert list(result.pages) == [site.url("/")]
-    (warning,) = result.messages()
-    assert "RepMiddleware" in warning
-    assert warning.endswith("ROBOTSTXT_OBEY is False, so robots.txt is not obeyed")
+    messages = result.messages(logging.INFO if where == "spider" else logging.WARNING)
+    (said,) = (m for m in messages if m.endswith("ROBOTSTXT_OBEY is False, so robots.txt is not obeyed"))
+    assert "RepMiddleware" in said or said.startswith("The spider's settings switch scrapy-rep off")
+    assert len(result.messages()) == (where == "project"), "a spider that says so itself knows"
 
 
 @ensureDeferred
@@ -117,7 +191,75 @@ async def test_without_the_decoding_middleware_a_warning_names_the_cure(web: Web
     result = await crawl(site.url("/"), robots=by_hand)
     assert list(result.refused) == [site.url("/")]
     (warning,) = result.messages()
-    assert "'scrapy_rep.RepDecodingMiddleware': 595" in warning
+    assert "'scrapy_rep.RepDecodingMiddleware'" in warning
+    assert "595" in warning
+
+
+class OwnCompression(HttpCompressionMiddleware):
+    pass
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        {COMPRESSION: 810},
+        {HttpCompressionMiddleware: 810},
+        {COMPRESSION: None, OwnCompression: 895},
+        {COMPRESSION: None},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("where", ["project", "spider"])
+@ensureDeferred
+async def test_a_robots_txt_that_was_cut_off_is_no_whole_one_wherever_a_project_decompresses(
+    web: Web, listed: dict[Any, Any], where: str
+) -> None:
+    rules = "user-agent: *\n" + "".join(f"allow: /{n * 7919 % 10_007}\n" for n in range(5_000)) + "disallow: /\n"
+    cut = gzip.compress(rules.encode())[:-2_000]
+    site = web.robots(answer(cut, headers={"Content-Encoding": "gzip"}))
+    settings = {"DOWNLOADER_MIDDLEWARES": listed}
+    spider = type("Moves", (CrawlSpider,), {"custom_settings": settings if where == "spider" else None})
+    result = await crawl(site.url("/"), spider=spider, settings=settings if where == "project" else {})
+    assert list(result.refused) == [site.url("/")]
+    assert result.stats["rep/access/unreachable"] == 1
+    assert not any("RepDecodingMiddleware" in message for message in result.messages())
+
+
+@ensureDeferred
+async def test_a_warning_says_that_the_decoding_middleware_stands_in_the_wrong_place(web: Web) -> None:
+    listed = {COMPRESSION: 810, "scrapy_rep.RepDecodingMiddleware": 595}
+    result = await crawl(web.robots(NOTHING).url("/"), settings={"DOWNLOADER_MIDDLEWARES": listed})
+    (warning,) = result.messages()
+    assert "higher order than that of HttpCompressionMiddleware" in warning
+
+
+class AnswersFirst:
+    """Answers each request, as a middleware for Selenium does, and switches robots.txt off for it."""
+
+    def process_request(self, request: Request) -> Response | None:
+        if request.url.endswith("/robots.txt"):
+            return None
+        request.meta["dont_obey_robotstxt"] = True
+        return Response(request.url, body=b"from a browser")
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [{AnswersFirst: 100}, {BUILTIN: 543, AnswersFirst: 543}, {AnswersFirst: 543, RobotsTxtMiddleware: 543}],
+    ids=str,
+)
+@pytest.mark.parametrize("robots", [BY_ADDON, {"ROBOTSTXT_OBEY": True}], ids=["ours", "built-in"])
+@ensureDeferred
+async def test_robots_txt_decides_before_middlewares_of_the_same_order(
+    web: Web, listed: dict[Any, Any], robots: dict[str, Any]
+) -> None:
+    site = web.robots(NOTHING)
+    settings = {"DOWNLOADER_MIDDLEWARES": listed, "REP_WAITING_MAX": 0}
+    result = await crawl(site.url("/"), robots=robots, settings=settings)
+    assert result.pages == {}
+    # A crawl that needs no wait.
+    again = await crawl(site.url("/1"), site.url("/2"), robots=robots, settings=settings)
+    assert again.pages == {}
 
 
 @ensureDeferred
@@ -130,17 +272,28 @@ async def test_a_warning_names_scrapys_middleware_if_it_is_also_on(web: Web) -> 
     (warning,) = result.messages()
     assert "OwnMiddleware': None}" in warning
     assert "ADDONS" not in warning, "the add-on is on already"
+    replacements = ("REP_EXEMPT", "ROBOTSTXT_OBEY", "REP_CRAWL_DELAY_MAX", "REP_STATUS_POLICY", "REP_MEMORY_OCTETS")
+    assert all(setting in warning for setting in replacements)
 
 
 @pytest.mark.parametrize(
     ("parser", "warnings"),
-    [("scrapy.robotstxt.PythonRobotParser", 1), ("scrapy.robotstxt.ProtegoRobotParser", 0), (RepRobotParser, 0)],
+    [
+        ("scrapy.robotstxt.PythonRobotParser", 1),
+        ("scrapy.robotstxt.RemovedParser", 1),
+        ("removed_package.Parser", 1),
+        ("", 1),
+        (None, 1),
+        ("scrapy.robotstxt.ProtegoRobotParser", 0),
+        (RepRobotParser, 0),
+    ],
 )
 @ensureDeferred
 async def test_a_warning_says_that_robotstxt_parser_is_not_used(parser: Any, warnings: int) -> None:
     result = await crawl(settings={"ROBOTSTXT_PARSER": parser})
     assert len(result.messages()) == warnings
     assert all("ROBOTSTXT_PARSER" in message and "remove" in message for message in result.messages())
+    assert result.tracebacks == []
 
 
 @ensureDeferred
@@ -179,6 +332,8 @@ WRONG: dict[str, list[Any]] = {
         {range(0): "unavailable"},
         {True: "unavailable"},
         "[1]",
+        {"base": "careful"},
+        {"base": "unavailable"},
     ],
     "REP_STORAGE": [7, "redis", "robots.db", "ftp://example.com/", "memory:x", "sqlite:", "sqlite:/x", "redis:"],
     "REP_STORAGES": [
@@ -204,7 +359,9 @@ WRONG: dict[str, list[Any]] = {
     "REP_DRY_RUN": ["perhaps", 2],
     "REP_EXEMPT": [
         7,
-        ["https://example.com/path"],
+        ["example.com/path"],
+        ["https://example.com/a*"],
+        ["https://example.com/a$"],
         ["example.com:8443"],
         [".example.com"],
         ["*"],
@@ -281,6 +438,7 @@ def test_every_setting_is_checked() -> None:
         ("REP_STATUS_POLICY", {range(500, 600): "unavailable"}),
         ("REP_STATUS_POLICY", '{"challenge": "unavailable", "markup": "unreachable", "429": "unavailable"}'),
         ("REP_STATUS_POLICY", {202: "unavailable", range(203, 300): "restricted"}),
+        ("REP_STATUS_POLICY", '{"base": "cautious", "markup": "restricted"}'),
         ("REP_MEMORY_OCTETS", "5000"),
         ("REP_FETCH_TIMEOUT", "0.5"),
         ("REP_BODY_LIMIT", 512_000.0),
@@ -306,8 +464,8 @@ async def test_values_as_the_command_line_gives_them(name: str, value: Any) -> N
     ("name", "value", "said"),
     [
         ("REP_EXEMPT", ["example.com", ".example.com"], "('.example.com': for subdomains write '*.example.com')"),
-        ("REP_EXEMPT", "a.example, b.example/x", "('b.example/x' is not an origin, a host, or '*.' and a host)"),
-        ("REP_EXEMPT", ["a.example:80"], "('a.example:80' is not an origin, a host, or '*.' and a host)"),
+        ("REP_EXEMPT", "a.example, b.example/x", "('b.example/x' is not an origin (with"),
+        ("REP_EXEMPT", ["a.example:80"], "('a.example:80' is not an origin (with"),
         ("REP_EXEMPT", [True], "(True is no text)"),
         ("REP_PURPOSES", ["search", "ai-train"], "('ai-train' is no category of use; did you mean 'train-ai'?)"),
         ("REP_PURPOSES", "Search", "('Search' is no category of use; did you mean 'search'?)"),
@@ -328,6 +486,8 @@ async def test_values_as_the_command_line_gives_them(name: str, value: Any) -> N
             {"4xx": "restricted"},
             "('4xx' is not a status such as 403, a range such as '400-499', 'challenge' or 'markup')",
         ),
+        ("REP_STATUS_POLICY", "careful", "(there is no such policy); set it to one of 'rfc9309', 'cautious', or"),
+        ("REP_STATUS_POLICY", {"base": "careful"}, "('base': 'careful' is none of 'rfc9309', 'cautious')"),
         ("REP_STORAGES", "{own: x}", """(text has to be JSON, such as '{"own": "package.module.OwnStorage"}')"""),
         ("REP_PURPOSES", '["search"', """(text has to be JSON, such as '["one", "two"]')"""),
         ("REP_MEMORY_OCTETS", 64, "set it to a whole number of bytes, at least 1,738"),
@@ -354,6 +514,9 @@ async def test_the_error_names_the_wrong_part_of_a_value(name: str, value: Any, 
         ("REP_TIMEOUT", "REP_FETCH_TIMEOUT"),
         ("REP_MEMORY_BYTES", "REP_MEMORY_OCTETS"),
         ("REP_REFUSE_EARLY", "REP_DROP_EARLY"),
+        ("ROBOTSTXT_USERAGENT", "ROBOTSTXT_USER_AGENT"),
+        ("ROBOTS_USER_AGENT", "ROBOTSTXT_USER_AGENT"),
+        ("ROBOTS_OBEY", "ROBOTSTXT_OBEY"),
     ],
 )
 @ensureDeferred
@@ -361,6 +524,43 @@ async def test_a_misspelt_name_logs_a_warning(web: Web, name: str, suggested: st
     result = await crawl(settings={name: 3})
     (warning,) = result.messages()
     assert warning == f"{name} is no setting of scrapy-rep and has no effect; did you mean {suggested}?"
+
+
+@pytest.mark.parametrize("name", ["ROBOTS_TABLE", "ROBOTSTXT_PARSERS_OF_OUR_OWN", "OBEY_ROBOTSTXT"])
+@ensureDeferred
+async def test_a_name_of_the_projects_own_logs_nothing(name: str) -> None:
+    assert (await crawl(settings={name: 3})).messages() == []
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("dont_obey_robots", "dont_obey_robotstxt"),
+        ("dont_obey_robots_txt", "dont_obey_robotstxt"),
+        ("robots_user_agent", "robotstxt_user_agent"),
+        ("robotstxt_useragent", "robotstxt_user_agent"),
+        ("robots", None),
+        ("our_robots", None),
+    ],
+)
+@pytest.mark.parametrize("robots", [NOTHING, RULES], ids=["refused", "waited"])
+@ensureDeferred
+async def test_a_misspelt_meta_key_logs_one_warning(web: Web, key: str, meant: str | None, robots: str) -> None:
+    site = web.robots(robots)
+    requests = [Request(site.url(f"/{n}"), meta={key: True}) for n in range(3)]
+    result = await crawl(*requests)
+    assert len(result.refused) == (3 if robots == NOTHING else 0)
+    warnings = [m for m in result.messages() if "did you mean" in m]
+    assert [m.partition(" The first")[0] for m in warnings] == (
+        [f"request.meta[{key!r}] has no effect; did you mean {meant!r}?"] if meant else []
+    )
+
+
+@ensureDeferred
+async def test_the_error_about_a_middleware_in_addons_names_the_addon() -> None:
+    for path in ("scrapy_rep.RepMiddleware", RepMiddleware):
+        with pytest.raises(ValueError, match=r"^ADDONS has RepMiddleware.*; set it to {'scrapy_rep.Addon': 500}"):
+            await crawl(robots={"ADDONS": {path: 500}})
 
 
 @pytest.mark.parametrize("name", ["REP_NONSENSE", "REP_ENABLED", "REP_SIZE_MAX"])
@@ -371,6 +571,34 @@ async def test_if_a_wrong_name_resembles_no_setting_all_settings_are_listed(web:
         f"{name} is no setting of scrapy-rep and has no effect; the settings are "
         f"{', '.join(SETTINGS)}, ROBOTSTXT_OBEY, ROBOTSTXT_USER_AGENT"
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "seconds"),
+    [
+        ({}, 30.0),
+        ({"DOWNLOAD_TIMEOUT": 15}, 15.0),
+        ({"DOWNLOAD_TIMEOUT": "0.5"}, 0.5),
+        ({"DOWNLOAD_TIMEOUT": 0}, 30.0),
+        ({"DOWNLOAD_TIMEOUT": 60}, 30.0),
+        ({"DOWNLOAD_TIMEOUT": 15, "REP_FETCH_TIMEOUT": 20}, 20.0),
+    ],
+    ids=str,
+)
+@ensureDeferred
+async def test_download_timeout_limits_robots_txt_unless_it_has_a_limit_of_its_own(
+    settings: dict[str, Any], seconds: float
+) -> None:
+    site = Site(web=None, port=1)  # type: ignore[arg-type]  # nothing listens there
+    seen: list[float] = []
+
+    class Notes:
+        def process_request(self, request: Request) -> None:
+            if "rep_robots_txt" in request.meta:
+                seen.append(request.meta["download_timeout"])
+
+    await crawl(site.url("/"), settings={**settings, "DOWNLOADER_MIDDLEWARES": {Notes: 990}})
+    assert seen == [seconds]
 
 
 def test_the_public_names_are_there() -> None:

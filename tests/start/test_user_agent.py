@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import Any
 
 import pytest
 from crawling import Crawl, CrawlSpider, crawl
 from pytest_twisted import ensureDeferred
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
-from scrapy.crawler import CrawlerRunner
+from scrapy.crawler import Crawler, CrawlerRunner
 from scrapy.http import Response
 from web import Site, Web
 
@@ -140,14 +141,16 @@ async def test_a_line_at_the_start_names_the_token_that_is_obeyed(web: Web, conf
     [
         ("Mozilla/5.0 (X11; Linux)", "which is a whole User-Agent; it is ignored, because"),
         ("NewsBöt", "which is no product token, because of 'ö'; its product token 'NewsB' is used"),
+        (["News Bot"], "which is no product token, because of ' '; its product token 'News' is used"),
         ("*bot", "which is no product token, because of '*'; "),
     ],
 )
 @ensureDeferred
-async def test_a_warning_names_the_setting_that_is_not_a_token(web: Web, value: str, said: str) -> None:
+async def test_a_warning_names_the_setting_that_is_not_a_token(web: Web, value: Any, said: str) -> None:
     result = await crawl(settings={"USER_AGENT": "NewsBot/1.0", "ROBOTSTXT_USER_AGENT": value})
     (warning,) = result.messages()
-    assert warning.startswith(f"the setting ROBOTSTXT_USER_AGENT is {value!r}, {said}")
+    text = value[0] if isinstance(value, list) else value
+    assert warning.startswith(f"the setting ROBOTSTXT_USER_AGENT is {text!r}, {said}")
 
 
 @pytest.mark.parametrize(
@@ -202,6 +205,30 @@ async def test_a_wrong_value_stops_the_start(value: Any) -> None:
         assert repr(value) in str(error.value)
 
 
+@ensureDeferred
+async def test_a_value_that_becomes_wrong_before_the_spider_opens_ends_the_start(web: Web) -> None:
+    site = site_for(web)
+
+    class Becomes(CrawlSpider):
+        @classmethod
+        def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Any:
+            crawler.signals.connect(cls.change, signals.spider_opened)
+            return super().from_crawler(crawler, *args, **kwargs)
+
+        @staticmethod
+        def change(spider: Any) -> None:
+            spider.robotstxt_user_agent = 7
+
+    began = time.monotonic()
+    result = await crawl(site.url("/"), spider=Becomes)
+    assert time.monotonic() - began < 10
+    assert site.requests == []
+    assert result.stats["finish_reason"] == "wrong_settings"
+    (line,) = result.messages(logging.ERROR)
+    assert line.startswith("The crawl does not start: the spider's robotstxt_user_agent is 7; set it to ")
+    assert result.tracebacks == []
+
+
 @pytest.mark.parametrize("value", [["A/1", "B/1"], 7])
 @ensureDeferred
 async def test_a_user_agent_that_is_not_text_stops_the_start(value: Any) -> None:
@@ -216,11 +243,26 @@ async def test_a_user_agent_that_is_not_text_stops_the_start(value: Any) -> None
 
 
 @ensureDeferred
-async def test_a_wrong_value_in_meta_fails_only_this_request(web: Web) -> None:
-    site = site_for(web)
-    result = await crawl(Request(site.url("/a"), meta={"robotstxt_user_agent": 7}), site.url("/b"))
-    assert [type(error) for error in result.failed.values()] == [ValueError]
-    assert list(result.pages) == [site.url("/b")]
+async def test_a_wrong_value_in_meta_logs_one_warning_and_the_crawls_token_decides(web: Web) -> None:
+    site, wrong = site_for(web), {"robotstxt_user_agent": 7}
+    requests = [Request(site.url(path), meta=wrong) for path in ("/a", "/b", "/project")]
+    result = await crawl(*requests, settings={"USER_AGENT": "project/1.0"})
+    assert list(result.refused) == [site.url("/project")]
+    assert len(result.pages) == 2
+    (warning,) = result.messages()
+    assert warning.startswith("request.meta['robotstxt_user_agent'] is 7; set it to a product token such as")
+    assert result.tracebacks == []
+
+
+@pytest.mark.parametrize("where", ["setting", "spider"])
+@ensureDeferred
+async def test_a_browsers_user_agent_beside_an_explicit_token_is_no_mistake(web: Web, where: str) -> None:
+    settings = {"USER_AGENT": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0"}
+    token = {"ROBOTSTXT_USER_AGENT": "NewsBot"} if where == "setting" else {}
+    attributes = {"robotstxt_user_agent": "NewsBot"} if where == "spider" else {}
+    result = await crawl(settings={**settings, **token}, spider=type("S", (CrawlSpider,), attributes))
+    assert result.messages() == []
+    assert any("'NewsBot'" in m and "is not in the User-Agent that is sent" in m for m in result.messages(logging.INFO))
 
 
 @ensureDeferred

@@ -490,6 +490,16 @@ def test_a_class_without_from_crawler_gets_the_address_alone(tmp_path: Path) -> 
     assert storage.address == "plain:x"
 
 
+@pytest.mark.skipif(
+    not Path("/proc/self").exists(), reason="needs a folder whose rights lie: nobody can create files in /proc"
+)
+def test_a_file_that_cannot_be_created_stops_the_start() -> None:
+    with pytest.raises(
+        ValueError, match=r"REP_STORAGE is .*/proc/robots\.db cannot be written.*; set it to another path"
+    ):
+        store_of(REP_STORAGE="sqlite:///proc/robots.db")
+
+
 def test_a_scheme_can_be_taken_away() -> None:
     with pytest.raises(ValueError, match=r"^REP_STORAGE is 'sqlite:x'; set it to an address that begins with one of"):
         store_of(REP_STORAGE="sqlite:x", REP_STORAGES={"sqlite": None})

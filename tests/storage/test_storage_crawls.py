@@ -135,7 +135,10 @@ async def test_an_outage_found_in_the_store_is_logged(web: Web, address: str) ->
         warning, summary = result.messages(logger="scrapy_rep")
         assert warning.endswith("Requests to this site are refused (RFC 9309 2.3.1.4)")
         assert warning.startswith(f"{site.robots_url}: HTTP 503. ")
-        assert summary == "1 request was refused because robots.txt was unreachable; 1 origin had outages"
+        assert summary == (
+            "1 request was refused because robots.txt was unreachable; 1 origin had outages:"
+            f" 1 x {site.robots_url} (HTTP 503)"
+        )
 
 
 @ensureDeferred

@@ -12,6 +12,7 @@ from crawling import ADDON, CrawlSpider, SlotByOrigin, Time, crawl, in_turn, wit
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.http import Response
 from twisted.internet.defer import CancelledError
 from web import RULES, Web, answer
 
@@ -51,6 +52,41 @@ async def test_a_handler_of_request_waited_that_fails_loses_no_request(web: Web,
     assert sorted(result.pages) == urls
     assert result.ends == ["media"]
     assert sorted(told) == [*urls, site.url("/media")], "once for each request"
+    assert result.stats["finish_reason"] == "finished"
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, CancelledError, ValueError])
+@pytest.mark.parametrize("early", [False, True])
+@ensureDeferred
+async def test_a_handler_of_request_forbidden_that_fails_loses_no_request(
+    web: Web, early: bool, error: type[BaseException]
+) -> None:
+    site, told = web.robots(RULES), []
+
+    def prepare(crawler: Crawler) -> None:
+        crawler.signals.connect(fails, request_forbidden)
+
+    def fails(request: Request) -> None:
+        told.append(request.url)
+        raise error
+
+    class Goes(CrawlSpider):
+        async def start(self) -> Any:
+            yield self.prepared(site.url("/"))
+            while not self.crawl.pages:  # then robots.txt is known
+                await sleep(0.01)
+            for path in ("/private/1", "/2"):
+                yield self.prepared(site.url(path))
+
+        def parse(self, response: Response, **_: Any) -> Any:
+            super().parse(response)
+            if response.url == site.url("/2"):
+                yield from (self.prepared(site.url(path)) for path in ("/private/3", "/4"))
+
+    settings = {"REP_DROP_EARLY": early, "CLOSESPIDER_TIMEOUT": 10}
+    result = await crawl(spider=Goes, prepare=prepare, settings=settings)
+    assert sorted(result.pages) == [site.url(path) for path in ("/", "/2", "/4")]
+    assert sorted(told) == [site.url("/private/1"), site.url("/private/3")]
     assert result.stats["finish_reason"] == "finished"
 
 

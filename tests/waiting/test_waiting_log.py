@@ -38,8 +38,8 @@ A, B = Origin("https", "a.example", None), Origin("https", "b.example", 8443)
         (
             [(A, 30.0), (B, 1.0), (A, 35.0)],
             [
-                "Waiting for robots.txt: 3 requests to 2 origins, the longest for 39 s (https://b.example:8443/robots.txt)"
-                + LIMITS
+                "Waiting for robots.txt: 3 requests to 2 origins, the longest for 39 s (https://b.example:8443/robots.txt,"
+                " https://a.example/robots.txt)" + LIMITS
             ],
         ),
     ],

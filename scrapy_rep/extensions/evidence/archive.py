@@ -74,6 +74,8 @@ class ArchiveWriter:
 
     def _closed(self, reason: str) -> None:
         self._write(self._file.write_end, self._gate.now(), reason, self._lost)
+        if not self._lost:
+            self._log.info("REP_ARCHIVE: written to %s", self._file.path)
 
     def _write(self, write: Callable[..., None], *args: Any) -> bool:
         """Write an event's records, and return whether this succeeded. Failures are counted, the first is logged."""
@@ -84,7 +86,7 @@ class ArchiveWriter:
                 self._log.error(
                     "The archive of robots.txt files (REP_ARCHIVE, %s) is not complete: %s. The crawl goes on. The stat"
                     " rep/archive/lost counts the failed writes",
-                    self._path,
+                    self._file.path,
                     printable(f"{type(exc).__name__}: {exc}"),
                 )
             self._lost += 1

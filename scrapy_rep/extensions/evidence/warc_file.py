@@ -55,7 +55,7 @@ class WarcFile:
         `information` has the fields of the first record. `max_known` is the number of bodies, and of URLs, to remember.
         """
         name = f"{path.name.removesuffix('.warc.gz')}-{uuid4().hex[:8]}.warc.gz"
-        self._path = path.with_name(name)
+        self.path = path.with_name(name)
         self._limit = body_limit
         self._buffer = b""
         self._failure: OSError | None = None
@@ -168,7 +168,7 @@ class WarcFile:
         if self._failure is not None:
             raise self._failure
         try:
-            append(self._path, octets)
+            append(self.path, octets)
         except OSError as exc:
             self._failure = exc
             raise
