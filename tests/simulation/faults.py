@@ -11,6 +11,7 @@ import asyncio
 import random
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
@@ -86,6 +87,12 @@ async def fetch_that_never_ends(original: Original, *args: Any) -> Any:
     if random.random() < 0.02:
         await asyncio.Future()
     return await original(*args)
+
+
+@fault(Fetcher, "_failure")
+def late_time_outs_are_believed(original: Original, *args: Any) -> Any:
+    """A time-out that is noticed too late counts like any other."""
+    return replace(original(*args), noticed_late=False)
 
 
 @fault(Handler, "send")

@@ -23,6 +23,7 @@ MAX_REDIRECTS = 5  # 2.3.1.2
 UNSEEN = 11 * DAY  # failures that are further apart are two outages (docs/origin.svg)
 LEAST_LIFETIME = 60.0  # seconds for which an answer is used in any case (docs/settings.md, REP_LIFETIME_MIN)
 BACKOFFS, BACKOFF_MAX = (5.0, 10.0, 15.0), 3_600.0  # seconds (docs/answers.md)
+LATE = 5.0  # seconds after the time limit from which a time-out is no proof (docs/answers.md)
 RETRY_GAP = 4.5  # seconds after a failure: a request within this time is a retry (1 s), a later one a new round (5 s)
 
 Key = tuple[str, str]  # a run and an origin
@@ -84,6 +85,23 @@ class Round:
         return "Timeout" in self.hops[-1].failure
 
     @property
+    def is_late(self) -> bool:
+        """Whether the time-out was noticed too late to prove anything."""
+        last = self.hops[-1]
+        return self.has_timed_out and last.ended - last.began > last.timeout + LATE
+
+    @property
+    def is_of_proxy(self) -> bool:
+        """Whether the proxy failed: it has answered 407, or there was no answer through it."""
+        last = self.hops[-1]
+        return bool(last.proxy) and (last.status == 407 or bool(last.failure))
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether other crawlers do not learn of this failure: no server has answered."""
+        return self.failures > 0 and (bool(self.hops[-1].failure) or self.is_of_proxy)
+
+    @property
     def is_worth_a_retry(self) -> bool:
         """docs/answers.md: a 5xx without Retry-After or challenge, or no answer, but not after a time-out."""
         last = self.hops[-1]
@@ -105,9 +123,11 @@ def rounds_of(exchanges: Iterable[Exchange], max_retries: int, *, has_store: boo
                 continue
             # Only the first round of a fetch has retries. A fetch that begins in an outage may have none.
             is_due = len(rounds) == 1 and this.is_worth_a_retry and this.retries < max_retries * len(this.hops)
-            if exchange.url == last.url and is_due and (this.is_first or exchange.began - this.ended < RETRY_GAP):
+            is_soon = exchange.began - this.ended < RETRY_GAP
+            is_by_another = this.is_of_proxy and exchange.proxy != last.proxy and is_soon
+            if exchange.url == last.url and ((is_due and (this.is_first or is_soon)) or is_by_another or this.is_late):
                 this.hops[-1] = exchange
-                this.retries += 1
+                this.retries += is_due
                 continue
         key = exchange.run, origin_of(exchange.url)
         is_first = key not in fetched and not has_store

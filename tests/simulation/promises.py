@@ -39,6 +39,8 @@ class Observations:
         self.skew = max(errors) - min(errors)
         """The largest difference in seconds between two clocks, or between one clock before and after it was set."""
         is_stopped = any(crawler["runs"] != [None] for crawler in self.crawlers.values())
+        self.stopped = sum(length for _, length in self.case.get("stops", ()))
+        """For how many seconds the process was stopped."""
         self.is_quiet_fleet = self.store and not (self.store["faults"] or is_stopped or self.skew)
         """Whether crawlers share a store, and nothing disturbs them."""
         self.may_forget = bool(self.skew) or self.rep.memory_octets < 2**26
@@ -83,6 +85,8 @@ class Observations:
         recent = [everything[begin : end + 1] for end in range(len(everything))[-30:] for begin in (0, end)]
         for rounds in [self.own[request.key], *recent]:
             before = [each for each in rounds if each.ended <= moment]
+            if before and before[-1].run != request.run and before[-1].is_secret:
+                continue
             yield from (before[number:] for number in range(max(len(before), 1) if self.may_forget else 1))
         if self.may_forget:  # the round that ended the request's wait still decides about it
             yield from ([each] for each in self.own[request.key] if request.taken <= each.ended <= moment)
@@ -128,7 +132,7 @@ class Observations:
         for at, one, mine in sorted(changes):
             room += (at - last) * ((of_slot or total < self.limits[0]) and slot < self.limits[1])
             total, slot, last = total + one, slot + mine, at
-        return room
+        return room - self.stopped
 
 
 # Safety.
@@ -147,9 +151,15 @@ def each_page_is_treated_as_robots_txt_says(seen: Observations) -> Iterator[str]
 
 
 def each_request_ends_once(seen: Observations) -> Iterator[str]:
-    """In its callback or errback. Kills are left out: a kill may lose requests and repeat some."""
+    """In its callback or errback. Kills are left out: a kill may lose requests and repeat some.
+
+    A request that a callback makes itself is decided, although the crawl is closed: the callback waits for it.
+    """
     if any(seen.simulation.of("killed")):
         return
+    for request in seen.requests:
+        if request.plan.get("inline") and (request.ends != 1 or request.outcome == "IgnoreRequest"):
+            yield f"{request} ended {request.ends} times ({request.outcome}), and its callback waited for it"
     ends: Counter[tuple[str, int]] = Counter()
     for request in seen.requests:
         ends[request.run[0], request.number] += request.ends
@@ -210,7 +220,7 @@ def dead_origins_take_no_place(seen: Observations) -> Iterator[str]:
     checked.
     """
     for request in seen.eager:
-        seconds = request.ended - request.entered
+        seconds = request.ended - request.entered - seen.stopped
         until = request.entered - BACKOFFS[0]
         if seen.may_forget and any(request.taken <= each.ended <= until for each in seen.own[request.key]):
             continue
@@ -248,17 +258,24 @@ def rounds_come_in_time(seen: Observations) -> Iterator[str]:
     """While requests wait, the next round is due when the backoff is over. Then it waits for its turn, by priority and
     arrival, like a first request."""
     for before, after in chain.from_iterable(map(pairwise, seen.fetches.values())):
-        late = after.began - max(before.due, before.ended)
+        late = after.began - max(before.due, before.ended) - seen.stopped
         if seen.is_eager(after.run) and not seen.store and late > seen.longest_turn(after.key):
             yield f"{after.run}'s round for {after.origin} at {after.began:.3f} was {late:.1f} s late"
 
 
 def healthy_origins_are_not_refused(seen: Observations) -> Iterator[str]:
     """A request to a server that answers in a third of the time limit is not refused as unreachable, whatever other
-    servers do. Which servers answer in time is read from the case, not from what the crawl saw."""
+    servers, proxies and crawls do. Which servers answer in time is read from the case, not from what the crawl saw.
+
+    If the request has a proxy, other requests may have ended the fetch before this one waited for it.
+    """
     for request in seen.requests:
-        server = seen.case["origins"].get(request.key[1])
-        if request.outcome == "RobotsUnreachable" and server is not None and not seen.store:
+        server, proxy = seen.case["origins"].get(request.key[1]), request.plan.get("proxy")
+        if seen.crawlers[request.run[0]].get("network") or seen.case.get("proxies", {}).get(proxy):
+            continue
+        last = max((each.ended for each in seen.own[request.key] if each.ended <= request.ended), default=0.0)
+        is_alone = proxy is not None and min(request.taken, request.entered) > last - MOMENT
+        if request.outcome == "RobotsUnreachable" and server is not None and not is_alone:
             answers = [answer for _, answer in server["robots"]]
             longest = max(answer.get("delay", server["robots_delay"])[1] for answer in answers)
             is_decisive = all(answer.get("status") in {200, 404, 410} for answer in answers)
