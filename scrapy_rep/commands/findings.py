@@ -90,8 +90,7 @@ class Finding:
     answers: tuple[Answer, ...] = ()
     """The answers to the robots.txt requests that this URL caused, in their order, with redirects and retries."""
     now: float = 0.0
-    """The time for which the URL was judged, in seconds since the epoch: the present, or with `--archive` the time of
-    the request. 0 with `--file`."""
+    """The time at which the URL was judged, in seconds since the epoch; 0 with `--file`."""
     compared: Compared | None = None
     """The answer of Scrapy's own middleware; None without `--compare`, and if there is no verdict."""
     is_listed: bool = False

@@ -21,26 +21,17 @@ COUNTED = ("allowed", "refused", "can't tell", "forgotten", "not stored")
 
 
 class Output:
-    def __init__(
-        self,
-        *,
-        as_objects: bool = False,
-        show: str | None = None,
-        is_list: bool = False,
-        leaves_out_allowed: bool = False,
-    ) -> None:
+    def __init__(self, *, as_objects: bool = False, show: str | None = None, is_list: bool = False) -> None:
         """- `as_objects`: write JSON objects.
         - `show`: as for `as_text`.
         - `is_list`: there may be many URLs. Write one line for each, and a summary to standard error: at the end, and
           on a terminal also while the command runs.
-        - `leaves_out_allowed`: count the URLs that are allowed, but do not write them.
 
         Raises ValueError if standard output is closed.
         """
         self._as_objects = as_objects
         self._show = show
         self._is_list = is_list
-        self._leaves_out_allowed = leaves_out_allowed
         if sys.stdout is None:
             raise ValueError("standard output is closed; redirect it to /dev/null instead")
         self._colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
@@ -64,15 +55,13 @@ class Output:
         return SOME_REFUSED if self._counts["refused"] else ALL_ALLOWED
 
     def write(self, finding: Finding) -> None:
-        """Count the finding, if it is for a URL of the user. The next `flush` writes it, unless it is left out."""
+        """Count the finding, if it is for a URL of the user. The next `flush` writes it."""
         verdict = finding.verdict
         if not finding.is_listed:
             self._counts[finding.word] += 1
             is_unreachable = verdict is not None and verdict.access is AccessResult.UNREACHABLE
             self._unreachable += is_unreachable and not finding.allowed
             self._not_as_builtin += finding.compared is not None and bool(finding.compared.why)
-        if self._leaves_out_allowed and finding.allowed:
-            return
         if self._as_objects:
             text = json.dumps(as_json(finding, show=self._show is not None))
         elif self._is_list:

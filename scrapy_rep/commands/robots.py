@@ -14,13 +14,10 @@ if TYPE_CHECKING:
 
 # Only one option of each row may be given.
 EXCLUDING = (
-    ("file", "cached", "forget", "archive"),
-    ("compare", "cached", "forget", "archive"),
+    ("file", "cached", "forget"),
+    ("compare", "cached", "forget"),
     ("show", "input"),
-    ("show", "recheck"),
-    ("at", "recheck"),
 )
-NEEDED = {"all": "forget", "at": "archive", "recheck": "archive"}  # option -> the option that it needs
 
 
 class Command(ScrapyCommand):
@@ -60,11 +57,6 @@ class Command(ScrapyCommand):
         add("--cached", action="store_true", help="judge by the stored files; without URLs, list them")
         add("--forget", action="store_true", help="delete the stored files of the URLs' origins")
         add("--all", action="store_true", help="with --forget: delete all stored files")
-        add = parser.add_argument_group("Archive", "Files that a crawl has kept with REP_ARCHIVE.").add_argument
-        archive_help = "judge by these archives, such as 'robots-*.warc.gz', and fetch nothing"
-        add("--archive", **repeatable, metavar="FILES", help=archive_help)
-        add("--at", metavar="TIME", help="with --archive: judge as the crawl did at this time (2026-05-17T09:30:00Z)")
-        add("--recheck", metavar="FILE", help="with --archive: judge the items of this feed (JSON lines) again")
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
         from scrapy_rep.commands.run import prepare  # noqa: PLC0415 - see above
@@ -73,14 +65,9 @@ class Command(ScrapyCommand):
         if args == ["-"]:
             args.clear()
             opts.input = opts.input or "-"
-        if opts.archive:  # the shell may have replaced 'robots-*.warc.gz' by several names
-            files = [arg for arg in args if arg.endswith(".warc.gz") and "://" not in arg]
-            opts.archive += files
-            args[:] = [arg for arg in args if arg not in files]
         if wrong := _wrong(args, opts):
             raise UsageError(wrong, print_help=False)
-        is_offline = opts.archive or opts.file is not None
-        self.requires_crawler_process = opts.spider is not None or not is_offline
+        self.requires_crawler_process = opts.spider is not None or opts.file is None
         prepare(cast("Settings", self.settings), opts)
 
     def run(self, args: list[str], opts: Namespace) -> None:
@@ -97,15 +84,14 @@ def _wrong(urls: list[str], opts: Namespace) -> str:
     given = {name for name, value in vars(opts).items() if value not in (None, False, [])}
     excluding = [[f"--{name}" for name in row if name in given] for row in EXCLUDING]
     unknown = " ".join(url for url in urls if url.startswith("-"))
-    has_any = urls or {"input", "recheck", "cached", "all"} & given
+    has_any = urls or {"input", "cached", "all"} & given
     checks = (
         *((row[1:], f"give {' or '.join(row[:2])}, not both") for row in excluding),
-        *((name in given and needed not in given, f"--{name} needs --{needed}") for name, needed in NEEDED.items()),
+        (opts.all and not opts.forget, "--all needs --forget"),
         *((wrong, wrong) for wrong in map(_wrong_agent, opts.agent)),
         (unknown == "-", "give URLs or '-', not both"),
         (unknown, f"unknown options: {unknown}"),
         (urls and "input" in given, "give URLs or --input, not both"),
-        ((urls or "input" in given) and "recheck" in given, "give URLs or --recheck, not both"),
         (urls and opts.all, "give URLs or --all, not both"),
         (opts.input == opts.file == "-", "read either the URLs or robots.txt from standard input, not both"),
         (not has_any, "give a URL, or '-' to read URLs from standard input"),

@@ -22,7 +22,6 @@ from scrapy_rep.commands.compare import ComparingLookup, compared, skips_builtin
 from scrapy_rep.commands.findings import CrawlerProfile, Finding, judged, policy_of_file
 from scrapy_rep.commands.lookup import CommandSpider, Lookup, command_spider
 from scrapy_rep.commands.output import Output
-from scrapy_rep.commands.rechecking import judge_again
 from scrapy_rep.commands.stored_lookup import StoredLookup, StoredRemoval
 from scrapy_rep.commands.urls import body_of, lists_of_urls
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinParser
@@ -73,14 +72,8 @@ def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any)
     spider = command_spider(model)
     profile = _profile_of(crawl_settings, spider)
     lists = lists_of_urls(given, opts.input)
-    is_list = opts.input is not None or opts.all or opts.recheck is not None
-    output = Output(as_objects=opts.json, show=opts.show, is_list=is_list, leaves_out_allowed=opts.recheck is not None)
-    if opts.archive:
-        # Tokens and purposes that no option gives are those of the crawl that wrote the archive.
-        tokens = profile.tokens if opts.spider or opts.agent else ()
-        purposes = profile.purposes if opts.purpose else Purposes()
-        judge_again(opts, lists, output, replace(profile, tokens=tokens, purposes=purposes, not_obeyed=""))
-    elif opts.file is not None:
+    output = Output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None or opts.all)
+    if opts.file is not None:
         judge = _judge_of_file(opts, profile, crawl_settings)
         output.write_all(map(judge, urls) for urls in lists)
     else:
