@@ -46,6 +46,8 @@ class Command(ScrapyCommand):
         purpose_help = "refuse pages that may not be used for this purpose, such as train-ai; can be repeated"
         add("--purpose", **repeatable, metavar="CATEGORY", help=purpose_help)
         add("--spider", metavar="NAME", help="use the settings and the product token of this spider")
+        argument_help = "with --spider: an argument of the spider, as for scrapy crawl; can be repeated"
+        add("-a", dest="arguments", **repeatable, metavar="NAME=VALUE", help=argument_help)
         add("--input", metavar="FILE", help="read the URLs from this file, one per line; '-' for standard input")
         add("--file", metavar="FILE", help="judge by this robots.txt and fetch nothing; '-' for standard input")
         compare_help = "also show what Scrapy's own middleware would answer, and why if it differs"
@@ -59,7 +61,7 @@ class Command(ScrapyCommand):
         add("--all", action="store_true", help="with --forget: delete all stored files")
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
-        from scrapy_rep.commands.run import prepare  # noqa: PLC0415 - see above
+        from scrapy_rep.commands.execute import prepare  # noqa: PLC0415 - see above
 
         super().process_options(args, opts)
         if args == ["-"]:
@@ -71,10 +73,10 @@ class Command(ScrapyCommand):
         prepare(cast("Settings", self.settings), opts)
 
     def run(self, args: list[str], opts: Namespace) -> None:
-        from scrapy_rep.commands.run import run  # noqa: PLC0415 - see above
+        from scrapy_rep.commands.execute import execute  # noqa: PLC0415 - see above
 
         try:
-            self.exitcode = run(args, opts, cast("Settings", self.settings), self.crawler_process)
+            self.exitcode = execute(args, opts, cast("Settings", self.settings), self.crawler_process)
         except ValueError as exc:  # its message names the cure
             raise UsageError(str(exc), print_help=False) from None
 
@@ -88,6 +90,8 @@ def _wrong(urls: list[str], opts: Namespace) -> str:
     checks = (
         *((row[1:], f"give {' or '.join(row[:2])}, not both") for row in excluding),
         (opts.all and not opts.forget, "--all needs --forget"),
+        (opts.arguments and opts.spider is None, "-a needs --spider"),
+        *((wrong, f"-a {wrong!r}: give NAME=VALUE") for wrong in opts.arguments if "=" not in wrong),
         *((wrong, wrong) for wrong in map(_wrong_agent, opts.agent)),
         (unknown == "-", "give URLs or '-', not both"),
         (unknown, f"unknown options: {unknown}"),

@@ -45,7 +45,7 @@ EXTENSIONS = (
     Extension(lambda settings: settings.drop_early and not settings.dry_run, "drop_early.DropEarly"),
     Extension(lambda settings: settings.purposes, "page_usage.PageUsage"),
     Extension(lambda settings: settings.evidence, "evidence.evidence.Evidence"),
-    Extension(lambda settings: settings.refusals, "evidence.refusals_file.RefusalsFile"),
+    Extension(lambda settings: settings.refusals, "evidence.evidence.RefusalsFile"),
     Extension(lambda settings: settings.archive, "evidence.archive.ArchiveWriter"),
     Extension(lambda settings: settings.report, "report.collector.Report"),
 )
