@@ -25,7 +25,7 @@ class Addon:
     """`ADDONS = {"scrapy_rep.Addon": 500}`"""
 
     def __init__(self, *, is_one_shot: bool = False) -> None:
-        """`is_one_shot` is whether a person waits for one page. Then requests do not wait for an outage to end."""
+        """`is_one_shot` is whether a person waits for the crawl. Then requests do not wait for an outage to end."""
         self._is_one_shot = is_one_shot
 
     @classmethod
