@@ -411,7 +411,7 @@ def test_commands_for_whose_end_a_person_waits_do_not_wait_for_an_outage_to_end(
     site = web.robots(answer(status=503))
     (tmp_path / "spider.py").write_text(
         "import scrapy\n\nclass One(scrapy.Spider):\n    name = 'one'\n"
-        f"    def parse(self, response):\n        \"\"\"@url {site.url('/page')}\n        @returns items\"\"\"\n"
+        f'    def parse(self, response):\n        """@url {site.url("/page")}\n        @returns items"""\n'
     )
     quick = ["-s", "REP_FETCH_RETRIES=0", "-s", "TELNETCONSOLE_ENABLED=False"]
     urls = [] if command[0] == "check" else [site.url("/page")]
