@@ -24,7 +24,7 @@ from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import check_host, cure_of
 from scrapy_rep.middleware import RepMiddleware
 from scrapy_rep.own_thread import OwnThread
-from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.entry import entry_from_bytes, is_judged_by
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
@@ -96,6 +96,8 @@ class Lookup:
         self._unwritten = 0
         self._sizes: dict[Origin | None, int] = {}
         """Origin -> the size of its robots.txt, if that is longer than REP_BODY_LIMIT and the server said its size."""
+        self._faults: dict[Origin | None, str] = {}
+        """Origin -> the error of a component because of which its robots.txt could not be fetched."""
         self._answers: defaultdict[Request, list[Answer]] = defaultdict(list)
 
     async def run(self, crawler: Crawler) -> None:
@@ -107,6 +109,8 @@ class Lookup:
 
     def _robots_response(self, answer: Answer, request: Request, response: Response | None) -> None:
         self._answers[request].append(answer)
+        if answer.is_fault:
+            self._faults[Origin.of(request.url)] = answer.reason
         if response is not None and len(answer.body) > self._profile.body_limit:
             length = response.headers.get("Content-Length") or b""
             if length.isdigit() and len(length) < 20 and "Content-Encoding" not in response.headers:
@@ -167,6 +171,9 @@ class Lookup:
             return Finding(url, self._profile, str(exc))
         if policy is None:
             return Finding(url, self._profile, verdict=self._gate.judge(request, None))
+        if self._faults and policy.access is AccessResult.UNREACHABLE and (fault := self._faults.get(Origin.of(url))):
+            error = f"robots.txt could not be fetched, because a component of the crawl failed: {fault}"
+            return Finding(url, self._profile, error)
         verdict, answers = self._profile.verdict(policy, request.url), tuple(self._answers.pop(request, ()))
         size = self._sizes.get(Origin.of(url)) if self._sizes else None
         now = self._gate.now()

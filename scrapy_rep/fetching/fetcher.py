@@ -25,6 +25,7 @@ from scrapy_rep.fetching.robots_request import (
     RobotsTxtDownload,
     robots_request,
 )
+from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.access_result import AccessResult, Answer
 from scrapy_rep.protocol.freshness import SILENT
 from scrapy_rep.protocol.status_policy import result_of, vendor_of_challenge
@@ -50,6 +51,8 @@ class Fetcher:
         self._now = now
         self._offline = all(crawler.settings.getbool(f"HTTPCACHE_{name}") for name in ("ENABLED", "IGNORE_MISSING"))
         self._body_limit = BodyLimit(crawler)
+        self._faults: set[type] = set()
+        """The types of exceptions whose traceback has been logged."""
 
     async def fetch(self, question: Question) -> tuple[Answer, Response | None]:
         """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one.
@@ -77,7 +80,10 @@ class Fetcher:
                 stats.inc_value(f"robotstxt/exception_count/{type(exc)}")
             dropped = isinstance(exc, (IgnoreRequest, StopDownload))
             timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
-            answer = Answer(question.url, reason=_in_words(exc), timed_out=timed_out, dropped=dropped)
+            if is_fault := _is_fault(exc):
+                self._log_fault(question.url, exc)
+            reason = _in_words(exc)
+            answer = Answer(question.url, reason=reason, timed_out=timed_out, dropped=dropped, is_fault=is_fault)
             return answer, download.taken()
         self._body_limit.warn_without_signal(request, response)
         stats.inc_value("robotstxt/response_count")
@@ -102,6 +108,17 @@ class Fetcher:
             if stopped is None:
                 raise
             return RepDecodingMiddleware().process_response(request, stopped)  # this response has passed no middleware
+
+    def _log_fault(self, url: str, exc: Exception) -> None:
+        if type(exc) not in self._faults:
+            self._faults.add(type(exc))
+            logger_of(self._crawler).error(
+                "%s could not be fetched, because a component of the crawl failed: %s. The site is not at fault. The"
+                " traceback shows the component",
+                printable(url),
+                _in_words(exc),
+                exc_info=exc,
+            )
 
     def _answer(self, url: str, response: Response, request: Request, download: RobotsTxtDownload) -> Answer:
         status, now = response.status, self._now()
@@ -130,6 +147,12 @@ class Fetcher:
             # Behind a proxy, the address is the proxy's.
             address=None if is_proxied or response.ip_address is None else str(response.ip_address),
         )
+
+
+def _is_fault(exc: Exception) -> bool:
+    """Whether an exception comes from an error in code. Only Python's own exceptions do; but an OSError comes from the
+    network, and a UnicodeError from a host name."""
+    return type(exc).__module__ == "builtins" and not isinstance(exc, (OSError, EOFError, UnicodeError))
 
 
 def _in_words(exc: Exception) -> str:

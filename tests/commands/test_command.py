@@ -36,6 +36,7 @@ Disallow: /
 
 Sitemap: https://example.com/sitemap.xml
 """
+OURS = "Scrapy's own"
 ANOTHER_REACTOR = "twisted.internet.selectreactor.SelectReactor"
 QUICK = ["-s", "REP_FETCH_RETRIES=0", "-s", "USER_AGENT=ExampleBot/1.0"]
 
@@ -386,6 +387,20 @@ def test_middlewares_find_the_spider_of_the_project(web: Web, project: Path) -> 
     assert "closed" not in done.stdout
     by_file = Ended(*of_spider, "--file", "robots.txt", "/named/", cwd=project)
     assert by_file.row("crawler") == "NamedBot"
+
+
+def test_a_component_that_fails_is_no_answer_of_the_site(web: Web, project: Path) -> None:
+    (project / "own" / "middlewares.py").write_text(MIDDLEWARE)
+    site = web.robots(RULES)
+    broken = ["-s", 'DOWNLOADER_MIDDLEWARES={"own.middlewares.NeedsTheSpider": 700}', "--compare"]
+    done = Ended(*QUICK, *broken, site.url("/"), site.url("/a"), cwd=project)
+    assert done.status == 3
+    why = "robots.txt could not be fetched, because a component of the crawl failed: AttributeError: "
+    assert done.stdout.count(f"  can't tell   {why}") == 2
+    assert OURS not in done.stdout
+    assert done.stderr.count("Traceback") == 1
+    assert ", in process_request" in done.stderr
+    assert "the site is not at fault" in done.stderr
 
 
 @pytest.mark.parametrize("file", [[], ["--file", "robots.txt"]])
