@@ -400,7 +400,7 @@ def test_a_component_that_fails_is_no_answer_of_the_site(web: Web, project: Path
     assert OURS not in done.stdout
     assert done.stderr.count("Traceback") == 1
     assert ", in process_request" in done.stderr
-    assert "the site is not at fault" in done.stderr
+    assert "The site is not at fault" in done.stderr
 
 
 @pytest.mark.parametrize("file", [[], ["--file", "robots.txt"]])
