@@ -277,3 +277,4 @@ class StoredRemoval(StoredLookup):
     async def _write_entries(self, storage: Storage) -> None:
         for origin in await storage.origins():
             self._output.write(Finding(origin, forgotten=await storage.forget(origin)))
+            self._output.flush()

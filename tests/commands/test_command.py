@@ -623,6 +623,7 @@ def test_a_list_and_its_summary(web: Web, tmp_path: Path) -> None:
     ]
     told = "6 URLs: 1 allowed, 4 refused (2 of them because robots.txt is unreachable), 1 can't tell; "
     assert done.stderr.startswith(told)
+    assert done.stderr.count("URLs") == 1, "no progress, because it is not a terminal"
 
 
 def test_a_list_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
