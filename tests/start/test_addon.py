@@ -616,7 +616,7 @@ def test_the_text_of_an_enum_is_its_value() -> None:
     assert f"{OriginKind.WITHOUT_RULES}" == "without rules"
 
 
-# Commands that fetch a single page.
+# Commands for whose end a person waits.
 
 
 @pytest.mark.parametrize(
@@ -625,20 +625,25 @@ def test_the_text_of_an_enum_is_its_value() -> None:
         (["fetch"], False),
         (["parse", "--spider", "one"], False),
         (["shell", "-c", "print(response)"], False),
+        (["check", "-s", "LOG_ENABLED=True"], False),
         (["fetch", "-s", "REP_UNREACHABLE_WAIT=5"], True),
     ],
-    ids=["fetch", "parse", "shell", "REP_UNREACHABLE_WAIT-is-set"],
+    ids=["fetch", "parse", "shell", "check", "REP_UNREACHABLE_WAIT-is-set"],
 )
-def test_commands_that_fetch_a_single_page_do_not_wait_for_an_outage_to_end(
+def test_commands_for_whose_end_a_person_waits_do_not_wait_for_an_outage_to_end(
     web: Web, tmp_path: Path, command: list[str], waits: bool
 ) -> None:
     # In processes of their own, because this is about the commands.
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = ours\n")
     (tmp_path / "ours.py").write_text('ADDONS = {"scrapy_rep.Addon": 500}\nSPIDER_MODULES = ["spider"]\n')
-    (tmp_path / "spider.py").write_text("import scrapy\n\nclass One(scrapy.Spider):\n    name = 'one'\n")
     site = web.robots(answer(status=503))
+    (tmp_path / "spider.py").write_text(
+        "import scrapy\n\nclass One(scrapy.Spider):\n    name = 'one'\n"
+        f'    def parse(self, response):\n        """@url {site.url("/page")}\n        @returns items"""\n'
+    )
     quick = ["-s", "REP_FETCH_RETRIES=0", "-s", "TELNETCONSOLE_ENABLED=False"]
-    done = run_python("-m", "scrapy", *command, *quick, site.url("/page"), cwd=tmp_path)
+    urls = [] if command[0] == "check" else [site.url("/page")]
+    done = run_python("-m", "scrapy", *command, *quick, *urls, cwd=tmp_path)
     assert f"{site.robots_url}: HTTP 503. Requests to this site " in done.stderr
     assert ("Requests to this site wait up to 5 s" in done.stderr) is waits
     assert f"INFO: Forbidden while robots.txt is unreachable ({site.robots_url}: HTTP 503): <GET " in done.stderr
