@@ -132,9 +132,9 @@ async def test_requests_that_waited_go_on_in_order_of_priority(web: Web) -> None
                 await sleep(0.01)
             web.release(site)
 
-    requests = [Request(site.url(f"/{n}")) for n in range(600)]
+    requests = [Request(site.url(f"/{n}")) for n in range(150)]
     requests.append(Request(site.url("/urgent"), priority=10))
-    settings = {"REP_WAITING_MAX": 2_000, "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
+    settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": 1}
     await crawl(*requests, spider=Releases, settings=settings)
     assert site.targets.index("/urgent") == 1
 
