@@ -4,7 +4,6 @@ folder is one feature or one part of the log; `output_file` is a helper.
 To delete a feature, delete its file or folder, its row in EXTENSIONS, its fields in `settings` and its rows in
 `docs/stats.md`. These features also have code elsewhere:
 
-- `evidence`: `scrapy robots` judges items by an archive (`commands.rechecking`).
 - `crawl_delay`: `scrapy_internals.downloads` sets the delays. `scrapy robots` and the report show them.
 - `page_usage`: the folder `usage` reads usage preferences. `scrapy robots` and the report show them.
 - `bypassed` and `page_usage`: `gate` reads whether their settings refuse pages.
@@ -47,7 +46,7 @@ EXTENSIONS = (
     Extension(lambda settings: settings.drop_early and not settings.dry_run, "drop_early.DropEarly"),
     Extension(lambda settings: settings.purposes, "page_usage.PageUsage"),
     Extension(lambda settings: settings.evidence, "evidence.evidence.Evidence"),
-    Extension(lambda settings: settings.refusals, "evidence.refusals_file.RefusalsFile"),
+    Extension(lambda settings: settings.refusals, "evidence.evidence.RefusalsFile"),
     Extension(lambda settings: settings.archive, "evidence.archive.ArchiveWriter"),
     Extension(lambda settings: settings.report, "report.collector.Report"),
 )

@@ -28,6 +28,8 @@ REFUSED_BY = {
     "by REP_PURPOSES_REFUSE": (VerdictReason.USAGE,),
     "because their URL has no valid host": (VerdictReason.NO_HOST,),
 }
+# What exempts requests from robots.txt -> the stat that counts them.
+EXEMPT_BY = {"dont_obey_robotstxt": "rep/exempt/dont_obey_robotstxt", "REP_EXEMPT": "rep/exempt/setting"}
 MAX_CAUSES = 5  # causes in the log line for each kind of origin
 
 
@@ -92,6 +94,10 @@ class OriginsLog:
         still_waiting = self._stats.get_value("rep/waited", 0) - self._waited
         if still_waiting > 0:
             self._log.info("%s still waited for robots.txt when the crawl stopped", counted(still_waiting, "request"))
+        exempt = {by: self._stats.get_value(stat, 0) for by, stat in EXEMPT_BY.items()}
+        if any(exempt.values()):
+            by = ", ".join(f"{number:,} by {by}" for by, number in exempt.items() if number)
+            self._log.info("Exempt requests, which were sent without a look at robots.txt: %s", by)
         counts = self._refusals.counts
         numbers = {by: sum(counts[reason] for reason in reasons) for by, reasons in REFUSED_BY.items()}
         by = ", ".join(f"{number:,} {by}" for by, number in numbers.items() if number)

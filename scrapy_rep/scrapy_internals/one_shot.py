@@ -1,4 +1,4 @@
-"""Recognize a crawl for one page, for which a person waits: `scrapy fetch`, `view`, `parse`, `shell`.
+"""Recognize a crawl for whose end a person waits: `scrapy fetch`, `view`, `parse`, `shell`, `check`.
 
 This module uses names in the modules of these commands. If Scrapy changes the names, the crawl counts as ordinary.
 """
@@ -11,11 +11,11 @@ from scrapy.crawler import Crawler
 from scrapy.settings import SETTINGS_PRIORITIES
 
 # These commands replace the `start` of the spider's class. `view` is a subclass of `fetch`.
-COMMANDS = ("scrapy.commands.fetch", "scrapy.commands.parse")
+COMMANDS = ("scrapy.commands.fetch", "scrapy.commands.parse", "scrapy.commands.check")
 
 
 def is_one_shot(crawler: Crawler) -> bool:
-    """Whether one of the commands `fetch`, `view`, `parse` and `shell` runs the crawl."""
+    """Whether one of the commands `fetch`, `view`, `parse`, `shell` and `check` runs the crawl."""
     return getattr(crawler.spidercls.start, "__module__", None) in COMMANDS or _is_shell(crawler)
 
 
