@@ -11,6 +11,7 @@ import logging
 import random
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -32,6 +33,7 @@ from scrapy_rep.fetching.conversations import Conversations
 from scrapy_rep.waiting import waits
 
 FETCH_NUMBERS = count(1)
+FETCH_NUMBER: ContextVar[int] = ContextVar("FETCH_NUMBER")
 
 
 @dataclass
@@ -116,7 +118,7 @@ class Simulation:
             "REP_STORAGES": {"sim": SimStorage},
             "REP_STORAGE": "sim:" if self.shelf is not None else None,
             "USER_AGENT": "SimBot/1.0",
-            "RETRY_GIVE_UP_LOG_LEVEL": "INFO",  # an ERROR breaks a promise
+            "RETRY_ENABLED": False,  # so each page is requested once
             "EXTENSIONS_BASE": {},  # Scrapy's own would only add timers
             "WARN_ON_GENERATOR_RETURN_VALUE": False,  # reads the spider's source code for each response
             "JOBDIR": folder if plan.get("jobdir") else None,
@@ -202,17 +204,24 @@ def noted(what: str, method: Callable[..., Any], component: Any, request: Reques
     return method(component, request)
 
 
-async def marked_hold(hold: Callable[..., Any], *args: Any) -> Any:
-    """Mark the requests of this fetch. They are made by its task, and by tasks that this task begins."""
-    FETCH.set(next(FETCH_NUMBERS))
+async def numbered_hold(hold: Callable[..., Any], *args: Any) -> Any:
+    """Give the fetch a number. All tasks that it begins have it."""
+    FETCH_NUMBER.set(next(FETCH_NUMBERS))
     return await hold(*args)
+
+
+async def spied_download_async(download_async: Callable[..., Any], engine: Any, request: Request) -> Any:
+    if NUMBER not in request.meta:
+        request.meta[FETCH] = FETCH_NUMBER.get()
+    return await download_async(engine, request)
 
 
 wrap(Scheduler, "next_request", spied_next_request)
 wrap(ScrapyPriorityQueue, "push", partial(noted, "queued"))
 wrap(Downloader, "fetch", partial(noted, "entered"))
 wrap(Downloader, "_enqueue_request", partial(noted, "allowed"))  # the request has passed all downloader middlewares
-wrap(Conversations, "hold", marked_hold)
+wrap(ExecutionEngine, "download_async", spied_download_async)
+wrap(Conversations, "hold", numbered_hold)
 
 
 def simulate(case: dict[str, Any]) -> Simulation:

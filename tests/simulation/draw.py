@@ -211,7 +211,8 @@ def proxies(draw: Draw) -> Case:
     requests = draw.requests(list(origins), draw.pick(2, 8), draw.pick(0.0, 0.0, 5.0), 0.1)
     for each in requests:
         each["proxy"] = draw.choice(list(ways))
-    return draw.case(origins, draw.settings(), crawler(requests), proxies=ways)
+    settings = draw.settings(REP_FETCH_CONCURRENCY=[8, 64])  # so that no request waits for its turn
+    return draw.case(origins, settings, crawler(requests), proxies=ways)
 
 
 def broken(draw: Draw) -> Case:

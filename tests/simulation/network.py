@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -33,7 +32,7 @@ from virtual_time import NEVER, seconds
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 
 NUMBER = "simulated"  # the meta key of a request's number in its case
-FETCH: ContextVar[int] = ContextVar("FETCH")  # the number of the fetch that a request for a robots.txt belongs to
+FETCH = "simulated_fetch"  # the meta key of the fetch that a request for a robots.txt belongs to
 
 
 def origin_of(url: str) -> str:
@@ -50,7 +49,7 @@ class Exchange:
     url: str
     agent: str
     mark: str
-    """The number of the page's request; for a robots.txt, the number of the fetch (`crawl.marked_hold`)."""
+    """The number of the page's request; for a robots.txt, the number of the fetch (`crawl.numbered_hold`)."""
     is_robots: bool
     timeout: float
     proxy: str
@@ -98,7 +97,7 @@ class Handler(BaseDownloadHandler):
     async def download_request(self, request: Request) -> Response:
         spider: Any = self.crawler.spider  # a `crawl.SimSpider`
         task, meta, is_robots = asyncio.current_task(), request.meta, NUMBER not in request.meta
-        agent, mark = (request.headers.get("User-Agent") or b"").decode(), FETCH.get() if is_robots else meta[NUMBER]
+        agent, mark = (request.headers.get("User-Agent") or b"").decode(), meta[FETCH if is_robots else NUMBER]
         timeout, proxy = meta["download_timeout"], meta.get("proxy") or ""
         exchange = Exchange(spider.name, request.url, agent, str(mark), is_robots, timeout, proxy, seconds())
         spider.simulation.exchanges.append(exchange)

@@ -24,6 +24,7 @@ UNSEEN = 11 * DAY  # failures that are further apart are two outages (docs/origi
 LEAST_LIFETIME = 60.0  # seconds for which an answer is used in any case (docs/settings.md, REP_LIFETIME_MIN)
 BACKOFFS, BACKOFF_MAX = (5.0, 10.0, 15.0), 3_600.0  # seconds (docs/answers.md)
 LATE = 5.0  # seconds after the time limit from which a time-out is no proof (docs/answers.md)
+AT_ONCE = 0.1  # seconds after which another proxy is tried, at most
 RETRY_GAP = 4.5  # seconds after a failure: a request within this time is a retry (1 s), a later one a new round (5 s)
 
 Key = tuple[str, str]  # a run and an origin
@@ -111,10 +112,10 @@ class Round:
 
 def rounds_of(exchanges: Iterable[Exchange], max_retries: int, *, has_store: bool) -> list[Round]:
     """All rounds, in the order in which they ended."""
-    of_fetch: dict[tuple[str, str], list[Round]] = {}
+    of_fetch: dict[tuple[str, str], tuple[list[Round], set[str]]] = {}
     fetched: set[Key] = set()
     for exchange in exchanges:
-        rounds = of_fetch.setdefault((exchange.run, exchange.mark), [])
+        rounds, proxies = of_fetch.setdefault((exchange.run, exchange.mark), ([], set()))
         if rounds and rounds[-1].ended < NEVER:
             this, last = rounds[-1], rounds[-1].hops[-1]
             location = last.headers.get("Location")
@@ -124,7 +125,8 @@ def rounds_of(exchanges: Iterable[Exchange], max_retries: int, *, has_store: boo
             # Only the first round of a fetch has retries. A fetch that begins in an outage may have none.
             is_due = len(rounds) == 1 and this.is_worth_a_retry and this.retries < max_retries * len(this.hops)
             is_soon = exchange.began - this.ended < RETRY_GAP
-            is_by_another = this.is_of_proxy and exchange.proxy != last.proxy and is_soon
+            is_by_another = this.is_of_proxy and exchange.proxy not in proxies and exchange.began - this.ended < AT_ONCE
+            proxies.add(exchange.proxy)
             if exchange.url == last.url and ((is_due and (this.is_first or is_soon)) or is_by_another or this.is_late):
                 this.hops[-1] = exchange
                 this.retries += is_due
@@ -133,7 +135,8 @@ def rounds_of(exchanges: Iterable[Exchange], max_retries: int, *, has_store: boo
         is_first = key not in fetched and not has_store
         rounds.append(Round(*key, exchange.mark, exchange.began, [exchange], is_first))
         fetched.add(key)
-    return sorted((each for rounds in of_fetch.values() for each in rounds), key=lambda each: each.ended)
+        proxies.add(exchange.proxy)
+    return sorted((each for rounds, _ in of_fetch.values() for each in rounds), key=lambda each: each.ended)
 
 
 def judge(this: Round, least_lifetime: float, own: list[Round], of_origin: list[Round]) -> None:
