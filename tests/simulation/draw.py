@@ -210,7 +210,8 @@ def proxies(draw: Draw) -> Case:
     origins = {named(n): draw.origin(*each) for n, each in enumerate(robots)}
     requests = draw.requests(list(origins), draw.pick(2, 8), draw.pick(0.0, 0.0, 5.0), 0.1)
     for each in requests:
-        each["proxy"] = draw.choice(list(ways))
+        if draw.chance(0.8):
+            each["proxy"] = draw.choice(list(ways))
     settings = draw.settings(REP_FETCH_CONCURRENCY=[8, 64])  # so that no request waits for its turn
     return draw.case(origins, settings, crawler(requests), proxies=ways)
 
@@ -220,12 +221,13 @@ def broken(draw: Draw) -> Case:
     reaches all servers."""
     origins = {named(n): draw.origin([0.0, draw.rules()]) for n in range(draw.pick(2, 10))}
     first, second = draw.requests(list(origins), 2), draw.requests(list(origins), 2, draw.pick(0.0, 20.0))
-    way, begin = draw.choice(NO_WAY), draw.pick(0.0, 2.0, 40.0, 100.0, 1_000.0)
+    way, begin = draw.choice(NO_WAY), draw.pick(0.0, *(round(draw.uniform(1, 12), 2) for _ in range(3)), 1_000.0)
     is_proxy = draw.chance(0.3)
     for each in first if is_proxy else ():
         each["proxy"] = named(0, "proxy")
     crawlers = crawler(first, network={} if is_proxy else way), crawler(second, name="b", begin=begin)
-    return draw.case(origins, draw.settings(), *crawlers, store=draw.store(), proxies={named(0, "proxy"): way})
+    settings = draw.settings(REP_UNREACHABLE_WAIT=[0.0, 3.0, 30.0], REP_FETCH_TIMEOUT=[5.0])
+    return draw.case(origins, settings, *crawlers, store=draw.store(), proxies={named(0, "proxy"): way})
 
 
 def media(draw: Draw) -> Case:
@@ -241,8 +243,8 @@ def media(draw: Draw) -> Case:
 
 def stopped(draw: Draw) -> Case:
     """The process is stopped for a while, as with Ctrl-Z and `fg`."""
-    case = draw.pick(broad, dead, queue, hub)(draw)
-    return {**case, "stops": [[round(draw.uniform(0.1, 8.0), 2), draw.pick(60.0, 600.0)]]}
+    case = draw.pick(broad, dead, queue, queue, hub)(draw)
+    return {**case, "stops": [[round(draw.uniform(0.1, 4.0), 2), draw.pick(60.0, 600.0)]]}
 
 
 KINDS: tuple[Callable[[Draw], Case], ...] = (

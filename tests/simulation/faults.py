@@ -24,7 +24,7 @@ from virtual_time import seconds
 from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.fetching.resolver import Resolver
 from scrapy_rep.fetching.turns import FetchTurns
-from scrapy_rep.protocol import lifecycle, outage
+from scrapy_rep.protocol import entry, lifecycle, outage
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.scrapy_internals import engine_state
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
@@ -95,6 +95,23 @@ def late_time_outs_are_believed(original: Original, *args: Any) -> Any:
     return replace(original(*args), noticed_late=False)
 
 
+@fault(Resolver, "also_waits")
+def one_proxy_for_all(original: Original, *args: Any) -> None:
+    """A fetch knows only the proxy of the request that began it."""
+
+
+@fault(entry, "without_backoff")
+def failures_without_an_answer_are_shared(original: Original, known: Any) -> Any:
+    """The store keeps the backoff although no server has answered."""
+    return known
+
+
+@fault(Resolver, "resolve")
+def closing_ends_all_waits(original: Original, *args: Any, goes_back: bool = False) -> Any:
+    """When the crawl closes, requests that callbacks wait for end like those that go back to the queue."""
+    return original(*args, goes_back=True)
+
+
 @fault(Handler, "send")
 async def time_in_a_queue_counts(original: Original, handler: Any, request: Any, exchange: Exchange) -> Any:
     """The download handler has a pool of connections, and the time in its queue counts against the time-out."""
@@ -136,9 +153,9 @@ def backoff_that_does_not_grow(original: Original, *args: float) -> float:
 
 
 @fault(lifecycle, "state_of")
-def allowed_after_29_days(original: Original, entry: Any, now: float, unreachable_for: float) -> Any:
+def allowed_after_29_days(original: Original, known: Any, now: float, unreachable_for: float) -> Any:
     """An outage counts as "there is no robots.txt" a day too early."""
-    return original(entry, now, unreachable_for * 29 / 30)
+    return original(known, now, unreachable_for * 29 / 30)
 
 
 @fault(RobotsPolicy, "pause_at")

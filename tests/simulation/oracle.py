@@ -129,7 +129,7 @@ def rounds_of(exchanges: Iterable[Exchange], max_retries: int, *, has_store: boo
             proxies.add(exchange.proxy)
             if exchange.url == last.url and ((is_due and (this.is_first or is_soon)) or is_by_another or this.is_late):
                 this.hops[-1] = exchange
-                this.retries += is_due
+                this.retries += not is_by_another
                 continue
         key = exchange.run, origin_of(exchange.url)
         is_first = key not in fetched and not has_store
