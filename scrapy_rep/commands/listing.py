@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from scrapy_rep.protocol.foreign_text import text_of
+from scrapy_rep.protocol.foreign_text import printable, text_of
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.syntax import Directive
-from scrapy_rep.text import printable
 
 GROUP_KEYS = {directive.key for directive in Directive} - {Directive.SITEMAP.key}
 AROUND = 3  # lines to show before and after the line that decides

@@ -17,9 +17,9 @@ from twisted.internet.defer import Deferred, DeferredQueue
 from scrapy_rep.commands.findings import CannotTellError, CrawlerProfile, Finding
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import check_host, cure_of
+from scrapy_rep.deferreds import OwnThread
 from scrapy_rep.middleware import RepMiddleware
-from scrapy_rep.own_thread import OwnThread
-from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import sleep

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from scrapy_rep.commands.findings import Finding, as_json, as_line, as_text
-from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.text import counted, printable
+from scrapy_rep.protocol.foreign_text import printable
+from scrapy_rep.protocol.words import VerdictReason, counted
 
 ALL_ALLOWED, SOME_REFUSED, COULD_NOT_TELL = 0, 1, 3  # exit statuses; Scrapy uses 2 for wrong usage of any command
 
@@ -68,7 +68,7 @@ class Output:
         verdict = finding.verdict
         if not finding.is_listed:
             self._counts[finding.word] += 1
-            is_unreachable = verdict is not None and verdict.access is AccessResult.UNREACHABLE
+            is_unreachable = verdict is not None and verdict.reason is VerdictReason.UNREACHABLE
             self._unreachable += is_unreachable and not finding.allowed
             self._not_as_builtin += finding.compared is not None and bool(finding.compared.why)
         if self._leaves_out_allowed and finding.allowed:

@@ -12,14 +12,15 @@ from importlib.util import find_spec
 from io import BufferedReader
 from typing import TYPE_CHECKING, Any
 
+from scrapy_rep.clock import seconds_of_time
 from scrapy_rep.commands.findings import CrawlerProfile, Finding
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import is_without_robots, opened
 from scrapy_rep.extensions.evidence.evidence import META_KEY, evidence_of
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
-from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
-from scrapy_rep.text import seconds_of_time
+from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.words import VerdictReason
 
 if TYPE_CHECKING:
     from scrapy_rep.extensions.evidence.archive_reader import ArchiveReader

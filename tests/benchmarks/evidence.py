@@ -36,10 +36,11 @@ from scrapy_rep.commands.findings import CrawlerProfile, Finding
 from scrapy_rep.commands.rechecking import ArchiveJudge, items_of
 from scrapy_rep.extensions.evidence.archive_reader import ArchiveReader
 from scrapy_rep.extensions.evidence.warc_file import WarcFile
-from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.words import AccessResult
 
 RULE = re.compile(rb"(?im)^[ \t]*(?:dis)?allow[ \t]*:[ \t]*(/[\x21-\x7e]*)")
 SOURCE = random.Random(9309)

@@ -24,11 +24,11 @@ from scrapy import Request
 from scrapy.http import Response
 from web import RULES, Site, Web, answer, redirect
 
+from scrapy_rep.clock import iso_time
 from scrapy_rep.commands.findings import CrawlerProfile
 from scrapy_rep.commands.rechecking import ArchiveJudge, items_of
 from scrapy_rep.extensions.evidence import archive_reader
 from scrapy_rep.extensions.evidence.archive_reader import ArchiveReader
-from scrapy_rep.text import iso_time
 from scrapy_rep.usage.statements import statements_for
 
 DAY = 24 * 3600.0

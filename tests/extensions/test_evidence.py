@@ -17,7 +17,7 @@ from scrapy import Request
 from scrapy.http import Response
 from web import RULES, Web, answer, redirect
 
-from scrapy_rep.text import seconds_of_time
+from scrapy_rep.clock import seconds_of_time
 
 DIGEST = sha256(RULES.encode()).hexdigest()
 EVIDENCE = {"REP_EVIDENCE": True, "USER_AGENT": "ExampleBot/1.0"}

@@ -16,9 +16,8 @@ from reports import HOSTILE, RULES, SimulatedCrawl, broad_crawl, hostile_crawl
 from web import Web, answer
 
 from scrapy_rep.extensions.report.page import FORMS, fill, page
-from scrapy_rep.origin_info import OriginKind
-from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.text import printable
+from scrapy_rep.protocol.foreign_text import printable
+from scrapy_rep.protocol.words import AccessResult, OriginKind
 
 TEMPLATE = files("scrapy_rep.extensions.report").joinpath("page.html").read_text("utf-8")
 VOID = {"meta"}

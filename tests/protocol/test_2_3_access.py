@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS, is_private, why_not_followed
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
@@ -17,6 +17,7 @@ from scrapy_rep.protocol.status_policy import (
     CHALLENGE,
     MARKUP,
     MAX_PAGE,
+    OFFLINE,
     OVERRIDES,
     POLICIES,
     RFC9309,
@@ -28,6 +29,7 @@ from scrapy_rep.protocol.status_policy import (
     source_of,
     vendor_of_challenge,
 )
+from scrapy_rep.protocol.words import AccessResult
 
 SUCCESS, REDIRECT, UNAVAILABLE = AccessResult.SUCCESS, AccessResult.REDIRECT, AccessResult.UNAVAILABLE
 RESTRICTED, UNREACHABLE = AccessResult.RESTRICTED, AccessResult.UNREACHABLE
@@ -362,7 +364,7 @@ def test_what_shows_a_challenge(fields: list[tuple[str, str]], body: bytes, vend
 def test_every_row_of_challenges_has_its_source() -> None:
     assert len(set(VENDORS)) == len(VENDORS)
     assert all(row[-1] for row in (*BY_HEADER, *BY_PAGE))
-    assert {"", MARKUP, *VENDORS} == SIGNS
+    assert {"", MARKUP, OFFLINE, *VENDORS} == SIGNS
 
 
 def test_five_consecutive_redirects_are_followed() -> None:

@@ -16,14 +16,15 @@ from warcio.archiveiterator import ArchiveIterator
 from warcio.exceptions import ArchiveLoadFailed
 from warcio.recordloader import ArcWarcRecord
 
+from scrapy_rep.clock import iso_time, seconds_of_time
 from scrapy_rep.fetching.decoding import UndecodableBodyError, decoded
 from scrapy_rep.protocol.entry import Entry, entry_from_values
+from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.settings import MAX_BODY
-from scrapy_rep.text import iso_time, printable, seconds_of_time
 from scrapy_rep.usage.preferences import Purposes
 
 logger = logging.getLogger("scrapy_rep")

@@ -10,7 +10,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from scrapy_rep.text import counted, printable
+from scrapy_rep.protocol.foreign_text import printable
+from scrapy_rep.protocol.words import counted
 
 JsonLine = Mapping[str, Any]
 
