@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timezone
 from typing import NamedTuple
@@ -23,18 +22,3 @@ LAST_SECOND = 253_402_300_799.0  # the last second of the year 9999
 def iso_time(seconds: float) -> str:
     """Write seconds since the epoch as `2026-05-17T09:30:00.000000Z` (RFC 3339; UTC). Years 1970 to 9999."""
     return datetime.fromtimestamp(min(max(seconds, 0.0), LAST_SECOND), timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def seconds_of_time(text: str) -> float:
-    """Return the seconds since the epoch, from a text of `iso_time`, another ISO 8601 text, or a number as text.
-
-    A time without a zone is in UTC. Raises ValueError.
-    """
-    try:
-        seconds = float(text)
-    except ValueError:
-        time = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))
-        seconds = (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp()
-    if not 0 <= seconds <= LAST_SECOND:
-        raise ValueError(text)
-    return seconds

@@ -105,8 +105,9 @@ class Gate:
         """
         origin_or_reason = self.applicable_origin(request)
         if isinstance(origin_or_reason, VerdictReason):
-            if origin_or_reason is EXEMPT and not request.meta.get("dont_obey_robotstxt"):
-                self._stats.inc_value("rep/exempt")
+            if origin_or_reason is EXEMPT and ROBOTS_TXT_REQUEST not in request.meta:
+                by = "dont_obey_robotstxt" if request.meta.get("dont_obey_robotstxt") else "setting"
+                self._stats.inc_value(f"rep/exempt/{by}")
             if origin_or_reason is NO_HOST or (self.before_download and ROBOTS_TXT_REQUEST not in request.meta):
                 self._act_on(self.judge(request, None), request)
             return None

@@ -86,9 +86,9 @@ class Refusals:
     def _is_shown(self, rule: str, verdict: Verdict) -> bool:
         """Whether the refusal is logged at INFO.
 
-        `scrapy shell`, `fetch`, `view` and `parse` log all refusals at INFO. A crawl logs the first refusal by each
-        rule, for MAX_FIRST_REFUSALS rules, but none by an unreachable robots.txt: `OutageLog` has a WARNING for the
-        site.
+        `scrapy shell`, `fetch`, `view`, `parse` and `check` log all refusals at INFO. A crawl logs the first refusal by
+        each rule, for MAX_FIRST_REFUSALS rules, but none by an unreachable robots.txt: `OutageLog` has a WARNING for
+        the site.
         """
         if self._is_one_shot:
             return True

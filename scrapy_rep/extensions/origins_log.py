@@ -38,6 +38,8 @@ from scrapy_rep.protocol.words import (
 from scrapy_rep.settings import MAX_BODY, RepSettings
 from scrapy_rep.signals import request_waited, robots_known
 
+# What exempts requests from robots.txt -> the stat that counts them.
+EXEMPT_BY = {"dont_obey_robotstxt": "rep/exempt/dont_obey_robotstxt", "REP_EXEMPT": "rep/exempt/setting"}
 MAX_CAUSES = 5  # causes in the log line for each kind of origin
 
 
@@ -102,6 +104,10 @@ class OriginsLog:
         still_waiting = self._stats.get_value("rep/waited", 0) - self._waited
         if still_waiting > 0:
             self._log.info("%s still waited for robots.txt when the crawl stopped", counted(still_waiting, "request"))
+        exempt = {by: self._stats.get_value(stat, 0) for by, stat in EXEMPT_BY.items()}
+        if any(exempt.values()):
+            by = ", ".join(f"{number:,} by {by}" for by, number in exempt.items() if number)
+            self._log.info("Exempt requests, which were sent without a look at robots.txt: %s", by)
         counts = self._refusals.counts
         numbers: Counter[str] = Counter()
         for reason, words in REASON_WORDS.items():

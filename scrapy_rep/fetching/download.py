@@ -168,12 +168,15 @@ class Fetcher:
         is_late = self._seconds_on_the_wire(download) > self._settings.fetch_timeout + LATE
         timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
         reason = _in_words(exc)
-        if not isinstance(exc, _EXPECTED) and not {exc, exc.__cause__, exc.__context__} & {download.handlers_error}:
+        from_handler = download.handlers_error
+        is_of_handler = from_handler is not None and from_handler in {exc, exc.__cause__, exc.__context__}
+        is_fault = not isinstance(exc, _EXPECTED) and not is_of_handler
+        if is_fault:
             component = _component_of(exc)
             reason = f"{component} has raised {reason}"
             if (component, type(exc)) not in self._logged_errors:
                 self._logged_errors.add((component, type(exc)))
-                self._log.error("%s: %s", printable(url), reason, exc_info=exc)
+                self._log.error("%s: %s. The site is not at fault", printable(url), reason, exc_info=exc)
         return Answer(
             url,
             reason=reason,
@@ -182,6 +185,7 @@ class Fetcher:
             noticed_late=timed_out and is_late,
             proxied=request is not None and bool(request.meta.get("proxy")),
             dropped=isinstance(exc, (IgnoreRequest, StopDownload)),
+            is_fault=is_fault,
         )
 
     def _answer(self, url: str, response: Response, request: Request, download: RobotsTxtDownload) -> Answer:

@@ -40,6 +40,8 @@ class Answer:
     """Whether another request that waits has a proxy through which this conversation has not asked yet."""
     dropped: bool = False
     """Whether a component of the crawl dropped the request or its answer."""
+    is_fault: bool = False
+    """Whether a component of the crawl failed, because of an error in its code, instead of the network or the site."""
     retry_after: float = 0.0
     """Seconds from now that the server asks the crawler to wait (RFC 9110 10.2.3)."""
     caching: Caching = SILENT

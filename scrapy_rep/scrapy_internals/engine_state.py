@@ -1,6 +1,6 @@
 """Scrapy's engine: its scheduler and middlewares, the moment when a crawl begins to close, asking for requests.
 
-Also: whether a crawl is for one page, for which a person waits (`scrapy fetch`, `view`, `parse`, `shell`). This uses
+Also: whether a person waits for the end of the crawl (`scrapy fetch`, `view`, `parse`, `shell`, `check`). This uses
 names in the modules of these commands. If Scrapy changes the names, the crawl counts as ordinary.
 """
 
@@ -62,11 +62,11 @@ def look_for_requests(crawler: Crawler) -> None:
 
 
 # These commands replace the `start` of the spider's class. `view` is a subclass of `fetch`.
-COMMANDS = ("scrapy.commands.fetch", "scrapy.commands.parse")
+COMMANDS = ("scrapy.commands.fetch", "scrapy.commands.parse", "scrapy.commands.check")
 
 
 def is_one_shot(crawler: Crawler) -> bool:
-    """Whether one of the commands `fetch`, `view`, `parse` and `shell` runs the crawl."""
+    """Whether one of the commands `fetch`, `view`, `parse`, `shell` and `check` runs the crawl."""
     return getattr(crawler.spidercls.start, "__module__", None) in COMMANDS or _is_shell(crawler)
 
 

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from suite import CONTESTED, cases
 
-from scrapy_rep.commands.findings import CrawlerProfile, Finding, as_json, as_text, in_words, judged, policy_of_file
-from scrapy_rep.commands.listing import listing, obeyed_lines
-from scrapy_rep.commands.output import Output
+from scrapy_rep.commands.findings import CrawlerProfile, Finding, judged, policy_of_file
+from scrapy_rep.commands.output import Output, as_json, as_text, in_words, listing, obeyed_lines
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import Verdict

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 
 from doc_pages import ROOT, first_names, marked, names, table
 from test_imports import LAYERS
@@ -62,3 +63,12 @@ def test_what_older_releases_of_scrapy_do_not_have() -> None:
     ours = [ast.unparse(node.target) for node in body if isinstance(node, ast.AnnAssign)]
     ours += [node.name for node in body if isinstance(node, ast.FunctionDef)]
     assert first_names("compat") == ours
+
+
+def test_the_list_of_the_parts_of_all_checks() -> None:
+    script = ROOT / ".ci" / "run"
+    listed = subprocess.run([str(script), "--list"], capture_output=True, text=True, check=True).stdout
+    parts = re.findall(r"^part_(\w+)", script.read_text("utf-8"), re.MULTILINE)
+    assert sorted(re.findall(r"^\w+", listed, re.MULTILINE)) == sorted(parts)
+    (matrix,) = re.findall(r"part: \[(.*)\]", (ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8"))
+    assert set(matrix.split(", ")) <= set(parts)

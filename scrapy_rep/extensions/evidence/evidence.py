@@ -35,28 +35,6 @@ class Evidence:
         request.meta[META_KEY] = evidence_of(request.url, verdict, tokens, now)
 
 
-def evidence_of(url: str, verdict: Verdict, product_tokens: ProductTokens, now: float) -> dict[str, Any]:
-    """Return the evidence for a verdict at `now`, as values for JSON. `docs/evidence.md` explains the keys."""
-    rule = verdict.decided_by
-    final_url, received_at, sha256 = verdict.received or (None, None, None)
-    return {
-        "url": url,
-        "decided_at": iso_time(now),
-        "allowed": verdict.allowed,
-        "reason": verdict.reason.value,
-        "rule": str(rule) if rule is not None else None,
-        "line": rule.line if rule is not None else None,
-        "group": verdict.product_token,
-        "product_tokens": list(product_tokens),
-        "robots_url": verdict.robots_url,
-        "final_url": final_url or None,
-        "received_at": iso_time(received_at) if received_at is not None else None,
-        "sha256": sha256 or None,
-        "access": verdict.access.value if verdict.robots_url is not None else None,
-        "answer": verdict.answer or None,
-    }
-
-
 class RefusalsFile:
     """Appends a line for each refused request. Each line is one write, so several crawls may share the file."""
 
@@ -99,3 +77,25 @@ class RefusalsFile:
                     exc,
                 )
         return not self._has_failed
+
+
+def evidence_of(url: str, verdict: Verdict, product_tokens: ProductTokens, now: float) -> dict[str, Any]:
+    """Return the evidence for a verdict at `now`, as values for JSON. `docs/evidence.md` explains the keys."""
+    rule = verdict.decided_by
+    final_url, received_at, sha256 = verdict.received or (None, None, None)
+    return {
+        "url": url,
+        "decided_at": iso_time(now),
+        "allowed": verdict.allowed,
+        "reason": verdict.reason.value,
+        "rule": str(rule) if rule is not None else None,
+        "line": rule.line if rule is not None else None,
+        "group": verdict.product_token,
+        "product_tokens": list(product_tokens),
+        "robots_url": verdict.robots_url,
+        "final_url": final_url or None,
+        "received_at": iso_time(received_at) if received_at is not None else None,
+        "sha256": sha256 or None,
+        "access": verdict.access.value if verdict.robots_url is not None else None,
+        "answer": verdict.answer or None,
+    }
