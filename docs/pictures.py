@@ -47,7 +47,7 @@ def stored_responses(now: float) -> Iterator[StoredResponse]:
 
 
 def failure(now: float) -> Answer:
-    return Answer(URL, 503, access=AccessResult.UNREACHABLE, reason="HTTP 503", asked_at=now, ended_at=now)
+    return Answer(URL, 503, access=AccessResult.UNREACHABLE, reason="HTTP 503", ended_at=now)
 
 
 def moves() -> set[tuple[State, str, State]]:

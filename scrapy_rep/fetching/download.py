@@ -169,14 +169,19 @@ class Fetcher:
         timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
         reason = _in_words(exc)
         from_handler = download.handlers_error
-        is_of_handler = from_handler is not None and from_handler in {exc, exc.__cause__, exc.__context__}
+        is_of_handler = from_handler is not None and from_handler in {exc, exc.__cause__}
         is_fault = not isinstance(exc, _EXPECTED) and not is_of_handler
         if is_fault:
             component = _component_of(exc)
             reason = f"{component} has raised {reason}"
             if (component, type(exc)) not in self._logged_errors:
                 self._logged_errors.add((component, type(exc)))
-                self._log.error("%s: %s. The site is not at fault", printable(url), reason, exc_info=exc)
+                self._log.error(
+                    "%s could not be fetched, because a component of the crawl failed: %s. The site is not at fault",
+                    printable(url),
+                    reason,
+                    exc_info=exc,
+                )
         return Answer(
             url,
             reason=reason,

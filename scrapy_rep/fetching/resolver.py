@@ -148,7 +148,7 @@ class Resolver:
         has a policy that may be used now."""
         now = self._now()
         reason = printable(f"internal error, {type(error).__name__}: {error}")
-        outage = outage_after(None, Answer(origin.robots_url, reason=reason, asked_at=now, ended_at=now))
+        outage = outage_after(None, Answer(origin.robots_url, reason=reason, ended_at=now))
         entry = Entry(origin.robots_url, outage=outage)
         if not self.is_closing:
             self._log.exception(FAULT, origin.robots_url)

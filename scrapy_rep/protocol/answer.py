@@ -50,11 +50,11 @@ class Answer:
     """The time when the answer was received, in seconds since the epoch. If the crawl's HTTP cache replayed the answer,
     this is the time in its Date header (0 if missing, and never later than now). In an offline crawl, it is the time of
     the replay."""
-    asked_at: float = 0.0
-    """The time when the request got its turn, in seconds since the epoch. If the request was repeated at once, the time
-    of the first one."""
     ended_at: float = 0.0
     """The time when the answer or the failure came, in seconds since the epoch."""
+    seconds: float = 0.0
+    """Seconds from the beginning of the request (its turn) to `ended_at`, by the monotonic clock. If the request was
+    repeated at once, they count from the beginning of the first one."""
     response_delay: float = 0.0
     """Seconds from the request to the response (RFC 9111 4.2.3)."""
     replayed: bool = False

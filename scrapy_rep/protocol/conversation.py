@@ -17,7 +17,8 @@ If HttpCacheMiddleware has replayed a failure, or an answer that is too old, the
 Two origins may redirect to the same URL. Each of them requests that URL itself, because the answer may depend on
 cookies, on the User-Agent, or on a token in the URL that works only once.
 
-All times are seconds since the epoch, by a clock that is never set during the conversation.
+Times are seconds since the epoch, by a clock that may be set at any time. So how long requests wait is a sum of
+durations: those of the rounds, and of the pauses between them. Waits for a turn do not count.
 """
 
 from __future__ import annotations
@@ -38,7 +39,6 @@ from scrapy_rep.protocol.status_policy import StatusRow, judge
 from scrapy_rep.protocol.words import AccessResult
 
 RETRY_DELAY = 1.0  # seconds before the same URL is requested again
-LATENESS = 0.5  # seconds by which timers, or the wait for a turn, may delay the last round
 
 
 class Terms(NamedTuple):
@@ -119,7 +119,7 @@ def conversation(
     origin: Origin, known: Entry | None, now: float, terms: Terms
 ) -> Generator[Find | Ask | Round, Any, None]:
     """Hold the conversation of one fetch. `known`: the entry that this crawl has. `now`: the time of the beginning."""
-    retries, deadline = terms.fetch_retries, None
+    retries, left = terms.fetch_retries, terms.unreachable_wait
     while True:
         chain = _Chain((), None)
         if known is None or terms.policy_at(known, now).is_fetch_due:
@@ -128,13 +128,11 @@ def conversation(
             if known is None or found.is_to_fetch:
                 known, chain = yield from _fetch(origin, known, terms, retries)
                 now = chain.hops[-1].ended_at
-        if deadline is None:
-            wait = terms.unreachable_wait + LATENESS if terms.unreachable_wait else 0.0
-            deadline = (chain.hops[0].asked_at if chain.hops else now) + wait
         policy = terms.policy_at(known, now)
-        pause = policy.pause_at(now, deadline - now)
+        left -= chain.seconds
+        pause = policy.pause_at(now, left)
         now = yield Round(policy, pause, chain.hops, chain.confirmed is not None)
-        retries = 0
+        retries, left = 0, left - (pause or 0.0)
 
 
 class _Chain(NamedTuple):
@@ -143,6 +141,11 @@ class _Chain(NamedTuple):
     hops: Sequence[Answer]
     confirmed: StoredResponse | None
     """The stored response, if the last answer confirms it."""
+
+    @property
+    def seconds(self) -> float:
+        """How long the requests took."""
+        return sum(hop.seconds for hop in self.hops)
 
     @property
     def is_replayed(self) -> bool:
@@ -190,9 +193,9 @@ def _follow(
 
 
 def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
-    """Request the URL: at once through another proxy if one has failed, and up to `retries` times more. The result is
-    asked as early as the first request was."""
-    first = answer = yield ask
+    """Request the URL: at once through another proxy if one has failed, and up to `retries` times more."""
+    answer = yield ask
+    seconds = answer.seconds
     if answer.noticed_late:
         retries = max(retries, 1)
     while answer.access is AccessResult.UNREACHABLE:
@@ -203,7 +206,8 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
         else:
             break
         answer = yield replace(ask, is_repeated=True, reason=answer.reason, pause=pause)
-    return replace(answer, asked_at=first.asked_at)
+        seconds += pause + answer.seconds
+    return replace(answer, seconds=seconds)
 
 
 def _can_confirm(stored: StoredResponse, url: str) -> bool:
@@ -228,7 +232,7 @@ def judged(answer: Answer, ask: Ask, terms: Terms) -> Answer:
     if ask.is_from_public and answer.address is not None and is_private(answer.address):
         # A public host redirected to a name that leads to a private address. `why_not_followed` judges only the name.
         reason = f"a public host redirected to {answer.address}, which is private (REP_REDIRECT_PRIVATE)"
-        answer = Answer(ask.url, reason=reason, dropped=True, asked_at=answer.asked_at, ended_at=answer.ended_at)
+        answer = Answer(ask.url, reason=reason, dropped=True, ended_at=answer.ended_at, seconds=answer.seconds)
     found = judge(answer, terms.status_policy)
     if answer.status == 304 and ask.validators is not None:
         return replace(found, access=AccessResult.SUCCESS, caching=freshened(ask.validators, answer.caching))
@@ -241,7 +245,7 @@ def judged(answer: Answer, ask: Ask, terms: Terms) -> Answer:
 
 def _entry_after(origin: Origin, known: Entry | None, chain: _Chain, terms: Terms) -> Entry:
     """Return the origin's entry after a chain of redirects."""
-    last = replace(chain.hops[-1], asked_at=chain.hops[0].asked_at)
+    last = replace(chain.hops[-1], seconds=chain.seconds)
     result = last if last.access is AccessResult.UNREACHABLE else _response(chain, terms)
     return after_fetch(known, origin.robots_url, result)
 

@@ -126,7 +126,7 @@ async def test_an_exempt_path(web: Web) -> None:
     result = await crawl(*requests, other.url("/files/a"), settings=settings)
     assert sorted(result.pages) == sorted(map(site.url, exempt))
     assert set(result.refused) == {request.url for request in requests[len(exempt) :]} | {other.url("/files/a")}
-    assert result.stats["rep/exempt"] == 4
+    assert result.stats["rep/exempt/setting"] == 4
     (said,) = (m for m in result.messages(logging.INFO, "scrapy_rep") if m.startswith("REP_EXEMPT"))
     assert said.endswith(f" for {site.origin}/data, {site.origin}/files/a")
 

@@ -66,8 +66,8 @@ class Talk:
         self.asked.append(step)
         self.times.append(self._now - NOW)
         received = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        asked_at, self._now = self._now, self._now + self._took
-        received = replace(received, url=step.url, asked_at=asked_at, ended_at=self._now)
+        self._now += self._took
+        received = replace(received, url=step.url, seconds=self._took, ended_at=self._now)
         if received.status is not None and not received.replayed:
             received = replace(received, received_at=self._now)
         return judged(received, step, terms)

@@ -119,7 +119,7 @@ def test_each_state_has_a_row_in_the_table() -> None:
 
 
 def failure(now: float, retry_after: float = 0.0) -> Answer:
-    return Answer(ROBOTS_URL, 503, reason="words", retry_after=retry_after, asked_at=now, ended_at=now)
+    return Answer(ROBOTS_URL, 503, reason="words", retry_after=retry_after, ended_at=now)
 
 
 @pytest.mark.parametrize(("state", "entry"), ENTRIES)
