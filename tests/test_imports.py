@@ -31,9 +31,9 @@ LAYERS = (
     ("fetching", "refusals"),
     ("storage",),
     ("exceptions", "origin_info", "robotparser"),
-    ("clock", "own_thread", "settings", "signals", "text", "top_k", "user_agent"),
+    ("settings", "signals", "user_agent"),
     ("scrapy_internals", "usage"),
-    ("deferreds", "log", "protocol"),
+    ("clock", "deferreds", "log", "protocol"),
 )
 ROW = {room: row for row, rooms in enumerate(LAYERS) for room in rooms}
 # Values in, values out: that takes no clock and no I/O.

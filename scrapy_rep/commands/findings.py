@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 
 from scrapy_rep.commands.urls import check_host, is_without_robots
 from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
-from scrapy_rep.protocol.foreign_text import MAX_RULE
+from scrapy_rep.protocol.foreign_text import MAX_RULE, printable
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, policy_at
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import DecidingLine, Verdict, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import DecidingLine, Verdict
 from scrapy_rep.protocol.status_policy import RFC9309, StatusRow
+from scrapy_rep.protocol.words import AccessResult, VerdictReason
 from scrapy_rep.settings import MAX_BODY
-from scrapy_rep.text import printable
 from scrapy_rep.usage.preferences import Purposes, UsageVerdict
 
 

@@ -21,13 +21,14 @@ from twisted.internet.defer import Deferred, DeferredQueue
 from scrapy_rep.commands.findings import CannotTellError, CrawlerProfile, Finding
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import check_host, cure_of
+from scrapy_rep.deferreds import OwnThread
 from scrapy_rep.middleware import RepMiddleware
-from scrapy_rep.own_thread import OwnThread
-from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Terms
 from scrapy_rep.protocol.entry import entry_from_bytes, is_judged_by
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response

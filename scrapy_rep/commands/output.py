@@ -19,15 +19,13 @@ from scrapy.utils.datatypes import LocalCache
 
 from scrapy_rep.commands.findings import Finding, line_in_words
 from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.foreign_text import text_of
+from scrapy_rep.protocol.foreign_text import printable, text_of
 from scrapy_rep.protocol.robotstxt.parser import Ignored, RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import VerdictReason
 from scrapy_rep.protocol.robotstxt.syntax import Directive
-from scrapy_rep.text import counted, printable
+from scrapy_rep.protocol.words import AccessResult, VerdictReason, counted
+from scrapy_rep.usage import POLICY_TOKENS, PREFERENCE_WORDS
 from scrapy_rep.usage.preferences import Usage, usage_in
 from scrapy_rep.usage.statements import ignored_statements
-from scrapy_rep.usage.vocabulary import POLICY_TOKENS, PREFERENCE_WORDS
 
 ALL_ALLOWED, SOME_REFUSED, COULD_NOT_TELL = 0, 1, 3  # exit statuses; Scrapy uses 2 for wrong usage of any command
 
@@ -86,7 +84,7 @@ class Output:
         verdict = finding.verdict
         if not finding.is_listed:
             self._counts[finding.word] += 1
-            is_unreachable = verdict is not None and verdict.access is AccessResult.UNREACHABLE
+            is_unreachable = verdict is not None and verdict.reason is VerdictReason.UNREACHABLE
             self._unreachable += is_unreachable and not finding.allowed
             self._not_as_builtin += finding.compared is not None and bool(finding.compared.why)
         if self._as_objects:

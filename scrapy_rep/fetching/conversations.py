@@ -27,14 +27,14 @@ from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Ask, Find, Found, Round, Terms, conversation, judged
+from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known, robots_parsed, robots_response
-from scrapy_rep.text import printable
 
 if TYPE_CHECKING:
     from scrapy_rep.storage.shared_store import Lease, SharedStore

@@ -35,11 +35,13 @@ from scrapy_rep.fetching.request import (
     robots_request,
 )
 from scrapy_rep.log import logger_of
-from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Ask
+from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.freshness import SILENT
 from scrapy_rep.protocol.redirect_target import with_authority
 from scrapy_rep.protocol.status_policy import OFFLINE, result_of, vendor_of_challenge
+from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 from scrapy_rep.scrapy_internals.downloads import (
     UncountedDownloads,
@@ -47,7 +49,6 @@ from scrapy_rep.scrapy_internals.downloads import (
     watch_handlers,
 )
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.text import printable
 
 # Programs read `\` as `/`, and skip white space here (URL Standard 4.4).
 _ONE_SLASH = re.compile(rb"[^:]*:\s*[/\\]\s*[^/\\\s]")

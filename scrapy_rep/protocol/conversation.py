@@ -28,7 +28,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, Caching, fresh_until, freshened, validates
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, after_fetch, policy_at
@@ -36,6 +36,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import is_private, why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import StatusRow, judge
+from scrapy_rep.protocol.words import AccessResult
 
 RETRY_DELAY = 1.0  # seconds before the same URL is requested again
 

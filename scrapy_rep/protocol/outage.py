@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.status_policy import REDIRECT_STATUSES
@@ -51,6 +51,8 @@ class Outage:
     """Whether the last request took longer than REP_FETCH_TIMEOUT."""
     error: Exception | None = field(default=None, compare=False, repr=False)
     """The exception of the last request; None if there was a response. It is not stored."""
+    url: str = ""
+    """The URL of the last request, after the redirects that were followed; empty if it is unknown."""
 
     def goes_on_at(self, now: float) -> bool:
         """Whether the outage continues at `now`: its last failure is neither too long ago nor in the future."""
@@ -92,5 +94,14 @@ def outage_after(before: Outage | None, answer: Answer) -> Outage:
     fetch_again_at = max(backs_off_from + backoff(failures), now + retry_after)
     reason = shortened(answer.reason)
     return Outage(
-        min(since, now), failures, reason, now, fetch_again_at, status, answer.sign, answer.timed_out, answer.error
+        min(since, now),
+        failures,
+        reason,
+        now,
+        fetch_again_at,
+        status,
+        answer.sign,
+        answer.timed_out,
+        answer.error,
+        answer.url,
     )

@@ -10,7 +10,7 @@ from doc_pages import ROOT, first_names, marked, names, table
 from test_imports import LAYERS
 
 import scrapy_rep
-from scrapy_rep.scrapy_internals.fallbacks import COSTS
+from scrapy_rep.scrapy_internals import COSTS
 
 PACKAGE = ROOT / "scrapy_rep"
 INTERNALS = PACKAGE / "scrapy_internals"
@@ -47,7 +47,7 @@ def test_the_layers() -> None:
 
 
 def test_what_is_used_of_scrapys_internals() -> None:
-    ours = {path.name for path in INTERNALS.glob("*.py")} - {"__init__.py", "compat.py", "fallbacks.py"}
+    ours = {path.name for path in INTERNALS.glob("*.py")} - {"__init__.py", "compat.py"}
     assert set(first_names("internals")) == ours
     code = "".join(path.read_text("utf-8") for path in INTERNALS.glob("*.py"))
     parts = {name.rpartition(".")[2] for cells in table("internals") for name in names(cells[1])}

@@ -19,9 +19,8 @@ from scrapy import Request
 from web import Web, answer, redirect
 
 from scrapy_rep.extensions.report.page import DENIED, FORMS, MEANINGS, address_of, fill, page
-from scrapy_rep.origin_info import OriginKind
-from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.text import printable
+from scrapy_rep.protocol.foreign_text import printable
+from scrapy_rep.protocol.words import AccessResult, OriginKind
 
 TEMPLATE = files("scrapy_rep.extensions.report").joinpath("page.html").read_text("utf-8")
 DIFFICULT_SITES = ROOT / "docs" / "difficult-sites.md"

@@ -25,7 +25,7 @@ from web import Web, answer, redirect
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.fetching.download import Fetcher
-from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads

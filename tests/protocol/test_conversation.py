@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from asking import TOKEN, parse
 
-from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import RETRY_DELAY, Ask, Find, Found, Round, Terms, conversation, judged
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY, Caching
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.status_policy import RFC9309
+from scrapy_rep.protocol.words import AccessResult
 
 HOUR = 3_600.0
 TERMS = Terms(

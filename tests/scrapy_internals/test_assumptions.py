@@ -392,7 +392,7 @@ def test_scrapys_own_middleware_has_what_the_comparison_needs() -> None:
     assert "_parse_robots" in vars(RobotsTxtMiddleware)
 
 
-# one_shot.py
+# engine_state.py: a crawl for one page
 
 
 def test_fetch_parse_check_and_shell_can_be_recognised() -> None:

@@ -22,8 +22,8 @@ from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.misc import load_object
 from web import RULES, Web, answer
 
+from scrapy_rep.scrapy_internals import COSTS
 from scrapy_rep.scrapy_internals.compat import sleep
-from scrapy_rep.scrapy_internals.fallbacks import COSTS
 
 EngineSlot = vars(scrapy.core.engine)["_Slot"]
 NO_DOOR = "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl"

@@ -27,7 +27,7 @@ from web import RULES, Site, Web, answer
 
 import scrapy_rep
 from scrapy_rep import AccessResult, RepMiddleware, RepRobotParser, VerdictReason
-from scrapy_rep.origin_info import OriginKind
+from scrapy_rep.protocol.words import OriginKind
 from scrapy_rep.settings import OCTETS_OF_ORIGIN, SETTINGS, RepSettings
 
 BUILTIN = "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware"

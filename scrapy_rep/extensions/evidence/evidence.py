@@ -1,5 +1,4 @@
-"""Why each request was allowed or refused: in `response.meta["robots"]` (REP_EVIDENCE), and in a file of refused
-requests (REP_REFUSALS)."""
+"""Why a request was allowed or refused: in `response.meta["robots"]` (REP_EVIDENCE), and in a file (REP_REFUSALS)."""
 
 from __future__ import annotations
 
@@ -11,13 +10,13 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.signals import spider_opened
 
+from scrapy_rep.clock import iso_time
 from scrapy_rep.extensions.output_file import append, output_path
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
-from scrapy_rep.text import iso_time
 from scrapy_rep.user_agent import ProductTokens
 
 META_KEY = "robots"

@@ -24,17 +24,17 @@ from scrapy_rep.extensions.report.page import page
 from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
-from scrapy_rep.origin_info import OriginInfo, OriginKind
-from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.words import AccessResult, OriginKind, VerdictReason
+from scrapy_rep.refusals import TopK
 from scrapy_rep.settings import SETTINGS, RepSettings
 from scrapy_rep.signals import request_forbidden, request_waited, robots_known
 from scrapy_rep.storage.base import without_password
-from scrapy_rep.top_k import TopK
+from scrapy_rep.usage import PREFERENCE_WORDS
 from scrapy_rep.usage.preferences import usage_in
-from scrapy_rep.usage.vocabulary import PREFERENCE_WORDS
 
 # How much the report lists. Up to twice as many origins and rules are kept in memory.
 MAX_ORIGINS = 5_000

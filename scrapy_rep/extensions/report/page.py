@@ -11,7 +11,8 @@ from importlib.metadata import metadata
 from importlib.resources import files
 from typing import Any
 
-from scrapy_rep.text import counted, printable
+from scrapy_rep.protocol.foreign_text import printable
+from scrapy_rep.protocol.words import counted
 
 JsonLine = Mapping[str, Any]
 
