@@ -146,12 +146,6 @@ def backoff_off_by_one(original: Original, failures: int) -> Any:
     return original(failures - 1) if failures > 1 else 0.0
 
 
-@fault(outage, "backoff")
-def backoff_that_does_not_grow(original: Original, *args: float) -> float:
-    """Each pause after a failure is five seconds."""
-    return 5.0
-
-
 @fault(lifecycle, "state_of")
 def allowed_after_29_days(original: Original, known: Any, now: float, unreachable_for: float) -> Any:
     """An outage counts as "there is no robots.txt" a day too early."""

@@ -86,21 +86,9 @@ class Round:
         return "Timeout" in self.hops[-1].failure
 
     @property
-    def is_late(self) -> bool:
-        """Whether the time-out was noticed too late to prove anything."""
-        last = self.hops[-1]
-        return self.has_timed_out and last.ended - last.began > last.timeout + LATE
-
-    @property
-    def is_of_proxy(self) -> bool:
-        """Whether the proxy failed: it has answered 407, or there was no answer through it."""
-        last = self.hops[-1]
-        return bool(last.proxy) and (last.status == 407 or bool(last.failure))
-
-    @property
-    def is_secret(self) -> bool:
-        """Whether other crawlers do not learn of this failure: no server has answered."""
-        return self.failures > 0 and (bool(self.hops[-1].failure) or self.is_of_proxy)
+    def is_unanswered(self) -> bool:
+        """Whether no server has answered, but at most a proxy. So other crawls do not count this as a failure."""
+        return bool(self.hops[-1].failure) or self.hops[-1].status == 407
 
     @property
     def is_worth_a_retry(self) -> bool:
@@ -116,6 +104,8 @@ def rounds_of(exchanges: Iterable[Exchange], max_retries: int, *, has_store: boo
     fetched: set[Key] = set()
     for exchange in exchanges:
         rounds, proxies = of_fetch.setdefault((exchange.run, exchange.mark), ([], set()))
+        is_new_way = exchange.proxy not in proxies
+        proxies.add(exchange.proxy)
         if rounds and rounds[-1].ended < NEVER:
             this, last = rounds[-1], rounds[-1].hops[-1]
             location = last.headers.get("Location")
@@ -123,11 +113,11 @@ def rounds_of(exchanges: Iterable[Exchange], max_retries: int, *, has_store: boo
                 this.hops.append(exchange)
                 continue
             # Only the first round of a fetch has retries. A fetch that begins in an outage may have none.
-            is_due = len(rounds) == 1 and this.is_worth_a_retry and this.retries < max_retries * len(this.hops)
-            is_soon = exchange.began - this.ended < RETRY_GAP
-            is_by_another = this.is_of_proxy and exchange.proxy not in proxies and exchange.began - this.ended < AT_ONCE
-            proxies.add(exchange.proxy)
-            if exchange.url == last.url and ((is_due and (this.is_first or is_soon)) or is_by_another or this.is_late):
+            gap, is_due = exchange.began - this.ended, len(rounds) == 1 and this.is_worth_a_retry
+            is_due &= this.retries < max_retries * len(this.hops) and (this.is_first or gap < RETRY_GAP)
+            is_by_another = is_new_way and bool(last.proxy) and this.is_unanswered and gap < AT_ONCE
+            was_late = this.has_timed_out and last.ended - last.began > last.timeout + LATE
+            if exchange.url == last.url and (is_due or is_by_another or was_late):
                 this.hops[-1] = exchange
                 this.retries += not is_by_another
                 continue
@@ -135,7 +125,6 @@ def rounds_of(exchanges: Iterable[Exchange], max_retries: int, *, has_store: boo
         is_first = key not in fetched and not has_store
         rounds.append(Round(*key, exchange.mark, exchange.began, [exchange], is_first))
         fetched.add(key)
-        proxies.add(exchange.proxy)
     return sorted((each for rounds, _ in of_fetch.values() for each in rounds), key=lambda each: each.ended)
 
 

@@ -46,7 +46,7 @@ class Observations:
         self.skew = max(errors) - min(errors)
         """The largest difference in seconds between two clocks, or between one clock before and after it was set."""
         is_stopped = any(crawler["runs"] != [None] for crawler in self.crawlers.values())
-        self.stopped = sum(length for _, length in self.case.get("stops", ()))
+        self.stopped: float = sum(length for _, length in self.case.get("stops", ()))
         """For how many seconds the process was stopped."""
         self.is_quiet_fleet = self.store and not (self.store["faults"] or is_stopped or self.skew)
         """Whether crawlers share a store, and nothing disturbs them."""
@@ -93,7 +93,7 @@ class Observations:
         recent = [everything[begin : end + 1] for end in range(len(everything))[-30:] for begin in (0, end)]
         for rounds in [self.own[request.key], *recent]:
             before = [each for each in rounds if each.ended <= moment]
-            if before and before[-1].run != request.run and before[-1].is_secret:
+            if before and before[-1].run != request.run and before[-1].failures and before[-1].is_unanswered:
                 continue
             yield from (before[number:] for number in range(max(len(before), 1) if self.may_forget else 1))
         if self.may_forget:  # the round that ended the request's wait still decides about it
@@ -303,8 +303,8 @@ def healthy_origins_are_not_refused(seen: Observations) -> Iterator[str]:
 def one_fetch_an_origin_at_a_time(seen: Observations) -> Iterator[str]:
     last: dict[Key, Round] = {}
     for each in sorted(seen.rounds, key=lambda each: each.began):
-        before = last.get(each.key, each)
-        if before is not each and each.began < before.ended and not seen.is_cut_off(before, each.began):
+        before = last.get(each.key)
+        if before and each.began < before.ended and not seen.is_cut_off(before, each.began):
             yield f"{each.run} fetched {each.origin} at {each.began:.3f}, before its last fetch had ended"
         last[each.key] = each
 
