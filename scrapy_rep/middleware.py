@@ -84,8 +84,8 @@ class RepMiddleware:
     def process_request(self, request: Request) -> Awaitable[None] | None:
         """Return None if the request may go on; an awaitable if it has to wait for robots.txt in the downloader.
 
-        Raises ForbiddenByRobots, at once or when awaited. Raises IgnoreRequest if the crawl closes first; a request from
-        the scheduler then goes back to its queue.
+        Raises ForbiddenByRobots, at once or when awaited. If the crawl closes first, raises IgnoreRequest; a request
+        from the scheduler then goes back to its queue.
         """
         origin = self.gate.decide_if_known(request)
         return None if origin is None else self._in_downloader.decide(request, origin)
