@@ -192,7 +192,11 @@ def as_json(finding: Finding, *, show: bool = False, with_lines: bool = True) ->
         "group": verdict.product_token if verdict is not None else None,
         "product_tokens": list(finding.profile.tokens),
         "robots_url": info.robots_url if info is not None else None,
-        "hops": [{"url": a.url, "answer": a.reason or "no answer", "location": a.location} for a in finding.answers],
+        "final_url": (info.url or None) if info is not None else None,
+        "hops": [
+            {"url": a.url, "answer": a.reason or "no answer", "location": a.location or a.malformed_location or None}
+            for a in finding.answers
+        ],
         "answer": info.answer if info is not None else None,
         "access": info.access.value if info is not None else None,
         "source": info.meaning(finding.profile.status_policy)[1] if info is not None else None,
@@ -271,7 +275,7 @@ def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
 def _origin_rows(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]]:
     yield "robots.txt", printable(info.robots_url)
     for answer in finding.answers:
-        if answer.location is not None:
+        if answer.access is AccessResult.REDIRECT and answer.location is not None:
             yield "", f"{printable(answer.reason)} -> {printable(answer.location)}"
     if not finding.answers and info.url not in {"", info.robots_url}:
         yield "", f"-> {printable(info.url)}"

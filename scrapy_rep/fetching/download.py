@@ -37,7 +37,7 @@ from scrapy_rep.fetching.request import (
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Ask
-from scrapy_rep.protocol.foreign_text import printable
+from scrapy_rep.protocol.foreign_text import printable, shortened
 from scrapy_rep.protocol.freshness import SILENT
 from scrapy_rep.protocol.redirect_target import with_authority
 from scrapy_rep.protocol.status_policy import OFFLINE, result_of, vendor_of_challenge
@@ -207,12 +207,15 @@ class Fetcher:
         offline = replayed and self._offline
         caching = SILENT if offline else caching_of(response.headers)
         is_proxied = bool((response.request or request).meta.get("proxy"))
+        written = response.headers.get("Location") or b""
+        location = url_of(response.url, written)
         return Answer(
             url,
             status,
             sign=sign,
             body=response.body[: self._settings.body_limit + 1],
-            location=url_of(response.url, response.headers.get("Location") or b""),
+            location=location,
+            malformed_location="" if location else shortened(written.decode("latin-1").strip()),
             retry_after=0.0 if replayed else retry_after(response.headers, now),
             caching=caching,
             received_at=min(now, caching.date or 0.0) if replayed and not offline else now,

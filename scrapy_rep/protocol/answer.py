@@ -28,6 +28,8 @@ class Answer:
     of every other answer."""
     location: str | None = None
     """The absolute URL that a redirect leads to; None if its Location is missing or malformed."""
+    malformed_location: str = ""
+    """The Location as it was received, if it is malformed; else empty."""
     error: Exception | None = field(default=None, compare=False, repr=False)
     """The exception of the request, without its traceback; None if there was a response."""
     timed_out: bool = False

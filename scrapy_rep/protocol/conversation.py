@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
+from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, Caching, fresh_until, freshened, validates
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, after_fetch, policy_at
 from scrapy_rep.protocol.origin import Origin
@@ -239,7 +240,9 @@ def judged(answer: Answer, ask: Ask, terms: Terms) -> Answer:
     if found.access is AccessResult.REDIRECT:
         wrong = why_not_followed(ask.url, answer.location, private=terms.redirect_private)
         if wrong is not None:
-            found = replace(found, access=AccessResult.UNREACHABLE, reason=f"{found.reason} {wrong}")
+            shown = printable(answer.location or answer.malformed_location)
+            reason = f"{found.reason} {wrong}: {shown}".removesuffix(": ")
+            found = replace(found, access=AccessResult.UNREACHABLE, reason=reason)
     return found if found.access is AccessResult.SUCCESS else replace(found, body=b"")
 
 

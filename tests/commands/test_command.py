@@ -691,8 +691,8 @@ def test_nothing_that_a_stranger_wrote_reaches_the_terminal(tmp_path: Path) -> N
 # --json
 
 KEYS = [
-    *("url", "allowed", "reason", "obeyed", "line", "rule", "group", "product_tokens", "robots_url", "hops", "answer"),
-    *("access", "source", "age", "good_for", "crawl_delay", "usage", "sitemaps", "ignored"),
+    *("url", "allowed", "reason", "obeyed", "line", "rule", "group", "product_tokens", "robots_url", "final_url"),
+    *("hops", "answer", "access", "source", "age", "good_for", "crawl_delay", "usage", "sitemaps", "ignored"),
     "error",
 ]
 
@@ -714,6 +714,7 @@ def test_json_has_an_object_a_url(web: Web, tmp_path: Path) -> None:
         "group": "*",
         "product_tokens": ["ExampleBot"],
         "robots_url": moved.robots_url,
+        "final_url": site.robots_url,
         "hops": [
             {"url": moved.robots_url, "answer": "HTTP 301", "location": site.robots_url},
             {"url": site.robots_url, "answer": "HTTP 200", "location": None},

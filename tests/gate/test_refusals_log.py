@@ -11,7 +11,7 @@ from processes import run_python
 from pytest_twisted import ensureDeferred
 from scrapy.http import Response
 from scrapy.pipelines.files import FilesPipeline
-from web import RULES, Web, answer
+from web import RULES, Web, answer, redirect
 
 from scrapy_rep.refusals import MAX_FIRST_REFUSALS
 
@@ -97,3 +97,43 @@ def test_a_command_that_fetches_one_page_logs_why_it_is_refused(web: Web, tmp_pa
     done = run_python("-m", "scrapy", *command, *quick, site.url("/private"), cwd=tmp_path)
     why = f"({site.robots_url}, line 2, group of '*': Disallow: /private): <GET {site.url('/private')}>"
     assert f"[scrapy_rep] INFO: Forbidden by robots.txt {why}" in done.stderr
+
+
+@ensureDeferred
+async def test_a_refusal_names_the_address_that_the_rules_came_from(web: Web) -> None:
+    site = web.robots(RULES)
+    moved = web.robots(redirect(site.robots_url))
+    result = await crawl(moved.url("/private"))
+    where = f"{moved.robots_url}, redirected to {site.robots_url}"
+    message = f"Forbidden by robots.txt ({where}, line 2, group of '*': Disallow: /private)"
+    assert refusals(result) == [f"{message}: <GET {moved.url('/private')}>"]
+    assert str(result.refused[moved.url("/private")]) == message
+    (most,) = (m for m in result.messages(logging.INFO) if m.startswith("Most frequent reasons for refusal: "))
+    assert f": 1 x {where} line 2 (Disallow: /private). " in most
+
+
+@ensureDeferred
+async def test_an_outage_names_the_address_that_does_not_answer(web: Web) -> None:
+    down = web.robots(answer(status=503))
+    moved = web.robots(redirect(down.robots_url))
+    result = await crawl(moved.url("/"))
+    where = f"{moved.robots_url}, redirected to {down.robots_url}"
+    assert result.messages(logger="scrapy_rep")[0].startswith(f"{where}: HTTP 503. Requests to this site ")
+    assert str(result.refused[moved.url("/")]) == f"Forbidden while robots.txt is unreachable ({where}: HTTP 503)"
+
+
+@ensureDeferred
+@pytest.mark.parametrize(
+    ("location", "why"),
+    [
+        ("ftp://h.example/x", "to ftp:, which is neither http nor https: ftp://h.example/x"),
+        ("https://h:port/\x07", "without a Location that can be followed: https://h:port/\\x07"),
+        ("", "without a Location that can be followed"),
+    ],
+    ids=["not followed", "malformed", "empty"],
+)
+async def test_a_location_that_is_not_followed_is_shown_with_the_reason(web: Web, location: str, why: str) -> None:
+    site = web.robots(redirect(location))
+    result = await crawl(site.url("/"))
+    assert result.messages(logger="scrapy_rep")[0].startswith(f"{site.robots_url}: HTTP 301 {why}. Requests to this ")
+    assert str(result.refused[site.url("/")]).endswith(f"({site.robots_url}: HTTP 301 {why})")

@@ -165,12 +165,18 @@ def test_a_loop_ends_as_too_many_redirects() -> None:
     [
         pytest.param([status(301)], "HTTP 301 without a Location that can be followed", id="no-location"),
         pytest.param(
-            [to("ftp://b.example/")], "HTTP 301 to ftp:, which is neither http nor https", id="another-scheme"
+            [to("ftp://b.example/")],
+            "HTTP 301 to ftp:, which is neither http nor https: ftp://b.example/",
+            id="another-scheme",
         ),
-        pytest.param([to("https://me@b.example/")], "HTTP 301 to an address with user information in it", id="user"),
+        pytest.param(
+            [to("https://me@b.example/")],
+            "HTTP 301 to an address with user information in it: https://b.example/",
+            id="user",
+        ),
         pytest.param(
             [to("http://10.0.0.1/")],
-            "HTTP 301 from a public host to 10.0.0.1, which is private (REP_REDIRECT_PRIVATE)",
+            "HTTP 301 from a public host to 10.0.0.1, which is private (REP_REDIRECT_PRIVATE): http://10.0.0.1/",
             id="a-private-host",
         ),
         pytest.param(

@@ -183,7 +183,7 @@ class Report:
         if len(refused.examples) < MAX_EXAMPLES:
             url = shortened(strip_url(request.url, strip_default_port=False, strip_fragment=False))
             robots_url, line = shortened(verdict.robots_url or ""), rule.line if rule else None
-            final_url = shortened(verdict.received.url) if verdict.received is not None else ""
+            final_url = shortened(verdict.final_url)
             example = {"url": url, "robots_url": robots_url, "final_url": final_url, "line": line}
             if example not in refused.examples:
                 refused.examples.append(example)
