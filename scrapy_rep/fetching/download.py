@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from traceback import walk_tb
 from urllib.parse import urljoin, urlsplit
 
@@ -80,8 +81,21 @@ class Fetcher:
 
     async def fetch(self, ask: Ask, trigger: Request, jar: CookieJar) -> tuple[Answer, Response | None]:
         """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one. Add
-        the cookies of the response to `jar`. Raises only CancelledError, when the crawl closes."""
-        stats, download = self._crawler.stats, RobotsTxtDownload(self._settings.body_limit)
+        the cookies of the response to `jar`. Raises only CancelledError, when the crawl closes.
+
+        `asked_at` and `ended_at` of the answer are the seconds of the monotonic clock between which the download
+        handler had the request; both are 0 if it never had the request.
+        """
+        download = RobotsTxtDownload(self._settings.body_limit)
+        answer, response = await self._fetch(ask, trigger, jar, download)
+        if download.sent_at is not None:
+            answer = replace(answer, asked_at=download.sent_at, ended_at=self._monotonic())
+        return answer, response
+
+    async def _fetch(
+        self, ask: Ask, trigger: Request, jar: CookieJar, download: RobotsTxtDownload
+    ) -> tuple[Answer, Response | None]:
+        stats = self._crawler.stats
         if not self._is_watching:
             self._is_watching = True
             watch_handlers(self._crawler, self._watch)
@@ -167,7 +181,8 @@ class Fetcher:
         is_late = self._seconds_on_the_wire(download) > self._settings.fetch_timeout + LATE
         timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
         reason = _in_words(exc)
-        if not isinstance(exc, _EXPECTED) and not {exc, exc.__cause__, exc.__context__} & {download.handlers_error}:
+        is_fault = not isinstance(exc, _EXPECTED) and not _comes_from(download.handlers_error, exc)
+        if is_fault:
             component = _component_of(exc)
             reason = f"{component} has raised {reason}"
             if (component, type(exc)) not in self._logged_errors:
@@ -181,6 +196,7 @@ class Fetcher:
             noticed_late=timed_out and is_late,
             proxied=request is not None and bool(request.meta.get("proxy")),
             dropped=isinstance(exc, (IgnoreRequest, StopDownload)),
+            is_fault=is_fault,
         )
 
     def _answer(self, url: str, response: Response, request: Request, download: RobotsTxtDownload) -> Answer:
@@ -265,6 +281,11 @@ class BodyLimit:
 
 # Exceptions that say nothing about the component that has raised them.
 _EXPECTED = IgnoreRequest, StopDownload, UndecodableBodyError, DownloadTimeoutError, OSError, TimeoutError
+
+
+def _comes_from(handlers_error: Exception | None, exc: Exception) -> bool:
+    """Whether the exception is the error of the download handler, or a middleware has raised it in place of that."""
+    return handlers_error is not None and handlers_error in (exc, exc.__cause__)
 
 
 def _component_of(exc: Exception) -> str:

@@ -65,6 +65,8 @@ class Answer:
     """Whether another request that waits has a proxy through which this conversation has not asked yet."""
     dropped: bool = False
     """Whether a component of the crawl dropped the request or its answer."""
+    is_fault: bool = False
+    """Whether a component of the crawl has raised an error, so that neither the network nor the site has failed."""
     retry_after: float = 0.0
     """Seconds from now that the server asks the crawler to wait (RFC 9110 10.2.3)."""
     caching: Caching = SILENT
@@ -74,8 +76,8 @@ class Answer:
     this is the time in its Date header (0 if missing, and never later than now). In an offline crawl, it is the time of
     the replay."""
     asked_at: float = 0.0
-    """The time when the request got its turn, in seconds since the epoch. If the request was repeated at once, the time
-    of the first one."""
+    """The time when the request was sent, in seconds since the epoch. If the request was repeated at once, the time of
+    the first one."""
     ended_at: float = 0.0
     """The time when the answer or the failure came, in seconds since the epoch."""
     response_delay: float = 0.0
@@ -101,4 +103,5 @@ class Answer:
     @property
     def is_of_proxy(self) -> bool:
         """Whether the proxy probably failed, not the site: no answer through a proxy, or a 407."""
-        return self.status == 407 or (self.status is None and self.proxied and not self.dropped)
+        is_silent = self.status is None and self.proxied and not (self.dropped or self.is_fault)
+        return is_silent or self.status == 407

@@ -97,8 +97,8 @@ async def fetched(url: str, *, cancel_after: float | None = None, **settings: An
             yield
 
     result = await crawl(spider=Fetches, settings={"DOWNLOADER_MIDDLEWARES": {Faulty: 50}, **settings})
-    assert result.tracebacks == []
     (end,) = came
+    assert len(result.tracebacks) == getattr(end, "is_fault", 0)
     return end, under_way.steps
 
 
@@ -125,6 +125,8 @@ async def test_every_end_of_a_fetch_is_an_answer(web: Web, route: Any, query: st
     assert isinstance(end, Answer)
     assert (end.status is None) == bool(end.reason)
     assert end.dropped == (query == "?ignored")
+    assert end.is_fault == end.reason.startswith("test_fetcher.Faulty has raised RuntimeError: in process_")
+    assert end.is_fault >= (query == "?request")
     assert steps == ["entered", "left"]
 
 

@@ -17,6 +17,7 @@ from scrapy_rep.protocol.status_policy import (
     CHALLENGE,
     MARKUP,
     MAX_PAGE,
+    OFFLINE,
     OVERRIDES,
     POLICIES,
     RFC9309,
@@ -362,7 +363,7 @@ def test_what_shows_a_challenge(fields: list[tuple[str, str]], body: bytes, vend
 def test_every_row_of_challenges_has_its_source() -> None:
     assert len(set(VENDORS)) == len(VENDORS)
     assert all(row[-1] for row in (*BY_HEADER, *BY_PAGE))
-    assert {"", MARKUP, *VENDORS} == SIGNS
+    assert {"", MARKUP, OFFLINE, *VENDORS} == SIGNS
 
 
 def test_five_consecutive_redirects_are_followed() -> None:
