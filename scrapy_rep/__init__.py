@@ -5,9 +5,10 @@ docs/architecture.md lists the modules, and follows one request and one robots.t
 
 Where to add
     a directive: `protocol.robotstxt.syntax` (`Directive`) and `protocol.robotstxt.groups` (`VALUE_FAULTS`);
-    a category of use: a row in `usage.vocabulary` (`VOCABULARY`);
+    a category of use: a row in `usage` (`VOCABULARY`);
     a status policy: a row in `protocol.status_policy` (`POLICIES`);
     a sign of a challenge: a row in `protocol.status_policy` (`BY_HEADER`, `BY_PAGE`);
+    a text about a verdict, an answer or an outage: `protocol.words`;
     a store: a subclass of `storage.Storage`, named in `storage.STORAGES` or in the setting REP_STORAGES;
     a listener: a class in `extensions`, connected to `signals`, and a row in the table there (`EXTENSIONS`);
     a setting: a field of `settings.RepSettings`.
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from .exceptions import ForbiddenByRobots, RobotsUnreachable
     from .fetching.decoding import RepDecodingMiddleware
     from .middleware import RepMiddleware
-    from .protocol.access_result import AccessResult
     from .protocol.robotstxt.parser import Ignored, RobotsTxt
-    from .protocol.robotstxt.rules import Received, Rule, Verdict, VerdictReason
+    from .protocol.robotstxt.rules import Received, Rule, Verdict
+    from .protocol.words import AccessResult, VerdictReason
     from .robotparser import RepRobotParser
     from .sitemap_spider import RobotsSitemapSpider
     from .usage.preferences import Usage
@@ -53,7 +54,7 @@ __all__ = [
 
 # Loaded on first use, because every `scrapy` command of the project imports this package.
 _HOMES = {
-    "AccessResult": ".protocol.access_result",
+    "AccessResult": ".protocol.words",
     "Addon": ".addon",
     "ForbiddenByRobots": ".exceptions",
     "Ignored": ".protocol.robotstxt.parser",
@@ -67,7 +68,7 @@ _HOMES = {
     "Rule": ".protocol.robotstxt.rules",
     "Usage": ".usage.preferences",
     "Verdict": ".protocol.robotstxt.rules",
-    "VerdictReason": ".protocol.robotstxt.rules",
+    "VerdictReason": ".protocol.words",
 }
 
 

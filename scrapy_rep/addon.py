@@ -15,7 +15,7 @@ from scrapy_rep.fetching.decoding import RepDecodingMiddleware
 from scrapy_rep.log import logger_of
 from scrapy_rep.middleware import RepMiddleware
 from scrapy_rep.scrapy_internals.compat import switch_off
-from scrapy_rep.scrapy_internals.one_shot import is_one_shot
+from scrapy_rep.scrapy_internals.engine_state import is_one_shot
 from scrapy_rep.settings import is_obeying
 
 if TYPE_CHECKING:

@@ -1,8 +1,9 @@
-"""The clocks of a crawl, in one value that tests can replace."""
+"""The clocks of a crawl, in one value that tests can replace; and times as text."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime, timezone
 from typing import NamedTuple
 
 
@@ -13,3 +14,11 @@ class Clock(NamedTuple):
     """Seconds since some moment. This clock never goes back, so it measures how long something takes."""
     sleep: Callable[[float], Awaitable[None]]
     """Waits for a number of seconds."""
+
+
+LAST_SECOND = 253_402_300_799.0  # the last second of the year 9999
+
+
+def iso_time(seconds: float) -> str:
+    """Write seconds since the epoch as `2026-05-17T09:30:00.000000Z` (RFC 3339; UTC). Years 1970 to 9999."""
+    return datetime.fromtimestamp(min(max(seconds, 0.0), LAST_SECOND), timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from scrapy.exceptions import IgnoreRequest
 
-from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.protocol.foreign_text import MAX_RULE
-from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
-from scrapy_rep.text import printable
+from scrapy_rep.protocol.foreign_text import MAX_RULE, printable
+from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.words import (
+    IN_HEADER,
+    IN_PAGE,
+    IN_ROBOTS_TXT,
+    OF_GROUP,
+    READ_AS,
+    REASON_WORDS,
+    VerdictReason,
+    where_from,
+)
+from scrapy_rep.usage import ROBOTS_META
 from scrapy_rep.usage.statements import Statement
-from scrapy_rep.usage.vocabulary import ROBOTS_META
 
 
 class ForbiddenByRobots(IgnoreRequest):
@@ -39,44 +45,38 @@ class RobotsUnreachable(ForbiddenByRobots):
 
 def refusal(verdict: Verdict) -> ForbiddenByRobots:
     """Return the exception for a verdict that refuses a request."""
-    is_unreachable = verdict.access is AccessResult.UNREACHABLE
+    is_unreachable = verdict.reason is VerdictReason.UNREACHABLE
     exception = (RobotsUnreachable if is_unreachable else ForbiddenByRobots)(verdict)
     exception.__cause__ = verdict.error
     return exception
 
 
-EXPLANATIONS: Mapping[VerdictReason, str] = {
-    VerdictReason.RULE: "Forbidden by {place}",
-    VerdictReason.USAGE: "Forbidden for the purpose {verdict.purpose!r} by {place}",
-    VerdictReason.RESTRICTED: "Forbidden by REP_STATUS_POLICY ({url}: {answer})",
-    VerdictReason.UNREACHABLE: "Forbidden while robots.txt is unreachable ({url}: {answer})",
-    VerdictReason.TOO_COSTLY: "Forbidden because {words} ({url})",
-    VerdictReason.NO_HOST: "Forbidden because {words}, so no robots.txt can apply to it",
-}
-"""The text of the message for each reason to refuse."""
-
-
 def explanation(verdict: Verdict) -> str:
     """Return why a verdict refuses, as in `Forbidden by robots.txt (URL, line 2, group of '*': Disallow: /x)`."""
-    url, place, decided_by = printable(verdict.robots_url or "robots.txt"), "", verdict.decided_by
+    url, decided_by, token = robots_txt_of(verdict), verdict.decided_by, verdict.product_token
+    place = ""
     if decided_by is not None:
-        rule = printable(str(decided_by), MAX_RULE)
-        group = f", group of {verdict.product_token!r}" if verdict.product_token is not None else ""
-        place = f"robots.txt ({url}, line {decided_by.line}{group}: {rule})"
-        if decided_by.line is None:
-            is_element = isinstance(decided_by, Statement) and decided_by.directive == ROBOTS_META
-            place = f"{'the page itself' if is_element else 'the header of the response'} ({rule})"
-    text = EXPLANATIONS[verdict.reason].format(
-        place=place, verdict=verdict, url=url, answer=printable(verdict.answer), words=verdict.words
+        is_element = isinstance(decided_by, Statement) and decided_by.directive == ROBOTS_META
+        place = (IN_PAGE if is_element else IN_HEADER if decided_by.line is None else IN_ROBOTS_TXT).format(
+            url=url,
+            line=decided_by.line,
+            group=OF_GROUP.format(token=token) if token is not None else "",
+            rule=printable(str(decided_by), MAX_RULE),
+        )
+    text = REASON_WORDS[verdict.reason].refusal.format(
+        place=place, url=url, answer=printable(verdict.answer), words=verdict.words, purpose=verdict.purpose
     )
-    if verdict.read_as is None:
-        return text
-    return f"{text}, because the URL can be read as {printable(verdict.read_as)}"
+    return text if verdict.read_as is None else text + READ_AS.format(url=printable(verdict.read_as))
+
+
+def robots_txt_of(verdict: Verdict) -> str:
+    """Return where the robots.txt comes from: `URL`, or `URL, redirected to URL`."""
+    return where_from(verdict.robots_url or "", verdict.final_url)
 
 
 def refused_by(verdict: Verdict) -> str:
     """Return what refuses the request, as in `https://example.com/robots.txt line 2 (Disallow: /x)`."""
-    url, decided_by = printable(verdict.robots_url or "robots.txt"), verdict.decided_by
+    url, decided_by = robots_txt_of(verdict), verdict.decided_by
     if decided_by is None:
         says_nothing = verdict.reason in {VerdictReason.TOO_COSTLY, VerdictReason.NO_HOST}  # its robots.txt
         return f"{url} ({verdict.words if says_nothing else printable(verdict.answer)})"

@@ -29,14 +29,14 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
 from scrapy_rep.fetching.resolver import Resolver
 from scrapy_rep.log import logger_of
-from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin, needs_host
 from scrapy_rep.protocol.readings import other_readings
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, is_robots_txt
 from scrapy_rep.protocol.robotstxt.product_tokens import EVERYONE
-from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.words import VerdictReason
 from scrapy_rep.refusals import Refusals
 from scrapy_rep.settings import ExemptPath, RepSettings
 from scrapy_rep.user_agent import ProductTokens, UserAgent
@@ -105,8 +105,9 @@ class Gate:
         """
         origin_or_reason = self.applicable_origin(request)
         if isinstance(origin_or_reason, VerdictReason):
-            if origin_or_reason is EXEMPT and not request.meta.get("dont_obey_robotstxt"):
-                self._stats.inc_value("rep/exempt")
+            if origin_or_reason is EXEMPT and ROBOTS_TXT_REQUEST not in request.meta:
+                by = "dont_obey_robotstxt" if request.meta.get("dont_obey_robotstxt") else "setting"
+                self._stats.inc_value(f"rep/exempt/{by}")
             if origin_or_reason is NO_HOST or (self.before_download and ROBOTS_TXT_REQUEST not in request.meta):
                 self._act_on(self.judge(request, None), request)
             return None
@@ -195,7 +196,7 @@ class Gate:
             return self.verdict(policy, request.url, self.user_agent.tokens(request))
         reason = self.applicable_origin(request)
         reason = reason if isinstance(reason, VerdictReason) else NOT_SUBJECT
-        return Verdict(reason is not NO_HOST, reason, access=AccessResult.UNAVAILABLE)
+        return Verdict(reason is not NO_HOST, reason)
 
     def verdict(self, policy: RobotsPolicy, url: str, tokens: ProductTokens) -> Verdict:
         """The verdict on a URL by the policy, after `also_judge`."""

@@ -5,31 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scrapy_rep.protocol.access_result import ACCESS_WORDS, AccessResult
 from scrapy_rep.protocol.entry import Entry
-from scrapy_rep.protocol.lifecycle import OUTAGE_WORDS, Basis, RobotsPolicy
+from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import MARKUP, VENDORS, StatusRow, source_of
-from scrapy_rep.protocol.word_enum import WordEnum
+from scrapy_rep.protocol.words import (
+    A_PAGE,
+    ACCESS_WORDS,
+    LAST_ANSWER_COUNTS,
+    NO_GROUPS,
+    NO_RULES,
+    OUTAGE_WORDS,
+    REDIRECTS,
+    AccessResult,
+    Basis,
+    OriginKind,
+    where_from,
+)
 
-
-class OriginKind(WordEnum):
-    """What an origin's robots.txt means for the crawl. The values follow a number: `12 origins with rules`."""
-
-    WITH_RULES = "with rules"
-    """Rules are obeyed; in an outage, the old rules."""
-    WITHOUT_RULES = "without rules"
-    """Everything is allowed."""
-    RESTRICTED = "restricted"
-    """Nothing is allowed, by REP_STATUS_POLICY."""
-    CHALLENGED = "challenged"
-    """Unreachable, because the site answers with a challenge."""
-    UNREACHABLE = "unreachable"
-    """Unreachable for any other reason."""
-
-
-NO_GROUPS = "a file without rules"
-REDIRECTS = "too many redirects"
 _STAT_OF_CAUSE = {NO_GROUPS: "rep/no_rules/empty", REDIRECTS: "rep/no_rules/redirects"}
 
 
@@ -88,8 +81,13 @@ class OriginInfo:
 
     @property
     def url(self) -> str:
-        """The URL that the redirects led to; empty if it is not known."""
-        return self.entry.stored.url if self.entry.stored is not None else ""
+        """The URL of the last answer, after all redirects; empty if it is not known."""
+        return self.entry.last.url
+
+    @property
+    def address(self) -> str:
+        """Where the last answer comes from: `URL`, or `URL, redirected to URL`. It is printable."""
+        return where_from(self.robots_url, self.url)
 
     @property
     def failing_since(self) -> float | None:
@@ -122,7 +120,7 @@ class OriginInfo:
         if kind is OriginKind.WITH_RULES or kind is OriginKind.UNREACHABLE:
             return ""
         if self.sign:
-            return "a page of HTML" if self.sign == MARKUP else self.sign
+            return A_PAGE if self.sign == MARKUP else self.sign
         if self.robots is not None:
             return NO_GROUPS
         return REDIRECTS if self.status is None else f"HTTP {self.status}"
@@ -147,8 +145,9 @@ class OriginInfo:
     def outage_words(self) -> tuple[str, str]:
         """What the crawl does while robots.txt is unreachable, in words, and where that is specified."""
         if self.basis is Basis.STORED and self.robots is None:
-            return "its last answer still counts", "RFC 9309 2.4"
-        return OUTAGE_WORDS[self.basis]
+            return LAST_ANSWER_COUNTS, "RFC 9309 2.4"
+        words = OUTAGE_WORDS[self.basis]
+        return words.meaning, words.source
 
     def meaning(self, rows: Iterable[StatusRow]) -> tuple[str, str]:
         """What the crawl does, in words, and where that is specified. `rows`: those of the crawl's status policy."""
@@ -158,7 +157,7 @@ class OriginInfo:
             return words, (row_source if self.basis is Basis.NOTHING_ALLOWED else "") or source
         words, source = ACCESS_WORDS[self.access]
         if self.cause == NO_GROUPS:
-            words = "it has no rules, so everything is allowed"
+            words = NO_RULES
         if self.cause == REDIRECTS:
             source = "RFC 9309 2.3.1.2"
         return words, row_source or source

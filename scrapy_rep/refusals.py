@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Callable, Hashable
+from heapq import nlargest
+from typing import TypeVar
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 
-from scrapy_rep.exceptions import explanation, refusal, refused_by
+from scrapy_rep.exceptions import explanation, refusal, refused_by, robots_txt_of
 from scrapy_rep.log import logger_of
-from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
-from scrapy_rep.scrapy_internals.one_shot import is_one_shot
+from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.words import VerdictReason
+from scrapy_rep.scrapy_internals.engine_state import is_one_shot
 from scrapy_rep.signals import request_forbidden, send
-from scrapy_rep.text import printable
-from scrapy_rep.top_k import TopK
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 MAX_FIRST_REFUSALS = 10  # rules whose first refused request is logged at INFO
 MAX_COUNTED = 500  # rules whose refused requests are counted
@@ -74,16 +79,16 @@ class Refusals:
             self._has_warned_of_cost = True
             self._log.warning(
                 "%s: its rules take too long to compare with some URLs, which count as forbidden (TOO_COSTLY)",
-                printable(verdict.robots_url or ""),
+                robots_txt_of(verdict),
             )
         send(self._crawler, request_forbidden, request=request, verdict=verdict)
 
     def _is_shown(self, rule: str, verdict: Verdict) -> bool:
         """Whether the refusal is logged at INFO.
 
-        `scrapy shell`, `fetch`, `view` and `parse` log all refusals at INFO. A crawl logs the first refusal by each
-        rule, for MAX_FIRST_REFUSALS rules, but none by an unreachable robots.txt: `outage_log` has a WARNING for the
-        site.
+        `scrapy shell`, `fetch`, `view`, `parse` and `check` log all refusals at INFO. A crawl logs the first refusal by
+        each rule, for MAX_FIRST_REFUSALS rules, but none by an unreachable robots.txt: `OutageLog` has a WARNING for
+        the site.
         """
         if self._is_one_shot:
             return True
@@ -104,3 +109,29 @@ class Refusals:
             if not reasons or reason in reasons
         ]
         return "; ".join(largest[:MAX_NAMED])
+
+
+class TopK(dict[K, V]):
+    """A dict of the largest of many values, in bounded memory. It creates missing values.
+
+    It holds at most twice `most` values, and is exact up to that number of keys. When more come, it drops the smaller
+    half. If a dropped key is used again, its value begins again with `new()`.
+    """
+
+    def __init__(self, most: int, new: Callable[[], V], size: Callable[[V], float]) -> None:
+        super().__init__()
+        self._most = most
+        self._new = new
+        self._size = size
+
+    def __missing__(self, key: K) -> V:
+        if len(self) >= 2 * self._most:
+            largest = self.largest()
+            self.clear()
+            self.update(largest)
+        value = self[key] = self._new()
+        return value
+
+    def largest(self) -> list[tuple[K, V]]:
+        """Return the `most` largest items, the largest first. Equal items are in the order in which they were added."""
+        return nlargest(self._most, self.items(), key=lambda item: self._size(item[1]))

@@ -21,7 +21,7 @@ robots_parsed = compat.robots_parsed
 robots_response = object()
 """One request for a robots.txt has ended. Each redirect and each retry is a request of its own. Arguments:
 
-- `answer` (`protocol.access_result.Answer`);
+- `answer` (`protocol.answer.Answer`);
 - `request`: the request that needed the robots.txt;
 - `response`: None if there was no response, or if it came from a private address after a redirect from a public host.
   Else Scrapy's response before its body is decoded. A body that is longer than REP_BODY_LIMIT may be incomplete,

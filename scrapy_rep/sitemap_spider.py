@@ -17,13 +17,14 @@ from twisted.internet.defer import DeferredList
 from scrapy_rep.fetching.download import url_of
 from scrapy_rep.log import Logger, logger_of
 from scrapy_rep.middleware import RepMiddleware
+from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.words import counted
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_parsed
-from scrapy_rep.text import counted, printable
 
 if TYPE_CHECKING:
     from typing_extensions import Self

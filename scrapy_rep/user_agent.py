@@ -21,11 +21,11 @@ from scrapy.utils.python import to_bytes, to_unicode, without_none_values
 from scrapy_rep.log import Logger
 from scrapy_rep.protocol.robotstxt.product_tokens import (
     EVERYONE,
-    IDENTIFIER,
     is_doubtful,
     is_product_token,
     product_token,
 )
+from scrapy_rep.protocol.robotstxt.syntax import IDENTIFIER
 
 logger = logging.getLogger("scrapy_rep")
 

@@ -1,15 +1,19 @@
-"""Looks up URLs for the command `scrapy robots`, in a crawl that fetches robots.txt files and no pages."""
+"""Looks up the robots.txt of URLs, in a crawl without pages: fetches it as a crawl would, reads it from REP_STORAGE
+(`--cached`), or deletes it there (`--forget`)."""
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from scrapy.signals import spider_idle
 from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredQueue
@@ -17,17 +21,25 @@ from twisted.internet.defer import Deferred, DeferredQueue
 from scrapy_rep.commands.findings import CannotTellError, CrawlerProfile, Finding
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import check_host, cure_of
+from scrapy_rep.deferreds import OwnThread
 from scrapy_rep.middleware import RepMiddleware
-from scrapy_rep.own_thread import OwnThread
-from scrapy_rep.protocol.access_result import Answer
-from scrapy_rep.protocol.lifecycle import RobotsPolicy
+from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.conversation import Terms
+from scrapy_rep.protocol.entry import entry_from_bytes, is_judged_by
+from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
-from scrapy_rep.user_agent import SPIDER_ATTRIBUTE
+from scrapy_rep.storage import Storage, storage_of
+from scrapy_rep.storage.base import without_password
+from scrapy_rep.storage.memory import Memory
 
-# The attributes that the command's spider copies from the spider of `--spider`.
-COPIED_ATTRIBUTES = ("name", "allowed_domains", "custom_settings", "update_settings", "user_agent", SPIDER_ATTRIBUTE)
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+T = TypeVar("T")
 
 MAX_UNWRITTEN = 10_000  # reading pauses while more findings than this are still to be written
 LOOK_EVERY = 0.01  # seconds between two checks whether reading can go on
@@ -35,25 +47,39 @@ SHOW_EVERY = 1.0  # seconds between two progress lines on a terminal, while a ro
 
 
 class CommandSpider(Spider):
-    """The spider of the command's crawl. It runs a `Lookup` and requests no page."""
+    """The spider of the command's crawl. It runs a `Lookup` and requests no page.
+
+    With `--spider`, it is also a subclass of that spider, so middlewares find its attributes and its settings.
+    """
 
     name = "robots"
+    closed = None  # the spider's own method may report a crawl, and there was none
 
-    lookup: Lookup
+    command_lookup: Lookup
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+        """Raises ValueError if an argument is missing or unknown."""
+        try:
+            return super().from_crawler(crawler, *args, **kwargs)
+        except TypeError as exc:
+            raise ValueError(f"--spider {cls.name!r}: {exc}; give its arguments as in -a NAME=VALUE") from exc
 
     async def start(self) -> AsyncIterator[Any]:
         try:
-            await self.lookup.run(self.crawler)
+            await self.command_lookup.run(self.crawler)
         except ValueError as exc:
-            self.lookup.error = exc
+            self.command_lookup.error = exc
+        # A spider of a queue would begin its requests now, and keep the crawl open.
+        self.crawler.signals.disconnect_all(spider_idle)
         return
         yield  # makes this method a generator
 
 
-def command_spider(model: type[Spider] | None) -> type[CommandSpider]:
-    """Return a CommandSpider class with the name, the settings and the product token of the spider class `model`."""
-    taken_over = {name: getattr(model, name) for name in COPIED_ATTRIBUTES if hasattr(model, name)}
-    return type(CommandSpider.__name__, (CommandSpider,), taken_over)
+def command_spider(model: type[Spider] | None, lookup: Lookup | None = None) -> type[CommandSpider]:
+    """Return the class of a spider that runs the lookup. It is a subclass of `model`, the spider of `--spider`."""
+    bases = (CommandSpider,) if model is None else (CommandSpider, model)
+    return type(CommandSpider.__name__, bases, {"name": (model or CommandSpider).name, "command_lookup": lookup})
 
 
 class Lookup:
@@ -70,16 +96,27 @@ class Lookup:
         """The lists that have been read: each URL, and its lookup if this has begun. After the last list, the queue has
         the value None."""
         self._unwritten = 0
+        self._sizes: dict[Origin | None, int] = {}
+        """Origin -> the size of its robots.txt, if that is longer than REP_BODY_LIMIT and the server said its size."""
+        self._faults: dict[Origin | None, str] = {}
+        """Origin -> the error of a component because of which its robots.txt could not be fetched."""
         self._answers: defaultdict[Request, list[Answer]] = defaultdict(list)
 
     async def run(self, crawler: Crawler) -> None:
         """Write the findings. Raises ValueError with the reason if this is impossible."""
         self._gate = RepMiddleware.of(crawler).gate
+        self._profile = replace(self._profile, tokens=self._gate.user_agent.product_tokens)
         crawler.signals.connect(self._robots_response, signal=robots_response)
         await self.write_findings()
 
-    def _robots_response(self, answer: Answer, request: Request) -> None:
+    def _robots_response(self, answer: Answer, request: Request, response: Response | None) -> None:
         self._answers[request].append(answer)
+        if answer.is_fault:
+            self._faults[Origin.of(request.url)] = answer.reason
+        if response is not None and len(answer.body) > self._profile.body_limit:
+            length = response.headers.get("Content-Length") or b""
+            if length.isdigit() and len(length) < 20 and "Content-Encoding" not in response.headers:
+                self._sizes[Origin.of(request.url)] = int(length)
 
     async def write_findings(self) -> None:
         """Write the findings in the order of the URLs. At the same time, read more URLs and begin their lookups."""
@@ -136,9 +173,110 @@ class Lookup:
             return Finding(url, self._profile, str(exc))
         if policy is None:
             return Finding(url, self._profile, verdict=self._gate.judge(request, None))
+        if self._faults and policy.access is AccessResult.UNREACHABLE and (fault := self._faults.get(Origin.of(url))):
+            error = f"robots.txt could not be fetched, because a component of the crawl failed: {fault}"
+            return Finding(url, self._profile, error)
         verdict, answers = self._profile.verdict(policy, request.url), tuple(self._answers.pop(request, ()))
-        return Finding(url, self._profile, verdict=verdict, policy=policy, answers=answers, now=self._gate.now())
+        size = self._sizes.get(Origin.of(url)) if self._sizes else None
+        now = self._gate.now()
+        return Finding(url, self._profile, verdict=verdict, policy=policy, answers=answers, size=size, now=now)
 
     async def _policy_for(self, request: Request) -> RobotsPolicy | None:
         """Return the policy; None if no robots.txt applies. Raises CannotTellError or IgnoreRequest if unknown."""
         return await self._gate.wait_for_policy(request)
+
+
+class StoredLookup(Lookup):
+    """Judges URLs by the robots.txt files stored in REP_STORAGE (entries). Without URLs, it lists the entries."""
+
+    _failure = ""
+    """Why the store cannot be used; empty while it works."""
+
+    async def run(self, crawler: Crawler) -> None:
+        self._settings = settings = RepSettings.read(crawler.settings)
+        self._where = without_password(settings.storage)
+        self._memory, self._storage = Memory(settings), storage_of(crawler, settings)
+        if self._storage is None:
+            self._failure = "it keeps nothing after a crawl; set it to 'sqlite:robots.db', for example"
+        try:
+            await super().run(crawler)
+        finally:
+            if self._storage is not None:
+                await self._storage.close()
+
+    async def write_findings(self) -> None:
+        if self._lists:
+            return await super().write_findings()
+        try:
+            await self._stored(self._write_entries)
+        except CannotTellError as exc:
+            self._output.write(Finding(self._where, self._profile, str(exc)))
+        return self._output.finish(if_empty=f"nothing is stored in {self._where}")
+
+    async def _write_entries(self, storage: Storage) -> None:
+        """Write a finding for each entry. Its verdict, which only the JSON shows, is that for the front page."""
+        for origin in await storage.origins():
+            octets = await storage.get(origin)
+            if octets is not None:  # else it was deleted in the meantime
+                policy, error = self._read(origin, octets)
+                verdict = None if policy is None or error else self._profile.verdict(policy, origin)
+                now = self._gate.now()
+                self._output.write(
+                    Finding(origin, self._profile, error, verdict=verdict, policy=policy, now=now, is_listed=True)
+                )
+                self._output.flush()
+
+    async def _policy_for(self, request: Request) -> RobotsPolicy | None:
+        origin = self._gate.applicable_origin(request)
+        if not isinstance(origin, Origin):
+            return None
+        known = self._memory.recall(origin, self._gate.now())
+        if known is not None and known.refetch is not Refetch.FIRST:
+            return known
+        octets = await self._stored(lambda storage: storage.get(str(origin)))
+        if octets is None:
+            raise CannotTellError(f"REP_STORAGE has no entry of {origin}")
+        policy, error = self._read(str(origin), octets)
+        if policy is None or error:
+            raise CannotTellError(error)
+        self._memory.put(origin, policy)
+        return policy
+
+    def _read(self, origin: str, octets: bytes) -> tuple[RobotsPolicy | None, str]:
+        """Return the policy of a stored entry, and why a crawl would not use it; empty if a crawl would use it."""
+        entry = entry_from_bytes(octets, f"{origin}/robots.txt", self._settings.body_limit)
+        if entry is None:
+            return None, "the entry is damaged, or was stored by another version of scrapy-rep"
+        policy, error = Terms.of(self._settings).policy_at(entry, self._gate.now()), ""
+        if not is_judged_by(entry, self._settings.status_policy):
+            error = f"the entry of {origin} was stored with another REP_STATUS_POLICY"
+        elif policy.refetch is Refetch.FIRST:
+            error = f"the entry of {origin} has expired: a crawl would fetch robots.txt again"
+        return policy, error
+
+    async def _stored(self, ask: Callable[[Storage], Awaitable[T]]) -> T:
+        """Return the store's answer. Raises CannotTellError if the store cannot be used, or has failed before."""
+        if self._storage is not None and not self._failure:
+            try:
+                return await ask(self._storage)
+            except Exception as exc:  # noqa: BLE001 - each storage library has its own exceptions
+                self._failure = str(exc) or repr(exc)
+        raise CannotTellError(f"REP_STORAGE ({self._where}) cannot be used: {self._failure}")
+
+
+class StoredRemoval(StoredLookup):
+    """Deletes the entries of the URLs' origins; without URLs, all entries."""
+
+    async def _find(self, url: str) -> Finding:
+        origin = Origin.of(url)
+        if origin is None:
+            return Finding(url, error=f"{url!r} has no origin{cure_of(url)}")
+        try:
+            return Finding(url, forgotten=await self._stored(lambda storage: storage.forget(str(origin))))
+        except CannotTellError as exc:
+            return Finding(url, error=str(exc))
+
+    async def _write_entries(self, storage: Storage) -> None:
+        for origin in await storage.origins():
+            self._output.write(Finding(origin, forgotten=await storage.forget(origin)))
+            self._output.flush()

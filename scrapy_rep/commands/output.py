@@ -1,4 +1,7 @@
-"""Writes and counts the findings of the command. The exit status follows from the counts."""
+"""Writes the findings of the command: as text for people, as one line for each URL, or as JSON for programs.
+
+The exit status follows from the counts of findings.
+"""
 
 from __future__ import annotations
 
@@ -7,46 +10,59 @@ import json
 import os
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
 
-from scrapy_rep.commands.findings import Finding, as_json, as_line, as_text
-from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.text import counted, printable
+from scrapy.utils.datatypes import LocalCache
+
+from scrapy_rep.commands.findings import Finding, line_in_words
+from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.protocol.foreign_text import printable, text_of
+from scrapy_rep.protocol.robotstxt.parser import Ignored, RobotsTxt
+from scrapy_rep.protocol.robotstxt.syntax import Directive
+from scrapy_rep.protocol.words import AccessResult, VerdictReason, counted
+from scrapy_rep.usage import POLICY_TOKENS, PREFERENCE_WORDS
+from scrapy_rep.usage.preferences import Usage, usage_in
+from scrapy_rep.usage.statements import ignored_statements
 
 ALL_ALLOWED, SOME_REFUSED, COULD_NOT_TELL = 0, 1, 3  # exit statuses; Scrapy uses 2 for wrong usage of any command
 
 # The words of `Finding.word`, in the order of the summary.
 COUNTED = ("allowed", "refused", "can't tell", "forgotten", "not stored")
+MAX_FILES = 10_000  # robots.txt files of which `--json` remembers that it has written their lines
+
+# The text for people.
+MAX_NAMED = 10  # how many sitemaps or ignored lines are shown; the JSON has all of them
+LABEL = 13  # width of the label before each row, in columns
+NO_ROBOTS_TXT_APPLIES = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)
+GREEN, RED, YELLOW, BOLD = "32", "31", "33", "1"
+
+# `--show`
+GROUP_KEYS = {directive.key for directive in Directive} - {Directive.SITEMAP.key}
+AROUND = 3  # lines to show before and after the line that decides
 
 
 class Output:
-    def __init__(
-        self,
-        *,
-        as_objects: bool = False,
-        show: str | None = None,
-        is_list: bool = False,
-        leaves_out_allowed: bool = False,
-    ) -> None:
+    def __init__(self, *, as_objects: bool = False, show: str | None = None, is_list: bool = False) -> None:
         """- `as_objects`: write JSON objects.
         - `show`: as for `as_text`.
         - `is_list`: there may be many URLs. Write one line for each, and a summary to standard error: at the end, and
           on a terminal also while the command runs.
-        - `leaves_out_allowed`: count the URLs that are allowed, but do not write them.
 
         Raises ValueError if standard output is closed.
         """
         self._as_objects = as_objects
         self._show = show
         self._is_list = is_list
-        self._leaves_out_allowed = leaves_out_allowed
         if sys.stdout is None:
             raise ValueError("standard output is closed; redirect it to /dev/null instead")
         self._colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
         self._shows_progress = sys.stderr is not None and sys.stderr.isatty()
         self._began = time.monotonic()
         self._texts: list[str] = []
+        self._files: LocalCache[tuple[str, int], None] = LocalCache(limit=MAX_FILES)
         self._written = self._unreachable = self._not_as_builtin = 0
         self._counts: Counter[str] = Counter()
         self._is_complete = False
@@ -64,23 +80,30 @@ class Output:
         return SOME_REFUSED if self._counts["refused"] else ALL_ALLOWED
 
     def write(self, finding: Finding) -> None:
-        """Count the finding, if it is for a URL of the user. The next `flush` writes it, unless it is left out."""
+        """Count the finding, if it is for a URL of the user. The next `flush` writes it."""
         verdict = finding.verdict
         if not finding.is_listed:
             self._counts[finding.word] += 1
-            is_unreachable = verdict is not None and verdict.access is AccessResult.UNREACHABLE
+            is_unreachable = verdict is not None and verdict.reason is VerdictReason.UNREACHABLE
             self._unreachable += is_unreachable and not finding.allowed
             self._not_as_builtin += finding.compared is not None and bool(finding.compared.why)
-        if self._leaves_out_allowed and finding.allowed:
-            return
         if self._as_objects:
-            text = json.dumps(as_json(finding, show=self._show is not None))
+            text = json.dumps(as_json(finding, show=self._show is not None, with_lines=self._is_new_file(finding)))
         elif self._is_list:
             text = as_line(finding)
         else:
             text = ("\n" if self._written else "") + as_text(finding, colour=self._colour, show=self._show)
         self._written += 1
         self._texts.append(text)
+
+    def _is_new_file(self, finding: Finding) -> bool:
+        """Whether no earlier object has the lines of this robots.txt."""
+        if finding.policy is None or finding.robots is None:
+            return True
+        file = finding.policy.entry.robots_url, hash(finding.robots.octets)
+        is_new = file not in self._files
+        self._files[file] = None
+        return is_new
 
     def write_all(self, lists: Iterable[Iterable[Finding]]) -> None:
         """Write all findings, `flush` after each list, and `finish`. Stop if the reader has closed standard output."""
@@ -144,3 +167,215 @@ class Output:
         number = self._counts.total()
         parts.append(f"{number / max(time.monotonic() - self._began, 1e-3):,.0f} a second")
         return f"{counted(number, 'URL')}: {'; '.join(parts)}"
+
+
+def _ignored(robots: RobotsTxt) -> list[Ignored]:
+    """Return all lines that are ignored, including those about usage preferences, sorted by line number."""
+    return sorted((*robots.ignored, *ignored_statements(robots.octets)), key=lambda ignored: ignored.line)
+
+
+def as_json(finding: Finding, *, show: bool = False, with_lines: bool = True) -> dict[str, Any]:
+    """Return the JSON object for `--json` (docs/command.md), with null for what is unknown.
+
+    `show` adds the file. Without `with_lines`, the lines that do not depend on the URL are null.
+    """
+    verdict, robots, info, deciding = finding.verdict, finding.robots, finding.info, finding.deciding
+    usage, file = usage_in(verdict), robots or RobotsTxt(b"")
+    received_at = info.received_at if info is not None else None
+    return {
+        "url": finding.url,
+        "allowed": finding.allowed,
+        "reason": verdict.reason.value if verdict is not None else None,
+        "obeyed": not finding.profile.not_obeyed,
+        "line": deciding.line if deciding is not None else None,
+        "rule": str(deciding) if deciding is not None else None,
+        "group": verdict.product_token if verdict is not None else None,
+        "product_tokens": list(finding.profile.tokens),
+        "robots_url": info.robots_url if info is not None else None,
+        "hops": [{"url": a.url, "answer": a.reason or "no answer", "location": a.location} for a in finding.answers],
+        "answer": info.answer if info is not None else None,
+        "access": info.access.value if info is not None else None,
+        "source": info.meaning(finding.profile.status_policy)[1] if info is not None else None,
+        "age": round(max(finding.now - received_at, 0.0), 3) if received_at is not None else None,
+        "good_for": round(max(info.fetch_again_at - finding.now, 0.0), 3) if info is not None else None,
+        "crawl_delay": finding.crawl_delay,
+        "usage": [_usage_as_json(usage, category) for category in usage],
+        "sitemaps": list(file.sitemaps) if with_lines else None,
+        "ignored": [asdict(ignored) for ignored in _ignored(file)] if with_lines else None,
+        "error": finding.error or None,
+        **({"scrapy": asdict(finding.compared)} if finding.compared is not None else {}),
+        **({"forgotten": finding.forgotten} if finding.forgotten is not None else {}),
+        **({"robots_txt": robots.octets.decode("utf-8", "replace") if robots is not None else None} if show else {}),
+    }
+
+
+def _usage_as_json(usage: Usage, category: str) -> dict[str, Any]:
+    stated = usage.deciding(category)
+    line, directive = (stated.line, stated.directive) if stated is not None else (None, None)
+    return {"category": category, "allowed": usage[category], "line": line, "directive": directive}
+
+
+def as_line(finding: Finding) -> str:
+    """Return one line: the answer, the URL and the reason, with a tab between them."""
+    verdict, why = finding.verdict, finding.why
+    if verdict is not None and verdict.access is not AccessResult.SUCCESS and verdict.answer:
+        why = f"{why}: {printable(verdict.answer)}"
+    if finding.not_read:
+        why = f"{why}; {finding.not_read}"
+    compared = f"\tScrapy's own: {finding.compared.words}" if finding.compared is not None else ""
+    return f"{finding.word}\t{printable(finding.url, None)}\t{why}{compared}"
+
+
+def as_text(finding: Finding, *, colour: bool = False, show: str | None = None) -> str:
+    """Return several lines of text. Text of the URL and of the server is escaped.
+
+    `show` adds lines of robots.txt: `lines` adds the ones that matter, `all` adds all.
+    """
+    lines = [_painted(printable(finding.url, None), BOLD, colour)]
+    lines += (f"  {label:<{LABEL}}{words}" for label, words in _rows(finding, colour))
+    robots, verdict = finding.robots, finding.verdict
+    if show and robots is not None and verdict is not None and verdict.reason not in NO_ROBOTS_TXT_APPLIES:
+        line = finding.deciding.line if finding.deciding is not None else None
+        shown = listing(robots, verdict.product_token, line, whole=show == "all")
+        lines += (_painted(text, {">": YELLOW, "|": BOLD}.get(text[:1], ""), colour) for text in ("", *shown))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _painted(text: str, code: str, colour: bool) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m" if colour and code else text
+
+
+def _rows(finding: Finding, colour: bool) -> Iterator[tuple[str, str]]:
+    """Yield the label and the words of each row. The label is empty if the row continues the row above."""
+    profile, info = finding.profile, finding.info
+    if not finding.is_listed or finding.error:
+        code = RED if finding.allowed is False else GREEN if finding.allowed else YELLOW
+        yield _painted(f"{finding.word:<{LABEL}}", code, colour), finding.why
+    if finding.compared is not None:
+        yield "Scrapy's own", finding.compared.words
+    is_without = finding.verdict is not None and finding.verdict.reason in NO_ROBOTS_TXT_APPLIES
+    if is_without or (finding.verdict is None and info is None):
+        return
+    if not finding.is_listed:
+        if profile.not_obeyed:
+            yield "not obeyed", profile.not_obeyed
+        yield "crawler", " or ".join(map(printable, profile.tokens)) or "no name, so only the groups of '*' apply"
+    if profile.file_name:
+        yield "robots.txt", printable(profile.file_name, None)
+    if info is not None:
+        yield from _origin_rows(finding, info)
+    if not finding.is_listed and finding.robots is not None:
+        yield from _file_rows(finding, finding.robots)
+
+
+def _origin_rows(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]]:
+    yield "robots.txt", printable(info.robots_url)
+    for answer in finding.answers:
+        if answer.location is not None:
+            yield "", f"{printable(answer.reason)} -> {printable(answer.location)}"
+    if not finding.answers and info.url not in {"", info.robots_url}:
+        yield "", f"-> {printable(info.url)}"
+    words, source = info.meaning(finding.profile.status_policy)
+    is_none = info.access is AccessResult.UNAVAILABLE and info.failing_since is None
+    counts_as = "no robots.txt, so" if is_none else f"{info.access.value},"
+    yield "answer", f"{printable(info.answer)}: {counts_as} {words} ({source})"
+    left = in_words(info.fetch_again_at - finding.now)
+    fetched = "" if info.received_at is None else f"fetched {_ago(finding.now - info.received_at)}"
+    if info.failing_since is None:
+        yield "valid for", ", ".join(filter(None, (left, fetched)))
+    else:
+        rules = f"; rules {fetched}" if info.robots is not None else ""
+        yield "next fetch", f"in {left}; unreachable for {in_words(finding.now - info.failing_since)}{rules}"
+
+
+def _file_rows(finding: Finding, robots: RobotsTxt) -> Iterator[tuple[str, str]]:
+    delay, longest = finding.crawl_delay, finding.profile.crawl_delay_max
+    if delay is not None:
+        obeyed = "not obeyed" if not longest else "obeyed" if delay <= longest else f"obeyed up to {longest:g} s"
+        yield "crawl-delay", f"{delay:g} s, {obeyed} (REP_CRAWL_DELAY_MAX = {longest:g})"
+    if finding.not_read:
+        yield "too long", finding.not_read
+    yield from _many("usage", _usage_in_words(finding))
+    yield from _many("sitemaps", [printable(sitemap) for sitemap in robots.sitemaps])
+    ignored = [f"line {each.line}, {each.reason}: {printable(each.text)}".rstrip(" :") for each in _ignored(robots)]
+    yield from _many("ignored", ignored)
+
+
+def _usage_in_words(finding: Finding) -> list[str]:
+    """Return one text for each category that robots.txt mentions and each purpose of the crawler.
+
+    The list is empty without a verdict, and for a page that is refused for another reason than a purpose.
+    """
+    usage = usage_in(finding.verdict)
+    asked = finding.profile.purposes.categories if finding.allowed or usage else ()
+    texts: list[str] = []
+    for category in dict.fromkeys((*usage, *asked)):
+        stated = usage.deciding(category)
+        by = f" by {line_in_words(stated)}" if stated is not None else ""
+        if stated is not None and stated.product_token in POLICY_TOKENS.values():
+            by += f" (group of {stated.product_token!r})"
+        texts.append(f"{category}: {PREFERENCE_WORDS[usage.get(category)]}{by}")
+    return texts
+
+
+def _many(label: str, items: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for number, item in enumerate(items[:MAX_NAMED]):
+        yield "" if number else label, item
+    if len(items) > MAX_NAMED:
+        yield "", f"and {len(items) - MAX_NAMED} more; --json prints all"
+
+
+def _ago(seconds: float) -> str:
+    return "just now" if round(seconds) <= 0 else f"{in_words(seconds)} ago"
+
+
+def in_words(seconds: float) -> str:
+    """Return the duration in words: `23 h 59 min`, `5 min`, `30 s`."""
+    whole = max(round(seconds), 0)
+    if whole < 60:
+        return f"{whole} s"
+    hours, minutes = divmod(round(whole / 60), 60)
+    return " ".join(f"{number} {unit}" for number, unit in ((hours, "h"), (minutes, "min")) if number)
+
+
+def listing(robots: RobotsTxt, product_token: str | None, deciding: int | None, *, whole: bool) -> Iterator[str]:
+    """Yield lines of robots.txt, each after a mark: `>` for the line that decides, `|` in a group that is obeyed.
+
+    With `whole`, all lines are shown. Otherwise `...` stands for lines that are left out, and these lines are shown:
+
+    - if a line decides: the lines around it, and the user-agent lines of the groups that are obeyed;
+    - if no line decides: the groups that are obeyed.
+    """
+    lines = robots.octets.split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    width = len(str(len(lines)))
+    obeyed = obeyed_lines(robots, product_token)
+    matter = obeyed
+    if deciding is not None:
+        user_agents = {record.line for record in robots.records if record.key == "user-agent"}
+        matter = user_agents & obeyed | set(range(deciding - AROUND, deciding + AROUND + 1))
+    before = 0
+    for number, line in enumerate(lines, start=1):
+        if whole or number in matter:
+            if number > before + 1:
+                yield "  ..."
+            mark = ">" if number == deciding else "|" if number in obeyed else " "
+            yield f"{mark} {number:>{width}}  {printable(text_of(line).expandtabs(4), None)}"
+            before = number
+    if matter and before < len(lines):
+        yield "  ..."
+
+
+def obeyed_lines(robots: RobotsTxt, product_token: str | None) -> set[int]:
+    """Return the numbers of the lines of each group that is obeyed, from the group's first record to its last."""
+    obeyed: set[int] = set()
+    if product_token is not None:
+        lines: defaultdict[int | None, list[int]] = defaultdict(list)
+        for record in robots.records:
+            if record.key in GROUP_KEYS:
+                lines[record.group].append(record.line)
+        for number, group in enumerate(robots.groups):
+            if product_token.lower() in group.product_tokens:
+                obeyed.update(range(lines[number][0], lines[number][-1] + 1))
+    return obeyed

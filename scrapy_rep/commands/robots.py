@@ -14,13 +14,12 @@ if TYPE_CHECKING:
 
 # Only one option of each row may be given.
 EXCLUDING = (
-    ("file", "cached", "forget", "archive"),
-    ("compare", "cached", "forget", "archive"),
+    ("file", "cached", "forget"),
+    ("compare", "cached", "forget"),
     ("show", "input"),
-    ("show", "recheck"),
-    ("at", "recheck"),
 )
-NEEDED = {"all": "forget", "at": "archive", "recheck": "archive"}  # option -> the option that it needs
+
+OTHER_NAMES = {"--urls": "--input", "--list": "--input", "--user-agent": "--agent", "--robots": "--file"}
 
 
 class Command(ScrapyCommand):
@@ -49,6 +48,8 @@ class Command(ScrapyCommand):
         purpose_help = "refuse pages that may not be used for this purpose, such as train-ai; can be repeated"
         add("--purpose", **repeatable, metavar="CATEGORY", help=purpose_help)
         add("--spider", metavar="NAME", help="use the settings and the product token of this spider")
+        argument_help = "with --spider: an argument of the spider, as for scrapy crawl; can be repeated"
+        add("-a", dest="arguments", **repeatable, metavar="NAME=VALUE", help=argument_help)
         add("--input", metavar="FILE", help="read the URLs from this file, one per line; '-' for standard input")
         add("--file", metavar="FILE", help="judge by this robots.txt and fetch nothing; '-' for standard input")
         compare_help = "also show what Scrapy's own middleware would answer, and why if it differs"
@@ -60,34 +61,24 @@ class Command(ScrapyCommand):
         add("--cached", action="store_true", help="judge by the stored files; without URLs, list them")
         add("--forget", action="store_true", help="delete the stored files of the URLs' origins")
         add("--all", action="store_true", help="with --forget: delete all stored files")
-        add = parser.add_argument_group("Archive", "Files that a crawl has kept with REP_ARCHIVE.").add_argument
-        archive_help = "judge by these archives, such as 'robots-*.warc.gz', and fetch nothing"
-        add("--archive", **repeatable, metavar="FILES", help=archive_help)
-        add("--at", metavar="TIME", help="with --archive: judge as the crawl did at this time (2026-05-17T09:30:00Z)")
-        add("--recheck", metavar="FILE", help="with --archive: judge the items of this feed (JSON lines) again")
 
     def process_options(self, args: list[str], opts: Namespace) -> None:
-        from scrapy_rep.commands.run import prepare  # noqa: PLC0415 - see above
+        from scrapy_rep.commands.execute import prepare  # noqa: PLC0415 - see above
 
         super().process_options(args, opts)
         if args == ["-"]:
             args.clear()
             opts.input = opts.input or "-"
-        if opts.archive:  # the shell may have replaced 'robots-*.warc.gz' by several names
-            files = [arg for arg in args if arg.endswith(".warc.gz") and "://" not in arg]
-            opts.archive += files
-            args[:] = [arg for arg in args if arg not in files]
         if wrong := _wrong(args, opts):
             raise UsageError(wrong, print_help=False)
-        is_offline = opts.archive or opts.file is not None
-        self.requires_crawler_process = opts.spider is not None or not is_offline
+        self.requires_crawler_process = opts.spider is not None or opts.file is None
         prepare(cast("Settings", self.settings), opts)
 
     def run(self, args: list[str], opts: Namespace) -> None:
-        from scrapy_rep.commands.run import run  # noqa: PLC0415 - see above
+        from scrapy_rep.commands.execute import execute  # noqa: PLC0415 - see above
 
         try:
-            self.exitcode = run(args, opts, cast("Settings", self.settings), self.crawler_process)
+            self.exitcode = execute(args, opts, cast("Settings", self.settings), self.crawler_process)
         except ValueError as exc:  # its message names the cure
             raise UsageError(str(exc), print_help=False) from None
 
@@ -97,15 +88,17 @@ def _wrong(urls: list[str], opts: Namespace) -> str:
     given = {name for name, value in vars(opts).items() if value not in (None, False, [])}
     excluding = [[f"--{name}" for name in row if name in given] for row in EXCLUDING]
     unknown = " ".join(url for url in urls if url.startswith("-"))
-    has_any = urls or {"input", "recheck", "cached", "all"} & given
+    meant = next((f"; did you mean {ours}?" for other, ours in OTHER_NAMES.items() if other in unknown), "")
+    has_any = urls or {"input", "cached", "all"} & given
     checks = (
         *((row[1:], f"give {' or '.join(row[:2])}, not both") for row in excluding),
-        *((name in given and needed not in given, f"--{name} needs --{needed}") for name, needed in NEEDED.items()),
+        (opts.all and not opts.forget, "--all needs --forget"),
+        (opts.arguments and opts.spider is None, "-a needs --spider"),
+        *((wrong, f"-a {wrong!r}: give NAME=VALUE") for wrong in opts.arguments if "=" not in wrong),
         *((wrong, wrong) for wrong in map(_wrong_agent, opts.agent)),
         (unknown == "-", "give URLs or '-', not both"),
-        (unknown, f"unknown options: {unknown}"),
+        (unknown, f"unknown options: {unknown}{meant}"),
         (urls and "input" in given, "give URLs or --input, not both"),
-        ((urls or "input" in given) and "recheck" in given, "give URLs or --recheck, not both"),
         (urls and opts.all, "give URLs or --all, not both"),
         (opts.input == opts.file == "-", "read either the URLs or robots.txt from standard input, not both"),
         (not has_any, "give a URL, or '-' to read URLs from standard input"),

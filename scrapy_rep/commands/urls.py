@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -77,6 +78,8 @@ def check_host(url: str) -> None:
 
 def cure_of(url: str) -> str:
     """Return the end of an error about a text that is not a URL: what to write instead. Empty if this is unknown."""
+    if os.path.isfile(url):
+        return f"; to read the URLs from this file, use --input {url}"
     if url.startswith("/"):
         return "; give a whole URL (only --file accepts a path)"
     return f"; did you mean https://{url}?" if _LIKE_A_HOST.match(url) else ""

@@ -4,12 +4,11 @@ folder is one feature or one part of the log; `output_file` is a helper.
 To delete a feature, delete its file or folder, its row in EXTENSIONS, its fields in `settings` and its rows in
 `docs/stats.md`. These features also have code elsewhere:
 
-- `evidence`: `scrapy robots` judges items by an archive (`commands.rechecking`).
 - `crawl_delay`: `scrapy_internals.downloads` sets the delays. `scrapy robots` and the report show them.
 - `page_usage`: the folder `usage` reads usage preferences. `scrapy robots` and the report show them.
 - `bypassed` and `page_usage`: `gate` reads whether their settings refuse pages.
 - `report`: a log line refers to it (`refusals`).
-- `sent_user_agent`: `user_agent` remembers the tokens that decided about a request (`unsent_tokens`).
+- `mistakes`: `user_agent` remembers the tokens that decided about a request (`unsent_tokens`).
 """
 
 from __future__ import annotations
@@ -37,17 +36,17 @@ def _always(_settings: RepSettings) -> bool:
 
 # Extensions receive each signal, request and response in this order.
 EXTENSIONS = (
-    Extension(_always, "outage_log.OutageLog"),
+    Extension(_always, "origins_log.OutageLog"),
     Extension(_always, "origins_log.OriginsLog"),  # second: its lines at the end come after those of OutageLog
     Extension(_always, "crawl_delay.CrawlDelay"),
-    Extension(_always, "sent_user_agent.SentUserAgent"),
-    Extension(lambda settings: not settings.dry_run, "nothing_crawled.NothingCrawled"),
-    Extension(_always, "misspelt_meta.MisspeltMeta"),
+    Extension(_always, "mistakes.SentUserAgent"),
+    Extension(lambda settings: not settings.dry_run, "origins_log.NothingCrawled"),
+    Extension(_always, "mistakes.MisspeltMeta"),
     Extension(_always, "bypassed.Bypassed"),
     Extension(lambda settings: settings.drop_early and not settings.dry_run, "drop_early.DropEarly"),
     Extension(lambda settings: settings.purposes, "page_usage.PageUsage"),
     Extension(lambda settings: settings.evidence, "evidence.evidence.Evidence"),
-    Extension(lambda settings: settings.refusals, "evidence.refusals_file.RefusalsFile"),
+    Extension(lambda settings: settings.refusals, "evidence.evidence.RefusalsFile"),
     Extension(lambda settings: settings.archive, "evidence.archive.ArchiveWriter"),
     Extension(lambda settings: settings.report, "report.collector.Report"),
 )

@@ -12,8 +12,8 @@ from scrapy.http import Response
 from scrapy_rep.exceptions import explanation
 from scrapy_rep.gate import Gate, Landing
 from scrapy_rep.log import logger_of
+from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.text import printable
 
 
 class Bypassed:

@@ -12,7 +12,6 @@ from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.scrapy_internals.delays import MinimumDelays
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known
-from scrapy_rep.text import printable
 from scrapy_rep.user_agent import ProductTokens
 
 
@@ -46,7 +45,7 @@ class CrawlDelay:
             self._logged.add(kind)
             self._log.info(
                 "%s asks for a Crawl-delay of %g s, which is %s (REP_CRAWL_DELAY_MAX = %g)",
-                printable(info.robots_url),
+                info.address,
                 asked,
                 "not obeyed" if kind == "ignored" else kind,
                 self._max_delay,

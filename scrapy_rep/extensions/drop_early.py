@@ -10,7 +10,7 @@ from scrapy.utils.datatypes import LocalCache
 
 from scrapy_rep.exceptions import refusal
 from scrapy_rep.gate import Gate
-from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
 

@@ -1,4 +1,11 @@
-"""The log and the stats of origins: those without rules, those with too long a robots.txt, and the totals."""
+"""What the log says about origins, and at the end about the whole crawl; and the stats of origins.
+
+- OutageLog: each of the first WARNED_OUTAGES outages is logged as a WARNING, and its end at INFO. Others are logged at
+  DEBUG. The first challenge is explained in a WARNING. If requests were refused because of outages, a WARNING at the
+  end of the crawl has their number, and names the sites with most of them.
+- OriginsLog: origins without rules, those with too long a robots.txt, and the totals.
+- NothingCrawled: a WARNING at the end of a crawl whose start requests were all refused, with advice.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +17,29 @@ from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.utils.datatypes import LocalCache
 
+from scrapy_rep.exceptions import explanation
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
-from scrapy_rep.origin_info import OriginInfo, OriginKind
+from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.robotstxt.rules import VerdictReason
 from scrapy_rep.protocol.status_policy import MARKUP
+from scrapy_rep.protocol.words import (
+    ADVICE,
+    CHALLENGE_ADVICE,
+    OUTAGE_WORDS,
+    REASON_WORDS,
+    Basis,
+    OriginKind,
+    VerdictReason,
+    counted,
+    were_refused,
+)
 from scrapy_rep.settings import MAX_BODY, RepSettings
 from scrapy_rep.signals import request_waited, robots_known
-from scrapy_rep.text import counted, printable
 
-# In the log line about refused requests, these words follow a number.
-REFUSED_BY = {
-    "by rules": (VerdictReason.RULE, VerdictReason.TOO_COSTLY),
-    "because robots.txt was unreachable": (VerdictReason.UNREACHABLE,),
-    "by REP_STATUS_POLICY": (VerdictReason.RESTRICTED,),
-    "by REP_PURPOSES_REFUSE": (VerdictReason.USAGE,),
-    "because their URL has no valid host": (VerdictReason.NO_HOST,),
-}
+# What exempts requests from robots.txt -> the stat that counts them.
+EXEMPT_BY = {"dont_obey_robotstxt": "rep/exempt/dont_obey_robotstxt", "REP_EXEMPT": "rep/exempt/setting"}
 MAX_CAUSES = 5  # causes in the log line for each kind of origin
 
 
@@ -69,7 +81,7 @@ class OriginsLog:
                 " they forbid may be fetched (RFC 9309 2.5). REP_BODY_LIMIT = %(more)s reads ten times as much. The"
                 " stat rep/truncated counts such files",
                 {
-                    "url": printable(info.robots_url),
+                    "url": info.address,
                     "limit": f"{self._settings.body_limit:,}",
                     "more": f"{min(10 * self._settings.body_limit, MAX_BODY):_}",
                 },
@@ -80,7 +92,7 @@ class OriginsLog:
             self._log.log(
                 logging.INFO if is_first_page else logging.DEBUG,
                 "%(url)s: %(why)s, so everything is allowed",
-                {"url": printable(info.robots_url), "why": printable(info.why_no_rules)},
+                {"url": info.address, "why": printable(info.why_no_rules)},
             )
 
     def _request_waited(self) -> None:
@@ -92,8 +104,14 @@ class OriginsLog:
         still_waiting = self._stats.get_value("rep/waited", 0) - self._waited
         if still_waiting > 0:
             self._log.info("%s still waited for robots.txt when the crawl stopped", counted(still_waiting, "request"))
+        exempt = {by: self._stats.get_value(stat, 0) for by, stat in EXEMPT_BY.items()}
+        if any(exempt.values()):
+            by = ", ".join(f"{number:,} by {by}" for by, number in exempt.items() if number)
+            self._log.info("Exempt requests, which were sent without a look at robots.txt: %s", by)
         counts = self._refusals.counts
-        numbers = {by: sum(counts[reason] for reason in reasons) for by, reasons in REFUSED_BY.items()}
+        numbers: Counter[str] = Counter()
+        for reason, words in REASON_WORDS.items():
+            numbers[words.counted] += counts[reason]
         by = ", ".join(f"{number:,} {by}" for by, number in numbers.items() if number)
         self._log.info(
             "Requests that would be refused (REP_DRY_RUN): %s" if self._settings.dry_run else "Refused requests: %s",
@@ -112,3 +130,95 @@ class OriginsLog:
                 words.append(f"{sum(causes[cause] for cause in named[MAX_CAUSES:]):,} x others")
             if causes:
                 yield f"{causes.total():,} {kind.value}" + (f" ({', '.join(words)})" if words else "")
+
+
+WARNED_OUTAGES = 10
+
+
+class OutageLog:
+    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
+        self._log = logger_of(crawler)
+        self._is_dry_run = settings.dry_run
+        self._wait = settings.unreachable_wait
+        self._timeout = settings.fetch_timeout
+        self._logged: LocalCache[Origin, bool | None] = LocalCache(limit=settings.memory_origins)
+        """Origin -> whether its outage was logged as a WARNING; None if the outage is over."""
+        self._outages = self._origins = 0
+        self._refusals = gate.refusals
+        self._has_explained_challenges = False
+        crawler.signals.connect(self._known, signal=robots_known)
+        crawler.signals.connect(self._closed, signal=signals.spider_closed)
+
+    def _known(self, origin: Origin, info: OriginInfo) -> None:
+        was_warning = self._logged.get(origin)
+        if info.failing_since is not None and was_warning is None:
+            self._outages += 1
+            self._origins += origin not in self._logged
+            self._logged[origin] = is_warning = self._outages <= WARNED_OUTAGES
+            level = logging.WARNING if is_warning else logging.DEBUG
+            self._log_answer(level, "%s: %s. Requests to this site %s", info, self._meanwhile(info))
+        elif info.failing_since is None and was_warning is not None:
+            self._logged[origin] = None
+            self._log_answer(logging.INFO if was_warning else logging.DEBUG, "%s: %s. It is reachable again", info)
+        if info.kind is OriginKind.CHALLENGED and not self._has_explained_challenges:
+            self._has_explained_challenges = True
+            self._log.warning(CHALLENGE_ADVICE)
+
+    def _log_answer(self, level: int, message: str, info: OriginInfo, *more: str) -> None:
+        """Log a message that begins with the URL of robots.txt and its answer."""
+        self._log.log(level, message, info.address, printable(info.answer.rstrip(".")), *more)
+
+    def _meanwhile(self, info: OriginInfo) -> str:
+        """Return what happens while robots.txt is unreachable, in words that follow "Requests to this site"."""
+        if info.basis is not Basis.NOTHING_ALLOWED:
+            return OUTAGE_WORDS[info.basis].requests
+        refused = "would be refused without REP_DRY_RUN" if self._is_dry_run else "are refused"
+        if info.pause is not None:
+            return f"wait up to {self._wait:g} s (REP_UNREACHABLE_WAIT); then they {refused}"
+        outage = info.entry.outage
+        if outage is not None and outage.timed_out:
+            return f"{refused}: it did not answer within REP_FETCH_TIMEOUT ({self._timeout:g} s)"
+        seconds = outage.fetch_again_at - outage.failed_at if outage is not None else 0.0
+        if info.status is not None and seconds > self._wait > 0:
+            return f"{refused}: the next fetch is in {seconds:,.0f} s, beyond REP_UNREACHABLE_WAIT ({self._wait:g} s)"
+        return f"{refused} (RFC 9309 2.3.1.4)"
+
+    def _closed(self) -> None:
+        refused = self._refusals.counts[VerdictReason.UNREACHABLE]
+        if not refused:
+            return
+        self._log.warning(
+            "%s %s because robots.txt was unreachable; %s had outages: %s",
+            counted(refused, "request"),
+            were_refused(refused, is_dry_run=self._is_dry_run),
+            counted(self._origins, "origin"),
+            self._refusals.largest(VerdictReason.UNREACHABLE),
+        )
+        if self._outages > WARNED_OUTAGES:
+            self._log.warning(
+                "Only the first %d outages were logged as warnings; %s at DEBUG",
+                WARNED_OUTAGES,
+                counted(self._outages - WARNED_OUTAGES, "other"),
+            )
+
+
+class NothingCrawled:
+    def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
+        self._gate = gate
+        self._log = logger_of(crawler)
+        self._stat = crawler.stats.get_value
+        crawler.signals.connect(self._closed, signal=signals.spider_closed)
+
+    def _closed(self, reason: str) -> None:
+        refusals = self._gate.refusals
+        refused = refusals.counts.total() - self._stat("rep/dropped/early", 0)
+        pages = self._stat("response_received_count", 0) - self._stat("robotstxt/response_count", 0)
+        if reason != "finished" or pages > 0 or not 0 < refused >= self._gate.decided:
+            return
+        first = refusals.first
+        self._log.warning(
+            "Nothing was crawled: every start request was refused (%(refused)d). The first: %(why)s",
+            {"refused": refused, "why": explanation(next(iter(first.values())))},
+        )
+        for advice in filter(None, [*(REASON_WORDS[reason].advice for reason in first), ADVICE]):
+            self._log.warning(advice)

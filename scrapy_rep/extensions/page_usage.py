@@ -12,11 +12,12 @@ from scrapy.http import HtmlResponse, Response
 
 from scrapy_rep.gate import Gate, Landing
 from scrapy_rep.log import logger_of
-from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.words import VerdictReason
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
+from scrapy_rep.usage import PREFERENCE_WORDS, ROBOTS_META, ROBOTS_TAGS, USAGE_DIRECTIVES, VOCABULARY
 from scrapy_rep.usage.preferences import Purposes, usage_in
-from scrapy_rep.usage.vocabulary import PREFERENCE_WORDS, ROBOTS_META, ROBOTS_TAGS, USAGE_DIRECTIVES, VOCABULARY
 from scrapy_rep.user_agent import ProductTokens
 
 META_KEY = "robots_usage"

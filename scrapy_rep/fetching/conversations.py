@@ -24,20 +24,19 @@ from scrapy.utils.datatypes import LocalCache
 from twisted.internet.defer import CancelledError
 
 from scrapy_rep.clock import Clock
-from scrapy_rep.deferreds import within
+from scrapy_rep.deferreds import OwnThread, within
 from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.own_thread import OwnThread
-from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Ask, Find, Found, LookUp, Round, Terms, conversation, judged
+from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known, robots_parsed, robots_response
-from scrapy_rep.text import printable
 
 if TYPE_CHECKING:
     from scrapy_rep.storage.shared_store import Lease, SharedStore
@@ -108,7 +107,7 @@ class Conversations:
         requests wait for the policy now. Waits for other crawlers, the network, pauses between rounds, and handlers
         of signals.
         """
-        now = _steady(self._clock)
+        now = self._clock.now
         steps = conversation(origin, before.entry if before is not None else None, now(), self.terms)
         # A jar for each origin: a cookie of another origin must not become part of a request.
         jars: defaultdict[Origin | None, CookieJar] = defaultdict(CookieJar)
@@ -117,12 +116,12 @@ class Conversations:
         try:
             while True:
                 if isinstance(step, Find):
-                    found, lease = await self._find(origin, step, now)
+                    found, lease = await self._find(origin, step)
                     step = steps.send(found)
                 elif isinstance(step, Ask):
                     if step.reason:
                         triggers.go_on()
-                    answer = await self._answer(origin, step, triggers.current, jars[Origin.of(step.url)], now)
+                    answer = await self._answer(origin, step, triggers.current, jars[Origin.of(step.url)])
                     step = steps.send(replace(answer, has_another_proxy=triggers.has_another_proxy))
                 elif isinstance(step, LookUp):
                     step = steps.send(await self._look_up(origin, step.host, triggers.current))
@@ -145,8 +144,9 @@ class Conversations:
         await self._report_rules(origin, policy, triggers.current)
         return policy
 
-    async def _find(self, origin: Origin, step: Find, now: Callable[[], float]) -> tuple[Found, Lease | None]:
+    async def _find(self, origin: Origin, step: Find) -> tuple[Found, Lease | None]:
         """Look in the store. Return what was found, and the lease if this crawler has to fetch."""
+        now = self._clock.now
         if self._store is None:
             return Found(step.known, is_to_fetch=True, at=now()), None
         entry, lease = await self._store.find_or_lease(
@@ -158,19 +158,17 @@ class Conversations:
         self._count("rep/storage/miss" if lease is not None else "rep/storage/hit")
         return Found(entry, is_to_fetch=lease is not None, at=now()), lease
 
-    async def _answer(
-        self, origin: Origin, ask: Ask, trigger: Request, jar: CookieJar, now: Callable[[], float]
-    ) -> Answer:
+    async def _answer(self, origin: Origin, ask: Ask, trigger: Request, jar: CookieJar) -> Answer:
         """Return the answer with its meaning. A failure is an answer, too."""
         if ask.reason:
             self._log.debug("Requesting robots.txt once more: %s: %s", printable(ask.url), printable(ask.reason))
             self._count("rep/retries")
         if ask.pause:
             await self._clock.sleep(ask.pause)
-        response, asked_at = None, now()
+        response, began = None, self._clock.monotonic()
         try:
             async with self._turns.turn(origin, trigger.priority, is_repeated=ask.is_repeated):
-                asked_at = now()
+                began = self._clock.monotonic()
                 received, response = await self._fetcher.fetch(ask, trigger, jar)
         except CANCELLATIONS:
             if self.is_closing:
@@ -179,10 +177,8 @@ class Conversations:
         except Exception as exc:  # noqa: BLE001 - it is logged, and counts as a failure of the network
             self._log.exception(FAULT, origin.robots_url)
             received = Answer(ask.url, reason=printable(f"internal error, {type(exc).__name__}: {exc}"))
-        ended_at = now()
-        if received.asked_at:  # it may have waited in the downloader
-            asked_at = ended_at - (received.ended_at - received.asked_at)
-        received = replace(received, asked_at=asked_at, ended_at=ended_at)
+        seconds = received.seconds or self._clock.monotonic() - began
+        received = replace(received, ended_at=self._clock.now(), seconds=seconds)
         answer = judged(received, ask, self.terms)
         if answer.dropped and not received.dropped:
             response = None  # no archive or signal may show what a private server answered
@@ -232,9 +228,3 @@ class Conversations:
             await self._signals.send_catch_log_async(
                 robots_parsed, robotparser=RepRobotParser(policy.robots), request=trigger
             )
-
-
-def _steady(clock: Clock) -> Callable[[], float]:
-    """Return a clock in seconds since the epoch that is not set while the conversation goes on."""
-    difference = clock.now() - clock.monotonic()
-    return lambda: clock.monotonic() + difference

@@ -36,11 +36,13 @@ from scrapy_rep.fetching.request import (
     robots_request,
 )
 from scrapy_rep.log import logger_of
-from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Ask
+from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.freshness import SILENT
 from scrapy_rep.protocol.redirect_target import with_authority
 from scrapy_rep.protocol.status_policy import OFFLINE, result_of, vendor_of_challenge
+from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 from scrapy_rep.scrapy_internals.downloads import (
     UncountedDownloads,
@@ -48,7 +50,6 @@ from scrapy_rep.scrapy_internals.downloads import (
     watch_handlers,
 )
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.text import printable
 
 # Programs read `\` as `/`, and skip white space here (URL Standard 4.4).
 _ONE_SLASH = re.compile(rb"[^:]*:\s*[/\\]\s*[^/\\\s]")
@@ -83,14 +84,11 @@ class Fetcher:
         """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one. Add
         the cookies of the response to `jar`. Raises only CancelledError, when the crawl closes.
 
-        `asked_at` and `ended_at` of the answer are the seconds of the monotonic clock between which the download
-        handler had the request; both are 0 if it never had the request.
+        `Answer.seconds` count from the moment when the download handler gets the request; 0 if it never gets it.
         """
         download = RobotsTxtDownload(self._settings.body_limit)
         answer, response = await self._fetch(ask, trigger, jar, download)
-        if download.sent_at is not None:
-            answer = replace(answer, asked_at=download.sent_at, ended_at=self._monotonic())
-        return answer, response
+        return replace(answer, seconds=self._seconds_on_the_wire(download)), response
 
     async def _fetch(
         self, ask: Ask, trigger: Request, jar: CookieJar, download: RobotsTxtDownload
@@ -181,13 +179,20 @@ class Fetcher:
         is_late = self._seconds_on_the_wire(download) > self._settings.fetch_timeout + LATE
         timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
         reason = _in_words(exc)
-        is_fault = not isinstance(exc, _EXPECTED) and not _comes_from(download.handlers_error, exc)
+        from_handler = download.handlers_error
+        is_of_handler = from_handler is not None and from_handler in {exc, exc.__cause__}
+        is_fault = not isinstance(exc, _EXPECTED) and not is_of_handler
         if is_fault:
             component = _component_of(exc)
             reason = f"{component} has raised {reason}"
             if (component, type(exc)) not in self._logged_errors:
                 self._logged_errors.add((component, type(exc)))
-                self._log.error("%s: %s", printable(url), reason, exc_info=exc)
+                self._log.error(
+                    "%s could not be fetched, because a component of the crawl failed: %s. The site is not at fault",
+                    printable(url),
+                    reason,
+                    exc_info=exc,
+                )
         return Answer(
             url,
             reason=reason,
@@ -281,11 +286,6 @@ class BodyLimit:
 
 # Exceptions that say nothing about the component that has raised them.
 _EXPECTED = IgnoreRequest, StopDownload, UndecodableBodyError, DownloadTimeoutError, OSError, TimeoutError
-
-
-def _comes_from(handlers_error: Exception | None, exc: Exception) -> bool:
-    """Whether the exception is the error of the download handler, or a middleware has raised it in place of that."""
-    return handlers_error is not None and handlers_error in (exc, exc.__cause__)
 
 
 def _component_of(exc: Exception) -> str:

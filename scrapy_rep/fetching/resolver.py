@@ -32,17 +32,18 @@ from scrapy_rep.fetching.conversations import FAULT, Conversations, Triggers
 from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
-from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry
-from scrapy_rep.protocol.lifecycle import Basis, Refetch, RobotsPolicy, State
+from scrapy_rep.protocol.foreign_text import printable
+from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import outage_after
+from scrapy_rep.protocol.words import Basis
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import storage_of
 from scrapy_rep.storage.memory import Memory
-from scrapy_rep.text import printable
 
 if TYPE_CHECKING:
     from scrapy_rep.storage.shared_store import SharedStore
@@ -155,7 +156,7 @@ class Resolver:
         has a policy that may be used now."""
         now = self._now()
         reason = printable(f"internal error, {type(error).__name__}: {error}")
-        outage = outage_after(None, Answer(origin.robots_url, reason=reason, asked_at=now, ended_at=now))
+        outage = outage_after(None, Answer(origin.robots_url, reason=reason, ended_at=now))
         entry = Entry(origin.robots_url, outage=outage)
         if not self.is_closing:
             self._log.exception(FAULT, origin.robots_url)
@@ -180,8 +181,7 @@ def _shared_store(crawler: Crawler, settings: RepSettings, clock: Clock) -> Shar
     if storage is None:
         return None
     # Imported late, because most crawls have no store.
-    from scrapy_rep.storage.circuit_breaker import CircuitBreaker  # noqa: PLC0415
-    from scrapy_rep.storage.shared_store import SharedStore  # noqa: PLC0415
+    from scrapy_rep.storage.shared_store import CircuitBreaker, SharedStore  # noqa: PLC0415
 
     breaker = CircuitBreaker(
         crawler.stats.inc_value, clock.monotonic, logger_of(crawler), has_deadline=not storage.answers_at_once

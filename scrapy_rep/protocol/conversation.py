@@ -18,7 +18,8 @@ If HttpCacheMiddleware has replayed a failure, or an answer that is too old, the
 Two origins may redirect to the same URL. Each of them requests that URL itself, because the answer may depend on
 cookies, on the User-Agent, or on a token in the URL that works only once.
 
-All times are seconds since the epoch, by a clock that is never set during the conversation.
+Times are seconds since the epoch, by a clock that may be set at any time. So how long requests wait is a sum of
+durations: those of the rounds, and of the pauses between them. Waits for a turn do not count.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, without_backoff
 from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, Caching, fresh_until, freshened, validates
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, after_fetch, policy_at
@@ -36,10 +37,10 @@ from scrapy_rep.protocol.origin import Origin, address_of
 from scrapy_rep.protocol.redirect_target import is_private, why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import StatusRow, judge
+from scrapy_rep.protocol.words import AccessResult
 
 RETRY_DELAY = 1.0  # seconds before the same URL is requested again
 _PRIVATE = "a public host redirected to {}, which is private (REP_REDIRECT_PRIVATE)"
-LATENESS = 0.5  # seconds by which timers, or the wait for a turn, may delay the last round
 
 
 class Terms(NamedTuple):
@@ -135,7 +136,7 @@ def conversation(
     origin: Origin, known: Entry | None, now: float, terms: Terms
 ) -> Generator[Find | Ask | LookUp | Round, Any, None]:
     """Hold the conversation of one fetch. `known`: the entry that this crawl has. `now`: the time of the beginning."""
-    retries, deadline = terms.fetch_retries, None
+    retries, left = terms.fetch_retries, terms.unreachable_wait
     while True:
         chain = _Chain((), None)
         if known is None or terms.policy_at(known, now).is_fetch_due:
@@ -144,16 +145,14 @@ def conversation(
             if known is None or found.is_to_fetch:
                 outage = known.outage_at(now) if known is not None else None
                 if outage is not None and not outage.failures:
-                    deadline = 0.0  # requests of another crawl have waited in vain, so these wait for one round only
+                    left = -1.0  # requests of another crawl have waited in vain, so these wait for one round only
                 known, chain = yield from _fetch(origin, known, terms, retries)
                 now = chain.hops[-1].ended_at
-        if deadline is None:
-            wait = terms.unreachable_wait + LATENESS if terms.unreachable_wait else 0.0
-            deadline = (chain.hops[0].asked_at if chain.hops else now) + wait
         policy = terms.policy_at(known, now)
-        pause = policy.pause_at(now, deadline - now)
+        left -= chain.seconds
+        pause = policy.pause_at(now, left)
         now = yield Round(policy, pause, chain.hops, chain.confirmed is not None)
-        retries = 0
+        retries, left = 0, left - (pause or 0.0)
 
 
 class _Chain(NamedTuple):
@@ -162,6 +161,11 @@ class _Chain(NamedTuple):
     hops: Sequence[Answer]
     confirmed: StoredResponse | None
     """The stored response, if the last answer confirms it."""
+
+    @property
+    def seconds(self) -> float:
+        """How long the requests took."""
+        return sum(hop.seconds for hop in self.hops)
 
     @property
     def is_replayed(self) -> bool:
@@ -197,9 +201,8 @@ def _follow(
         is_from_public = yield from _is_from_public(hops, origin, url, terms)
         private = (yield from _private_address(hops, url)) if is_from_public else None
         if private is not None:
-            ended_at = hops[-1].ended_at
-            dropped = Answer(url, reason=_PRIVATE.format(private), dropped=True, asked_at=ended_at, ended_at=ended_at)
-            return _Chain([*hops, dropped], None)
+            reason = _PRIVATE.format(private)
+            return _Chain([*hops, Answer(url, reason=reason, dropped=True, ended_at=hops[-1].ended_at)], None)
         ask = Ask(url, validators, is_repeated, is_from_public)
         answer = yield from _answer(ask, retries)
         confirmed = None
@@ -215,9 +218,9 @@ def _follow(
 
 
 def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
-    """Request the URL: at once through another proxy if one has failed, and up to `retries` times more. The result is
-    asked as early as the first request was."""
-    first = answer = yield ask
+    """Request the URL: at once through another proxy if one has failed, and up to `retries` times more."""
+    answer = yield ask
+    seconds = answer.seconds
     if answer.noticed_late:
         retries = max(retries, 1)
     while answer.access is AccessResult.UNREACHABLE:
@@ -228,7 +231,8 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
         else:
             break
         answer = yield replace(ask, is_repeated=True, reason=answer.reason, pause=pause)
-    return replace(answer, asked_at=first.asked_at)
+        seconds += pause + answer.seconds
+    return replace(answer, seconds=seconds)
 
 
 def _can_confirm(stored: StoredResponse, url: str) -> bool:
@@ -271,7 +275,7 @@ def judged(answer: Answer, ask: Ask, terms: Terms) -> Answer:
     if ask.is_from_public and answer.address is not None and is_private(answer.address):
         # A public host redirected to a name that leads to a private address. `why_not_followed` judges only the name.
         reason = _PRIVATE.format(answer.address)
-        answer = Answer(ask.url, reason=reason, dropped=True, asked_at=answer.asked_at, ended_at=answer.ended_at)
+        answer = Answer(ask.url, reason=reason, dropped=True, ended_at=answer.ended_at, seconds=answer.seconds)
     found = judge(answer, terms.status_policy)
     if answer.status == 304 and ask.validators is not None:
         return replace(found, access=AccessResult.SUCCESS, caching=freshened(ask.validators, answer.caching))
@@ -284,7 +288,7 @@ def judged(answer: Answer, ask: Ask, terms: Terms) -> Answer:
 
 def _entry_after(origin: Origin, known: Entry | None, chain: _Chain, terms: Terms) -> Entry:
     """Return the origin's entry after a chain of redirects."""
-    last = replace(chain.hops[-1], asked_at=chain.hops[0].asked_at)
+    last = replace(chain.hops[-1], seconds=chain.seconds)
     result = last if last.access is AccessResult.UNREACHABLE else _response(chain, terms)
     return after_fetch(known, origin.robots_url, result)
 

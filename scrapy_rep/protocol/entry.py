@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.freshness import SILENT, Caching
 from scrapy_rep.protocol.outage import BACKOFF_MAX, MAX_UNSEEN, Outage
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.protocol.status_policy import SIGNS, StatusRow, result_of
+from scrapy_rep.protocol.words import AccessResult
 
 VERSION = b"\x04"  # the first byte of an entry's bytes; an entry with another version counts as missing
 MAX_HEADER = 65_536  # the most bytes of JSON before the rules; each value was cut when the response was read

@@ -1,4 +1,4 @@
-"""Text from servers and sites, decoded and shortened so that people can read it in messages and reports."""
+"""Text from servers and sites, decoded, shortened and made printable, for messages and reports."""
 
 from __future__ import annotations
 
@@ -27,3 +27,16 @@ def without_user_info(text: str) -> str:
 def shortened(text: str, limit: int = MAX_TEXT) -> str:
     """Return the text, cut to `limit` characters. The last character of a cut text is an ellipsis."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def printable(text: str, limit: int | None = MAX_TEXT) -> str:
+    """Return the text, with control characters, line ends and the like escaped, because they could forge a log line.
+
+    The URLs in it lose their user names and passwords, because an exception may name a proxy with its password. A text
+    with more than `limit` characters is cut and ends in an ellipsis. With None, it is not cut.
+    """
+    shown = without_user_info(text)
+    shown = shown if limit is None else shown[: limit + 1]
+    if not shown.isprintable():
+        shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shown)
+    return shown if limit is None else shortened(shown, limit)

@@ -18,14 +18,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import MAX_LIFETIME, refresh_from
 from scrapy_rep.protocol.outage import CLOCK_SKEW, MAX_UNSEEN, outage_after
 from scrapy_rep.protocol.readings import other_readings
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
-from scrapy_rep.protocol.robotstxt.rules import Received, Verdict, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import Received, Verdict
+from scrapy_rep.protocol.words import AccessResult, Basis, VerdictReason
 
 
 class State(Enum):
@@ -38,22 +39,6 @@ class State(Enum):
     UNREACHABLE = "robots.txt is unreachable, and there are no stored rules that may be used after they expire"
     UNREACHABLE_STALE = "robots.txt is unreachable, and the stored rules are obeyed although they have expired"
     LONG_UNREACHABLE = "robots.txt has been unreachable for too long, and no rules are stored"
-
-
-class Basis(Enum):
-    """What decides about a request."""
-
-    NOTHING_ALLOWED = "nothing is allowed"
-    STORED = "the stored response"
-    EVERYTHING_ALLOWED = "everything is allowed"
-
-
-# What the crawl does while an origin's robots.txt is unreachable, and where that is specified.
-OUTAGE_WORDS: Mapping[Basis, tuple[str, str]] = {
-    Basis.NOTHING_ALLOWED: ("nothing of its origin is fetched", "RFC 9309 2.3.1.4"),
-    Basis.STORED: ("its last known rules are still obeyed", "RFC 9309 2.4"),
-    Basis.EVERYTHING_ALLOWED: ("after so long, everything is allowed", "RFC 9309 2.3.1.4"),
-}
 
 
 class Refetch(Enum):
@@ -109,6 +94,38 @@ class RobotsPolicy:
             return self.entry.stored.access
         return AccessResult.UNAVAILABLE if self.basis is Basis.EVERYTHING_ALLOWED else AccessResult.UNREACHABLE
 
+    # What a verdict says about the fetch (`Verdict`).
+
+    @property
+    def robots_url(self) -> str:
+        """The URL of the origin's robots.txt, before any redirect."""
+        return self.entry.robots_url
+
+    @property
+    def answer(self) -> str:
+        """The last answer in words, such as `HTTP 200`, or why there was none."""
+        return self.entry.last.reason
+
+    @property
+    def final_url(self) -> str:
+        """The URL of the answer that decides, after all redirects; empty if it is unknown."""
+        deciding = self.entry.stored if self.basis is Basis.STORED else self.entry.last
+        return deciding.url if deciding is not None else ""
+
+    @property
+    def received(self) -> Received | None:
+        """The stored answer that decides; None if no stored answer decides."""
+        stored = self.entry.stored
+        if stored is None or self.basis is not Basis.STORED:
+            return None
+        return Received(stored.url, stored.received_at, stored.sha256)
+
+    @property
+    def error(self) -> Exception | None:
+        """The exception of the last request, if nothing is allowed because there was no response; else None."""
+        outage = self.entry.outage
+        return outage.error if outage is not None and self.basis is Basis.NOTHING_ALLOWED else None
+
     def verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
         """Return whether the crawler may fetch the URL, and why. The arguments are those of `RobotsTxt.verdict`.
 
@@ -124,25 +141,12 @@ class RobotsPolicy:
     def _verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
         """Return the verdict on the URL as it is written, without its other readings."""
         if self.robots is not None:
-            found = self.robots.verdict(url, product_token)
-        elif is_robots_txt(url):
-            found = Verdict(True, VerdictReason.NOT_SUBJECT)
-        else:
-            # After a long outage everything is allowed, but the reason is still UNREACHABLE.
-            reason = self.access if self.basis is Basis.STORED else AccessResult.UNREACHABLE
-            found = Verdict(self.access is AccessResult.UNAVAILABLE, VerdictReason(reason.value))
-        outage = self.entry.outage
-        return Verdict(  # five times as fast as `replace`
-            found.allowed,
-            found.reason,
-            found.rule,
-            found.product_token,
-            self.access,
-            self.entry.robots_url,
-            self.entry.last.reason,
-            self._received,
-            outage.error if outage is not None and self.basis is Basis.NOTHING_ALLOWED else None,
-        )
+            return Verdict(*self.robots.match(url, product_token), self)
+        if is_robots_txt(url):
+            return Verdict(True, VerdictReason.NOT_SUBJECT, policy=self)
+        # After a long outage everything is allowed, but the reason is still UNREACHABLE.
+        reason = self.access if self.basis is Basis.STORED else AccessResult.UNREACHABLE
+        return Verdict(self.access is AccessResult.UNAVAILABLE, VerdictReason(reason.value), policy=self)
 
     def allows(self, url: str, product_token: str | Sequence[str]) -> bool:
         """Whether `verdict` allows the URL. This is faster than `verdict`."""
@@ -152,13 +156,6 @@ class RobotsPolicy:
             others = other_readings(url) if allowed else ()
             return all(robots.allows(other, product_token) for other in others) if others else allowed
         return self.access is AccessResult.UNAVAILABLE or is_robots_txt(url)
-
-    @property
-    def _received(self) -> Received | None:
-        stored = self.entry.stored
-        if stored is None or self.basis is not Basis.STORED:
-            return None
-        return Received(stored.url, stored.received_at, stored.sha256)
 
 
 def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:

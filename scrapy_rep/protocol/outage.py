@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.status_policy import REDIRECT_STATUSES
@@ -20,6 +20,7 @@ from scrapy_rep.protocol.status_policy import REDIRECT_STATUSES
 # Seconds from one fetch to the next, after so many failures. Each further backoff is twice as long as the one before.
 BACKOFFS = (5.0, 10.0, 15.0)
 BACKOFF_MAX = 3600.0  # seconds
+ROUNDING = 0.001  # seconds; `left` is a difference of many numbers
 # The most seconds by which the clocks of two crawlers may differ, or by which one clock may be set back.
 CLOCK_SKEW = 300.0
 
@@ -51,6 +52,8 @@ class Outage:
     """Whether the last request took longer than REP_FETCH_TIMEOUT."""
     error: Exception | None = field(default=None, compare=False, repr=False)
     """The exception of the last request; None if there was a response. It is not stored."""
+    url: str = ""
+    """The URL of the last request, after the redirects that were followed; empty if it is unknown."""
 
     def goes_on_at(self, now: float) -> bool:
         """Whether the outage continues at `now`: its last failure is neither too long ago nor in the future."""
@@ -64,7 +67,7 @@ class Outage:
         """
         # If the clock has been set back since the failure, the pause is not longer than it was then.
         pause = max(self.fetch_again_at - max(now, self.failed_at), 0.0)
-        return None if self.timed_out or pause > left else pause
+        return None if self.timed_out or pause > left + ROUNDING else pause
 
 
 def backoff(failures: int) -> float:
@@ -88,9 +91,18 @@ def outage_after(before: Outage | None, answer: Answer) -> Outage:
     # A request that was dropped will probably be dropped again.
     retry_after = BACKOFF_MAX if answer.dropped else min(answer.retry_after, BACKOFF_MAX)
     # The backoff begins with the request. But a host that has timed out is not asked again at once.
-    backs_off_from = now if answer.timed_out else answer.asked_at
+    backs_off_from = now if answer.timed_out else now - answer.seconds
     fetch_again_at = max(backs_off_from + backoff(failures), now + retry_after)
     reason = shortened(answer.reason)
     return Outage(
-        min(since, now), failures, reason, now, fetch_again_at, status, answer.sign, answer.timed_out, answer.error
+        min(since, now),
+        failures,
+        reason,
+        now,
+        fetch_again_at,
+        status,
+        answer.sign,
+        answer.timed_out,
+        answer.error,
+        answer.url,
     )

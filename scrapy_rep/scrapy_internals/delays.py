@@ -17,8 +17,8 @@ from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.httpobj import urlparse_cached
 
 from scrapy_rep.log import logger_of
+from scrapy_rep.scrapy_internals import warn_missing
 from scrapy_rep.scrapy_internals.compat import slot_clock, throttler_of
-from scrapy_rep.scrapy_internals.fallbacks import warn_missing
 
 MAX_SLOTS = 10_000  # slots whose delay is remembered; Scrapy itself drops a slot after a minute without requests
 

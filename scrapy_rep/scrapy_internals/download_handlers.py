@@ -13,7 +13,7 @@ from typing import Any
 from scrapy.crawler import Crawler
 from scrapy.utils.misc import load_object
 
-from scrapy_rep.scrapy_internals.fallbacks import warn_missing
+from scrapy_rep.scrapy_internals import warn_missing
 
 _MODULE = "scrapy.core.downloader.handlers"
 AIOHTTP, HTTPX = f"{_MODULE}._aiohttp.AiohttpDownloadHandler", f"{_MODULE}._httpx.HttpxDownloadHandler"

@@ -14,8 +14,8 @@ from scrapy.core.downloader import Downloader
 from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import call_later
 
+from scrapy_rep.scrapy_internals import warn_missing
 from scrapy_rep.scrapy_internals.compat import throttler_of
-from scrapy_rep.scrapy_internals.fallbacks import warn_missing
 
 _COUNTING_NEEDS = ("active", "total_concurrency")
 _PACE_META = ("download_slot", "throttling_scopes")  # Scrapy's throttler, not released yet, has the second one

@@ -1,13 +1,19 @@
-"""Scrapy's engine: its scheduler and middlewares, the moment when a crawl begins to close, asking for requests."""
+"""Scrapy's engine: its scheduler and middlewares, the moment when a crawl begins to close, asking for requests.
+
+Also: whether a person waits for the end of the crawl (`scrapy fetch`, `view`, `parse`, `shell`, `check`). This uses
+names in the modules of these commands. If Scrapy changes the names, the crawl counts as ordinary.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from scrapy.crawler import Crawler
+from scrapy.settings import SETTINGS_PRIORITIES
 
-from scrapy_rep.scrapy_internals.fallbacks import warn_missing
+from scrapy_rep.scrapy_internals import warn_missing
 
 
 def engine_slot(crawler: Crawler) -> Any:
@@ -53,3 +59,22 @@ def look_for_requests(crawler: Crawler) -> None:
         slot.nextcall.schedule()
     elif slot is not None:
         warn_missing(crawler, "ExecutionEngine._slot.nextcall")
+
+
+# These commands replace the `start` of the spider's class. `view` is a subclass of `fetch`.
+COMMANDS = ("scrapy.commands.fetch", "scrapy.commands.parse", "scrapy.commands.check")
+
+
+def is_one_shot(crawler: Crawler) -> bool:
+    """Whether one of the commands `fetch`, `view`, `parse`, `shell` and `check` runs the crawl."""
+    return getattr(crawler.spidercls.start, "__module__", None) in COMMANDS or _is_shell(crawler)
+
+
+def _is_shell(crawler: Crawler) -> bool:
+    """Whether `scrapy shell` runs the crawl. The shell does not change the spider; its default settings reveal it."""
+    shell = sys.modules.get("scrapy.commands.shell")  # every `scrapy` command loads this module
+    if shell is None:
+        return False
+    priorities = [crawler.settings.getpriority(name) or 0 for name in shell.Command.default_settings]
+    by_command = SETTINGS_PRIORITIES["command"]
+    return by_command in priorities and min(priorities) >= by_command

@@ -11,8 +11,8 @@ from scrapy.core.scheduler import Scheduler
 from scrapy.crawler import Crawler
 from scrapy.pqueues import DownloaderAwarePriorityQueue
 
+from scrapy_rep.scrapy_internals import warn_missing
 from scrapy_rep.scrapy_internals.compat import throttler_of
-from scrapy_rep.scrapy_internals.fallbacks import warn_missing
 
 LAST = 10**6  # a number of downloads that no slot reaches; it sorts a slot behind all others
 

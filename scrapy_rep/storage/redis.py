@@ -11,8 +11,7 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_rep.deferreds import settle
-from scrapy_rep.own_thread import OwnThread
+from scrapy_rep.deferreds import OwnThread, settle
 from scrapy_rep.storage.base import Storage
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ from importlib.util import find_spec
 
 from scrapy_rep.protocol.foreign_text import shortened, text_of
 from scrapy_rep.protocol.readings import other_readings
-from scrapy_rep.protocol.robotstxt.comparison_cost import TooCostlyError
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.robotstxt.patterns import matching_places, spellings
-from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict, VerdictReason
+from scrapy_rep.protocol.robotstxt.patterns import TooCostlyError, matching_places, spellings
+from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict
+from scrapy_rep.protocol.words import VerdictReason
+from scrapy_rep.usage import POLICY_TOKENS
 from scrapy_rep.usage.statements import (
     BEFORE_ALL,
     MAX_READ,
@@ -22,7 +23,6 @@ from scrapy_rep.usage.statements import (
     statements_for,
     stricter,
 )
-from scrapy_rep.usage.vocabulary import POLICY_TOKENS
 
 NEVER_REFUSED = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)  # robots.txt does not apply to these pages
 

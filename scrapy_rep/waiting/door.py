@@ -32,7 +32,7 @@ request for the engine, if one of these is so: a limit is reached; or as many re
 REP_FETCH_CONCURRENCY.
 
 If the crawl closes, the requests at the door go back to their queue. If the process is killed, copies of the requests
-from disk or from scrapy-redis are left (`kept_copies`). A crawl that resumes a JOBDIR begins with these requests at the
+from disk or from scrapy-redis are left (`copies`). A crawl that resumes a JOBDIR begins with these requests at the
 door. With scrapy-redis, another crawler puts them back into the queue.
 """
 
@@ -48,14 +48,14 @@ from twisted.python.failure import Failure
 from scrapy_rep.fetching.resolver import Resolver
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
+from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests, scheduler_of
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.text import printable
-from scrapy_rep.waiting.kept_copies import COPIES_FAILED, KeptCopies
+from scrapy_rep.waiting.copies import COPIES_FAILED, KeptCopies, KeptInJobdir, KeptInRedis
 from scrapy_rep.waiting.requests import Wait, WaitingRequests
 from scrapy_rep.waiting.scheduler import WrappedScheduler, is_of
 from scrapy_rep.waiting.waits import Waits
@@ -269,12 +269,8 @@ class SchedulerDoor:
 def _copies_for(crawler: Crawler, scheduler: Any, queues: SchedulerQueues) -> KeptCopies:
     try:
         if is_of(scheduler, "scrapy_redis.scheduler", "Scheduler"):
-            from scrapy_rep.waiting.kept_in_redis import KeptInRedis  # noqa: PLC0415 - few crawls need it
-
             return KeptInRedis(crawler, scheduler)
         if queues.on_disk is not None:
-            from scrapy_rep.waiting.kept_in_jobdir import KeptInJobdir  # noqa: PLC0415 - it imports sqlite3
-
             return KeptInJobdir(crawler)
     except Exception as exc:  # noqa: BLE001 - a user's own queue class, or a file that cannot be created
         logger_of(crawler).warning(COPIES_FAILED, printable(str(exc)))

@@ -11,8 +11,8 @@ from scrapy.utils.asyncio import create_looping_call
 
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.words import counted
 from scrapy_rep.signals import request_waited, send
-from scrapy_rep.text import counted
 from scrapy_rep.waiting.requests import Wait
 
 EVERY = 15.0  # seconds from one log line to the next

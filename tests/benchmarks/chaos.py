@@ -53,7 +53,7 @@ from scrapy_rep.settings import OCTETS_OF_ORIGIN
 
 logger = logging.getLogger("chaos")
 
-MAX_SECONDS = 120  # for one run of a job
+MAX_SECONDS = 60  # for one run of a job
 
 
 # In the crawl's process.

@@ -31,11 +31,11 @@ from scrapy import Spider
 from scrapy.utils.reactor import install_reactor
 from scrapy.utils.test import get_crawler
 
-from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_to_bytes
 from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage, storage_of
 from scrapy_rep.storage.memory import Memory

@@ -30,11 +30,11 @@ from test_lifecycle_table import copy as response
 from test_lifecycle_table import forty_days
 from web import Site, Web
 
-from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_from_bytes, entry_to_bytes
 from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage.memory import EACH_PARSED, Memory
 

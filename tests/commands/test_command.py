@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import signal
@@ -35,6 +36,7 @@ Disallow: /
 
 Sitemap: https://example.com/sitemap.xml
 """
+OURS = "Scrapy's own"
 ANOTHER_REACTOR = "twisted.internet.selectreactor.SelectReactor"
 QUICK = ["-s", "REP_FETCH_RETRIES=0", "-s", "USER_AGENT=ExampleBot/1.0"]
 
@@ -131,6 +133,10 @@ def test_any_other_error_at_the_start_is_no_wrong_usage(project: Path) -> None:
         ("--json=yes /a", "argument --json: ignored explicit argument 'yes'"),
         ("--forget --all https://example.com/", "give URLs or --all, not both"),
         ("--all --cached", "--all needs --forget"),
+        ("-a x=1 https://example.com/", "-a needs --spider"),
+        ("-a x --spider s https://example.com/", "-a 'x': give NAME=VALUE"),
+        ("--urls list", "unknown options: --urls; did you mean --input?"),
+        ("--user-agent Bot /a", "unknown options: --user-agent; did you mean --agent?"),
     ],
 )
 def test_exit_status_2_for_wrong_usage(tmp_path: Path, arguments: str, told: str) -> None:
@@ -171,6 +177,13 @@ def test_a_missing_scheme_is_shown_with_its_cure(tmp_path: Path) -> None:
     (tmp_path / "robots.txt").write_text("User-agent: *\n")
     told = Ended("--file", "robots.txt", "mailto:a@b.example", cwd=tmp_path).row("can't tell")
     assert told.endswith("is neither a URL nor a path: write it as 'https://example.com/page' or '/page'")
+
+
+def test_a_file_of_urls_is_shown_with_its_cure(tmp_path: Path) -> None:
+    (tmp_path / "urls.txt").write_text("https://example.com/\n")
+    told = Ended("urls.txt", cwd=tmp_path).row("can't tell")
+    assert told.endswith("; to read the URLs from this file, use --input urls.txt")
+    assert "did you mean" not in told
 
 
 def test_a_path_alone_is_shown_with_its_cure(tmp_path: Path) -> None:
@@ -318,6 +331,88 @@ def test_its_settings_on_the_command_line_are_kept(web: Web, project: Path) -> N
 def test_exit_status_2_for_a_spider_that_is_not_there(project: Path, options: list[str]) -> None:
     done = Ended("--spider", "nosuch", *options, "https://example.com/", cwd=project)
     assert_wrong_usage(done, "--spider 'nosuch': there is no such spider; spiders: named, unheeding")
+
+
+MIDDLEWARE = """\
+class NeedsTheSpider:
+    @classmethod
+    def from_crawler(cls, crawler):
+        self = cls()
+        self.crawler = crawler
+        return self
+
+    def process_request(self, request):
+        spider = self.crawler.spider
+        request.headers["X-Told"] = f"{spider.of_class} {spider.of_init} {spider.of_from_crawler}"
+"""
+SPIDER = """\
+import scrapy
+
+class Own(scrapy.Spider):
+    name = "own"
+    custom_settings = {"DOWNLOADER_MIDDLEWARES": {"own.middlewares.NeedsTheSpider": 700}}
+    of_class = "class"
+
+    def __init__(self, category, **kwargs):
+        super().__init__(**kwargs)
+        self.of_init = category
+        self.robotstxt_user_agent = "NamedBot"
+
+    @classmethod
+    def from_crawler(cls, crawler, *args, **kwargs):
+        self = super().from_crawler(crawler, *args, **kwargs)
+        self.of_from_crawler = crawler.settings["BOT_NAME"]
+        crawler.signals.connect(self.idle, scrapy.signals.spider_idle)
+        return self
+
+    def idle(self):  # as spiders of scrapy-redis do
+        self.crawler.engine.crawl(scrapy.Request(self.page))
+        raise scrapy.exceptions.DontCloseSpider
+
+    async def start(self):
+        yield scrapy.Request(self.page)
+
+    def closed(self, reason):
+        print("closed")
+"""
+
+
+def test_middlewares_find_the_spider_of_the_project(web: Web, project: Path) -> None:
+    (project / "own" / "middlewares.py").write_text(MIDDLEWARE)
+    (project / "own" / "spiders.py").write_text(SPIDER)
+    (project / "robots.txt").write_text(RULES + "\nUser-agent: NamedBot\nDisallow: /named/\n")
+    site = web.robots((project / "robots.txt").read_text())
+    of_spider = ["--spider", "own", "-a", "category=books", "-a", f"page={site.url('/page')}"]
+    done = Ended(*of_spider, site.url("/named/"), cwd=project)
+    assert (done.status, done.stderr) == (1, "")
+    assert done.row("refused") == "by line 14, Disallow: /named/ (group of 'NamedBot')"
+    assert site.targets == ["/robots.txt"], "the spider requests nothing"
+    assert site.requests[0]["headers"]["X-Told"] == "class books scrapybot"
+    assert "closed" not in done.stdout
+    by_file = Ended(*of_spider, "--file", "robots.txt", "/named/", cwd=project)
+    assert by_file.row("crawler") == "NamedBot"
+
+
+def test_a_component_that_fails_is_no_answer_of_the_site(web: Web, project: Path) -> None:
+    (project / "own" / "middlewares.py").write_text(MIDDLEWARE)
+    site = web.robots(RULES)
+    broken = ["-s", 'DOWNLOADER_MIDDLEWARES={"own.middlewares.NeedsTheSpider": 700}', "--compare"]
+    done = Ended(*QUICK, *broken, site.url("/"), site.url("/a"), cwd=project)
+    assert done.status == 3
+    why = "because a component of the crawl failed: own.middlewares.NeedsTheSpider has raised "
+    assert done.stdout.count(why) == 2
+    assert OURS not in done.stdout
+    assert done.stderr.count("Traceback") == 1
+    assert ", in process_request" in done.stderr
+    assert "The site is not at fault" in done.stderr
+
+
+@pytest.mark.parametrize("file", [[], ["--file", "robots.txt"]])
+def test_an_argument_that_a_spider_needs(offline: Path, project: Path, file: list[str]) -> None:
+    (project / "own" / "spiders.py").write_text(SPIDER)
+    done = Ended("--spider", "own", *file, "https://example.com/", cwd=project)
+    assert_wrong_usage(done, "--spider 'own': ")
+    assert "missing 1 required positional argument: 'category'; give its arguments as in -a NAME=VALUE" in done.stderr
 
 
 def test_outside_of_a_project_there_is_no_spider(tmp_path: Path) -> None:
@@ -532,6 +627,7 @@ def test_a_list_and_its_summary(web: Web, tmp_path: Path) -> None:
     ]
     told = "6 URLs: 1 allowed, 4 refused (2 of them because robots.txt is unreachable), 1 can't tell; "
     assert done.stderr.startswith(told)
+    assert done.stderr.count("URLs") == 1, "no progress, because it is not a terminal"
 
 
 def test_a_list_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
@@ -643,6 +739,39 @@ def test_json_is_ascii_whatever_strangers_write(tmp_path: Path) -> None:
     assert done.stdout.isascii()
     assert done.objects[0]["rule"] == "Disallow: /é\x1b"
     assert done.objects[0]["robots_txt"] == body.decode()
+
+
+def test_json_has_the_lines_of_a_robots_txt_once(web: Web, tmp_path: Path) -> None:
+    (tmp_path / "robots.txt").write_text(RULES)
+    done = Ended("--json", "--file", "robots.txt", "-", cwd=tmp_path, stdin=b"/\n/a\n/b\n")
+    assert [(len(o["sitemaps"]), len(o["ignored"])) for o in done.objects[:1]] == [(1, 1)]
+    assert [(o["sitemaps"], o["ignored"]) for o in done.objects[1:]] == [(None, None)] * 2
+    one, other, none = web.robots(RULES), web.robots(RULES), web.robots(answer(status=404))
+    urls = [site.url(path) for path in ("/", "/a") for site in (one, other, none)]
+    done = Ended(*QUICK, "--json", *urls, cwd=tmp_path)
+    assert [o["sitemaps"] is None for o in done.objects] == [False, False, False, True, True, False]
+
+
+# A robots.txt that is too long.
+
+
+@pytest.mark.parametrize("kind", ["plain", "gzip"])
+def test_a_robots_txt_beyond_the_limit_names_the_setting_and_its_size(web: Web, tmp_path: Path, kind: str) -> None:
+    body = RULES.encode() + b"#" * 600_000
+    (tmp_path / "robots.txt").write_bytes(body)
+    told = f"only the first 512,000 bytes of robots.txt were read; set REP_BODY_LIMIT to {len(body)}"
+    fetched = told if kind == "plain" else f"{told.partition(';')[0]}; REP_BODY_LIMIT can be 67108864"
+    zipped = answer(gzip.compress(body), headers={"Content-Encoding": "gzip"})
+    site = web.robots(answer(body) if kind == "plain" else zipped)
+    assert Ended("--file", "robots.txt", "/a", cwd=tmp_path).row("too long") == told
+    assert Ended(*QUICK, site.url("/"), cwd=tmp_path).row("too long") == fetched
+    (line, other) = Ended(
+        *QUICK, "-", cwd=tmp_path, stdin=f"{site.url('/a')}\n{site.url('/b')}".encode()
+    ).stdout.splitlines()
+    assert line.endswith(f"; {fetched}")
+    assert other.endswith(f"; {fetched}")
+    raised = Ended("-s", f"REP_BODY_LIMIT={len(body)}", "--file", "robots.txt", "/a", cwd=tmp_path)
+    assert "too long" not in raised.stdout
 
 
 # What a page may be used for.

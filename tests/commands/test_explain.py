@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from suite import CONTESTED, cases
 
-from scrapy_rep.commands.findings import CrawlerProfile, Finding, as_json, as_text, in_words, judged, policy_of_file
-from scrapy_rep.commands.listing import listing, obeyed_lines
-from scrapy_rep.commands.output import Output
-from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.commands.findings import CrawlerProfile, Finding, judged, policy_of_file
+from scrapy_rep.commands.output import Output, as_json, as_text, in_words, listing, obeyed_lines
+from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
-from scrapy_rep.text import printable
+from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.words import VerdictReason
 
 
 def marks(text: str, token: str = "bot", path: str = "/none") -> str:
@@ -77,7 +76,7 @@ def test_durations(seconds: float, words: str) -> None:
 
 ALLOWED = Finding("/a", verdict=Verdict(True, VerdictReason.NOT_SUBJECT))
 REFUSED = Finding("/b", verdict=Verdict(False, VerdictReason.RULE))
-DOWN = Finding("/c", verdict=Verdict(False, VerdictReason.UNREACHABLE, access=AccessResult.UNREACHABLE))
+DOWN = Finding("/c", verdict=Verdict(False, VerdictReason.UNREACHABLE))
 
 
 @pytest.mark.parametrize(

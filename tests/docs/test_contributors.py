@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 
 from doc_pages import ROOT, first_names, marked, names, table
 from test_imports import LAYERS
 
 import scrapy_rep
-from scrapy_rep.scrapy_internals.fallbacks import COSTS
+from scrapy_rep.scrapy_internals import COSTS
 
 PACKAGE = ROOT / "scrapy_rep"
 INTERNALS = PACKAGE / "scrapy_internals"
@@ -46,7 +47,7 @@ def test_the_layers() -> None:
 
 
 def test_what_is_used_of_scrapys_internals() -> None:
-    ours = {path.name for path in INTERNALS.glob("*.py")} - {"__init__.py", "compat.py", "fallbacks.py"}
+    ours = {path.name for path in INTERNALS.glob("*.py")} - {"__init__.py", "compat.py"}
     assert set(first_names("internals")) == ours
     code = "".join(path.read_text("utf-8") for path in INTERNALS.glob("*.py"))
     parts = {name.rpartition(".")[2] for cells in table("internals") for name in names(cells[1])}
@@ -62,3 +63,12 @@ def test_what_older_releases_of_scrapy_do_not_have() -> None:
     ours = [ast.unparse(node.target) for node in body if isinstance(node, ast.AnnAssign)]
     ours += [node.name for node in body if isinstance(node, ast.FunctionDef)]
     assert first_names("compat") == ours
+
+
+def test_the_list_of_the_parts_of_all_checks() -> None:
+    script = ROOT / ".ci" / "run"
+    listed = subprocess.run([str(script), "--list"], capture_output=True, text=True, check=True).stdout
+    parts = re.findall(r"^part_(\w+)", script.read_text("utf-8"), re.MULTILINE)
+    assert sorted(re.findall(r"^\w+", listed, re.MULTILINE)) == sorted(parts)
+    (matrix,) = re.findall(r"part: \[(.*)\]", (ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8"))
+    assert set(matrix.split(", ")) <= set(parts)

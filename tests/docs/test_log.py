@@ -14,7 +14,7 @@ ROWS = [names(cells[0])[0] for mark in re.findall(r"<!-- (log-\w+) -->", PAGES["
 NODES = [
     node
     for path in ROOT.glob("scrapy_rep/**/*.py")
-    if "commands" not in path.parts
+    if "commands" not in path.relative_to(ROOT).parts
     for node in ast.walk(ast.parse(path.read_text("utf-8")))
 ]
 TEXTS = [node.value for node in NODES if isinstance(node, ast.Constant) and isinstance(node.value, str)]

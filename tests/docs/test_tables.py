@@ -24,8 +24,8 @@ import scrapy_rep
 from scrapy_rep import RobotsTxt, Verdict, signals
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.storage import STORAGES
+from scrapy_rep.usage import VOCABULARY
 from scrapy_rep.usage.preferences import Usage
-from scrapy_rep.usage.vocabulary import VOCABULARY
 
 CODE = "".join(path.read_text("utf-8") for path in ROOT.glob("scrapy_rep/**/*.py"))
 DEFAULTS = {

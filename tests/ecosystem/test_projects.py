@@ -191,7 +191,7 @@ def test_each_way_to_switch_the_addon_on(web: Web, tmp_path: Path, way: str) -> 
             option = ["-s", f"ADDONS={json.dumps(addons)}"] if way == "-s" else []
             arguments = ["-m", "scrapy", "crawl", "news", "-a", f"site={site.origin}", "-o", "items.jsonl", *option]
         done = run_python(*arguments, cwd=folder)
-        assert ("robots.txt product token" in done.stderr) is bool(addons)
+        assert ("Crawler's name in robots.txt" in done.stderr) is bool(addons)
         assert "(finished)" in done.stderr
         found.append(sorted((folder / "items.jsonl").read_text().splitlines()))
     assert found[0] == found[1]

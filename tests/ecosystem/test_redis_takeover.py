@@ -13,8 +13,8 @@ from redis_server import RedisServer
 from scrapy import Request, Spider
 from scrapy.utils.test import get_crawler
 
-from scrapy_rep.waiting import kept_in_redis
-from scrapy_rep.waiting.kept_in_redis import ALIVE, PULSE, KeptInRedis
+from scrapy_rep.waiting import copies
+from scrapy_rep.waiting.copies import ALIVE, PULSE, KeptInRedis
 
 pytestmark = pytest.mark.ecosystem
 
@@ -32,8 +32,8 @@ class Time:
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     time = Time()
-    monkeypatch.setattr(kept_in_redis, "monotonic", time)
-    monkeypatch.setattr(kept_in_redis, "look_for_requests", lambda _crawler: None)  # no engine runs
+    monkeypatch.setattr(copies, "monotonic", time)
+    monkeypatch.setattr(copies, "look_for_requests", lambda _crawler: None)  # no engine runs
     return time
 
 

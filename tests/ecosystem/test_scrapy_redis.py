@@ -16,7 +16,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from web import RULES, Site, Web, answer
 
-from scrapy_rep.waiting.kept_in_redis import ALIVE, PULSE
+from scrapy_rep.waiting.copies import ALIVE, PULSE
 
 pytestmark = pytest.mark.ecosystem
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import logging
 import os
 import random
@@ -22,6 +23,7 @@ from web import RULES, Site, Web, answer, redirect
 
 from scrapy_rep.extensions.evidence import archive, warc_file
 from scrapy_rep.extensions.evidence.warc_file import _header_lines
+from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 
 OCTETS = RULES.encode()
 
@@ -137,6 +139,45 @@ async def test_a_confirmed_or_repeated_body_is_not_written_again(web: Web, tmp_p
     known = [r.values for r in of(site, tmp_path, "metadata") if r.values["type"] == "robots.txt"]
     assert [one["body"] for one in known] == [first.fields["WARC-Record-ID"]] * 3
     assert [one["entry"]["stored"]["sha256"] for one in known] == [sha256(OCTETS).hexdigest()] * 3
+
+
+def some_answer(source: random.Random) -> dict[str, Any]:
+    """A robots.txt with lines that files have, and lines that they should not have."""
+    lines = ["\ufeff" * source.randrange(2)]
+    for _ in range(source.randrange(1, 6)):
+        lines.append(source.choice(["User-agent: *", "User-Agent: ExampleBot", "user-agent: other", "nonsense"]))
+        for _ in range(source.randrange(6)):
+            path = "".join(source.choices("/ab*$%e9\u00e9", k=source.randrange(1, 5)))
+            lines.append(source.choice(["Disallow: /", "Allow: /", "disallow /", "Disallow:"]) + path)
+    body = (
+        source.choice(["\n", "\r\n", "\r"]).join(lines).encode(source.choice(["utf-8", "utf-16", "latin-1"]), "replace")
+    )
+    zipped = answer(gzip.compress(body), headers={"Content-Encoding": "gzip"})
+    return source.choice([answer(body), zipped, answer(body + b"\n#" + b"x" * 600_000)])
+
+
+@ensureDeferred
+async def test_each_verdict_follows_from_the_body_that_its_evidence_names(web: Web, tmp_path: Path) -> None:
+    source = random.Random(9309)
+    sites = [web.robots(some_answer(source)) for _ in range(60)]
+    urls = {source.choice(sites).url("/" + "".join(source.choices("ab/", k=source.randrange(4)))) for _ in range(240)}
+    settings = {"REP_EVIDENCE": True, "REP_REFUSALS": tmp_path / "refused.jsonl", "USER_AGENT": "ExampleBot/1.0"}
+    result = await archived(tmp_path, *urls, **settings)
+    bodies = [
+        gzip.decompress(record.body) if record.http["Content-Encoding"] else record.body
+        for record in records(tmp_path)
+        if record.kind == "response"
+    ]
+    by_digest = {sha256(body).hexdigest(): RobotsTxt.parse(body) for body in bodies}
+    refused = [json.loads(line) for line in (tmp_path / "refused.jsonl").read_text().splitlines()]
+    allowed = [page.meta["robots"] for page in result.pages.values()]
+    assert len(refused) > 30
+    assert len(allowed) > 30
+    for evidence in [*allowed, *refused]:
+        verdict = by_digest[evidence["sha256"]].verdict(evidence["url"], evidence["product_tokens"])
+        rule = (str(verdict.rule), verdict.rule.line) if verdict.rule is not None else (None, None)
+        expected = tuple(evidence[key] for key in ("allowed", "reason", "group", "rule", "line"))
+        assert (verdict.allowed, verdict.reason.value, verdict.product_token, *rule) == expected
 
 
 @ensureDeferred

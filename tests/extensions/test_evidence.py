@@ -17,8 +17,6 @@ from scrapy import Request
 from scrapy.http import Response
 from web import RULES, Web, answer, redirect
 
-from scrapy_rep.text import seconds_of_time
-
 DIGEST = sha256(RULES.encode()).hexdigest()
 EVIDENCE = {"REP_EVIDENCE": True, "USER_AGENT": "ExampleBot/1.0"}
 
@@ -39,7 +37,7 @@ async def test_a_response_says_why_it_was_allowed(web: Web) -> None:
     by_none, by_rule = (robots(result, url) for url in urls)
     digest = sha256(f"{RULES}allow: /private/open\n".encode()).hexdigest()
     times = [by_none.pop(key) for key in ("received_at", "decided_at")]
-    assert [seconds_of_time(time) for time in times] == sorted(seconds_of_time(time) for time in times)
+    assert times == sorted(times)
     assert by_none == {
         "url": urls[0],
         "allowed": True,
@@ -171,7 +169,7 @@ async def test_one_line_for_each_refused_request(web: Web, tmp_path: Path, name:
     found = sorted(lines(tmp_path / name), key=lambda line: (line["url"] == urls[2], line["url"]))
     assert [line["url"] for line in found] == 2 * [urls[0]] + 2 * [with_referrer.url] + 2 * [urls[2]]
     rule, referred, unreachable = found[::2]
-    assert seconds_of_time(rule.pop("decided_at")) >= seconds_of_time(rule.pop("received_at"))
+    assert rule.pop("decided_at") >= rule.pop("received_at")
     assert rule == {
         "url": urls[0],
         "allowed": False,

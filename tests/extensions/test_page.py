@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from email.message import Message
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
@@ -11,16 +12,18 @@ from typing import Any
 
 import pytest
 from crawling import crawl
+from doc_pages import ROOT
 from pytest_twisted import ensureDeferred
 from reports import HOSTILE, RULES, SimulatedCrawl, broad_crawl, hostile_crawl
-from web import Web, answer
+from scrapy import Request
+from web import Web, answer, redirect
 
-from scrapy_rep.extensions.report.page import FORMS, fill, page
-from scrapy_rep.origin_info import OriginKind
-from scrapy_rep.protocol.access_result import AccessResult
-from scrapy_rep.text import printable
+from scrapy_rep.extensions.report.page import DENIED, FORMS, MEANINGS, address_of, fill, page
+from scrapy_rep.protocol.foreign_text import printable
+from scrapy_rep.protocol.words import AccessResult, OriginKind
 
 TEMPLATE = files("scrapy_rep.extensions.report").joinpath("page.html").read_text("utf-8")
+DIFFICULT_SITES = ROOT / "docs" / "difficult-sites.md"
 VOID = {"meta"}
 
 
@@ -191,6 +194,7 @@ def test_the_kinds_of_origins_and_their_causes(tmp_path: Path) -> None:
     crawl.robots("https://e.example", answer="HTTP 404", access=unavailable, status=404)
     crawl.robots("https://f.example", answer="HTTP 404", access=unavailable, status=404)
     crawl.robots("https://g.example", answer="HTTP 200, a page of HTML", access=unavailable, status=200, sign="markup")
+    crawl.robots("https://i.example", answer="HTTP 403", access=unavailable, status=403)
     crawl.robots("https://h.example", answer="HTTP 403", access=AccessResult.RESTRICTED, status=403)
     html = page(crawl.lines())
     words = Reader(html).words()
@@ -198,16 +202,55 @@ def test_the_kinds_of_origins_and_their_causes(tmp_path: Path) -> None:
         "with rules its rules were obeyed 1"
         " without rules HTTP 404 everything was allowed 2"
         " without rules a file without rules everything was allowed 1"
-        " without rules a page of HTML everything was allowed 1"
-        " restricted HTTP 403 nothing was allowed, by REP_STATUS_POLICY 1"
+        " without rules a page of HTML everything was allowed, by default: REP_STATUS_POLICY can refuse such sites"
+        " (docs/difficult-sites.md, Pages of HTML) 1"
+        " without rules HTTP 403 everything was allowed, by default: REP_STATUS_POLICY = 'cautious' refuses such sites"
+        " (docs/difficult-sites.md, Access denied) 1"
+        " restricted HTTP 403 nothing was allowed, by REP_STATUS_POLICY: ask the site for access"
+        " (docs/difficult-sites.md, Access denied) 1"
         " challenged Cloudflare the site demands proof that the client is a browser: nothing was allowed,"
-        " except by an older answer or after REP_UNREACHABLE_DAYS 1"
-        " unreachable nothing was allowed, except by an older answer or after REP_UNREACHABLE_DAYS 1"
+        " except by an older answer or after REP_UNREACHABLE_DAYS. Write to the site"
+        " (docs/difficult-sites.md, Challenges) 1"
+        " unreachable nothing was allowed, except by an older answer or after REP_UNREACHABLE_DAYS. Crawl later,"
+        " or more slowly (docs/difficult-sites.md, Difficult sites) 1"
     ) in words
     kinds, _, others = html.partition('<section id="refused"')
     assert (kinds.count('class="key with-rules"'), others.count('class="key with-rules"')) == (1, 1), (
         "nothing else is green"
     )
+
+
+def test_each_section_of_the_docs_that_the_page_names_exists(monkeypatch: pytest.MonkeyPatch) -> None:
+    headings = re.findall("^#+ (.*)$", DIFFICULT_SITES.read_text("utf-8"), re.MULTILINE)
+    sections = {section for _, section in MEANINGS.values()} - {""}
+    assert sections <= set(headings)
+    address = Message()
+    address["Project-URL"] = "Documentation, https://docs.example/"
+    monkeypatch.setattr("scrapy_rep.extensions.report.page.metadata", lambda _: address)
+    assert address_of("Pages of HTML") == "https://docs.example/difficult-sites.html#pages-of-html"
+    anchor = "access-denied-http-401-unauthorized-402-403-forbidden-451"
+    assert f"(#{anchor})" in DIFFICULT_SITES.read_text("utf-8")
+    assert address_of(DENIED).endswith(f"#{anchor}")
+
+
+@ensureDeferred
+async def test_a_redirected_robots_txt_and_exempt_requests(web: Web, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    site, exempt = web.robots(RULES), web.robots(RULES)
+    moved = web.robots(redirect(site.robots_url))
+    unheeding = Request(site.url("/private"), meta={"dont_obey_robotstxt": True})
+    settings = {"REP_REPORT": str(path), "REP_EXEMPT": [exempt.origin]}
+    result = await crawl(moved.url("/private"), unheeding, exempt.url("/private"), exempt.url("/a"), settings=settings)
+    assert result.stats["rep/exempt/dont_obey_robotstxt"] == 1
+    assert result.stats["rep/exempt/setting"] == 2
+    by = "1 by dont_obey_robotstxt, 2 by REP_EXEMPT"
+    assert f"Exempt requests, which were sent without a look at robots.txt: {by}" in result.messages(0)
+    reader = read(path)
+    words = reader.words()
+    assert "1 request by dont_obey_robotstxt and 2 requests by REP_EXEMPT, without a look at robots.txt" in words
+    assert f"{moved.origin}HTTP 200, redirected to {site.robots_url}with rules" in words
+    links = [attributes.get("href") for _, attributes in reader.tags if attributes.get("class") == "line"]
+    assert links == [site.robots_url], "the line is in the file that the redirect led to"
 
 
 def test_a_rule_that_refused_pages_of_more_than_100_origins(tmp_path: Path) -> None:

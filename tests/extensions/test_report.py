@@ -42,7 +42,8 @@ async def test_the_report_of_a_small_crawl(web: Web, tmp_path: Path) -> None:
     assert of_crawl["waited"]["requests"] == sum(wait["count"] for wait in of_crawl["waited"]["classes"]) == 5
     assert (of_crawl["outages"], of_crawl["outages_not_over"]) == (1, 1)
     examples = [
-        {"url": site.url(page), "robots_url": site.robots_url, "line": 2} for page in ("/private/a", "/private/b")
+        {"url": site.url(page), "robots_url": site.robots_url, "final_url": site.robots_url, "line": 2}
+        for page in ("/private/a", "/private/b")
     ]
     by_rule, by_outage = told["refused"]
     assert sorted(by_rule.pop("examples"), key=lambda example: str(example["url"])) == examples

@@ -21,7 +21,7 @@ from twisted.internet.protocol import Factory, Protocol
 from web import Web, answer, redirect
 
 from scrapy_rep import AccessResult, RobotsUnreachable
-from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.signals import robots_response
 
 RULES = "user-agent: *\ndisallow: /private\n"

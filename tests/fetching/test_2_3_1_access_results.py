@@ -180,7 +180,7 @@ async def test_a_robots_txt_that_another_component_stops(
     assert access is expected
     if expected is UNREACHABLE:
         assert result.stats["robotstxt/request_count"] == 1, "another request would be stopped, too"
-        (warning,) = [message for message in result.messages() if "StopDownload" in message]
+        warning, _summary = [message for message in result.messages() if "StopDownload" in message]
         assert "skip requests that have 'rep_robots_txt' in their meta. " in warning
 
 
@@ -218,9 +218,12 @@ class RequestsRobotsTxtAgain:
 
 @ensureDeferred
 async def test_any_exception_of_another_middleware_is_unreachable(web: Web) -> None:
-    result, access = await outcome(web.robots(RULES), settings={"DOWNLOADER_MIDDLEWARES": {RaisesForRobotsTxt: 200}})
-    assert access is AccessResult.UNREACHABLE
+    site = web.robots(RULES)
+    result = await crawl(site.url("/"), settings={"DOWNLOADER_MIDDLEWARES": {RaisesForRobotsTxt: 200}})
+    assert list(result.refused) == [site.url("/")]
     assert result.stats["robotstxt/exception_count/<class 'ZeroDivisionError'>"] == 1
+    (error,) = result.tracebacks
+    assert "RaisesForRobotsTxt has raised ZeroDivisionError. The site is not at fault" in error
 
 
 class RaisesForRobotsTxt:

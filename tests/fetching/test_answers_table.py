@@ -15,7 +15,7 @@ from web import Site, Web
 
 from scrapy_rep import signals
 from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.origin import Origin
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -35,7 +36,7 @@ CODINGS: dict[str, tuple[bytes, Callable[[bytes], bytes]]] = {
     "upper case": (b"GZIP", gzip.compress),
     "zlib": (b"deflate", zlib.compress),
     "raw deflate": (b"deflate", raw_deflate),
-    "br": (b"br", brotli.compress),
+    "br": (b"br", partial(brotli.compress, quality=4)),  # ten times as fast as its default
     "zstd": (b"zstd", zstd.compress),
     "identity": (b"identity", bytes),
     "none": (b"", bytes),
@@ -179,17 +180,17 @@ def test_several_codings_are_decoded_from_the_last_to_the_first() -> None:
     assert decoded(zlib.compress(gzip.compress(TEXT)), b"gzip, deflate", LIMIT) == TEXT
 
 
-@pytest.mark.parametrize(("coding", "module"), [("br", "brotli"), ("zstd", "backports.zstd")])
-def test_a_coding_whose_library_is_missing_is_unknown(coding: str, module: str) -> None:
-    hidden = [module, "brotlicffi", "compression.zstd"]
-    code = f"""
+def test_a_coding_whose_library_is_missing_is_unknown() -> None:
+    code = """
 import sys
 import scrapy.downloadermiddlewares.httpcompression  # newer ones cannot do without these libraries
-sys.modules.update(dict.fromkeys({hidden!r}))
-from scrapy_rep.fetching.decoding import decoded
-print("imported")
-decoded(b"x", b"{coding}", 9)
+sys.modules.update(dict.fromkeys(["brotli", "brotlicffi", "backports.zstd", "compression.zstd"]))
+from scrapy_rep.fetching.decoding import UndecodableBodyError, decoded
+for coding in (b"br", b"zstd"):
+    try:
+        decoded(b"x", coding, 9)
+    except UndecodableBodyError as exc:
+        print(exc)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
-    assert run.stdout == "imported\n"
-    assert run.stderr.endswith(f"UndecodableBodyError: unknown content coding '{coding}'\n")
+    assert run.stdout == "unknown content coding 'br'\nunknown content coding 'zstd'\n", run.stderr

@@ -25,7 +25,7 @@ from web import Web, answer, redirect
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.fetching.download import Fetcher
-from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
@@ -98,7 +98,7 @@ async def fetched(url: str, *, cancel_after: float | None = None, **settings: An
 
     result = await crawl(spider=Fetches, settings={"DOWNLOADER_MIDDLEWARES": {Faulty: 50}, **settings})
     (end,) = came
-    assert len(result.tracebacks) == getattr(end, "is_fault", 0)
+    assert len(result.tracebacks) == getattr(end, "is_fault", False), "an error of a middleware has its traceback"
     return end, under_way.steps
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import ftp_server
 import pytest
 from crawling import crawl
 from installed_scrapy import TIMEOUT
+from processes import PythonProcess, until
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -28,24 +29,18 @@ from scrapy_rep.scrapy_internals.compat import sleep
 @pytest.fixture
 def ftp(tmp_path: Path) -> Iterator[Callable[..., str]]:
     """Starts an FTP server with these files, and returns its address."""
-    servers: list[subprocess.Popen[str]] = []
+    with ExitStack() as servers:
 
-    def start(*modes: str, **files: bytes) -> str:
-        for name, content in files.items():
-            path = tmp_path / name.replace("_", "/").replace("robots", "robots.txt")
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(content)
-        command = [sys.executable, ftp_server.__file__, str(tmp_path), *modes]
-        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        servers.append(server)
-        assert server.stdout is not None
-        return f"ftp://127.0.0.1:{server.stdout.readline().strip()}"
+        def start(*modes: str, **files: bytes) -> str:
+            for name, content in files.items():
+                path = tmp_path / name.replace("_", "/").replace("robots", "robots.txt")
+                path.parent.mkdir(exist_ok=True)
+                path.write_bytes(content)
+            server = servers.enter_context(PythonProcess(ftp_server.__file__, str(tmp_path), *modes))
+            until(lambda: server.stdout.endswith(b"\n"))
+            return f"ftp://127.0.0.1:{int(server.stdout)}"
 
-    yield start
-    for server in servers:
-        assert server.stdin is not None
-        server.stdin.close()
-        server.wait(timeout=10)
+        yield start
 
 
 @ensureDeferred

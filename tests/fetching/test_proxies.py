@@ -11,7 +11,7 @@ from pytest_twisted import ensureDeferred
 from scrapy import Request
 from web import RULES, Route, Site, Web, answer
 
-from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.signals import robots_response
 
 REFUSED = "http://127.0.0.1:1"

@@ -13,7 +13,7 @@ from pytest_twisted import ensureDeferred
 from scrapy import Request
 from web import Web, answer
 
-from scrapy_rep.text import printable
+from scrapy_rep.protocol.foreign_text import printable
 
 SETTINGS = {
     "REP_EVIDENCE": True,

@@ -83,7 +83,7 @@ async def test_robots_txt_of_exempt_origins_is_not_requested(web: Web) -> None:
     assert sorted(result.pages) == [mine.url("/a"), mine.url("/b")]
     assert list(result.refused) == [other.url("/")], "the same host at another port is another origin"
     assert mine.robots_requests == []
-    assert result.stats["rep/exempt"] == 2
+    assert result.stats["rep/exempt/setting"] == 2
     (said,) = (m for m in result.messages(logging.INFO, "scrapy_rep") if m.startswith("REP_EXEMPT"))
     assert said == f"REP_EXEMPT: robots.txt is neither fetched nor obeyed for {mine.origin}"
 
@@ -113,7 +113,7 @@ async def test_exempt_subdomains(web: Web) -> None:
     requests = [Request(f"http://{host}/page", meta={"proxy": proxy.origin}) for host in hosts]
     result = await crawl(*requests, settings={"REP_EXEMPT": ["*.Example.com"]})
     assert sorted(result.pages) == ["http://a.example.com/page", "http://b.a.example.com/page"]
-    assert result.stats["rep/exempt"] == 2
+    assert result.stats["rep/exempt/setting"] == 2
 
 
 @ensureDeferred
@@ -126,7 +126,7 @@ async def test_an_exempt_path(web: Web) -> None:
     result = await crawl(*requests, other.url("/files/a"), settings=settings)
     assert sorted(result.pages) == sorted(map(site.url, exempt))
     assert set(result.refused) == {request.url for request in requests[len(exempt) :]} | {other.url("/files/a")}
-    assert result.stats["rep/exempt"] == 4
+    assert result.stats["rep/exempt/setting"] == 4
     (said,) = (m for m in result.messages(logging.INFO, "scrapy_rep") if m.startswith("REP_EXEMPT"))
     assert said.endswith(f" for {site.origin}/data, {site.origin}/files/a")
 

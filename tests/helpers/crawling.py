@@ -20,7 +20,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from web import Site
 
 from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware
-from scrapy_rep.extensions.nothing_crawled import ADVICE, FOR_ALL
+from scrapy_rep.protocol.words import ADVICE, REASON_WORDS
 from scrapy_rep.scrapy_internals.compat import sleep
 
 ADDON = {"ADDONS": {"scrapy_rep.Addon": 500}}
@@ -38,7 +38,7 @@ DENIED = "Nothing was crawled: every start request"
 
 def is_about_denial(message: str) -> bool:
     """Whether a line says that all start requests were refused, or gives advice about it."""
-    return message.startswith(DENIED) or message in {FOR_ALL, *ADVICE.values()}
+    return message.startswith(DENIED) or message in {ADVICE, *(words.advice for words in REASON_WORDS.values())} - {""}
 
 
 class SlotByOrigin(Downloader):

@@ -11,8 +11,7 @@ from scrapy.settings import Settings
 from scrapy_rep.clock import Clock
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage
-from scrapy_rep.storage.circuit_breaker import CircuitBreaker
-from scrapy_rep.storage.shared_store import SharedStore
+from scrapy_rep.storage.shared_store import CircuitBreaker, SharedStore
 
 
 class DictStorage(Storage):

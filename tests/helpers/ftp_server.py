@@ -1,6 +1,6 @@
 """A real FTP server on loopback, in a process of its own: a folder for anyone, and one in it for alice.
 
-It prints its port, and exits when its standard input is closed. With `hang`, it accepts connections and sends nothing.
+It prints its port. With `hang`, it accepts connections and sends nothing.
 With `talk`, it sends a greeting without end. With `mute`, it says nothing after a file; with `leave`, it disconnects.
 With `stall`, it opens the connection for a file, and sends nothing. Any other text is its reply to each request for a
 file.
@@ -9,7 +9,6 @@ file.
 from __future__ import annotations
 
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -103,12 +102,6 @@ def main(folder: str, mode: str = "") -> None:
     port = loop.listenTCP(0, factory, interface="127.0.0.1")
     sys.stdout.write(f"{port.getHost().port}\n")
     sys.stdout.flush()
-
-    def end_with_input() -> None:
-        sys.stdin.read()
-        loop.callFromThread(loop.stop)
-
-    threading.Thread(target=end_with_input, daemon=True).start()
     loop.run()
 
 

@@ -6,7 +6,7 @@ import time
 
 from dict_storage import DictStorage
 
-from scrapy_rep.own_thread import OwnThread
+from scrapy_rep.deferreds import OwnThread
 
 
 class HangingStorage(DictStorage):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-KEPT = "requests.waiting"  # of scrapy_rep.waiting.kept_in_jobdir
+KEPT = "requests.waiting"  # of scrapy_rep.waiting.copies
 
 
 def kept_urls(job: Path) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,14 +16,14 @@ from scrapy.utils.test import get_crawler
 
 from scrapy_rep.extensions.report.collector import Report
 from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import Outage
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden, request_waited, robots_known
 from scrapy_rep.user_agent import UserAgent
@@ -88,7 +87,8 @@ class SimulatedCrawl:
         """Send the signal for a page that is fetched, or that the rules in the body refuse."""
         origin = Origin.of(url)
         assert origin is not None
-        verdict = replace(parsed(body).verdict(url, "NewsBot"), robots_url=origin.robots_url, answer=answer)
+        entry = Entry(origin.robots_url, StoredResponse(AccessResult.SUCCESS, answer, parsed(body), 0, DAY))
+        verdict = policy_at(entry, 0, 30 * DAY).verdict(url, "NewsBot")
         if verdict.allowed:
             self.send(signals.response_received, response=Response(url), request=Request(url), spider=None)
         else:
@@ -97,14 +97,8 @@ class SimulatedCrawl:
     def refused_in_outage(self, url: str, answer: str) -> None:
         origin = Origin.of(url)
         assert origin is not None
-        verdict = Verdict(
-            allowed=False,
-            reason=VerdictReason.UNREACHABLE,
-            access=AccessResult.UNREACHABLE,
-            robots_url=origin.robots_url,
-            answer=answer,
-        )
-        self.refuse(url, verdict)
+        entry = Entry(origin.robots_url, outage=Outage(0, 1, answer, 0, 5))
+        self.refuse(url, policy_at(entry, 0, 30 * DAY).verdict(url, "NewsBot"))
 
     def refuse(self, url: str, verdict: Verdict) -> None:
         self.gate.refusals.counts[verdict.reason] += 1

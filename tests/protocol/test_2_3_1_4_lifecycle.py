@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 from asking import ORIGIN, TOKEN, parse
 
-from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import Refetch, after_fetch, policy_at
 from scrapy_rep.protocol.outage import BACKOFF_MAX, MAX_UNSEEN, backoff
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.words import AccessResult
 
 ROBOTS_URL = f"{ORIGIN}/robots.txt"
 NOW = 1_700_000_000.0
@@ -33,7 +34,7 @@ def answered(access: AccessResult = AccessResult.SUCCESS, known: Entry | None = 
 
 def failed(known: Entry | None = None, *, now: float = NOW, retry_after: float = 0.0) -> Entry:
     """The entry after a fetch that fails at once."""
-    answer = Answer(ROBOTS_URL, reason="words", retry_after=retry_after, asked_at=now, ended_at=now)
+    answer = Answer(ROBOTS_URL, reason="words", retry_after=retry_after, ended_at=now)
     return after_fetch(known, ROBOTS_URL, answer)
 
 
@@ -234,12 +235,12 @@ def test_how_long_requests_wait_before_robots_txt_is_fetched_again(
     ],
 )
 def test_the_backoff_begins_with_the_request(seconds: float, waits: float) -> None:
-    answer = Answer(ROBOTS_URL, reason="words", asked_at=NOW - seconds, ended_at=NOW)
+    answer = Answer(ROBOTS_URL, reason="words", seconds=seconds, ended_at=NOW)
     assert pause(after_fetch(None, ROBOTS_URL, answer)) == waits
 
 
 def test_requests_do_not_wait_for_a_host_that_hangs() -> None:
-    timed_out = Answer(ROBOTS_URL, reason="words", timed_out=True, asked_at=NOW - 30, ended_at=NOW)
+    timed_out = Answer(ROBOTS_URL, reason="words", timed_out=True, seconds=30, ended_at=NOW)
     entry = after_fetch(None, ROBOTS_URL, timed_out)
     assert pause(entry) is None
     assert fetch_again_at(entry) == NOW + 5, "the backoff begins with the time-out"

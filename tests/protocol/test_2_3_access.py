@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS, is_private, why_not_followed
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
@@ -29,6 +29,7 @@ from scrapy_rep.protocol.status_policy import (
     source_of,
     vendor_of_challenge,
 )
+from scrapy_rep.protocol.words import AccessResult
 
 SUCCESS, REDIRECT, UNAVAILABLE = AccessResult.SUCCESS, AccessResult.REDIRECT, AccessResult.UNAVAILABLE
 RESTRICTED, UNREACHABLE = AccessResult.RESTRICTED, AccessResult.UNREACHABLE

@@ -12,22 +12,14 @@ from typing import Any
 import pytest
 from asking import TOKEN, parse
 
-from scrapy_rep.protocol.access_result import AccessResult, Answer
-from scrapy_rep.protocol.conversation import (
-    Ask,
-    Find,
-    Found,
-    LookUp,
-    Round,
-    Terms,
-    conversation,
-    judged,
-)
+from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.conversation import Ask, Find, Found, LookUp, Round, Terms, conversation, judged
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY, Caching
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import Outage
 from scrapy_rep.protocol.status_policy import RFC9309
+from scrapy_rep.protocol.words import AccessResult
 
 HOUR = 3_600.0
 TERMS = Terms(
@@ -93,8 +85,8 @@ class Talk:
         self.asked.append(step)
         self.times.append(self._now - NOW)
         received = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        asked_at, self._now = self._now, self._now + self._took
-        received = replace(received, url=step.url, asked_at=asked_at, ended_at=self._now)
+        self._now += self._took
+        received = replace(received, url=step.url, seconds=self._took, ended_at=self._now)
         if received.status is not None and not received.replayed:
             received = replace(received, received_at=self._now)
         return judged(received, step, terms)
@@ -406,7 +398,7 @@ def test_an_outage_without_answers_counts_for_the_30_days() -> None:
 @pytest.mark.parametrize(
     ("known", "times"),
     [
-        pytest.param(None, [20, 45], id="nothing-is-known"),
+        pytest.param(None, [20, 45, 75, 110], id="nothing-is-known"),
         pytest.param(Entry(ROBOTS, outage=Outage(SINCE, 2, "HTTP 503", NOW - HOUR, NOW - 1)), [20, 55], id="an-outage"),
     ],
 )

@@ -16,10 +16,10 @@ from benchmarks.bodies import LIMIT
 from counting import lines_run
 from generated import bodies_and_questions
 
-from scrapy_rep.protocol.robotstxt import comparison_cost
-from scrapy_rep.protocol.robotstxt.comparison_cost import MAX_TARGET
+from scrapy_rep.protocol.robotstxt import patterns
 from scrapy_rep.protocol.robotstxt.parser import MAX_PARSED_COPIES, RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import VerdictReason
+from scrapy_rep.protocol.robotstxt.patterns import MAX_TARGET
+from scrapy_rep.protocol.words import VerdictReason
 from scrapy_rep.usage.preferences import Usage
 from scrapy_rep.usage.statements import MAX_CACHED, MAX_READ, statements_for
 
@@ -188,7 +188,7 @@ def test_a_url_of_any_length_is_compared_with_few_rules() -> None:
 def test_what_is_within_the_bounds_is_exact_whatever_was_asked_before(
     bound: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(comparison_cost, "MAX_COMPARED", bound)
+    monkeypatch.setattr(patterns, "MAX_COMPARED", bound)
     reasons = set()
     for body, questions in bodies_and_questions(seed=bound, files=300, questions=5):
         robots, groups = parse(body), plain.groups_of(body)

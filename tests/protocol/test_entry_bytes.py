@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import (
     VERSION,
     Entry,
@@ -22,6 +21,7 @@ from scrapy_rep.protocol.entry import (
 from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.outage import BACKOFF_MAX, Outage
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
+from scrapy_rep.protocol.words import AccessResult
 
 URL = "https://example.com/robots.txt"
 CACHING = Caching(max_age=60.0, expires=5.0, date=1.0, age=2.0, no_cache=True, etag='"é"', last_modified="then")

@@ -8,7 +8,7 @@ from asking import parse
 from scrapy_rep.protocol.robotstxt.groups import VALUE_FAULTS
 from scrapy_rep.protocol.robotstxt.parser import Ignored, RobotsTxt
 from scrapy_rep.protocol.robotstxt.syntax import Directive
-from scrapy_rep.usage.vocabulary import USAGE_DIRECTIVES
+from scrapy_rep.usage import USAGE_DIRECTIVES
 
 
 @pytest.mark.parametrize(

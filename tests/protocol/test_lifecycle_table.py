@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from asking import ORIGIN, TOKEN, parse
 
-from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import (
     Entry,
     StoredResponse,
@@ -19,18 +19,11 @@ from scrapy_rep.protocol.entry import (
     useful_until,
 )
 from scrapy_rep.protocol.freshness import DAY
-from scrapy_rep.protocol.lifecycle import (
-    POLICY_OF_STATE,
-    Basis,
-    Refetch,
-    State,
-    after_fetch,
-    policy_at,
-    state_of,
-)
+from scrapy_rep.protocol.lifecycle import POLICY_OF_STATE, Refetch, State, after_fetch, policy_at, state_of
 from scrapy_rep.protocol.outage import BACKOFF_MAX, MAX_UNSEEN, Outage, backoff
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import CAUTIOUS, CHALLENGE, MARKUP, RFC9309, SIGNS
+from scrapy_rep.protocol.words import AccessResult, Basis
 
 ROBOTS_URL = f"{ORIGIN}/robots.txt"
 NOW = 1_700_000_000.0
@@ -126,7 +119,7 @@ def test_each_state_has_a_row_in_the_table() -> None:
 
 
 def failure(now: float, retry_after: float = 0.0) -> Answer:
-    return Answer(ROBOTS_URL, 503, reason="words", retry_after=retry_after, asked_at=now, ended_at=now)
+    return Answer(ROBOTS_URL, 503, reason="words", retry_after=retry_after, ended_at=now)
 
 
 @pytest.mark.parametrize(("state", "entry"), ENTRIES)

@@ -9,11 +9,11 @@ from types import ModuleType
 import pytest
 from asking import ORIGIN, TOKEN, parse
 
-from scrapy_rep.exceptions import EXPLANATIONS
-from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.exceptions import explanation
 from scrapy_rep.protocol.robotstxt import parser, rules
 from scrapy_rep.protocol.robotstxt.parser import MAX_PARSED, RobotsTxt
-from scrapy_rep.protocol.robotstxt.rules import REASON_WORDS, Rule, Verdict, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict
+from scrapy_rep.protocol.words import REASON_WORDS, AccessResult, VerdictReason
 
 ROBOTS = parse(
     """\
@@ -71,7 +71,7 @@ def test_what_a_verdict_names(path: str, token: str, verdict: Verdict) -> None:
 
 def test_without_a_group_a_verdict_names_nothing() -> None:
     verdict = parse("User-agent: other\nDisallow: /\n").verdict(f"{ORIGIN}/", TOKEN)
-    assert verdict == Verdict(True, VerdictReason.NO_GROUP, None, None, AccessResult.SUCCESS, None)
+    assert verdict == Verdict(True, VerdictReason.NO_GROUP)
 
 
 def test_no_rule_forbids_robots_txt() -> None:
@@ -149,8 +149,15 @@ def test_every_reason_has_its_words_and_its_source() -> None:
             assert (verdict.words, verdict.source) == (words.allowed if allowed else words.refused, words.source)
 
 
-def test_every_reason_to_refuse_has_its_explanation() -> None:
-    assert set(EXPLANATIONS) == {reason for reason, words in REASON_WORDS.items() if words.refused}
+def test_every_reason_to_refuse_has_its_message_and_can_be_counted() -> None:
+    for words in REASON_WORDS.values():
+        assert bool(words.refused) is words.refusal.startswith("Forbidden ") is bool(words.counted)
+
+
+def test_a_message_can_be_written_without_a_fetch() -> None:
+    for reason, words in REASON_WORDS.items():
+        if words.refused:
+            assert explanation(Verdict(False, reason)).startswith("Forbidden ")
 
 
 def test_values_are_frozen() -> None:

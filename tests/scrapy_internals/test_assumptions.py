@@ -23,7 +23,7 @@ from in_loop import in_loop
 from installed_scrapy import HAS_THROTTLER
 from pytest_twisted import ensureDeferred
 from scrapy import Request
-from scrapy.commands import fetch, parse, shell
+from scrapy.commands import check, fetch, parse, shell
 from scrapy.core.downloader import Downloader
 from scrapy.core.engine import ExecutionEngine
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
@@ -392,10 +392,10 @@ def test_scrapys_own_middleware_has_what_the_comparison_needs() -> None:
     assert "_parse_robots" in vars(RobotsTxtMiddleware)
 
 
-# one_shot.py
+# engine_state.py: a crawl for one page
 
 
-def test_fetch_parse_and_shell_can_be_recognised() -> None:
+def test_fetch_parse_check_and_shell_can_be_recognised() -> None:
     assert "DUPEFILTER_CLASS" in shell.Command.default_settings
-    for command in (fetch, parse):
+    for command in (check, fetch, parse):
         assert "spidercls.start = start" in getsource(command)

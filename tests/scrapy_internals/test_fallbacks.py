@@ -22,8 +22,8 @@ from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.misc import load_object
 from web import RULES, Web, answer
 
+from scrapy_rep.scrapy_internals import COSTS
 from scrapy_rep.scrapy_internals.compat import sleep
-from scrapy_rep.scrapy_internals.fallbacks import COSTS
 
 EngineSlot = vars(scrapy.core.engine)["_Slot"]
 NO_DOOR = "Requests that wait for a robots.txt count against CONCURRENT_REQUESTS in this crawl"
@@ -138,6 +138,7 @@ async def test_without_a_part_a_crawl_obeys_and_says_what_it_loses(
 
 # The class, the name in it that we do not find, and how the WARNING begins.
 HIDDEN_IN_HANDLERS = [
+    ("twisted", DownloadHandlers, "download_request_async", COSTS["DownloadHandlers.download_request_async"]),
     ("aiohttp", DownloadHandlers, "_get_handler", COSTS["AiohttpDownloadHandler._session"]),
     ("aiohttp", None, "_session", COSTS["AiohttpDownloadHandler._session"]),
     ("httpx", DownloadHandlers, "_get_handler", COSTS["HttpxDownloadHandler._limits"]),

@@ -3,7 +3,7 @@
 1. `rounds_of` puts the requests for robots.txt together to rounds: an origin's /robots.txt, and where it redirected to.
 2. `judge` says what a round means (RFC 9309 2.3.1; the first table of docs/answers.md).
 3. `view` says what an origin's rounds mean for its pages at some moment (RFC 9309 2.3.1.4 and 2.4).
-4. `allows` matches a path with the rules (RFC 9309 2.2). The simulation has plain rules, without `*` in a path.
+4. `helpers/plain.py` matches a URL with the rules (RFC 9309 2.2).
 """
 
 from __future__ import annotations
@@ -167,20 +167,3 @@ def view(rounds: list[Round], now: float, days: float) -> tuple[Access, str] | N
     if answer is not None and answer.access is Access.RULES and (not answer.must_revalidate or is_too_long):
         return Access.RULES, answer.body  # 2.4: "unless the robots.txt file is unreachable"
     return Access.EVERYTHING if is_too_long else Access.NOTHING, ""
-
-
-def allows(body: str, path: str, token: str) -> bool:
-    """RFC 9309 2.2: the groups of the token, else those of `*`. Among their rules the longest match decides."""
-    groups: dict[str, list[tuple[int, bool]]] = {}
-    agents: list[str] = []
-    is_in_rules = True
-    for line in filter(None, body.splitlines()):
-        key, _, value = (part.strip() for part in line.partition(":"))
-        if key.lower() == "user-agent":
-            agents = [value.lower()] if is_in_rules else [*agents, value.lower()]
-            groups.setdefault(value.lower(), [])
-        is_in_rules = key.lower() in {"allow", "disallow"}
-        for agent in agents if is_in_rules and value and path.startswith(value) else ():
-            groups[agent].append((len(value), key.lower() == "allow"))
-    rules = groups.get(token.lower(), groups.get("*", []))
-    return max(rules, default=(0, True))[1]

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from itertools import chain, pairwise, product
 
 from crawl import Simulation, TrackedRequest
 from network import origin_of
-from oracle import BACKOFF_MAX, BACKOFFS, Access, Key, Round, allows, judge, rounds_of, view
+from oracle import BACKOFF_MAX, BACKOFFS, Access, Key, Round, judge, rounds_of, view
+from plain import outcome
 from scrapy.settings import Settings
 from virtual_time import NEVER
 
@@ -21,6 +23,11 @@ from scrapy_rep.settings import RepSettings
 MOMENT = 0.1  # seconds between an answer and the decisions that follow from it, at most
 SLOW = 0.5  # seconds after which a fetch does not count against REP_FETCH_CONCURRENCY
 SLACK = 2.5  # seconds of tolerance: one for the pause before a retry, the rest for turns
+
+
+@cache
+def allows(body: str, url: str, token: str) -> bool:
+    return outcome(body.encode(), url, [token]).allowed
 
 
 class Observations:
@@ -89,14 +96,13 @@ class Observations:
 
     def verdicts(self, request: TrackedRequest, now: float) -> dict[bool, str]:
         """The verdicts that are right at `now`: True (allowed), False (refused) or both, each with its reason."""
-        path = request.plan["url"].removeprefix(request.key[1])
         token = request.plan.get("agent", "SimBot/1.0").partition("/")[0]
         found: dict[bool, str] = {}
         for moment, doubt in product((now, now - MOMENT), {0.0, -self.skew, self.skew}):
             for rounds in self.known(request, moment):
                 if (answer := view(rounds, moment + doubt, self.rep.unreachable_days)) is not None:
                     access, body = answer
-                    found[access is not Access.NOTHING and allows(body, path, token)] = access.value
+                    found[access is not Access.NOTHING and allows(body, request.plan["url"], token)] = access.value
         return found
 
     def longest_turn(self, key: Key) -> float:

@@ -37,7 +37,7 @@ FILES = 4_096  # the limit of open files decides how many fetches may be slow at
 
 if __name__ == "__main__" and os.environ.get("PYTHONHASHSEED") != "0":
     os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "PYTHONHASHSEED": "0"})
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent / "helpers")]
 
 from virtual_time import real_monotonic  # noqa: I001 - it replaces the clocks before Scrapy is imported
 from crawl import Simulation, simulate

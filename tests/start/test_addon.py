@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import logging
 import subprocess
 import sys
@@ -21,12 +22,13 @@ from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddlewa
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
+from scrapy.settings import Settings
 from web import RULES, Site, Web, answer
 
 import scrapy_rep
 from scrapy_rep import AccessResult, RepMiddleware, RepRobotParser, VerdictReason
-from scrapy_rep.origin_info import OriginKind
-from scrapy_rep.settings import OCTETS_OF_ORIGIN, SETTINGS
+from scrapy_rep.protocol.words import OriginKind
+from scrapy_rep.settings import OCTETS_OF_ORIGIN, SETTINGS, RepSettings
 
 BUILTIN = "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware"
 COMPRESSION = "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware"
@@ -419,12 +421,15 @@ for name, value in {wrong!r}.items():
     except ValueError as exc:
         print(json.dumps(str(exc)))
 """
-    plain, stripped = (
-        subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, check=True).stdout
-        for options in ([], ["-OO"])
-    )
-    assert plain == stripped
-    assert plain.count("; set it to a") > 10
+    run = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True)
+    plain = []
+    for name, value in wrong.items():
+        try:
+            RepSettings.read(Settings({name: value}))
+        except ValueError as exc:
+            plain.append(str(exc))
+    assert [json.loads(line) for line in run.stdout.splitlines()] == plain
+    assert "".join(plain).count("; set it to a") > 10
 
 
 def test_every_setting_is_checked() -> None:
@@ -616,7 +621,7 @@ def test_the_text_of_an_enum_is_its_value() -> None:
     assert f"{OriginKind.WITHOUT_RULES}" == "without rules"
 
 
-# Commands that fetch a single page.
+# Commands for whose end a person waits.
 
 
 @pytest.mark.parametrize(
@@ -625,20 +630,25 @@ def test_the_text_of_an_enum_is_its_value() -> None:
         (["fetch"], False),
         (["parse", "--spider", "one"], False),
         (["shell", "-c", "print(response)"], False),
+        (["check", "-s", "LOG_ENABLED=True"], False),
         (["fetch", "-s", "REP_UNREACHABLE_WAIT=5"], True),
     ],
-    ids=["fetch", "parse", "shell", "REP_UNREACHABLE_WAIT-is-set"],
+    ids=["fetch", "parse", "shell", "check", "REP_UNREACHABLE_WAIT-is-set"],
 )
-def test_commands_that_fetch_a_single_page_do_not_wait_for_an_outage_to_end(
+def test_commands_for_whose_end_a_person_waits_do_not_wait_for_an_outage_to_end(
     web: Web, tmp_path: Path, command: list[str], waits: bool
 ) -> None:
     # In processes of their own, because this is about the commands.
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = ours\n")
     (tmp_path / "ours.py").write_text('ADDONS = {"scrapy_rep.Addon": 500}\nSPIDER_MODULES = ["spider"]\n')
-    (tmp_path / "spider.py").write_text("import scrapy\n\nclass One(scrapy.Spider):\n    name = 'one'\n")
     site = web.robots(answer(status=503))
+    (tmp_path / "spider.py").write_text(
+        "import scrapy\n\nclass One(scrapy.Spider):\n    name = 'one'\n"
+        f'    def parse(self, response):\n        """@url {site.url("/page")}\n        @returns items"""\n'
+    )
     quick = ["-s", "REP_FETCH_RETRIES=0", "-s", "TELNETCONSOLE_ENABLED=False"]
-    done = run_python("-m", "scrapy", *command, *quick, site.url("/page"), cwd=tmp_path)
+    urls = [] if command[0] == "check" else [site.url("/page")]
+    done = run_python("-m", "scrapy", *command, *quick, *urls, cwd=tmp_path)
     assert f"{site.robots_url}: HTTP 503. Requests to this site " in done.stderr
     assert ("Requests to this site wait up to 5 s" in done.stderr) is waits
     assert f"INFO: Forbidden while robots.txt is unreachable ({site.robots_url}: HTTP 503): <GET " in done.stderr

@@ -15,7 +15,7 @@ from scrapy.crawler import Crawler, CrawlerRunner
 from scrapy.http import Response
 from web import Site, Web
 
-from scrapy_rep.extensions import sent_user_agent
+from scrapy_rep.extensions import mistakes
 
 AGENTS = ("meta", "cmdline", "attribute", "project", "header", "default-headers", "user-agent-attribute", "setting")
 
@@ -383,6 +383,6 @@ async def test_only_the_first_downloads_are_checked(web: Web, monkeypatch: pytes
         "DOWNLOADER_MIDDLEWARES": {RotatesLate: 450},
     }
     for watched, warnings in ((2, 0), (4, 1)):
-        monkeypatch.setattr(sent_user_agent, "WATCHED", watched)
+        monkeypatch.setattr(mistakes, "WATCHED", watched)
         result = await crawl(*(site.url(f"/{n}") for n in range(4)), settings=settings)
         assert len(sent_warnings(result)) == warnings

@@ -19,7 +19,7 @@ from processes import REACTORS, crawl_process
 from redis_server import BINARY, MISSING, RedisServer
 from web import Web
 
-from scrapy_rep.storage.circuit_breaker import DEADLINE
+from scrapy_rep.storage.shared_store import DEADLINE
 from scrapy_rep.storage.sqlite import SqliteStorage
 
 RULES = "user-agent: *\ndisallow: /private\n"

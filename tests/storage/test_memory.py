@@ -9,10 +9,10 @@ import pytest
 from asking import TOKEN, parse
 from scrapy.settings import Settings
 
-from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_to_bytes
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, State, policy_at
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.settings import OCTETS_OF_ORIGIN, RepSettings
 from scrapy_rep.storage.memory import EACH_COMPRESSED, EACH_PARSED, IN_USE_SHARE, WEIGH_EVERY, Memory
 

@@ -11,7 +11,7 @@ import redis
 from in_loop import in_loop
 from redis_server import RedisServer
 
-from scrapy_rep.own_thread import OwnThread
+from scrapy_rep.deferreds import OwnThread
 from scrapy_rep.storage.redis import RedisStorage
 
 ORIGINS = [f"https://{n}.example" for n in range(5)]

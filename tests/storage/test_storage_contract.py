@@ -26,7 +26,8 @@ from twisted.internet.defer import CancelledError, succeed
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.storage import Storage, circuit_breaker, storage_of
+from scrapy_rep.storage import Storage, storage_of
+from scrapy_rep.storage.shared_store import CircuitBreaker
 from scrapy_rep.storage.sqlite import APPLICATION_ID, BUSY
 
 A, B = "https://a.example", "http://b.example:8080"
@@ -262,9 +263,9 @@ class Hangs(OwnStorage):
 
 @in_loop
 async def test_a_store_that_hangs_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(circuit_breaker, "DEADLINE", 0.05)
+    monkeypatch.setattr("scrapy_rep.storage.shared_store.DEADLINE", 0.05)
     counted: list[str] = []
-    breaker, storage = circuit_breaker.CircuitBreaker(counted.append, time.monotonic, LOG), Hangs("own:")
+    breaker, storage = CircuitBreaker(counted.append, time.monotonic, LOG), Hangs("own:")
     assert await breaker.call(storage.get, A, otherwise=None) is None
     assert await breaker.call(storage.get, A, otherwise=None) is None, "and is left alone"
     assert counted == ["rep/storage/error"]
@@ -278,7 +279,7 @@ class Cancelled(OwnStorage):
 @in_loop
 async def test_a_call_that_is_cancelled_is_not_the_stores_failure() -> None:
     counted: list[str] = []
-    breaker = circuit_breaker.CircuitBreaker(counted.append, time.monotonic, LOG)
+    breaker = CircuitBreaker(counted.append, time.monotonic, LOG)
     with pytest.raises(CancelledError):
         await breaker.call(Cancelled("own:").get, A, otherwise=None)
     assert counted == []
@@ -293,8 +294,8 @@ class ClosesAtOnce(OwnStorage):
 async def test_a_close_that_is_no_coroutine_function_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(circuit_breaker, "DEADLINE", 0.05)
-    breaker = circuit_breaker.CircuitBreaker(lambda _stat: None, time.monotonic, LOG)
+    monkeypatch.setattr("scrapy_rep.storage.shared_store.DEADLINE", 0.05)
+    breaker = CircuitBreaker(lambda _stat: None, time.monotonic, LOG)
     storage: Storage = ClosesAtOnce("own:")
     await breaker.close(storage.close, after=succeed(None))
     await asyncio.sleep(0.1)
@@ -307,7 +308,7 @@ async def test_a_close_that_is_no_coroutine_function_is_logged(
 async def test_a_store_that_works_again_is_used_again() -> None:
     now, storage = [0.0], OwnStorage("own:")
     counted: list[str] = []
-    breaker = circuit_breaker.CircuitBreaker(counted.append, lambda: now[0], LOG)
+    breaker = CircuitBreaker(counted.append, lambda: now[0], LOG)
     get = partial(breaker.call, storage.get, A, otherwise=None)
     await storage.put(A, b"x", FOR_LONG)
     working, storage.entries = storage.entries, None  # type: ignore[assignment]

@@ -14,9 +14,10 @@ from counting import lines_run
 from doc_pages import marked
 from generated import bodies_and_questions
 
-from scrapy_rep.protocol.robotstxt import comparison_cost
-from scrapy_rep.protocol.robotstxt.comparison_cost import MAX_TARGET
+from scrapy_rep.protocol.robotstxt import patterns
 from scrapy_rep.protocol.robotstxt.parser import Ignored
+from scrapy_rep.protocol.robotstxt.patterns import MAX_TARGET
+from scrapy_rep.usage import VOCABULARY
 from scrapy_rep.usage.preferences import Purposes, Usage
 from scrapy_rep.usage.statements import (
     MAX_READ,
@@ -28,7 +29,6 @@ from scrapy_rep.usage.statements import (
     statements_for,
     stricter,
 )
-from scrapy_rep.usage.vocabulary import VOCABULARY
 
 CASES = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "usage.jsonl").read_text().splitlines()]
 
@@ -124,7 +124,7 @@ def test_a_group_for_a_policy_token_is_about_usage_and_not_about_access() -> Non
 
 
 def test_a_group_for_a_policy_token_that_takes_too_long_to_compare_disallows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison_cost, "MAX_COMPARED", 10)
+    monkeypatch.setattr(patterns, "MAX_COMPARED", 10)
     robots = parse("User-agent: __usage_ai-training\nAllow: /*x*y*x\nDisallow: /*x*y\nDisallow: /*y*x\n")
     usage = Usage.of(robots, "/xyx", TOKEN)
     assert usage == {"train-ai": False}

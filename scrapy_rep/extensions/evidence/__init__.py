@@ -1,1 +1,1 @@
-"""Evidence that others can check after a crawl (REP_ARCHIVE, REP_REFUSALS, REP_EVIDENCE), and a reader of archives."""
+"""Evidence that others can check after a crawl (REP_ARCHIVE, REP_REFUSALS, REP_EVIDENCE)."""

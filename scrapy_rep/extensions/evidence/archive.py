@@ -16,11 +16,11 @@ from scrapy_rep.extensions.output_file import output_path
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
-from scrapy_rep.protocol.access_result import Answer
+from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.settings import SETTINGS, RepSettings
 from scrapy_rep.signals import robots_known, robots_response
-from scrapy_rep.text import printable
 
 if TYPE_CHECKING:
     from scrapy_rep.extensions.evidence.warc_file import WarcFile

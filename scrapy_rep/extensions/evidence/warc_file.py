@@ -26,11 +26,12 @@ from warcio.recordloader import ArcWarcRecord
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
+from scrapy_rep.clock import iso_time
 from scrapy_rep.extensions.output_file import append
-from scrapy_rep.protocol.access_result import AccessResult, Answer
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, plain_values
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.text import iso_time
+from scrapy_rep.protocol.words import AccessResult
 
 Fields = dict[str, str]
 

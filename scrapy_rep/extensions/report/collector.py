@@ -17,23 +17,24 @@ from scrapy.crawler import Crawler
 from scrapy.signals import response_received, spider_closed
 from scrapy.utils.url import strip_url
 
+from scrapy_rep.extensions.origins_log import EXEMPT_BY
 from scrapy_rep.extensions.output_file import output_path, partial_path
 from scrapy_rep.extensions.page_usage import META_KEY as USAGE_KEY
 from scrapy_rep.extensions.report.page import page
 from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
-from scrapy_rep.origin_info import OriginInfo, OriginKind
-from scrapy_rep.protocol.access_result import AccessResult
+from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.robotstxt.rules import Verdict, VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import Verdict
+from scrapy_rep.protocol.words import AccessResult, OriginKind, VerdictReason
+from scrapy_rep.refusals import TopK
 from scrapy_rep.settings import SETTINGS, RepSettings
 from scrapy_rep.signals import request_forbidden, request_waited, robots_known
 from scrapy_rep.storage.base import without_password
-from scrapy_rep.top_k import TopK
+from scrapy_rep.usage import PREFERENCE_WORDS
 from scrapy_rep.usage.preferences import usage_in
-from scrapy_rep.usage.vocabulary import PREFERENCE_WORDS
 
 # How much the report lists. Up to twice as many origins and rules are kept in memory.
 MAX_ORIGINS = 5_000
@@ -84,6 +85,8 @@ class OriginSeen:
     cause: str = ""
     access: str = ""
     answer: str = ""
+    final_url: str = ""
+    """The address that the redirects of robots.txt led to; empty if it is not known."""
     fetched: int = 0
     """The number of pages that were fetched."""
     refused: int = 0
@@ -146,6 +149,7 @@ class Report:
         self._origins_by_kind[seen.kind, seen.cause] += 1
         beyond = ", not read beyond REP_BODY_LIMIT" if info.robots is not None and info.robots.truncated else ""
         seen.access, seen.answer = info.access.value, shortened(info.answer.rstrip(".") + beyond)
+        seen.final_url = shortened(info.url)
         if info.robots is not None:
             seen.crawl_delay = info.robots.crawl_delay(self._gate.product_tokens(request)) or 0.0
         is_down, was_down = info.access is AccessResult.UNREACHABLE, seen.is_in_outage
@@ -179,7 +183,8 @@ class Report:
         if len(refused.examples) < MAX_EXAMPLES:
             url = shortened(strip_url(request.url, strip_default_port=False, strip_fragment=False))
             robots_url, line = shortened(verdict.robots_url or ""), rule.line if rule else None
-            example = {"url": url, "robots_url": robots_url, "line": line}
+            final_url = shortened(verdict.received.url) if verdict.received is not None else ""
+            example = {"url": url, "robots_url": robots_url, "final_url": final_url, "line": line}
             if example not in refused.examples:
                 refused.examples.append(example)
 
@@ -235,6 +240,7 @@ class Report:
             "fetched": self._fetched,
             "refused": refused,
             "refused_by": refused_by,
+            "exempt": {by: self._crawler.stats.get_value(stat, 0) for by, stat in EXEMPT_BY.items()},
             "refused_not_listed": refused - sum(rule.pages for _, rule in rules),
             "usage": [
                 {
@@ -268,6 +274,7 @@ class Report:
                 "type": "origin",
                 "origin": shortened(str(origin)),
                 "robots_url": shortened(origin.robots_url),
+                "final_url": seen.final_url,
                 **{key: getattr(seen, key) for key in ("kind", "cause", "access", "answer", "fetched", "refused")},
                 "waited": seen.waits.total(),
                 "waited_median": seen.waits.quantile(0.5),

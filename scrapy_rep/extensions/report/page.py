@@ -7,14 +7,35 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from html import escape
+from importlib.metadata import metadata
 from importlib.resources import files
 from typing import Any
 
-from scrapy_rep.text import counted, printable
+from scrapy_rep.protocol.foreign_text import printable
+from scrapy_rep.protocol.words import counted
 
 JsonLine = Mapping[str, Any]
 
 MAX_OUTAGE_LINES = 200
+DENIED = "Access denied: HTTP 401 (Unauthorized), 402, 403 (Forbidden), 451"
+UNLESS = "except by an older answer or after REP_UNREACHABLE_DAYS"
+PROOF = "the site demands proof that the client is a browser"
+CAUTION = "everything was allowed, by default: REP_STATUS_POLICY = 'cautious' refuses such sites"
+
+# Kind, or kind and cause -> what the result for robots.txt meant, with what to do, and the section of
+# docs/difficult-sites.md that explains more.
+MEANINGS: Mapping[str | tuple[str, str], tuple[str, str]] = {
+    "with rules": ("its rules {were} obeyed", ""),
+    "without rules": ("everything was allowed", ""),
+    ("without rules", "a page of HTML"): (
+        "everything was allowed, by default: REP_STATUS_POLICY can refuse such sites",
+        "Pages of HTML",
+    ),
+    **{("without rules", f"HTTP {status}"): (CAUTION, DENIED) for status in (401, 402, 403, 451)},
+    "restricted": ("nothing {was} allowed, by REP_STATUS_POLICY: ask the site for access", DENIED),
+    "challenged": (f"{PROOF}: nothing {{was}} allowed, {UNLESS}. Write to the site", "Challenges"),
+    "unreachable": (f"nothing {{was}} allowed, {UNLESS}. Crawl later, or more slowly", "Difficult sites"),
+}
 _TAG = re.compile(r"\{\{([#^])(\w+)\}\}(.*?)\{\{/\2\}\}|\{\{(\w+)(?:\|(\w+))?\}\}", re.DOTALL)
 
 
@@ -57,10 +78,15 @@ def page(lines: Sequence[JsonLine]) -> str:
             "share": crawl["refused"] / (crawl["requests"] or 1),
             "refused_title": "Pages that would have been refused" if crawl["dry_run"] else "Refused pages",
             "refused_column": "Would be refused" if crawl["dry_run"] else "Refused",
-            "kind_lines": [{**line, line["kind"].replace(" ", "_"): True} for line in crawl["kinds"]],
+            "kind_lines": [{**line, **_meaning(line, is_dry_run=crawl["dry_run"])} for line in crawl["kinds"]],
+            "exempt_by": " and ".join(
+                f"{counted(number, 'request')} by {by}" for by, number in crawl["exempt"].items() if number
+            ),
             "most_waited": max(wait["count"] for wait in crawl["waited"]["classes"]),
             "most_pages": max((line["pages"] for line in refusals), default=0),
-            "origin_lines": origins,
+            "origin_lines": [
+                {**line, "redirected": line["final_url"] not in {"", line["robots_url"]}} for line in origins
+            ],
             "refused_lines": [{**line, "as_written": line["reason"] in {"rule", "usage"}} for line in refusals],
             "usage_lines": _usage_lines(crawl),
             "has_usage": bool(crawl["usage"]),
@@ -69,6 +95,22 @@ def page(lines: Sequence[JsonLine]) -> str:
             "data": lines,
         },
     )
+
+
+def _meaning(line: JsonLine, *, is_dry_run: bool) -> JsonLine:
+    """Return what the result of these origins meant, and the section of the docs with its address."""
+    text, section = MEANINGS.get((line["kind"], line["cause"])) or MEANINGS[line["kind"]]
+    was, were = ("would have been",) * 2 if is_dry_run else ("was", "were")
+    name, _, _numbers = section.partition(":")
+    return {"meaning": text.format(was=was, were=were), "section": name, "section_url": address_of(section)}
+
+
+def address_of(section: str) -> str:
+    """Return the address of a section of docs/difficult-sites.md; empty if the docs have no public address."""
+    entries = metadata("scrapy-rep").get_all("Project-URL") or ()
+    address = dict(entry.split(", ", 1) for entry in entries).get("Documentation", "")
+    anchor = "-".join(re.findall(r"\w+", section.lower()))
+    return f"{address.rstrip('/')}/difficult-sites.html#{anchor}" if address else ""
 
 
 def _outages(crawl: JsonLine, origins: Sequence[JsonLine]) -> list[JsonLine]:

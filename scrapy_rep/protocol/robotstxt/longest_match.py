@@ -11,10 +11,17 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from itertools import accumulate, repeat
 
-from scrapy_rep.protocol.robotstxt.comparison_cost import affordable, longest_affordable
-from scrapy_rep.protocol.robotstxt.patterns import ROBOTS_PATH, matches, matching_places, patterns, spellings
+from scrapy_rep.protocol.robotstxt.patterns import (
+    ROBOTS_PATH,
+    affordable,
+    longest_affordable,
+    matches,
+    matching_places,
+    patterns,
+    spellings,
+)
+from scrapy_rep.protocol.robotstxt.product_tokens import Segments, find_records
 from scrapy_rep.protocol.robotstxt.rules import Rule
-from scrapy_rep.protocol.robotstxt.segments import Segments, find_records
 from scrapy_rep.protocol.robotstxt.syntax import RULE_ALLOWS, RULE_VALUE, WHITE_SPACE, without_comments
 
 # Bytes of memory, measured by tests/protocol/test_costs.py.

@@ -1,8 +1,8 @@
 """A robots.txt: which URLs a crawler may fetch, and all other records (RFC 9309 section 2).
 
-`syntax` defines what a record is. `segments` finds the records of a crawler. `patterns` normalises rules and URLs for
-comparison. `longest_match` finds the rule that decides. Lines are parsed only when a method needs them, because most
-lines of most files are about other crawlers.
+`syntax` defines what a record is. `product_tokens` finds the records of a crawler. `patterns` normalises rules and URLs
+for comparison. `longest_match` finds the rule that decides. Lines are parsed only when a method needs them, because
+most lines of most files are about other crawlers.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from scrapy_rep.protocol.foreign_text import shortened, text_of
-from scrapy_rep.protocol.robotstxt.comparison_cost import TooCostlyError
 from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_ignored, read_records
 from scrapy_rep.protocol.robotstxt.longest_match import EffectiveRules
-from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
-from scrapy_rep.protocol.robotstxt.product_tokens import is_product_token
-from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict, VerdictReason
-from scrapy_rep.protocol.robotstxt.segments import Segments
+from scrapy_rep.protocol.robotstxt.patterns import TooCostlyError, is_robots_txt
+from scrapy_rep.protocol.robotstxt.product_tokens import Segments, is_product_token
+from scrapy_rep.protocol.robotstxt.rules import Match, Rule, Verdict
 from scrapy_rep.protocol.robotstxt.syntax import (
     RECORDS,
     RULE_OR_DELAY_LINE,
@@ -31,6 +29,7 @@ from scrapy_rep.protocol.robotstxt.syntax import (
     text_in_browser_page,
     without_comments,
 )
+from scrapy_rep.protocol.words import VerdictReason
 
 PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"
 
@@ -119,15 +118,19 @@ class RobotsTxt:
 
         The verdict has no `robots_url`, `answer` and `received`, because the file was parsed without a URL.
         """
+        return Verdict(*self.match(url, product_token))
+
+    def match(self, url: str, product_token: str | Sequence[str]) -> Match:
+        """Return the first values of `verdict`. Raises ValueError."""
         crawler = self._crawler(product_token)
         try:
             rule = crawler.rules.rule(url, self.octets)
         except TooCostlyError:
-            return Verdict(False, VerdictReason.TOO_COSTLY, None, crawler.token)
+            return Match(False, VerdictReason.TOO_COSTLY, None, crawler.token)
         if rule is not None:
-            return Verdict(rule.allow, VerdictReason.RULE, rule, crawler.token)
+            return Match(rule.allow, VerdictReason.RULE, rule, crawler.token)
         reason = VerdictReason.NO_GROUP if crawler.token is None else VerdictReason.NO_RULE
-        return Verdict(True, VerdictReason.NOT_SUBJECT if is_robots_txt(url) else reason, None, crawler.token)
+        return Match(True, VerdictReason.NOT_SUBJECT if is_robots_txt(url) else reason, None, crawler.token)
 
     def first_disallow(self, product_token: str | Sequence[str]) -> Rule | None:
         """Return the first rule for the crawler that disallows any URL; None if there is none. Raises ValueError."""

@@ -1,15 +1,59 @@
-"""Normalisation of URLs and rules, and matching with `*` and `$` (RFC 9309 sections 2.2.2 and 2.2.3).
+"""Normalisation of URLs and rules, and matching with `*` and `$` (RFC 9309 sections 2.2.2, 2.2.3 and 3).
 
 A pattern is the normalised value of a rule. A `*` anywhere and a `$` at the end are special; all else is literal.
+
+An attacker can write patterns and URLs whose comparison takes a long time, if the patterns have a `*` before their end.
+So this time has a limit. All other patterns are compared octet by octet, once.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from scrapy_rep.protocol.foreign_text import shortened
-from scrapy_rep.protocol.robotstxt.comparison_cost import affordable
+
+# The limit for the octets of a URL times the octets of the patterns with `*`: about 20 ms. All octets of a pattern
+# count, because the search for a text between two `*` may read the same octets of the URL many times.
+MAX_COMPARED = 2**26
+
+# A gram is a short piece of a text: the grams of `/shop/*/x$` are `/sho`, `p/` and `/x$`. A URL must contain all grams
+# of a pattern to match it, so few patterns have to be compared with a long URL. Without grams, no URL of more than
+# 4,000 octets could be compared with a real file whose patterns with `*` have 18,000 octets.
+MAX_TARGET = 16_384  # octets of a URL that is cut into grams; RFC 9110 4.1 recommends support for 8 000
+GRAM = 4  # octets, or fewer at the end of a text
+_GRAMS = re.compile(rf"[^*]{{1,{GRAM}}}")
+
+
+class TooCostlyError(Exception):
+    """Raised if comparing the URL with the rules would take too long."""
+
+
+def longest_affordable(patterns: Iterable[str]) -> float:
+    """Return the most octets of a URL that may be compared with all of these patterns."""
+    octets = sum([len(pattern) for pattern in patterns if "*" in pattern.rstrip("*$")])
+    return MAX_COMPARED / octets if octets else math.inf
+
+
+def affordable(spelling: str, patterns: Collection[str]) -> Collection[str]:
+    """Return the patterns that a spelling of a URL has to be compared with. No pattern may be given twice.
+
+    If comparing all takes too long, only the patterns whose grams the spelling contains are returned. TooCostlyError is
+    then raised if comparing these takes too long, too, or if the spelling has more than MAX_TARGET octets.
+    """
+    # The first check counts all patterns, as if each had a `*` before its end. It is the faster one.
+    if len(spelling) * sum(map(len, patterns)) <= MAX_COMPARED or len(spelling) <= longest_affordable(patterns):
+        return patterns
+    if len(spelling) > MAX_TARGET:
+        raise TooCostlyError
+    with_end = f"{spelling}$"
+    grams = {with_end[at : at + size] for size in range(1, GRAM + 1) for at in range(len(with_end) - size + 1)}
+    patterns = [pattern for pattern in patterns if grams.issuperset(_GRAMS.findall(pattern))]
+    if len(spelling) > longest_affordable(patterns):
+        raise TooCostlyError
+    return patterns
+
 
 ROBOTS_PATH = "/robots.txt"  # RFC 9309 2.3: all lower case, in the top-level path
 _UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"  # RFC 3986 2.3

@@ -1,14 +1,12 @@
-"""Rules, verdicts, and the reasons of verdicts in words (RFC 9309 section 2.2.2)."""
+"""Rules and verdicts (RFC 9309 section 2.2.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from scrapy_rep.protocol.access_result import AccessResult
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened, text_of
-from scrapy_rep.protocol.word_enum import WordEnum
+from scrapy_rep.protocol.words import REASON_WORDS, AccessResult, VerdictReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,52 +33,7 @@ class DecidingLine(Protocol):
 
     @property
     def line(self) -> int | None:
-        """The line number, counted from 1; None for a header of a response."""
-
-
-class VerdictReason(WordEnum):
-    """Why a URL may or may not be fetched. REASON_WORDS has the words for people."""
-
-    RULE = "rule"
-    NO_RULE = "no rule"
-    NO_GROUP = "no group"
-    UNAVAILABLE = "unavailable"
-    RESTRICTED = "restricted"
-    UNREACHABLE = "unreachable"
-    TOO_COSTLY = "too costly"
-    USAGE = "usage"
-    EXEMPT = "exempt"
-    NOT_SUBJECT = "not subject"
-    NO_HOST = "no host"
-
-
-class ReasonWords(NamedTuple):
-    """A reason in words that follow "allowed: " or "refused: ", and where the reason is specified."""
-
-    allowed: str
-    """The words if the URL is allowed; empty if this reason never allows."""
-    refused: str
-    """The words if the URL is refused; empty if this reason never refuses."""
-    source: str
-
-
-REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
-    VerdictReason.RULE: ReasonWords("a rule allows it", "a rule forbids it", "RFC 9309 2.2.2"),
-    VerdictReason.NO_RULE: ReasonWords("no rule matches it", "", "RFC 9309 2.2.2"),
-    VerdictReason.NO_GROUP: ReasonWords("robots.txt has no rules for this crawler", "", "RFC 9309 2.2.1"),
-    VerdictReason.UNAVAILABLE: ReasonWords("the site has no usable robots.txt", "", "RFC 9309 2.3.1.3"),
-    VerdictReason.RESTRICTED: ReasonWords("", "access to robots.txt is restricted", "REP_STATUS_POLICY"),
-    VerdictReason.UNREACHABLE: ReasonWords(
-        "robots.txt has been unreachable for a long time", "robots.txt is unreachable", "RFC 9309 2.3.1.4"
-    ),
-    VerdictReason.TOO_COSTLY: ReasonWords("", "comparing the URL with the rules would take too long", "RFC 9309 3"),
-    VerdictReason.USAGE: ReasonWords(
-        "", "the site disallows a purpose of the crawl", "drafts on usage; REP_PURPOSES_REFUSE"
-    ),
-    VerdictReason.EXEMPT: ReasonWords("the crawl exempts it", "", "REP_EXEMPT, dont_obey_robotstxt"),
-    VerdictReason.NOT_SUBJECT: ReasonWords("robots.txt does not apply to it", "", "RFC 9309 2.2.2, 2.3"),
-    VerdictReason.NO_HOST: ReasonWords("", "the URL has no valid host", "RFC 9110 4.2.1"),
-}
+        """The line number, counted from 1; None for a header of a response, or an element of the page."""
 
 
 class Received(NamedTuple):
@@ -92,6 +45,32 @@ class Received(NamedTuple):
     """The time of the answer, or of the last 304 that confirmed it, in seconds since the epoch."""
     sha256: str
     """The SHA-256, in hexadecimal, of the decompressed body, cut to REP_BODY_LIMIT + 1 bytes; empty without rules."""
+
+
+class Fetched(Protocol):
+    """What a verdict says about the fetch of robots.txt (`lifecycle.RobotsPolicy`)."""
+
+    @property
+    def access(self) -> AccessResult: ...
+    @property
+    def robots_url(self) -> str: ...
+    @property
+    def answer(self) -> str: ...
+    @property
+    def final_url(self) -> str: ...
+    @property
+    def received(self) -> Received | None: ...
+    @property
+    def error(self) -> Exception | None: ...
+
+
+class Match(NamedTuple):
+    """What the rules say about a URL. The fields are those of `Verdict`."""
+
+    allowed: bool
+    reason: VerdictReason
+    rule: Rule | None = None
+    product_token: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +90,45 @@ class Verdict:
     """The rule that decided; None unless the reason is RULE."""
     product_token: str | None = None
     """The product token whose groups applied, such as `ExampleBot` or `*`; None if no group applied."""
-    access: AccessResult = AccessResult.SUCCESS
-    """The access result for robots.txt; SUCCESS if there are rules."""
-    robots_url: str | None = None
-    """The URL of the origin's robots.txt, before any redirect; None if it is unknown, or no robots.txt applies."""
-    answer: str = ""
-    """The answer for robots.txt in words, such as `HTTP 200`, or why there was none; empty if it was not fetched."""
-    received: Received | None = None
-    """The stored answer that decided; None if no stored answer decided."""
-    error: Exception | None = field(default=None, compare=False, repr=False)
-    """The exception of the last request for robots.txt, if robots.txt is unreachable without a response; else None."""
+    policy: Fetched | None = field(default=None, compare=False, repr=False)
+    """What is known of the origin's robots.txt; None if the rules were not fetched, or no robots.txt applies."""
     read_as: str | None = None
     """Another reading of the URL (`readings`), if only this reading is forbidden; else None."""
+
+    @property
+    def access(self) -> AccessResult:
+        """The access result for robots.txt; SUCCESS if robots.txt was not fetched."""
+        return self.policy.access if self.policy is not None else AccessResult.SUCCESS
+
+    @property
+    def robots_url(self) -> str | None:
+        """The URL of the origin's robots.txt, before any redirect; None if it is unknown, or no robots.txt applies."""
+        return self.policy.robots_url if self.policy is not None else None
+
+    @property
+    def final_url(self) -> str:
+        """The URL that robots.txt was redirected to; empty if it is unknown."""
+        return self.policy.final_url if self.policy is not None else ""
+
+    @property
+    def answer(self) -> str:
+        """The answer for robots.txt in words, such as `HTTP 200`, or why there was none; empty without a fetch."""
+        return self.policy.answer if self.policy is not None else ""
+
+    @property
+    def received(self) -> Received | None:
+        """The stored answer that decided; None if no stored answer decided."""
+        return self.policy.received if self.policy is not None else None
+
+    @property
+    def error(self) -> Exception | None:
+        """The exception of the last request, if robots.txt is unreachable without a response; else None."""
+        return self.policy.error if self.policy is not None else None
+
+    @property
+    def purpose(self) -> str | None:
+        """The purpose of the crawl that the site disallows; None unless the reason is USAGE."""
+        return None
 
     @property
     def words(self) -> str:

@@ -9,7 +9,8 @@ import re
 import sys
 from enum import Enum
 
-from scrapy_rep.protocol.robotstxt.product_tokens import IDENTIFIER
+# The standard's grammar allows no digits and no dots, but crawlers have them (MJ12bot, 360Spider, archive.org_bot).
+IDENTIFIER = r"[A-Za-z0-9_.-]+"
 
 WHITE_SPACE = " \t"  # WS in 2.2; VT, FF and NBSP are no white space
 
@@ -141,7 +142,7 @@ RECORDS = {
 }
 # What shows that the rest of a user-agent line was meant to be read: `GPTBot, ClaudeBot` or `* Disallow: /private/`.
 MORE_NAMES = re.compile(rf"[,;|\x80-\xff]|{_WS}{key_of(*Directive)}")
-# Lines that end a run of user-agent lines (`segments`).
+# Lines that end a run of user-agent lines (`product_tokens`).
 RULE_LINE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW), "")
 RULE_OR_DELAY_LINE = record_of(key_of(Directive.ALLOW, Directive.DISALLOW, Directive.CRAWL_DELAY), "")
 PATTERN_STARTS = (b"/", b"*")  # the first octet of a rule's value if the rule can match (2.2, path-pattern; 5.1)

@@ -1,14 +1,25 @@
-"""With scrapy-redis, Redis has copies of the requests at the door. If a crawler is killed, another crawler puts the
-requests of that crawler back into the queue.
+"""Copies of the requests at the scheduler's door that have left a queue on disk or in Redis.
 
-scrapy-redis removes a request from Redis when it hands the request out. While the request is at the door, a copy is in
-the hash of its crawler, `QUEUE:waiting:CRAWLER`. The set `QUEUE:waiting` has the names of these hashes. As a sign of
-life, each crawler with copies renews the key `QUEUE:waiting:CRAWLER:alive` before it expires.
+If the process is killed, these requests are not lost. A request that waits in the downloader has no copy.
+
+Scrapy and scrapy-redis remove a request from their queue when they hand it out:
+
+- With a JOBDIR, the copies are in its SQLite file `requests.waiting`. A copy stays there until the engine gets the
+  request, or until the request is back in the queue on disk and that queue is closed. If the process is killed, the
+  crawl that resumes the job reads the copies.
+- With scrapy-redis, the copies are in Redis, in the hash of their crawler, `QUEUE:waiting:CRAWLER`. The set
+  `QUEUE:waiting` has the names of these hashes. As a sign of life, each crawler with copies renews the key
+  `QUEUE:waiting:CRAWLER:alive` before it expires. If a crawler is killed, another crawler puts the requests of that
+  crawler back into the queue.
 """
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from time import monotonic
 from typing import Any
 from uuid import uuid4
@@ -17,10 +28,128 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
 from scrapy.utils.asyncio import create_looping_call
+from scrapy.utils.job import job_dir
+from scrapy.utils.request import request_from_dict
 
+from scrapy_rep.log import logger_of
+from scrapy_rep.protocol.foreign_text import printable
+from scrapy_rep.protocol.words import counted
 from scrapy_rep.scrapy_internals.engine_state import look_for_requests
-from scrapy_rep.text import counted, printable
-from scrapy_rep.waiting.kept_copies import KeptCopies
+
+COPIES_FAILED = "If this crawler is killed, requests that wait for a robots.txt are lost: %s"
+
+
+class KeptCopies:
+    """Keeps no copies. Its subclasses do. If a subclass fails, it logs one warning, and the crawl goes on."""
+
+    _has_warned = False
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._log = logger_of(crawler)
+        self._spider = crawler.spider
+
+    def keep(self, request: Request) -> None:
+        """Keep a copy of the request, which has left its queue."""
+
+    def delete(self, request: Request) -> None:
+        """Delete the copy of the request, if there is one: the engine has the request, or its queue has it again."""
+
+    def left_over(self) -> list[Request]:
+        """Return the requests that were at the door when this job was killed, in order. `delete` deletes their copies.
+
+        With scrapy-redis, the list is empty: other crawlers put such requests back into the queue.
+        """
+        return []
+
+    def close(self) -> None:
+        """The crawl ends. The copies that are left are for a later crawl, or for other crawlers."""
+
+    @contextmanager
+    def _failing_softly(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as exc:  # noqa: BLE001 - the database may raise it, or the code that serialises a request
+            self._warn(exc)
+
+    def _warn(self, exc: Exception) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            self._log.warning(COPIES_FAILED, printable(str(exc)))
+
+    def _request_of(self, copy: bytes, loads: Callable[[bytes], Any]) -> Request | None:
+        try:
+            return request_from_dict(loads(copy), spider=self._spider)
+        except Exception:  # noqa: BLE001 - it is logged
+            self._log.exception(
+                "The copy of a request that waited for a robots.txt cannot be read, so the request is lost"
+            )
+            return None
+
+
+FILE = "requests.waiting"
+LOCKED = 1.0  # seconds that a call waits if another program has locked the file. The event loop waits, too.
+
+
+class KeptInJobdir(KeptCopies):
+    """After its first failure, nothing is written until `close`."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        """Raises sqlite3.Error."""
+        import sqlite3  # noqa: PLC0415 - few crawls have a JOBDIR
+
+        super().__init__(crawler)
+        self._path = Path(job_dir(crawler.settings) or "", FILE)
+        self._numbers: dict[Request, int] = {}
+        self._to_delete: list[tuple[int]] = []
+        """Numbers of copies that are no longer needed, but may still be in the file."""
+        self._file = sqlite3.connect(self._path, isolation_level=None, timeout=LOCKED)
+        # With these, a killed process loses nothing. A machine that loses its power may lose copies.
+        self._file.execute("PRAGMA journal_mode = WAL")
+        self._file.execute("PRAGMA synchronous = OFF")
+        self._file.execute("CREATE TABLE IF NOT EXISTS waiting (number INTEGER PRIMARY KEY, request BLOB)")
+        (last,) = self._file.execute("SELECT coalesce(max(number), 0) FROM waiting").fetchone()
+        self._next_number = count(last + 1)
+
+    def keep(self, request: Request) -> None:
+        if request in self._numbers or self._has_warned:
+            return
+        with self._failing_softly():
+            # The format is that of Scrapy's own queue on disk.
+            copy = pickle.dumps(request.to_dict(spider=self._spider), protocol=4)
+            number = next(self._next_number)
+            self._file.execute("INSERT INTO waiting VALUES (?, ?)", (number, copy))
+            self._numbers[request] = number
+
+    def delete(self, request: Request) -> None:
+        if request in self._numbers:
+            self._to_delete.append((self._numbers.pop(request),))
+            if not self._has_warned:
+                with self._failing_softly():
+                    self._delete_copies()
+
+    def left_over(self) -> list[Request]:
+        with self._failing_softly():
+            for number, copy in self._file.execute("SELECT number, request FROM waiting ORDER BY number").fetchall():
+                request = self._request_of(copy, pickle.loads)
+                if request is None:  # it cannot be read, now or later
+                    self._to_delete.append((number,))
+                else:
+                    self._numbers[request] = number
+            self._delete_copies()
+        return list(self._numbers)
+
+    def close(self) -> None:
+        with self._failing_softly():
+            self._delete_copies()
+            (number,) = self._file.execute("SELECT count(*) FROM waiting").fetchone()
+            self._file.close()
+            if not number:
+                self._path.unlink()
+
+    def _delete_copies(self) -> None:
+        self._file.executemany("DELETE FROM waiting WHERE number = ?", self._to_delete)
+        self._to_delete.clear()
+
 
 ALIVE = 10  # seconds until a sign of life expires
 PULSE = 2.0  # seconds between two signs of life

@@ -1,36 +1,11 @@
-"""The possible results of fetching a robots.txt (RFC 9309 section 2.3.1)."""
+"""The outcome of one request for a robots.txt (RFC 9309 section 2.3.1)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scrapy_rep.protocol.freshness import SILENT, Caching
-from scrapy_rep.protocol.word_enum import WordEnum
-
-
-class AccessResult(WordEnum):
-    """What the answer to a request for robots.txt means for the crawler (2.3.1)."""
-
-    SUCCESS = "success"
-    """The server sent a robots.txt. The crawler obeys its rules (2.3.1.1)."""
-    REDIRECT = "redirect"
-    """The server sent a redirect. The crawler follows it, so this is never the result of a whole fetch (2.3.1.2)."""
-    UNAVAILABLE = "unavailable"
-    """The site has no usable robots.txt (a 404, for example), so everything is allowed (2.3.1.3)."""
-    RESTRICTED = "restricted"
-    """The site restricts access to robots.txt, so nothing is allowed. This result is cached in the same way as rules.
-    RFC 9309 does not define this result. Only REP_STATUS_POLICY can give it."""
-    UNREACHABLE = "unreachable"
-    """The fetch failed (a 503, for example), so usually nothing is allowed. It is retried after a backoff (2.3.1.4)."""
-
-
-# The results that an entry can store, in words, each with its source. The status policy may name another source.
-ACCESS_WORDS: Mapping[AccessResult, tuple[str, str]] = {
-    AccessResult.SUCCESS: ("its rules are obeyed", "RFC 9309 2.3.1.1"),
-    AccessResult.UNAVAILABLE: ("everything is allowed", "RFC 9309 2.3.1.3"),
-    AccessResult.RESTRICTED: ("nothing is allowed", "REP_STATUS_POLICY"),
-}
+from scrapy_rep.protocol.words import AccessResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +41,7 @@ class Answer:
     dropped: bool = False
     """Whether a component of the crawl dropped the request or its answer."""
     is_fault: bool = False
-    """Whether a component of the crawl has raised an error, so that neither the network nor the site has failed."""
+    """Whether a component of the crawl failed, because of an error in its code, instead of the network or the site."""
     retry_after: float = 0.0
     """Seconds from now that the server asks the crawler to wait (RFC 9110 10.2.3)."""
     caching: Caching = SILENT
@@ -75,11 +50,11 @@ class Answer:
     """The time when the answer was received, in seconds since the epoch. If the crawl's HTTP cache replayed the answer,
     this is the time in its Date header (0 if missing, and never later than now). In an offline crawl, it is the time of
     the replay."""
-    asked_at: float = 0.0
-    """The time when the request was sent, in seconds since the epoch. If the request was repeated at once, the time of
-    the first one."""
     ended_at: float = 0.0
     """The time when the answer or the failure came, in seconds since the epoch."""
+    seconds: float = 0.0
+    """Seconds from the moment when the request was sent to `ended_at`, by the monotonic clock. If the request was
+    repeated at once, they count from the first one."""
     response_delay: float = 0.0
     """Seconds from the request to the response (RFC 9111 4.2.3)."""
     replayed: bool = False

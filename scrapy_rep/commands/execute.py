@@ -13,6 +13,7 @@ from typing import Any
 
 from scrapy import Spider
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.misc import load_object
 from scrapy.utils.project import inside_project
 from twisted.internet.defer import Deferred
@@ -20,10 +21,8 @@ from twisted.python.failure import Failure
 
 from scrapy_rep.commands.compare import ComparingLookup, compared, skips_builtin
 from scrapy_rep.commands.findings import CrawlerProfile, Finding, judged, policy_of_file
-from scrapy_rep.commands.lookup import CommandSpider, Lookup, command_spider
+from scrapy_rep.commands.lookup import CommandSpider, Lookup, StoredLookup, StoredRemoval, command_spider
 from scrapy_rep.commands.output import Output
-from scrapy_rep.commands.rechecking import judge_again
-from scrapy_rep.commands.stored_lookup import StoredLookup, StoredRemoval
 from scrapy_rep.commands.urls import body_of, lists_of_urls
 from scrapy_rep.scrapy_internals.builtin_robotstxt import BuiltinParser
 from scrapy_rep.settings import FILES, RepSettings, is_obeying
@@ -61,58 +60,59 @@ def prepare(settings: BaseSettings, opts: Namespace) -> None:
         settings.set("REP_PURPOSES_REFUSE", True, priority="cmdline")
 
 
-def run(given: list[str], opts: Namespace, settings: BaseSettings, process: Any) -> int:
+def execute(given: list[str], opts: Namespace, settings: BaseSettings, process: Any) -> int:
     """Run the command and return its exit status. Raises ValueError for a wrong setting, spider or file.
 
     `process` is the crawler process; None if neither a crawl nor a spider is needed.
     """
-    model = _model(process, opts.spider)
-    crawl_settings = settings.copy()
-    if model is not None:
-        model.update_settings(crawl_settings)
-    spider = command_spider(model)
-    profile = _profile_of(crawl_settings, spider)
+    model, arguments = _model(process, opts.spider), arglist_to_dict(opts.arguments)
     lists = lists_of_urls(given, opts.input)
-    is_list = opts.input is not None or opts.all or opts.recheck is not None
-    output = Output(as_objects=opts.json, show=opts.show, is_list=is_list, leaves_out_allowed=opts.recheck is not None)
-    if opts.archive:
-        # Tokens and purposes that no option gives are those of the crawl that wrote the archive.
-        tokens = profile.tokens if opts.spider or opts.agent else ()
-        purposes = profile.purposes if opts.purpose else Purposes()
-        judge_again(opts, lists, output, replace(profile, tokens=tokens, purposes=purposes, not_obeyed=""))
-    elif opts.file is not None:
-        judge = _judge_of_file(opts, profile, crawl_settings)
+    output = Output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None or opts.all)
+    if opts.file is not None:
+        spider = None
+        if model is not None:
+            crawler = process.create_crawler(command_spider(model))
+            spider, settings = crawler.spidercls.from_crawler(crawler, **arguments), crawler.settings
+        judge = _judge_of_file(opts, settings, UserAgent(settings, spider).product_tokens)
         output.write_all(map(judge, urls) for urls in lists)
     else:
+        crawl_settings = settings.copy()
+        if model is not None:
+            model.update_settings(crawl_settings)
+        profile = _profile_of(crawl_settings)
         # Override even `-s`: without the add-on and ROBOTSTXT_OBEY, the crawl would not have our middleware.
         settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
         switched_on = {addon: order for addon, order in settings.getdict("ADDONS").items() if order is not None}
         settings.set("ADDONS", {ADDON: 500, **switched_on}, priority="cmdline")
         fetching = ComparingLookup if opts.compare else Lookup
         kind = StoredLookup if opts.cached else StoredRemoval if opts.forget else fetching
-        _crawl(process, spider, kind(lists, output, profile))
+        _crawl(process, command_spider(model, kind(lists, output, profile)), arguments)
     return output.exit_status
 
 
-def _profile_of(settings: BaseSettings, spider: type[CommandSpider]) -> CrawlerProfile:
+def _profile_of(settings: BaseSettings) -> CrawlerProfile:
+    """Return the profile without product tokens, because the spider may have some of its own."""
     rep = RepSettings.read(settings)
-    tokens = UserAgent(settings, spider()).product_tokens
-    purposes = Purposes.of(rep.purposes, rep.purposes_refuse)
-    not_obeyed = _not_obeyed(settings, is_dry_run=rep.dry_run)
-    return CrawlerProfile(tokens, rep.status_policy, rep.crawl_delay_max, purposes, not_obeyed)
+    return CrawlerProfile(
+        status_policy=rep.status_policy,
+        crawl_delay_max=rep.crawl_delay_max,
+        body_limit=rep.body_limit,
+        purposes=Purposes.of(rep.purposes, rep.purposes_refuse),
+        not_obeyed=_not_obeyed(settings, is_dry_run=rep.dry_run),
+    )
 
 
-def _judge_of_file(opts: Namespace, profile: CrawlerProfile, settings: BaseSettings) -> Callable[[str], Finding]:
+def _judge_of_file(opts: Namespace, settings: BaseSettings, tokens: tuple[str, ...]) -> Callable[[str], Finding]:
     """Return the function that judges a URL by the robots.txt of `--file`."""
-    body = body_of(opts.file)
-    policy = policy_of_file(body, RepSettings.read(settings).body_limit)
-    profile = replace(profile, file_name="standard input" if opts.file == "-" else opts.file)
+    file_name = "standard input" if opts.file == "-" else opts.file
+    profile, body = replace(_profile_of(settings), tokens=tokens, file_name=file_name), body_of(opts.file)
+    policy = policy_of_file(body, profile.body_limit)
     if not opts.compare:
-        return partial(judged, profile=profile, policy=policy)
+        return partial(judged, profile=profile, policy=policy, size=len(body))
     builtin = BuiltinParser(settings, body)
 
     def judged_by_both(url: str) -> Finding:
-        finding = judged(url, profile, policy)
+        finding = judged(url, profile, policy, len(body))
         try:
             return compared(finding, None if skips_builtin(finding) else builtin.answer(url))
         except ValueError as exc:  # a parser of another package may reject a URL
@@ -154,13 +154,13 @@ def _has(settings: BaseSettings, setting: str, ours: str) -> bool:
     return False
 
 
-def _crawl(process: Any, spider: type[CommandSpider], lookup: Lookup) -> None:
-    """Run the lookup in a crawl. Raises the ValueError that ended the lookup, or that kept the crawl from starting."""
+def _crawl(process: Any, spider: type[CommandSpider], arguments: dict[str, str]) -> None:
+    """Run the spider's lookup. Raises the ValueError that ended the lookup, or that kept the crawl from starting."""
     # Hide the middleware's CRITICAL line about a wrong setting, because the command prints the same error.
     logger.addFilter(lambda record: record.levelno < logging.CRITICAL)
-    crawling = process.crawl(spider, lookup=lookup)
+    crawling = process.crawl(spider, **arguments)
     process.start()
-    if error := lookup.error or _setting_error(crawling):
+    if error := spider.command_lookup.error or _setting_error(crawling):
         raise error
 
 

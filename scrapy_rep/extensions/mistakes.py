@@ -1,4 +1,4 @@
-"""Log a WARNING if the User-Agent that is sent is not the one whose rules are obeyed. Some rotators cause this."""
+"""WARNINGs about mistakes that only a request shows: a misspelt key in its meta, or another User-Agent."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from scrapy.utils.asyncio import call_later
 from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
-from scrapy_rep.settings import RepSettings
-from scrapy_rep.text import printable
-from scrapy_rep.user_agent import ProductTokens
+from scrapy_rep.protocol.foreign_text import printable
+from scrapy_rep.settings import RepSettings, nearest
+from scrapy_rep.signals import request_forbidden, request_waited
+from scrapy_rep.user_agent import META_KEY, ProductTokens
 
 WATCHED = 1_000  # downloads to check; a component that changes the User-Agent usually does so from the start
 
@@ -51,3 +52,25 @@ class SentUserAgent:
             "A middleware or download handler changes the User-Agent: let it send the product token, or set"
             " ROBOTSTXT_USER_AGENT"
         )
+
+
+KEYS = ("dont_obey_robotstxt", META_KEY, ROBOTS_TXT_REQUEST)
+
+
+class MisspeltMeta:
+    """Looks at requests that wait or are refused. To look at each request of the crawl would take too much time."""
+
+    def __init__(self, crawler: Crawler, _settings: RepSettings, _gate: Gate) -> None:
+        self._crawler = crawler
+        for signal in (request_waited, request_forbidden):
+            crawler.signals.connect(self._look, signal=signal)
+
+    def _look(self, request: Request) -> None:
+        for key in request.meta:
+            if isinstance(key, str) and "robots" in key and key not in KEYS and (meant := nearest(key, KEYS)):
+                logger_of(self._crawler).warning(
+                    "request.meta[%r] has no effect; did you mean %r? The first such request: %s", key, meant, request
+                )
+                for signal in (request_waited, request_forbidden):
+                    self._crawler.signals.disconnect(self._look, signal=signal)
+                return

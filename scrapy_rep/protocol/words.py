@@ -1,0 +1,226 @@
+"""The words that people read about answers, verdicts, refusals and outages.
+
+Exceptions, log, command and report take these words from here. So each text changes in this file alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from scrapy_rep.protocol.foreign_text import printable
+
+
+class WordEnum(Enum):
+    """An enum whose `str` is its value: `str(AccessResult.SUCCESS)` is `success`."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+# Answers for robots.txt.
+
+
+class AccessResult(WordEnum):
+    """What the answer to a request for robots.txt means for the crawler (2.3.1)."""
+
+    SUCCESS = "success"
+    """The server sent a robots.txt. The crawler obeys its rules (2.3.1.1)."""
+    REDIRECT = "redirect"
+    """The server sent a redirect. The crawler follows it, so this is never the result of a whole fetch (2.3.1.2)."""
+    UNAVAILABLE = "unavailable"
+    """The site has no usable robots.txt (a 404, for example), so everything is allowed (2.3.1.3)."""
+    RESTRICTED = "restricted"
+    """The site restricts access to robots.txt, so nothing is allowed. This result is cached in the same way as rules.
+    RFC 9309 does not define this result. Only REP_STATUS_POLICY can give it."""
+    UNREACHABLE = "unreachable"
+    """The fetch failed (a 503, for example), so usually nothing is allowed. It is retried after a backoff (2.3.1.4)."""
+
+
+# The results that an entry can store, in words, each with its source. The status policy may name another source.
+ACCESS_WORDS: Mapping[AccessResult, tuple[str, str]] = {
+    AccessResult.SUCCESS: ("its rules are obeyed", "RFC 9309 2.3.1.1"),
+    AccessResult.UNAVAILABLE: ("everything is allowed", "RFC 9309 2.3.1.3"),
+    AccessResult.RESTRICTED: ("nothing is allowed", "REP_STATUS_POLICY"),
+}
+NO_RULES = "it has no rules, so everything is allowed"
+
+
+class OriginKind(WordEnum):
+    """What an origin's robots.txt means for the crawl. The values follow a number: `12 origins with rules`."""
+
+    WITH_RULES = "with rules"
+    """Rules are obeyed; in an outage, the old rules."""
+    WITHOUT_RULES = "without rules"
+    """Everything is allowed."""
+    RESTRICTED = "restricted"
+    """Nothing is allowed, by REP_STATUS_POLICY."""
+    CHALLENGED = "challenged"
+    """Unreachable, because the site answers with a challenge."""
+    UNREACHABLE = "unreachable"
+    """Unreachable for any other reason."""
+
+
+# Why an origin has no rules. These words are counted.
+A_PAGE = "a page of HTML"
+NO_GROUPS = "a file without rules"
+REDIRECTS = "too many redirects"
+
+CHALLENGE_ADVICE = (
+    "With such a challenge, a site demands proof that the client is a browser. Ask the site to let your crawler in, or"
+    " sign requests (Web Bot Auth)"
+)
+
+
+# Outages.
+
+
+class Basis(Enum):
+    """What decides about a request."""
+
+    NOTHING_ALLOWED = "nothing is allowed"
+    STORED = "the stored response"
+    EVERYTHING_ALLOWED = "everything is allowed"
+
+
+class OutageWords(NamedTuple):
+    """What the crawl does while robots.txt is unreachable, in words."""
+
+    meaning: str
+    requests: str
+    """The words that follow "Requests to this site". Empty if requests wait or are refused: `OutageLog` says which."""
+    source: str
+
+
+OUTAGE_WORDS: Mapping[Basis, OutageWords] = {
+    Basis.NOTHING_ALLOWED: OutageWords("nothing of its origin is fetched", "", "RFC 9309 2.3.1.4"),
+    Basis.STORED: OutageWords(
+        "its last known rules are still obeyed",
+        "are decided by its last answer before the outage (RFC 9309 2.4)",
+        "RFC 9309 2.4",
+    ),
+    Basis.EVERYTHING_ALLOWED: OutageWords(
+        "after so long, everything is allowed",
+        "are allowed after so long an outage (REP_UNREACHABLE_DAYS, RFC 9309 2.3.1.4)",
+        "RFC 9309 2.3.1.4",
+    ),
+}
+LAST_ANSWER_COUNTS = "its last answer still counts"
+
+
+# Verdicts and refusals.
+
+
+class VerdictReason(WordEnum):
+    """Why a URL may or may not be fetched. REASON_WORDS has the words for people."""
+
+    RULE = "rule"
+    NO_RULE = "no rule"
+    NO_GROUP = "no group"
+    UNAVAILABLE = "unavailable"
+    RESTRICTED = "restricted"
+    UNREACHABLE = "unreachable"
+    TOO_COSTLY = "too costly"
+    USAGE = "usage"
+    EXEMPT = "exempt"
+    NOT_SUBJECT = "not subject"
+    NO_HOST = "no host"
+
+
+class ReasonWords(NamedTuple):
+    """A reason in words, and where the reason is specified. A text is empty if no verdict needs it."""
+
+    allowed: str
+    """The words that follow "allowed: "."""
+    refused: str
+    """The words that follow "refused: "."""
+    source: str
+    refusal: str = ""
+    """The message about a refused request. `{place}` is a text of PLACES; `{url}` is where robots.txt is; `{answer}` is
+    the answer for it."""
+    counted: str = ""
+    """The words that follow a number of refused requests."""
+    advice: str = ""
+    """What to do if all start requests are refused for this reason."""
+
+
+REASON_WORDS: Mapping[VerdictReason, ReasonWords] = {
+    VerdictReason.RULE: ReasonWords(
+        "a rule allows it",
+        "a rule forbids it",
+        "RFC 9309 2.2.2",
+        "Forbidden by {place}",
+        "by rules",
+        "Is the rule for another crawler? Set ROBOTSTXT_USER_AGENT to the product token of yours",
+    ),
+    VerdictReason.NO_RULE: ReasonWords("no rule matches it", "", "RFC 9309 2.2.2"),
+    VerdictReason.NO_GROUP: ReasonWords("robots.txt has no rules for this crawler", "", "RFC 9309 2.2.1"),
+    VerdictReason.UNAVAILABLE: ReasonWords("the site has no usable robots.txt", "", "RFC 9309 2.3.1.3"),
+    VerdictReason.TOO_COSTLY: ReasonWords(
+        "",
+        "comparing the URL with the rules would take too long",
+        "RFC 9309 3",
+        "Forbidden because {words} ({url})",
+        "by rules",
+    ),
+    VerdictReason.UNREACHABLE: ReasonWords(
+        "robots.txt has been unreachable for a long time",
+        "robots.txt is unreachable",
+        "RFC 9309 2.3.1.4",
+        "Forbidden while robots.txt is unreachable ({url}: {answer})",
+        "because robots.txt was unreachable",
+        "Is robots.txt unreachable? Try again later",
+    ),
+    VerdictReason.RESTRICTED: ReasonWords(
+        "",
+        "access to robots.txt is restricted",
+        "REP_STATUS_POLICY",
+        "Forbidden by REP_STATUS_POLICY ({url}: {answer})",
+        "by REP_STATUS_POLICY",
+        "Is access to robots.txt restricted? Then REP_STATUS_POLICY refuses everything. Ask the site for access, or"
+        " change this setting",
+    ),
+    VerdictReason.USAGE: ReasonWords(
+        "",
+        "the site disallows a purpose of the crawl",
+        "drafts on usage; REP_PURPOSES_REFUSE",
+        "Forbidden for the purpose {purpose!r} by {place}",
+        "by REP_PURPOSES_REFUSE",
+    ),
+    VerdictReason.EXEMPT: ReasonWords("the crawl exempts it", "", "REP_EXEMPT, dont_obey_robotstxt"),
+    VerdictReason.NOT_SUBJECT: ReasonWords("robots.txt does not apply to it", "", "RFC 9309 2.2.2, 2.3"),
+    VerdictReason.NO_HOST: ReasonWords(
+        "",
+        "the URL has no valid host",
+        "RFC 9110 4.2.1",
+        "Forbidden because {words}, so no robots.txt can apply to it",
+        "because their URL has no valid host",
+    ),
+}
+ADVICE = "Is the site yours, or have you permission to crawl it? Set REP_EXEMPT. `scrapy robots URL` explains refusals"
+
+# Where the line is that refuses a request.
+IN_ROBOTS_TXT = "robots.txt ({url}, line {line}{group}: {rule})"
+IN_HEADER = "the header of the response ({rule})"
+IN_PAGE = "the page itself ({rule})"
+OF_GROUP = ", group of {token!r}"
+READ_AS = ", because the URL can be read as {url}"
+
+
+def where_from(robots_url: str, final_url: str) -> str:
+    """Return where a robots.txt comes from: its URL, and the URL that it was redirected to, if there is one."""
+    address = printable(robots_url or "robots.txt")
+    return address if final_url in {"", robots_url} else f"{address}, redirected to {printable(final_url)}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return the number with its noun, such as `1 origin` or `2 origins`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def were_refused(number: int, *, is_dry_run: bool) -> str:
+    """Return the words that follow a number of requests: `were refused`, `would have been refused (REP_DRY_RUN)`."""
+    if is_dry_run:
+        return "would have been refused (REP_DRY_RUN)"
+    return "was refused" if number == 1 else "were refused"
