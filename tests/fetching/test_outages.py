@@ -17,6 +17,7 @@ from web import RULES, Route, Site, Web, answer
 
 from scrapy_rep import RepMiddleware, RobotsUnreachable
 from scrapy_rep.fetching.download import Fetcher
+from scrapy_rep.protocol import outage as outage_module
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import sleep
 
@@ -318,3 +319,16 @@ async def test_two_outages_of_one_origin_count_as_one_origin(web: Web) -> None:
         "2 requests were refused because robots.txt was unreachable; 1 origin had outages:"
         f" 2 x {site.robots_url} (HTTP 503)"
     )
+
+
+@ensureDeferred
+async def test_the_wait_begins_when_the_request_is_sent(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    # All requests share a download slot with a delay, so the last one waits there for longer than REP_UNREACHABLE_WAIT.
+    monkeypatch.setattr(outage_module, "BACKOFFS", (0.5, 0.5, 0.5))
+    sites = [*(web.robots(RULES) for _ in range(7)), web.robots([DOWN, answer(RULES)])]
+    requests = [Request(site.url("/"), meta={"download_slot": "one"}) for site in sites]
+    slot = {"one": {"concurrency": 1, "delay": 0.4}}
+    result = await crawl(*requests, settings={"DOWNLOAD_SLOTS": slot, "REP_UNREACHABLE_WAIT": 0.5})
+    assert len(result.pages) == 8
+    waited = sites[-1].requests[0]["began"] - sites[0].requests[0]["began"]
+    assert waited > 1.0, "REP_UNREACHABLE_WAIT and LATENESS"

@@ -191,8 +191,8 @@ def refused_request_waits_again(original: Original, *args: Any) -> None:
 
 
 @fault(Resolver, "_begin")
-def fetches_are_not_shared(original: Original, resolver: Any, origin: Any, trigger: Any, fetch: Any) -> None:
+def fetches_are_not_shared(original: Original, resolver: Any, origin: Any, fetch: Any) -> None:
     """One origin in ten is fetched twice at the same time."""
-    original(resolver, origin, trigger, fetch)
+    original(resolver, origin, fetch)
     if random.random() < 0.1:
-        resolver.more = asyncio.ensure_future(resolver._conversations.hold(origin, None, trigger, lambda: False))
+        resolver.more = asyncio.ensure_future(resolver._conversations.hold(origin, None, fetch.triggers, lambda: False))

@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,6 +32,7 @@ from virtual_time import NEVER, seconds
 
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 
+ADDRESS = ip_address("192.0.66.1")  # of all servers; without an address, their names would be looked up
 NUMBER = "simulated"  # the meta key of a request's number in its case
 FETCH = "simulated_fetch"  # the meta key of the fetch that a request for a robots.txt belongs to
 
@@ -138,7 +140,16 @@ class Handler(BaseDownloadHandler):
         if tag is not None and (request.headers.get("If-None-Match") or b"").decode() == tag:
             exchange.status, exchange.body = 304, ""
         flags, body = ["dataloss"] if fail else [], exchange.body.encode()
-        return TextResponse(request.url, exchange.status, exchange.headers, body, flags, request, encoding="utf-8")
+        return TextResponse(
+            request.url,
+            exchange.status,
+            exchange.headers,
+            body,
+            flags,
+            request,
+            ip_address=ADDRESS,
+            encoding="utf-8",
+        )
 
     async def close(self) -> None:
         """Close the connections, as Scrapy's handlers do."""
