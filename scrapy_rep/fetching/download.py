@@ -196,7 +196,7 @@ class Fetcher:
         return Answer(
             url,
             reason=reason,
-            error=exc.with_traceback(None),
+            error=_alone(exc),
             timed_out=timed_out,
             noticed_late=timed_out and is_late,
             proxied=request is not None and bool(request.meta.get("proxy")),
@@ -299,6 +299,12 @@ def _component_of(exc: Exception) -> str:
         if code.co_name in {"process_request", "process_response", "process_exception"} and "self" in frame.f_locals:
             found = global_object_name(type(frame.f_locals["self"]))
     return found
+
+
+def _alone(exc: Exception) -> Exception:
+    """Return the exception without its traceback and causes: they would keep the request during the whole outage."""
+    exc.__cause__ = exc.__context__ = None
+    return exc.with_traceback(None)
 
 
 def _in_words(exc: Exception) -> str:
