@@ -60,7 +60,7 @@ def explanation(verdict: Verdict) -> str:
         place = (IN_PAGE if is_element else IN_HEADER if decided_by.line is None else IN_ROBOTS_TXT).format(
             url=url,
             line=decided_by.line,
-            group=OF_GROUP.format(token=token) if token is not None else "",
+            group=f", {OF_GROUP.format(token=token)}" if token is not None else "",
             rule=printable(str(decided_by), MAX_RULE),
         )
     text = REASON_WORDS[verdict.reason].refusal.format(
