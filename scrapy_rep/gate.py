@@ -5,7 +5,7 @@
    see 3.) If robots.txt expires soon, or the backoff after a failure is over, it is fetched again in the background.
 3. Else the request waits for a fetch (`fetching.resolver`). Most requests wait at the scheduler, before they come here
    (`waiting.door`). The others wait in the downloader (`waiting.in_downloader`). The fetch ends with a
-   policy, unless the crawl closes first. The policy decides about the requests that waited:
+   policy, unless the crawl ends first. The policy decides about the requests that waited:
    - The fetch had an answer: its rules decide. Without rules, its status decides (`protocol.status_policy`).
    - The fetch failed: the old rules decide, if they may still be obeyed. Else nothing is allowed; after a long outage,
      everything (`protocol.lifecycle`). Usually a fetch has several rounds before requests are refused
@@ -22,7 +22,6 @@ from urllib.parse import urldefrag
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
@@ -84,8 +83,6 @@ class Gate:
         self._exempt = settings.exempt
         self._exempt_domains = tuple(item[1:] for item in map(str, settings.exempt) if item.startswith("*."))
         self._exempt_paths = _exempt_paths(settings.exempt)
-        refuses_use = bool(settings.purposes) and settings.purposes_refuse
-        self._may_refuse_pages = not settings.dry_run and (settings.bypassed == "drop" or refuses_use)
 
     def open(self, spider: Spider) -> None:
         """Read the spider's attributes, and log the product tokens and what is exempt. Called when the spider opens."""
@@ -211,19 +208,12 @@ class Gate:
 
     def look_at_page(self, request: Request, response: Response) -> Response | Awaitable[Response]:
         """The response; an awaitable of it, if it comes from another URL than the request's. Both ways may raise
-        ForbiddenByRobots. If the crawl closes first, the awaitable raises IgnoreRequest. But if no page may be refused,
-        it returns the response without a call of `after_download`."""
+        ForbiddenByRobots. The awaitable raises IgnoreRequest if the crawl is over first."""
         target = _where_it_ended(request, response)
         return self._look_at_landing(target, request, response) if target else self._look(request, response, None)
 
     async def _look_at_landing(self, target: Request, request: Request, response: Response) -> Response:
-        try:
-            landing = Landing(target, await self.wait_for_policy(target))
-        except IgnoreRequest:  # the crawl closes
-            if self._may_refuse_pages:
-                raise
-            return response
-        return self._look(request, response, landing)
+        return self._look(request, response, Landing(target, await self.wait_for_policy(target)))
 
     def _look(self, request: Request, response: Response, landing: Landing | None) -> Response:
         for look in self.after_download:

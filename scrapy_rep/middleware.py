@@ -84,7 +84,8 @@ class RepMiddleware:
     def process_request(self, request: Request) -> Awaitable[None] | None:
         """Return None if the request may go on; an awaitable if it has to wait for robots.txt in the downloader.
 
-        Raises ForbiddenByRobots, at once or when awaited, and IgnoreRequest if the crawl closes first.
+        Raises ForbiddenByRobots, at once or when awaited. If the crawl closes first, raises IgnoreRequest; a request
+        from the scheduler then goes back to its queue.
         """
         origin = self.gate.decide_if_known(request)
         return None if origin is None else self._in_downloader.decide(request, origin)
@@ -115,7 +116,7 @@ class RepMiddleware:
         The verdict's `robots_url` is None if no robots.txt applies. REP_DRY_RUN does not change the verdict.
 
         Raises TimeoutError after `timeout` seconds; the request for robots.txt goes on. Raises IgnoreRequest if the
-        crawl closes first.
+        crawl is over first. (While a crawl closes, it still waits for callbacks and item pipelines.)
         """
         request = Request(request) if isinstance(request, str) else request
         policy = self.gate.wait_for_policy(request)

@@ -20,7 +20,8 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http.cookies import CookieJar
 from scrapy.utils.datatypes import LocalCache
-from twisted.internet.defer import CancelledError
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import CancelledError, Deferred
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.fetching.download import Fetcher
@@ -55,7 +56,8 @@ class Conversations:
         store: SharedStore | None,
     ) -> None:
         self.terms = Terms.of(settings)
-        self.is_closing = False
+        self._is_closing = False
+        self._pauses: set[Deferred[None]] = set()
         self._clock = clock
         self._fetcher = fetcher
         self._turns = turns
@@ -66,6 +68,13 @@ class Conversations:
         self._parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
         """The origins for which Scrapy's signal `robots_parsed` was sent."""
 
+    def end_pauses(self) -> None:
+        """The crawl begins to close. What the last round has brought decides about the requests that wait, and no
+        conversation has a pause from now on."""
+        self._is_closing = True
+        for pause in list(self._pauses):
+            pause.cancel()
+
     async def hold(
         self, origin: Origin, before: RobotsPolicy | None, trigger: Request, is_awaited: Callable[[], bool]
     ) -> RobotsPolicy:
@@ -73,7 +82,7 @@ class Conversations:
 
         `before`: the policy that this crawl had. `trigger`: the request that needs robots.txt. `is_awaited`: whether
         requests wait for the policy now. Waits for other crawlers, the network, pauses between rounds, and handlers
-        of signals.
+        of signals. If the crawl closes, the round that is under way is the last one.
         """
         now = self._clock.now
         steps = conversation(origin, before.entry if before is not None else None, now(), self.terms)
@@ -87,16 +96,15 @@ class Conversations:
                     found, lease = await self._find(origin, step)
                     step = steps.send(found)
                 elif isinstance(step, Ask):
-                    answer = await self._answer(origin, step, trigger, jars[Origin.of(step.url)])
+                    answer = await self._answer(origin, step, trigger, jars[Origin.of(step.url)], is_awaited=is_awaited)
                     step = steps.send(answer)
                 else:
                     self._give_back(lease, step)
                     lease = None
-                    pause = step.pause if is_awaited() else None
+                    pause = step.pause if is_awaited() and not self._is_closing else None
                     self._report(origin, step, trigger, pause)
-                    if pause is None:
+                    if pause is None or not await self._pause(pause):
                         break
-                    await self._clock.sleep(pause)
                     step = steps.send(now())
         finally:
             if lease is not None and self._store is not None:
@@ -106,6 +114,15 @@ class Conversations:
             self._count("rep/refreshed")
         await self._report_rules(origin, policy, trigger)
         return policy
+
+    async def _pause(self, seconds: float) -> bool:
+        """Sleep. Return False at once if the crawl begins to close."""
+        pause = deferred_from_coro(self._clock.sleep(seconds))
+        self._pauses.add(pause)
+        with suppress(*CANCELLATIONS):
+            await maybe_deferred_to_future(pause)
+        self._pauses.discard(pause)
+        return not self._is_closing
 
     async def _find(self, origin: Origin, step: Find) -> tuple[Found, Lease | None]:
         """Look in the store. Return what was found, and the lease if this crawler has to fetch."""
@@ -121,7 +138,9 @@ class Conversations:
         self._count("rep/storage/miss" if lease is not None else "rep/storage/hit")
         return Found(entry, is_to_fetch=lease is not None, at=now()), lease
 
-    async def _answer(self, origin: Origin, ask: Ask, trigger: Request, jar: CookieJar) -> Answer:
+    async def _answer(
+        self, origin: Origin, ask: Ask, trigger: Request, jar: CookieJar, *, is_awaited: Callable[[], bool]
+    ) -> Answer:
         """Return the answer with its meaning. A failure is an answer, too."""
         if ask.reason:
             self._log.debug("Requesting robots.txt once more: %s: %s", printable(ask.url), printable(ask.reason))
@@ -134,7 +153,7 @@ class Conversations:
                 began = self._clock.monotonic()
                 received, response = await self._fetcher.fetch(ask, trigger, jar)
         except CANCELLATIONS:
-            if self.is_closing:
+            if self._is_closing and not is_awaited():
                 raise
             received = Answer(ask.url, reason="cancelled", dropped=True)
         except Exception as exc:  # noqa: BLE001 - it is logged, and counts as a failure of the network

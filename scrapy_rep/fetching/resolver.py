@@ -4,9 +4,13 @@ An origin has one fetch at a time (`conversations`). The fetch is a task of its 
 cancelled, the others still get the policy. The request that triggers the fetch decides for all others which proxy and
 which User-Agent the fetch uses.
 
-When the fetch ends, the policy goes into memory, and the waiting requests get it. If the crawl closes first, they get
-CrawlClosingError instead. An internal error while robots.txt is requested counts as a failure of the network. Any other
-internal error ends the fetch with a policy that allows nothing and names the error.
+When the fetch ends, the policy goes into memory, and the waiting requests get it. An internal error while robots.txt is
+requested counts as a failure of the network. Any other internal error ends the fetch with a policy that allows nothing
+and names the error.
+
+When the crawl begins to close, requests that go back to their queue get CrawlClosingError. All others belong to work
+that the crawl finishes, such as an item whose files are downloaded. They go on waiting, but only for the round of their
+fetch that is under way. A fetch for which no such request waits is cancelled.
 
 Later requests get the policy from memory. When the answer expires soon, or the backoff of an outage is over, the next
 request triggers a fetch in the background (`refresh`) and does not wait.
@@ -59,12 +63,19 @@ class CrawlClosingError(IgnoreRequest):
 
 @dataclass(eq=False, slots=True)
 class _Fetch:
-    waiters: list[Deferred[RobotsPolicy]] = field(default_factory=list)
-    """One Deferred for each call of `resolve` that waits for this fetch, also if that call was cancelled."""
+    waiters: dict[Deferred[RobotsPolicy], bool] = field(default_factory=dict)
+    """A Deferred for each call of `resolve` that waits for this fetch, also if that call was cancelled. The value is
+    whether its request goes back to its queue if the crawl closes."""
     task: Deferred[None] | None = None
 
     def is_awaited(self) -> bool:
         return any(not waiter.called for waiter in self.waiters)  # a cancelled Deferred counts as called
+
+    def end(self, result: RobotsPolicy | CrawlClosingError, *, only_going_back: bool = False) -> None:
+        """Give the result to the requests that wait."""
+        for waiter in [waiter for waiter, goes_back in self.waiters.items() if goes_back or not only_going_back]:
+            del self.waiters[waiter]
+            settle(waiter, result)
 
 
 class Resolver:
@@ -84,7 +95,8 @@ class Resolver:
             crawler, settings, clock, fetcher=fetcher, turns=self._turns, store=self._store
         )
         self._fetches: dict[Origin, _Fetch] = {}
-        self.is_closing = False
+        self._cancelled: list[Deferred[None]] = []
+        self._is_closing = self._is_closed = False
 
     def peek(self, origin: Origin) -> RobotsPolicy | None:
         """The policy that may be used now; None if robots.txt has to be fetched first. Never starts a fetch."""
@@ -93,35 +105,46 @@ class Resolver:
 
     def refresh(self, origin: Origin, trigger: Request) -> None:
         """Fetch the origin's robots.txt in the background, for later requests. Does nothing if a fetch is under way."""
-        if origin not in self._fetches and not self.is_closing:
+        if origin not in self._fetches and not self._is_closing:
             self._begin(origin, trigger, _Fetch())
 
-    def resolve(self, origin: Origin, trigger: Request) -> Deferred[RobotsPolicy]:
-        """A Deferred of the origin's policy. Fails only with CrawlClosingError, if the crawl closes first."""
-        if self.is_closing:
+    def resolve(self, origin: Origin, trigger: Request, *, goes_back: bool = False) -> Deferred[RobotsPolicy]:
+        """A Deferred of the origin's policy. Fails only with CrawlClosingError: when the crawl begins to close if
+        `goes_back`, because the request then goes back to its queue; else when the crawl is over."""
+        if self._is_closed or (goes_back and self._is_closing):
             return fail(CrawlClosingError())
         waiter: Deferred[RobotsPolicy] = Deferred()
         if origin in self._fetches:
-            self._fetches[origin].waiters.append(waiter)
+            self._fetches[origin].waiters[waiter] = goes_back
         else:
-            self._begin(origin, trigger, _Fetch([waiter]))
+            self._begin(origin, trigger, _Fetch({waiter: goes_back}))
         return waiter
 
     def stop(self) -> None:
-        """The crawl is closing: fail the requests that wait, cancel all fetches, and begin no others."""
-        self.is_closing = self._conversations.is_closing = True
+        """The crawl begins to close: fail the requests that go back to their queue, and cancel the fetches for which no
+        other request waits. The other fetches go on, without pauses."""
+        self._is_closing = True
         for fetch in list(self._fetches.values()):
-            _wake(fetch, CrawlClosingError())
-            if fetch.task is not None:
-                fetch.task.cancel()
+            fetch.end(CrawlClosingError(), only_going_back=True)
+        self._conversations.end_pauses()
+        self._cancel_unawaited()
 
     async def close(self) -> None:
-        """The crawl is over: wait until what was fetched is stored and the leases are given back."""
-        self.stop()
-        tasks = [fetch.task for fetch in self._fetches.values() if fetch.task is not None]
-        await maybe_deferred_to_future(DeferredList(tasks))
+        """The crawl is over: end all waits, and wait until what was fetched is stored and the leases are given back."""
+        self._is_closing = self._is_closed = True
+        for fetch in list(self._fetches.values()):
+            fetch.end(CrawlClosingError())
+        self._cancel_unawaited()
+        await maybe_deferred_to_future(DeferredList(self._cancelled))
         if self._store is not None:
             await self._store.close()
+
+    def _cancel_unawaited(self) -> None:
+        for origin, fetch in list(self._fetches.items()):
+            if fetch.task is not None and not fetch.is_awaited():
+                del self._fetches[origin]  # a request that comes before the task has ended begins another fetch
+                self._cancelled.append(fetch.task)
+                fetch.task.cancel()
 
     def _begin(self, origin: Origin, trigger: Request, fetch: _Fetch) -> None:
         self._fetches[origin] = fetch
@@ -135,13 +158,15 @@ class Resolver:
             if before is None or before.refetch is FETCH_FIRST:
                 self._count("rep/cache/miss")
             policy = await self._conversations.hold(origin, before, trigger, fetch.is_awaited)
-            if not self.is_closing:
-                self._memory.put(origin, policy)
+            self._memory.put(origin, policy)
         except (asyncio.CancelledError, Exception) as exc:  # noqa: BLE001 - it is logged, and refuses requests
+            if self._fetches.get(origin) is not fetch:  # `_cancel_unawaited` has cancelled it
+                return
             policy = self._policy_after(exc, origin)
         self._turns.needs_none(origin)
-        del self._fetches[origin]
-        _wake(fetch, CrawlClosingError() if self.is_closing else policy)
+        if self._fetches.get(origin) is fetch:
+            del self._fetches[origin]
+        fetch.end(policy)
 
     def _policy_after(self, error: BaseException, origin: Origin) -> RobotsPolicy:
         """The policy after an internal error that ended the fetch: an outage begins. It goes into memory, unless memory
@@ -150,21 +175,14 @@ class Resolver:
         reason = printable(f"internal error, {type(error).__name__}: {error}")
         outage = outage_after(None, Answer(origin.robots_url, reason=reason, ended_at=now))
         entry = Entry(origin.robots_url, outage=outage)
-        if not self.is_closing:
-            self._log.exception(FAULT, origin.robots_url)
-            # Memory may be what failed. Then only the requests that wait now get the policy. Those at the door carry it
-            # (`SchedulerDoor.policy_of`).
-            with suppress(Exception):
-                if self.peek(origin) is None:
-                    self._memory.put(origin, self._conversations.terms.policy_at(entry, now))
+        self._log.exception(FAULT, origin.robots_url)
+        # Memory may be what failed. Then only the requests that wait now get the policy. Those at the door carry it
+        # (`SchedulerDoor.policy_of`).
+        with suppress(Exception):
+            if self.peek(origin) is None:
+                self._memory.put(origin, self._conversations.terms.policy_at(entry, now))
         state, basis = State.UNREACHABLE, Basis.NOTHING_ALLOWED
         return RobotsPolicy(entry, state, basis, Refetch.NOT, now, outage.fetch_again_at, robots=None)
-
-
-def _wake(fetch: _Fetch, result: RobotsPolicy | CrawlClosingError) -> None:
-    waiters, fetch.waiters = fetch.waiters, []
-    for waiter in waiters:
-        settle(waiter, result)
 
 
 def _shared_store(crawler: Crawler, settings: RepSettings, clock: Clock) -> SharedStore | None:

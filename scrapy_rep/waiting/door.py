@@ -147,9 +147,10 @@ class SchedulerDoor:
 
     # For requests that are in the downloader.
 
-    def is_not_from_scheduler(self, request: Request) -> bool:
-        """Whether the request is known to come from elsewhere than the scheduler."""
-        return self._is_open and request not in self._handed_out
+    def is_from_scheduler(self, request: Request) -> bool | None:
+        """Whether the request comes from the scheduler; None if that is not known, because the scheduler could not be
+        wrapped."""
+        return request in self._handed_out if self._is_open else None
 
     def policy_of(self, request: Request) -> RobotsPolicy | None:
         """The policy that ended the request's wait at the door, if nothing but an outage was known then, and the
@@ -161,7 +162,7 @@ class SchedulerDoor:
 
     def put_back(self, request: Request) -> bool:
         """Put a request of the scheduler back, because the crawl closes. Returns whether the queue has taken it."""
-        return self._is_open and request in self._handed_out and bool(self._scheduler.put_back([request]))
+        return bool(self._scheduler.put_back([request]))
 
     # In place of the scheduler's methods.
 
@@ -251,7 +252,7 @@ class SchedulerDoor:
 
     def _wait(self, wait: Wait) -> None:
         if self._here.add_waiting(wait):
-            self._resolver.resolve(wait.origin, wait.request).addBoth(self._release, wait.origin)
+            self._resolver.resolve(wait.origin, wait.request, goes_back=True).addBoth(self._release, wait.origin)
 
     def _release(self, result: RobotsPolicy | Failure, origin: Origin) -> None:
         """The fetch has ended: the origin's requests are ready. `result`: a policy; a Failure if the crawl closes."""

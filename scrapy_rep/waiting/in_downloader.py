@@ -39,7 +39,8 @@ class InDownloader:
     async def decide(self, request: Request, origin: Origin) -> None:
         """Wait until the origin's robots.txt is known. Then let the request go on, or raise ForbiddenByRobots.
 
-        Raises IgnoreRequest if the crawl closes first. A request that came from the queue is then put back.
+        If the crawl begins to close, a request from the scheduler goes back to its queue, and IgnoreRequest is raised.
+        Any other request goes on waiting: an item may need its response, and Scrapy finishes such work.
         """
         policy = self.door.policy_of(request)
         if policy is None:
@@ -48,11 +49,13 @@ class InDownloader:
 
     async def _wait(self, request: Request, origin: Origin) -> RobotsPolicy:
         wait = self.waits.begin(request, origin)
+        is_from_scheduler = self.door.is_from_scheduler(request)
+        goes_back = is_from_scheduler is True
         try:
-            with self.downloads.uncounted(request) if self.door.is_not_from_scheduler(request) else nullcontext():
-                policy = await maybe_deferred_to_future(self.resolver.resolve(origin, request))
+            with self.downloads.uncounted(request) if is_from_scheduler is False else nullcontext():
+                policy = await maybe_deferred_to_future(self.resolver.resolve(origin, request, goes_back=goes_back))
         except CrawlClosingError:
-            again = ", and it is back in the queue" if self.door.put_back(request) else ""
+            again = ", and it is back in the queue" if goes_back and self.door.put_back(request) else ""
             raise IgnoreRequest(f"The crawl closed while the request waited for robots.txt{again}") from None
         finally:
             self.waits.end(wait)

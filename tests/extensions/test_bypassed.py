@@ -112,8 +112,8 @@ async def test_a_fragment_does_not_make_another_url(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_a_robots_txt_that_hangs_does_not_delay_the_close_of_the_crawl(web: Web) -> None:
-    other = web.site({"/robots.txt": answer(kind="hang"), "/private": SECRET})
+async def test_a_page_that_waits_for_robots_txt_is_judged_although_the_crawl_closes(web: Web) -> None:
+    other = web.site({"/robots.txt": answer(RULES, kind="hold"), "/private": SECRET})
     site = leads_to(web, other)
 
     class Closes(CrawlSpider):
@@ -123,10 +123,12 @@ async def test_a_robots_txt_that_hangs_does_not_delay_the_close_of_the_crawl(web
             while "/robots.txt" not in other.targets:
                 await sleep(0.05)
             deferred_from_coro(self.crawler.engine.close_spider_async(reason="enough"))
+            await sleep(0.1)
+            web.release(other)
 
     result = await crawl(site.url("/"), spider=Closes, settings=DROP)
     assert result.stats["finish_reason"] == "enough"
-    assert result.pages == {}
+    assert (result.pages, len(result.refused)) == ({}, 1)
     assert result.tracebacks == []
 
 

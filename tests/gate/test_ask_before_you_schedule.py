@@ -7,12 +7,13 @@ import logging
 from typing import Any
 
 import pytest
-from crawling import ADDON, BUILTIN, CrawlSpider, Time, crawl, is_fetching, with_clock
+from crawling import ADDON, BUILTIN, CrawlSpider, Time, close_spider, crawl, is_fetching, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
+from scrapy.utils.defer import deferred_from_coro
 from web import RULES, Web, answer
 
 from scrapy_rep import AccessResult, RepMiddleware, Verdict
@@ -72,22 +73,23 @@ async def test_dry_run_changes_no_verdict(web: Web) -> None:
 
 @ensureDeferred
 async def test_a_verdict_that_is_not_known_when_the_crawl_closes(web: Web) -> None:
-    site, start = web.robots(answer(FOR_TWO, kind="hang")), web.site()
-    ends: list[BaseException] = []
+    site, start = web.robots(answer(FOR_TWO, kind="hold")), web.site()
 
     class Asks(CrawlSpider):
         async def parse(self, response: Response, **_: Any) -> None:
             middleware = RepMiddleware.of(self.crawler)
-            asked = asyncio.ensure_future(middleware.verdict(site.url("/")))
+            asked = asyncio.ensure_future(middleware.verdict(site.url("/private")))
             await asyncio.sleep(0.1)
-            closing = asyncio.ensure_future(self.crawler.engine.close_spider_async(reason="test"))
-            with pytest.raises(IgnoreRequest) as error:
-                await asked
-            ends.append(error.value)
-            del closing
+            close_spider(self, "test")
+            await asyncio.sleep(0.1)
+            web.release(site)
+            self.crawl.ends.append((middleware, (await asked).allowed))
 
-    await crawl(start.url("/"), spider=Asks)
-    assert len(ends) == 1
+    result = await crawl(start.url("/"), spider=Asks)
+    ((middleware, is_allowed),) = result.ends
+    assert is_allowed is False, "the crawl waits for its callbacks"
+    with pytest.raises(IgnoreRequest, match="closed"):
+        await deferred_from_coro(middleware.verdict(web.site().url("/")))
 
 
 @ensureDeferred

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import pickle
+import signal
 import sqlite3
 from collections import Counter
 from pathlib import Path
@@ -18,12 +19,11 @@ from in_loop import in_loop
 from processes import REACTORS, crawl_process, crawled, until
 from pytest_twisted import ensureDeferred
 from scrapy import Request
-from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro
 from web import RULES, Web, answer
 
-from scrapy_rep import RepMiddleware
+from scrapy_rep import AccessResult, RepMiddleware
 from scrapy_rep.deferreds import within
 from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.settings import OCTETS_OF_ORIGIN
@@ -236,31 +236,136 @@ async def test_a_request_that_waits_again_in_the_downloader_goes_back_to_the_que
     assert list(second.pages) == [site.url("/held")]
 
 
+MEDIA = ["files", "screenshots", "callback", "verdict"]
+MEDIA_CRAWL: dict[str, Any] = {"command": (str(Path(__file__).parent.parent / "helpers" / "media_crawl.py"),)}
+ALL_WITH_FILES = [f"{n}: 1" for n in range(6)]
+
+
+def media_settings(tmp_path: Path, **settings: Any) -> dict[str, Any]:
+    return {"FILES_STORE": str(tmp_path / "files"), "CONCURRENT_REQUESTS_PER_DOMAIN": 16, **settings}
+
+
+@pytest.mark.parametrize("media", MEDIA)
+@pytest.mark.parametrize(("how", "reactor"), [("SIGTERM", "asyncio"), ("SIGINT", "asyncio"), ("SIGINT", "select")])
+def test_downloads_that_a_page_needs_go_on_waiting_when_the_crawl_closes(
+    web: Web, tmp_path: Path, media: str, how: str, reactor: str
+) -> None:
+    site, elsewhere, hangs = web.robots(RULES), web.robots(HELD), web.robots(HANGS)
+    urls = [*(site.url(f"/{n}") for n in range(6)), hangs.url("/7"), elsewhere.url("/8")]
+    task: dict[str, Any] = {"media": media, "elsewhere": elsewhere.origin, **MEDIA_CRAWL, **WAITED}
+    with crawl_process(urls, media_settings(tmp_path, **REACTORS[reactor]), **task) as process:
+        process.until_ready()
+        process.send_signal(signal.Signals[how])
+        until(lambda: "Closing spider" in process.log)
+        web.release(elsewhere)
+        ended = process.ended(15)
+    assert sorted(ended.notes) == ALL_WITH_FILES
+    assert elsewhere.targets[0] == "/robots.txt"
+    files = [] if media == "verdict" else [f"/file{n}" for n in range(6)]
+    assert sorted(elsewhere.targets[1:]) == files, "the requests from the scheduler are not sent"
+    assert ended.stats["scheduler/enqueued"] == len(urls) + 2
+    assert ended.complaints == []
+
+
+@pytest.mark.parametrize("media", MEDIA)
+@pytest.mark.parametrize("is_stored", [False, True], ids=["unknown", "stored"])
+def test_downloads_that_a_page_begins_to_need_while_the_crawl_closes(
+    web: Web, tmp_path: Path, media: str, is_stored: bool
+) -> None:
+    site = web.site({"/robots.txt": answer(RULES), "*": answer("page", delay=0.5)})
+    elsewhere = web.robots(RULES)
+    settings = media_settings(tmp_path, CLOSESPIDER_PAGECOUNT=2)  # the robots.txt, and one of six pages
+    if is_stored:
+        settings["REP_STORAGE"] = f"sqlite:///{tmp_path / 'rep.sqlite'}"
+        crawled([elsewhere.url("/")], {"REP_STORAGE": settings["REP_STORAGE"]})
+    task: dict[str, Any] = {"media": media, "elsewhere": elsewhere.origin, **MEDIA_CRAWL}
+    ended = crawled([site.url(f"/{n}") for n in range(6)], settings, **task)
+    assert ended.stats["finish_reason"] == "closespider_pagecount"
+    assert sorted(ended.notes) == ALL_WITH_FILES
+    assert len(elsewhere.robots_requests) == 1
+    assert ended.complaints == []
+
+
+def test_a_second_signal_does_not_wait_for_downloads_that_a_page_needs(web: Web, tmp_path: Path) -> None:
+    site, hangs = web.robots(RULES), web.robots(HANGS)
+    task: dict[str, Any] = {"media": "files", "elsewhere": hangs.origin, **MEDIA_CRAWL, **WAITED}
+    settings = media_settings(tmp_path, REP_FETCH_TIMEOUT=60)
+    with crawl_process([site.url("/0")], settings, **task) as process:
+        process.until_ready()
+        process.interrupt()
+        until(lambda: "Closing spider" in process.log)
+        process.interrupt()
+        ended = process.ended(15)
+    assert ended.notes == []
+
+
 @ensureDeferred
-async def test_a_request_that_did_not_come_from_the_scheduler_is_ignored(web: Web, tmp_path: Path) -> None:
-    site, dead = web.robots(RULES), web.robots(HANGS)
-    ends: list[str] = []
+async def test_requests_that_do_not_come_from_the_scheduler_are_decided(web: Web) -> None:
+    """The pauses between rounds end with the crawl, and what was fetched decides."""
+    site, held, down = web.robots(RULES), web.robots(HELD), web.robots(answer(status=503))
+    ends: dict[str, str] = {}
 
     class Downloads(CrawlSpider):
         async def parse(self, response: Response, **_: Any) -> None:
             engine = self.crawler.engine
             assert engine is not None
-            media = [asyncio.ensure_future(engine.download_async(Request(dead.url(f"/{n}")))) for n in range(5)]
+            both = [asyncio.ensure_future(self.download(url)) for url in (held.url("/"), held.url("/private"))]
             asyncio.get_running_loop().call_later(0.7, self.stop)
-            ends.extend(type(end).__name__ for end in await asyncio.gather(*media, return_exceptions=True))
-            # A request that comes while the crawl closes.
-            with pytest.raises(IgnoreRequest):
-                await engine.download_async(Request(dead.url("/late")))
-            ends.append("late")
+            await self.download(down.url("/"))
+            web.release(held)
+            await asyncio.gather(*both)
+            await self.download(down.url("/late"))  # memory knows this robots.txt
+            await self.download(site.url("/late"))
+
+        async def download(self, url: str) -> None:
+            try:
+                await self.crawler.engine.download_async(Request(url))
+                ends[url] = "page"
+            except Exception as exc:  # noqa: BLE001 - it is what the test is about
+                ends[url] = type(exc).__name__
 
         def stop(self) -> None:
             assert self.crawler.engine is not None
             asyncio.ensure_future(self.crawler.engine.close_spider_async(reason="enough"))  # noqa: RUF006
 
-    settings = {"JOBDIR": str(tmp_path)}
-    result = await crawl(Request(site.url("/")), spider=Downloads, settings=settings)
-    assert ends == ["IgnoreRequest"] * 5 + ["late"]
-    assert dead.targets == ["/robots.txt"]
+    began = monotonic()
+    result = await crawl(Request(site.url("/")), spider=Downloads, settings={"REP_UNREACHABLE_WAIT": 600})
+    assert monotonic() - began < 15
+    refused = "RobotsUnreachable"
+    assert ends == {
+        down.url("/"): refused,
+        held.url("/"): "page",
+        held.url("/private"): "ForbiddenByRobots",
+        down.url("/late"): refused,
+        site.url("/late"): "page",
+    }
+    assert (len(held.robots_requests), len(down.robots_requests)) == (1, 1)
+    assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_a_fetch_that_ended_with_the_crawl_begins_again_for_a_download(web: Web) -> None:
+    """A request from the scheduler waited, and its fetch was cancelled. Then a callback needs the same robots.txt."""
+    other = web.robots([HANGS, answer(RULES)])
+    page = web.site({"/page": answer(kind="hold")})
+
+    class Late(CrawlSpider):
+        async def start(self) -> Any:
+            async for request in super().start():
+                yield request
+            while not (other.robots_requests and page.targets):
+                await sleep(0.01)
+            close_spider(self, "enough")
+            assert self.crawler.engine is not None
+            # In the same step of the event loop, before the cancelled fetch has ended.
+            await sleep(0)
+            self.crawl.ends.append(await self.crawler.engine.download_async(Request(other.url("/now"))))
+            web.release(page)
+
+    held = Request(page.url("/page"), meta={"dont_obey_robotstxt": True, "download_slot": "elsewhere"})
+    result = await crawl(held, other.url("/"), spider=Late)
+    assert [response.url for response in result.ends] == [other.url("/now")]
+    assert other.targets == ["/robots.txt", "/robots.txt", "/now"]
     assert result.tracebacks == []
 
 
@@ -335,17 +440,16 @@ async def test_a_callback_that_waits_for_a_verdict_does_not_delay_the_stop(web: 
             middleware = self.crawler.get_downloader_middleware(RepMiddleware)
             assert middleware is not None
             closing = asyncio.ensure_future(self.closed_soon())
-            with pytest.raises(IgnoreRequest, match="closed"):
-                await asyncio.wait_for(middleware.verdict(down.url("/")), 10)
+            verdict = await asyncio.wait_for(middleware.verdict(down.url("/")), 10)
             await closing
-            self.crawl.ends.append("told")
+            self.crawl.ends.append(verdict.access)
 
         async def closed_soon(self) -> None:
             await sleep(0.3)
             deferred_from_coro(self.crawler.engine.close_spider_async(reason="enough"))
 
     result = await crawl(site.url("/"), spider=Asks, settings={"REP_UNREACHABLE_WAIT": 40})
-    assert result.ends == ["told"]
+    assert result.ends == [AccessResult.UNREACHABLE]
     assert result.tracebacks == []
 
 
