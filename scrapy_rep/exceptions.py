@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from scrapy.exceptions import IgnoreRequest
 
+from scrapy_rep.protocol import words
 from scrapy_rep.protocol.foreign_text import MAX_RULE, printable
 from scrapy_rep.protocol.robotstxt.rules import Verdict
-from scrapy_rep.protocol.words import (
-    IN_HEADER,
-    IN_PAGE,
-    IN_ROBOTS_TXT,
-    OF_GROUP,
-    READ_AS,
-    REASON_WORDS,
-    VerdictReason,
-    where_from,
-)
+from scrapy_rep.protocol.words import VerdictReason
 from scrapy_rep.usage import ROBOTS_META
 from scrapy_rep.usage.statements import Statement
 
@@ -57,21 +49,22 @@ def explanation(verdict: Verdict) -> str:
     place = ""
     if decided_by is not None:
         is_element = isinstance(decided_by, Statement) and decided_by.directive == ROBOTS_META
-        place = (IN_PAGE if is_element else IN_HEADER if decided_by.line is None else IN_ROBOTS_TXT).format(
+        form = words.IN_PAGE if is_element else words.IN_HEADER if decided_by.line is None else words.IN_ROBOTS_TXT
+        place = form.format(
             url=url,
             line=decided_by.line,
-            group=OF_GROUP.format(token=token) if token is not None else "",
+            group=f", {words.OF_GROUP.format(token=token)}" if token is not None else "",
             rule=printable(str(decided_by), MAX_RULE),
         )
-    text = REASON_WORDS[verdict.reason].refusal.format(
+    text = words.REASON_WORDS[verdict.reason].refusal.format(
         place=place, url=url, answer=printable(verdict.answer), words=verdict.words, purpose=verdict.purpose
     )
-    return text if verdict.read_as is None else text + READ_AS.format(url=printable(verdict.read_as))
+    return text if verdict.read_as is None else text + words.READ_AS.format(url=printable(verdict.read_as))
 
 
 def robots_txt_of(verdict: Verdict) -> str:
     """Return where the robots.txt comes from: `URL`, or `URL, redirected to URL`."""
-    return where_from(verdict.robots_url or "", verdict.final_url)
+    return words.where_from(verdict.robots_url or "", verdict.final_url)
 
 
 def refused_by(verdict: Verdict) -> str:

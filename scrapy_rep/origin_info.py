@@ -65,11 +65,6 @@ class OriginInfo:
         return self.entry.last.sign
 
     @property
-    def basis(self) -> Basis:
-        """What decides about requests."""
-        return self.policy.basis
-
-    @property
     def robots(self) -> RobotsTxt | None:
         """The parsed robots.txt that is obeyed, which may have no rules; None if no file is obeyed."""
         return self.policy.robots
@@ -141,20 +136,13 @@ class OriginInfo:
             return ""
         return f"rep/no_rules/{self.sign}" if self.sign else _STAT_OF_CAUSE.get(self.cause, "rep/no_rules/status")
 
-    @property
-    def outage_words(self) -> tuple[str, str]:
-        """What the crawl does while robots.txt is unreachable, in words, and where that is specified."""
-        if self.basis is Basis.STORED and self.robots is None:
-            return LAST_ANSWER_COUNTS, "RFC 9309 2.4"
-        words = OUTAGE_WORDS[self.basis]
-        return words.meaning, words.source
-
     def meaning(self, rows: Iterable[StatusRow]) -> tuple[str, str]:
         """What the crawl does, in words, and where that is specified. `rows`: those of the crawl's status policy."""
         row_source = source_of(self.status, rows, self.sign)
         if self.failing_since is not None:
-            words, source = self.outage_words
-            return words, (row_source if self.basis is Basis.NOTHING_ALLOWED else "") or source
+            outage, basis = OUTAGE_WORDS[self.policy.basis], self.policy.basis
+            words = LAST_ANSWER_COUNTS if basis is Basis.STORED and self.robots is None else outage.meaning
+            return words, (row_source if basis is Basis.NOTHING_ALLOWED else "") or outage.source
         words, source = ACCESS_WORDS[self.access]
         if self.cause == NO_GROUPS:
             words = NO_RULES

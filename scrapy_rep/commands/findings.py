@@ -15,9 +15,9 @@ from scrapy_rep.protocol.lifecycle import RobotsPolicy, policy_at
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import DecidingLine, Verdict
 from scrapy_rep.protocol.status_policy import RFC9309, StatusRow
-from scrapy_rep.protocol.words import AccessResult, VerdictReason
+from scrapy_rep.protocol.words import OF_GROUP, READ_AS, AccessResult, VerdictReason
 from scrapy_rep.settings import MAX_BODY
-from scrapy_rep.usage.preferences import Purposes, UsageVerdict
+from scrapy_rep.usage.preferences import Purposes
 
 
 class CannotTellError(Exception):
@@ -134,13 +134,12 @@ class Finding:
         verdict, deciding = self.verdict, self.deciding
         if verdict is None:
             return printable(self.error, MAX_RULE)
-        group = f"group of {verdict.product_token!r}" if verdict.product_token is not None else "for every crawler"
+        token = verdict.product_token
+        group = OF_GROUP.format(token=token) if token is not None else "for every crawler"
         if deciding is None:
             return f"{verdict.words} ({group if verdict.reason is VerdictReason.NO_RULE else verdict.source})"
-        purpose = ""
-        if isinstance(verdict, UsageVerdict) and verdict.purpose is not None:
-            purpose = f"for the purpose {verdict.purpose!r} "
-        read_as = f", because the URL can be read as {printable(verdict.read_as)}" if verdict.read_as else ""
+        purpose = f"for the purpose {verdict.purpose!r} " if verdict.purpose is not None else ""
+        read_as = READ_AS.format(url=printable(verdict.read_as)) if verdict.read_as else ""
         return f"{purpose}by {line_in_words(deciding)} ({group}){read_as}"
 
 

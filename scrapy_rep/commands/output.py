@@ -22,7 +22,7 @@ from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.foreign_text import printable, text_of
 from scrapy_rep.protocol.robotstxt.parser import Ignored, RobotsTxt
 from scrapy_rep.protocol.robotstxt.syntax import Directive
-from scrapy_rep.protocol.words import AccessResult, VerdictReason, counted
+from scrapy_rep.protocol.words import OF_GROUP, AccessResult, VerdictReason, counted
 from scrapy_rep.usage import POLICY_TOKENS, PREFERENCE_WORDS
 from scrapy_rep.usage.preferences import Usage, usage_in
 from scrapy_rep.usage.statements import ignored_statements
@@ -317,7 +317,7 @@ def _usage_in_words(finding: Finding) -> list[str]:
         stated = usage.deciding(category)
         by = f" by {line_in_words(stated)}" if stated is not None else ""
         if stated is not None and stated.product_token in POLICY_TOKENS.values():
-            by += f" (group of {stated.product_token!r})"
+            by += f" ({OF_GROUP.format(token=stated.product_token)})"
         texts.append(f"{category}: {PREFERENCE_WORDS[usage.get(category)]}{by}")
     return texts
 

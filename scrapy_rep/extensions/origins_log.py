@@ -21,20 +21,11 @@ from scrapy_rep.exceptions import explanation
 from scrapy_rep.gate import Gate
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.protocol import words
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.status_policy import MARKUP
-from scrapy_rep.protocol.words import (
-    ADVICE,
-    CHALLENGE_ADVICE,
-    OUTAGE_WORDS,
-    REASON_WORDS,
-    Basis,
-    OriginKind,
-    VerdictReason,
-    counted,
-    were_refused,
-)
+from scrapy_rep.protocol.words import Basis, OriginKind, VerdictReason, counted
 from scrapy_rep.settings import MAX_BODY, RepSettings
 from scrapy_rep.signals import request_waited, robots_known
 
@@ -110,8 +101,8 @@ class OriginsLog:
             self._log.info("Exempt requests, which were sent without a look at robots.txt: %s", by)
         counts = self._refusals.counts
         numbers: Counter[str] = Counter()
-        for reason, words in REASON_WORDS.items():
-            numbers[words.counted] += counts[reason]
+        for reason, row in words.REASON_WORDS.items():
+            numbers[row.counted] += counts[reason]
         by = ", ".join(f"{number:,} {by}" for by, number in numbers.items() if number)
         self._log.info(
             "Requests that would be refused (REP_DRY_RUN): %s" if self._settings.dry_run else "Refused requests: %s",
@@ -125,11 +116,11 @@ class OriginsLog:
         for kind in OriginKind:
             causes = +Counter({cause: number for (of, cause), number in self._origins.items() if of is kind})
             named = sorted((cause for cause in causes if cause), key=lambda cause: (-causes[cause], cause))
-            words = [f"{causes[cause]:,} x {cause}" for cause in named[:MAX_CAUSES]]
+            texts = [f"{causes[cause]:,} x {cause}" for cause in named[:MAX_CAUSES]]
             if len(named) > MAX_CAUSES:
-                words.append(f"{sum(causes[cause] for cause in named[MAX_CAUSES:]):,} x others")
+                texts.append(f"{sum(causes[cause] for cause in named[MAX_CAUSES:]):,} x others")
             if causes:
-                yield f"{causes.total():,} {kind.value}" + (f" ({', '.join(words)})" if words else "")
+                yield f"{causes.total():,} {kind.value}" + (f" ({', '.join(texts)})" if texts else "")
 
 
 WARNED_OUTAGES = 10
@@ -162,7 +153,7 @@ class OutageLog:
             self._log_answer(logging.INFO if was_warning else logging.DEBUG, "%s: %s. It is reachable again", info)
         if info.kind is OriginKind.CHALLENGED and not self._has_explained_challenges:
             self._has_explained_challenges = True
-            self._log.warning(CHALLENGE_ADVICE)
+            self._log.warning(words.CHALLENGE_ADVICE)
 
     def _log_answer(self, level: int, message: str, info: OriginInfo, *more: str) -> None:
         """Log a message that begins with the URL of robots.txt and its answer."""
@@ -170,8 +161,8 @@ class OutageLog:
 
     def _meanwhile(self, info: OriginInfo) -> str:
         """Return what happens while robots.txt is unreachable, in words that follow "Requests to this site"."""
-        if info.basis is not Basis.NOTHING_ALLOWED:
-            return OUTAGE_WORDS[info.basis].requests
+        if info.policy.basis is not Basis.NOTHING_ALLOWED:
+            return words.OUTAGE_WORDS[info.policy.basis].requests
         refused = "would be refused without REP_DRY_RUN" if self._is_dry_run else "are refused"
         if info.pause is not None:
             return f"wait up to {self._wait:g} s (REP_UNREACHABLE_WAIT); then they {refused}"
@@ -190,7 +181,7 @@ class OutageLog:
         self._log.warning(
             "%s %s because robots.txt was unreachable; %s had outages: %s",
             counted(refused, "request"),
-            were_refused(refused, is_dry_run=self._is_dry_run),
+            words.were_refused(refused, is_dry_run=self._is_dry_run),
             counted(self._origins, "origin"),
             self._refusals.largest(VerdictReason.UNREACHABLE),
         )
@@ -220,5 +211,5 @@ class NothingCrawled:
             "Nothing was crawled: every start request was refused (%(refused)d). The first: %(why)s",
             {"refused": refused, "why": explanation(next(iter(first.values())))},
         )
-        for advice in filter(None, [*(REASON_WORDS[reason].advice for reason in first), ADVICE]):
+        for advice in filter(None, [*(words.REASON_WORDS[reason].advice for reason in first), words.ADVICE]):
             self._log.warning(advice)

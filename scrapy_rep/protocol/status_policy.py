@@ -9,7 +9,7 @@ from dataclasses import replace
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.words import AccessResult
+from scrapy_rep.protocol.words import A_PAGE, AccessResult
 
 REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
@@ -95,7 +95,7 @@ def judge(answer: Answer, rows: Iterable[StatusRow]) -> Answer:
     elif access is AccessResult.SUCCESS and b"<" in answer.body[:MAX_PAGE]:  # most files have no `<`
         robots = RobotsTxt.parse(answer.body, len(answer.body))
         if robots.is_markup_without_rules:
-            words, sign = f"{words}, a page of HTML", MARKUP
+            words, sign = f"{words}, {A_PAGE}", MARKUP
             access = result_of(answer.status, rows, sign)
         elif robots.from_browser:
             words = f"{words}, a page that a browser made of the text"

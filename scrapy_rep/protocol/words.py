@@ -204,7 +204,7 @@ ADVICE = "Is the site yours, or have you permission to crawl it? Set REP_EXEMPT.
 IN_ROBOTS_TXT = "robots.txt ({url}, line {line}{group}: {rule})"
 IN_HEADER = "the header of the response ({rule})"
 IN_PAGE = "the page itself ({rule})"
-OF_GROUP = ", group of {token!r}"
+OF_GROUP = "group of {token!r}"
 READ_AS = ", because the URL can be read as {url}"
 
 

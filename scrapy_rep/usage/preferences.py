@@ -180,7 +180,7 @@ class Purposes:
         """Return the verdict for a page with these preferences. Pages with NEVER_REFUSED reasons stay allowed."""
         values = {field.name: getattr(verdict, field.name) for field in fields(Verdict)}
         if not verdict.allowed or verdict.reason in NEVER_REFUSED or (purpose := self.refused_by(usage)) is None:
-            return UsageVerdict(**values, usage=usage, purpose=getattr(verdict, "purpose", None))
+            return UsageVerdict(**values, usage=usage, purpose=verdict.purpose)
         stated = usage.deciding(purpose)
         if stated is not None and stated.line is not None:
             values["product_token"] = stated.product_token

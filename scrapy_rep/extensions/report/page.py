@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.protocol.words import counted
+from scrapy_rep.protocol.words import A_PAGE, counted
 
 JsonLine = Mapping[str, Any]
 
@@ -27,7 +27,7 @@ CAUTION = "everything was allowed, by default: REP_STATUS_POLICY = 'cautious' re
 MEANINGS: Mapping[str | tuple[str, str], tuple[str, str]] = {
     "with rules": ("its rules {were} obeyed", ""),
     "without rules": ("everything was allowed", ""),
-    ("without rules", "a page of HTML"): (
+    ("without rules", A_PAGE): (
         "everything was allowed, by default: REP_STATUS_POLICY can refuse such sites",
         "Pages of HTML",
     ),
