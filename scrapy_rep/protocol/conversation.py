@@ -35,7 +35,7 @@ from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, Caching, fresh_until, freshened, validates
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, after_fetch, policy_at
 from scrapy_rep.protocol.origin import Origin, address_of
-from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS, is_private, why_not_followed
+from scrapy_rep.protocol.redirect_target import is_private, why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import StatusRow, judge
 from scrapy_rep.protocol.words import AccessResult
@@ -48,6 +48,7 @@ class Terms(NamedTuple):
     """What the crawl has set: each field has the meaning of the setting, or of the attribute of `RepSettings`."""
 
     status_policy: Sequence[StatusRow]
+    max_redirects: int
     redirect_private: bool
     lifetime_min: float
     body_limit: int
@@ -212,7 +213,7 @@ def _follow(
             else:  # The server confuses its own validators, so the next request has none.
                 answer = yield from _answer(replace(ask, validators=None), retries)
         hops.append(answer)
-        if answer.access is not AccessResult.REDIRECT or answer.location is None or len(hops) > MAX_REDIRECTS:
+        if answer.access is not AccessResult.REDIRECT or answer.location is None or len(hops) > terms.max_redirects:
             return _Chain(hops, confirmed)
         url = answer.location
 
@@ -302,7 +303,7 @@ def _response(chain: _Chain, terms: Terms) -> StoredResponse:
         return replace(chain.confirmed, caching=last.caching, **_strictest(chain, terms))
     if last.access is AccessResult.REDIRECT:
         # 2.3.1.2: "crawlers MAY assume that the robots.txt file is unavailable".
-        words = f"more than {MAX_REDIRECTS} redirects in a row"
+        words = f"more than {terms.max_redirects} redirects in a row"
         return StoredResponse(AccessResult.UNAVAILABLE, words, None, url=last.url, **_strictest(chain, terms))
     robots, digest = None, ""
     if last.access is AccessResult.SUCCESS:  # nothing else is ever read as rules

@@ -184,13 +184,14 @@ def last_fetched_at(entry: Entry) -> float:
 def storable(entry: Entry) -> Entry | None:
     """Return the part of the entry that other crawls may use; None if no part may.
 
-    They may use no `no-store` answer (RFC 9111 5.2.2.5), and no file that REP_BODY_LIMIT has cut: their own limit may
-    be higher.
+    They may use no `no-store` answer (RFC 9111 5.2.2.5), and none that depends on a limit of this crawl: REP_BODY_LIMIT
+    has cut the file, or there were more redirects than REP_MAX_REDIRECTS. Their own limits may be higher.
     """
     stored = entry.stored
     if stored is None:
         return entry
-    if not stored.forbids_store and not (stored.robots is not None and stored.robots.truncated):
+    depends_on_limits = stored.robots.truncated if stored.robots is not None else stored.status is None
+    if not stored.forbids_store and not depends_on_limits:
         return entry
     return replace(entry, stored=None) if entry.outage is not None else None
 

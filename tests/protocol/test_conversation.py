@@ -24,6 +24,7 @@ from scrapy_rep.protocol.words import AccessResult
 HOUR = 3_600.0
 TERMS = Terms(
     status_policy=RFC9309,
+    max_redirects=5,
     redirect_private=False,
     lifetime_min=HOUR,
     body_limit=512_000,
