@@ -17,6 +17,7 @@ from scrapy.settings import BaseSettings
 from scrapy_rep.log import Logger
 from scrapy_rep.protocol.freshness import DAY, MAX_LIFETIME
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT
 from scrapy_rep.protocol.status_policy import OVERRIDES, POLICIES, SIGN_KEYS, StatusRow
 from scrapy_rep.usage import VOCABULARY
@@ -246,6 +247,7 @@ class RepSettings:
     lifetime_min: float = _seconds(3_600.0, at_most=MAX_LIFETIME)
     unreachable_days: float = _bounded(30.0, "a number of days", 1, at_most=3_650)
     body_limit: int = _whole(PARSING_LIMIT, "bytes", PARSING_LIMIT, at_most=MAX_BODY)
+    max_redirects: int = _whole(MAX_REDIRECTS, "redirects", MAX_REDIRECTS)
     fetch_timeout: float = _setting(30.0, partial(_number, float, math.ulp(0.0)), "a number of seconds above 0")
     """The time limit of each request for a robots.txt, in seconds. If it is not set, a shorter DOWNLOAD_TIMEOUT
     replaces the default. The time in the downloader's queue counts only if the scheme is neither http nor https."""

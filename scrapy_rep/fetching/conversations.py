@@ -9,8 +9,9 @@ that it was sent for this origin.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Callable
+import socket
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -24,12 +25,13 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError, Deferred
 
 from scrapy_rep.clock import Clock
+from scrapy_rep.deferreds import OwnThread, within
 from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.answer import Answer
-from scrapy_rep.protocol.conversation import Ask, Find, Found, Round, Terms, conversation, judged
+from scrapy_rep.protocol.conversation import Ask, Find, Found, LookUp, Round, Terms, conversation, judged
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
@@ -40,8 +42,37 @@ from scrapy_rep.signals import robots_known, robots_parsed, robots_response
 if TYPE_CHECKING:
     from scrapy_rep.storage.shared_store import Lease, SharedStore
 
+MAX_PROXIES = 10  # proxies that one fetch uses
 FAULT = "Internal error while fetching %s"
 CANCELLATIONS = (asyncio.CancelledError, CancelledError)  # Twisted's is an Exception
+
+
+class Triggers:
+    """The requests that need one robots.txt, as far as a fetch asks through them: one for each proxy."""
+
+    def __init__(self, first: Request) -> None:
+        self.current = first
+        """The request through whose proxy the fetch asks now."""
+        self._untried: deque[Request] = deque()
+        self._tried: deque[Request] = deque()
+
+    @property
+    def has_another_proxy(self) -> bool:
+        """Whether a request has a proxy through which the fetch has not asked yet."""
+        return bool(self._untried)
+
+    def add(self, request: Request) -> None:
+        """Add a request, if its proxy is another one than those of the requests so far."""
+        if "proxy" not in request.meta:
+            return
+        known = [self.current, *self._untried, *self._tried]
+        if len(known) < MAX_PROXIES and all(request.meta["proxy"] != each.meta.get("proxy") for each in known):
+            self._untried.append(request)
+
+    def go_on(self) -> None:
+        """Take the next request: one with a new proxy, else the one that was taken longest ago."""
+        self._tried.append(self.current)
+        self.current = (self._untried or self._tried).popleft()
 
 
 class Conversations:
@@ -65,6 +96,7 @@ class Conversations:
         self._log = logger_of(crawler)
         self._count = crawler.stats.inc_value
         self._signals = crawler.signals
+        self._lookup_timeout = settings.fetch_timeout
         self._parsed: LocalCache[Origin, None] = LocalCache(limit=settings.memory_origins)
         """The origins for which Scrapy's signal `robots_parsed` was sent."""
 
@@ -76,11 +108,11 @@ class Conversations:
             pause.cancel()
 
     async def hold(
-        self, origin: Origin, before: RobotsPolicy | None, trigger: Request, is_awaited: Callable[[], bool]
+        self, origin: Origin, before: RobotsPolicy | None, triggers: Triggers, is_awaited: Callable[[], bool]
     ) -> RobotsPolicy:
         """Hold the conversation to its end. Return the policy that decides about all requests that have waited.
 
-        `before`: the policy that this crawl had. `trigger`: the request that needs robots.txt. `is_awaited`: whether
+        `before`: the policy that this crawl had. `triggers`: the requests that need robots.txt. `is_awaited`: whether
         requests wait for the policy now. Waits for other crawlers, the network, pauses between rounds, and handlers
         of signals. If the crawl closes, the round that is under way is the last one.
         """
@@ -96,15 +128,21 @@ class Conversations:
                     found, lease = await self._find(origin, step)
                     step = steps.send(found)
                 elif isinstance(step, Ask):
-                    answer = await self._answer(origin, step, trigger, jars[Origin.of(step.url)], is_awaited=is_awaited)
-                    step = steps.send(answer)
+                    if step.reason:
+                        triggers.go_on()
+                    trigger, jar = triggers.current, jars[Origin.of(step.url)]
+                    answer = await self._answer(origin, step, trigger, jar, is_awaited=is_awaited)
+                    step = steps.send(replace(answer, has_another_proxy=triggers.has_another_proxy))
+                elif isinstance(step, LookUp):
+                    step = steps.send(await self._look_up(origin, step.host, triggers.current))
                 else:
                     self._give_back(lease, step)
                     lease = None
                     pause = step.pause if is_awaited() and not self._is_closing else None
-                    self._report(origin, step, trigger, pause)
+                    self._report(origin, step, triggers.current, pause)
                     if pause is None or not await self._pause(pause):
                         break
+                    triggers.go_on()
                     step = steps.send(now())
         finally:
             if lease is not None and self._store is not None:
@@ -112,7 +150,7 @@ class Conversations:
         policy = step.policy
         if before is not None and before.state is State.AGEING and step.hops and policy.entry.outage is None:
             self._count("rep/refreshed")
-        await self._report_rules(origin, policy, trigger)
+        await self._report_rules(origin, policy, triggers.current)
         return policy
 
     async def _pause(self, seconds: float) -> bool:
@@ -159,16 +197,29 @@ class Conversations:
         except Exception as exc:  # noqa: BLE001 - it is logged, and counts as a failure of the network
             self._log.exception(FAULT, origin.robots_url)
             received = Answer(ask.url, reason=printable(f"internal error, {type(exc).__name__}: {exc}"))
-        received = replace(received, ended_at=self._clock.now(), seconds=self._clock.monotonic() - began)
+        seconds = received.seconds or self._clock.monotonic() - began
+        received = replace(received, ended_at=self._clock.now(), seconds=seconds)
         answer = judged(received, ask, self.terms)
         if answer.dropped and not received.dropped:
             response = None  # no archive or signal may show what a private server answered
         self._signals.send_catch_log(robots_response, answer=answer, request=trigger, response=response)
         return answer
 
+    async def _look_up(self, origin: Origin, host: str, trigger: Request) -> Sequence[str]:
+        """Return the host's addresses; none if they are not found within REP_FETCH_TIMEOUT."""
+        thread = OwnThread()  # of this look-up alone, because a name server may hang
+        try:
+            async with self._turns.turn(origin, trigger.priority, is_repeated=True):
+                found = await within(self._lookup_timeout, thread.run(socket.getaddrinfo, host, None), TimeoutError())
+        except (OSError, UnicodeError):  # the error of a time-out is an OSError
+            return ()
+        finally:
+            thread.close()
+        return [str(address[0]) for *_, address in found]
+
     def _give_back(self, lease: Lease | None, ended: Round) -> None:
         if lease is not None and self._store is not None:
-            self._store.give_back(lease, ended.policy.entry if ended.hops else None)
+            self._store.give_back(lease, ended.shared)
 
     # What became known is reported.
 

@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from traceback import walk_tb
 from urllib.parse import urljoin, urlsplit
 
@@ -81,8 +82,18 @@ class Fetcher:
 
     async def fetch(self, ask: Ask, trigger: Request, jar: CookieJar) -> tuple[Answer, Response | None]:
         """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one. Add
-        the cookies of the response to `jar`. Raises only CancelledError, when the crawl closes."""
-        stats, download = self._crawler.stats, RobotsTxtDownload(self._settings.body_limit)
+        the cookies of the response to `jar`. Raises only CancelledError, when the crawl closes.
+
+        `Answer.seconds` count from the moment when the download handler gets the request; 0 if it never gets it.
+        """
+        download = RobotsTxtDownload(self._settings.body_limit)
+        answer, response = await self._fetch(ask, trigger, jar, download)
+        return replace(answer, seconds=self._seconds_on_the_wire(download)), response
+
+    async def _fetch(
+        self, ask: Ask, trigger: Request, jar: CookieJar, download: RobotsTxtDownload
+    ) -> tuple[Answer, Response | None]:
+        stats = self._crawler.stats
         if not self._is_watching:
             self._is_watching = True
             watch_handlers(self._crawler, self._watch)
@@ -185,7 +196,7 @@ class Fetcher:
         return Answer(
             url,
             reason=reason,
-            error=exc.with_traceback(None),
+            error=_alone(exc),
             timed_out=timed_out,
             noticed_late=timed_out and is_late,
             proxied=request is not None and bool(request.meta.get("proxy")),
@@ -288,6 +299,12 @@ def _component_of(exc: Exception) -> str:
         if code.co_name in {"process_request", "process_response", "process_exception"} and "self" in frame.f_locals:
             found = global_object_name(type(frame.f_locals["self"]))
     return found
+
+
+def _alone(exc: Exception) -> Exception:
+    """Return the exception without its traceback and causes: they would keep the request during the whole outage."""
+    exc.__cause__ = exc.__context__ = None
+    return exc.with_traceback(None)
 
 
 def _in_words(exc: Exception) -> str:

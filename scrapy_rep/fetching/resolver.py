@@ -1,8 +1,8 @@
 """The robots policy of each origin: from memory, or from one fetch that all requests to the origin share.
 
 An origin has one fetch at a time (`conversations`). The fetch is a task of its own: if one waiting request is
-cancelled, the others still get the policy. The request that triggers the fetch decides for all others which proxy and
-which User-Agent the fetch uses.
+cancelled, the others still get the policy. The fetch uses the proxy and the User-Agent of the request that triggers it.
+If that fails, it uses those of another request that waits, if that request has another proxy (`Triggers`).
 
 When the fetch ends, the policy goes into memory, and the waiting requests get it. An internal error while robots.txt is
 requested counts as a failure of the network. Any other internal error ends the fetch with a policy that allows nothing
@@ -32,7 +32,7 @@ from twisted.internet.defer import Deferred, DeferredList, fail
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import settle
-from scrapy_rep.fetching.conversations import FAULT, Conversations
+from scrapy_rep.fetching.conversations import FAULT, Conversations, Triggers
 from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
@@ -63,6 +63,7 @@ class CrawlClosingError(IgnoreRequest):
 
 @dataclass(eq=False, slots=True)
 class _Fetch:
+    triggers: Triggers
     waiters: dict[Deferred[RobotsPolicy], bool] = field(default_factory=dict)
     """A Deferred for each call of `resolve` that waits for this fetch, also if that call was cancelled. The value is
     whether its request goes back to its queue if the crawl closes."""
@@ -106,7 +107,7 @@ class Resolver:
     def refresh(self, origin: Origin, trigger: Request) -> None:
         """Fetch the origin's robots.txt in the background, for later requests. Does nothing if a fetch is under way."""
         if origin not in self._fetches and not self._is_closing:
-            self._begin(origin, trigger, _Fetch())
+            self._begin(origin, _Fetch(Triggers(trigger)))
 
     def resolve(self, origin: Origin, trigger: Request, *, goes_back: bool = False) -> Deferred[RobotsPolicy]:
         """A Deferred of the origin's policy. Fails only with CrawlClosingError: when the crawl begins to close if
@@ -116,9 +117,16 @@ class Resolver:
         waiter: Deferred[RobotsPolicy] = Deferred()
         if origin in self._fetches:
             self._fetches[origin].waiters[waiter] = goes_back
+            self.also_waits(origin, trigger)
         else:
-            self._begin(origin, trigger, _Fetch({waiter: goes_back}))
+            self._begin(origin, _Fetch(Triggers(trigger), {waiter: goes_back}))
         return waiter
+
+    def also_waits(self, origin: Origin, request: Request) -> None:
+        """Another request waits for the fetch, if one is under way. The fetch may use the request's proxy."""
+        fetch = self._fetches.get(origin)
+        if fetch is not None:
+            fetch.triggers.add(request)
 
     def stop(self) -> None:
         """The crawl begins to close: fail the requests that go back to their queue, and cancel the fetches for which no
@@ -146,18 +154,18 @@ class Resolver:
                 self._cancelled.append(fetch.task)
                 fetch.task.cancel()
 
-    def _begin(self, origin: Origin, trigger: Request, fetch: _Fetch) -> None:
+    def _begin(self, origin: Origin, fetch: _Fetch) -> None:
         self._fetches[origin] = fetch
         self._turns.needs_one(origin)
-        fetch.task = deferred_from_coro(self._run(origin, trigger, fetch))
+        fetch.task = deferred_from_coro(self._run(origin, fetch))
         fetch.task.addErrback(lambda _failure: None)  # only a cancellation comes here
 
-    async def _run(self, origin: Origin, trigger: Request, fetch: _Fetch) -> None:
+    async def _run(self, origin: Origin, fetch: _Fetch) -> None:
         try:
             before = self._memory.recall(origin, self._now())
             if before is None or before.refetch is FETCH_FIRST:
                 self._count("rep/cache/miss")
-            policy = await self._conversations.hold(origin, before, trigger, fetch.is_awaited)
+            policy = await self._conversations.hold(origin, before, fetch.triggers, fetch.is_awaited)
             self._memory.put(origin, policy)
         except (asyncio.CancelledError, Exception) as exc:  # noqa: BLE001 - it is logged, and refuses requests
             if self._fetches.get(origin) is not fetch:  # `_cancel_unawaited` has cancelled it

@@ -55,8 +55,8 @@ class Answer:
     ended_at: float = 0.0
     """The time when the answer or the failure came, in seconds since the epoch."""
     seconds: float = 0.0
-    """Seconds from the beginning of the request (its turn) to `ended_at`, by the monotonic clock. If the request was
-    repeated at once, they count from the beginning of the first one."""
+    """Seconds from the moment when the request was sent to `ended_at`, by the monotonic clock. If the request was
+    repeated at once, they count from the first one."""
     response_delay: float = 0.0
     """Seconds from the request to the response (RFC 9111 4.2.3)."""
     replayed: bool = False
@@ -80,4 +80,5 @@ class Answer:
     @property
     def is_of_proxy(self) -> bool:
         """Whether the proxy probably failed, not the site: no answer through a proxy, or a 407."""
-        return self.status == 407 or (self.status is None and self.proxied and not self.dropped)
+        is_silent = self.status is None and self.proxied and not (self.dropped or self.is_fault)
+        return is_silent or self.status == 407

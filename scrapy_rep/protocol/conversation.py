@@ -6,6 +6,7 @@
 |---|---|---|
 | `Find` | `Found` | look for an entry of another crawler (REP_STORAGE) |
 | `Ask` | `Answer` | request one URL: a robots.txt, or a URL that it redirects to |
+| `LookUp` | addresses | look up the IP addresses of a host, because no answer has told them |
 | `Round` | the time | the round has ended, with this policy; the next round begins after a pause |
 
 Most conversations have one round: find, ask along redirects (RFC 9309 2.3.1.2), end. If robots.txt is unreachable, and
@@ -29,23 +30,25 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from scrapy_rep.protocol.answer import Answer
-from scrapy_rep.protocol.entry import Entry, StoredResponse
+from scrapy_rep.protocol.entry import Entry, StoredResponse, without_backoff
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, Caching, fresh_until, freshened, validates
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, after_fetch, policy_at
-from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS, is_private, why_not_followed
+from scrapy_rep.protocol.origin import Origin, address_of
+from scrapy_rep.protocol.redirect_target import is_private, why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import StatusRow, judge
 from scrapy_rep.protocol.words import AccessResult
 
 RETRY_DELAY = 1.0  # seconds before the same URL is requested again
+_PRIVATE = "a public host redirected to {}, which is private (REP_REDIRECT_PRIVATE)"
 
 
 class Terms(NamedTuple):
     """What the crawl has set: each field has the meaning of the setting, or of the attribute of `RepSettings`."""
 
     status_policy: Sequence[StatusRow]
+    max_redirects: int
     redirect_private: bool
     lifetime_min: float
     body_limit: int
@@ -102,6 +105,13 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class LookUp:
+    """Look up the IP addresses of a host. The result is empty if the name has none, or cannot be looked up."""
+
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
 class Round:
     """One round has ended."""
 
@@ -114,10 +124,18 @@ class Round:
     is_confirmed: bool = False
     """Whether the server has confirmed the stored answer (304)."""
 
+    @property
+    def shared(self) -> Entry | None:
+        """What other crawls may know; None if the round says nothing about the site."""
+        last = self.hops[-1] if self.hops else None
+        if last is None or last.is_fault or last.is_of_proxy:
+            return None
+        return self.policy.entry if last.status is not None else without_backoff(self.policy.entry)
+
 
 def conversation(
     origin: Origin, known: Entry | None, now: float, terms: Terms
-) -> Generator[Find | Ask | Round, Any, None]:
+) -> Generator[Find | Ask | LookUp | Round, Any, None]:
     """Hold the conversation of one fetch. `known`: the entry that this crawl has. `now`: the time of the beginning."""
     retries, left = terms.fetch_retries, terms.unreachable_wait
     while True:
@@ -126,6 +144,9 @@ def conversation(
             found: Found = yield Find(known)
             known, now = found.entry, found.at
             if known is None or found.is_to_fetch:
+                outage = known.outage_at(now) if known is not None else None
+                if outage is not None and not outage.failures:
+                    left = -1.0  # requests of another crawl have waited in vain, so these wait for one round only
                 known, chain = yield from _fetch(origin, known, terms, retries)
                 now = chain.hops[-1].ended_at
         policy = terms.policy_at(known, now)
@@ -155,7 +176,7 @@ class _Chain(NamedTuple):
 
 def _fetch(
     origin: Origin, known: Entry | None, terms: Terms, retries: int
-) -> Generator[Ask, Answer, tuple[Entry, _Chain]]:
+) -> Generator[Ask | LookUp, Any, tuple[Entry, _Chain]]:
     """Fetch robots.txt. Return the new entry, and the last answers. `known`: the latest entry that any crawler has."""
     chain = yield from _follow(origin, known, terms, retries, is_repeated=known is not None)
     entry = _entry_after(origin, known, chain, terms)
@@ -172,13 +193,18 @@ def _fetch(
 
 def _follow(
     origin: Origin, known: Entry | None, terms: Terms, retries: int, *, is_repeated: bool
-) -> Generator[Ask, Answer, _Chain]:
+) -> Generator[Ask | LookUp, Any, _Chain]:
     """Request robots.txt, and the URLs that it redirects to."""
     stored = known.stored if known is not None else None
     url, hops = origin.robots_url, list[Answer]()
     while True:
         validators = stored.caching if stored is not None and _can_confirm(stored, url) else None
-        ask = Ask(url, validators, is_repeated, _is_from_public(hops, origin, url, terms))
+        is_from_public = yield from _is_from_public(hops, origin, url, terms)
+        private = (yield from _private_address(hops, url)) if is_from_public else None
+        if private is not None:
+            reason = _PRIVATE.format(private)
+            return _Chain([*hops, Answer(url, reason=reason, dropped=True, ended_at=hops[-1].ended_at)], None)
+        ask = Ask(url, validators, is_repeated, is_from_public)
         answer = yield from _answer(ask, retries)
         confirmed = None
         if validators is not None and answer.status in {304, 412}:
@@ -187,7 +213,7 @@ def _follow(
             else:  # The server confuses its own validators, so the next request has none.
                 answer = yield from _answer(replace(ask, validators=None), retries)
         hops.append(answer)
-        if answer.access is not AccessResult.REDIRECT or answer.location is None or len(hops) > MAX_REDIRECTS:
+        if answer.access is not AccessResult.REDIRECT or answer.location is None or len(hops) > terms.max_redirects:
             return _Chain(hops, confirmed)
         url = answer.location
 
@@ -216,12 +242,30 @@ def _can_confirm(stored: StoredResponse, url: str) -> bool:
     return is_from_here and bool(stored.caching.etag or stored.caching.last_modified)
 
 
-def _is_from_public(hops: Sequence[Answer], origin: Origin, url: str, terms: Terms) -> bool:
-    """Whether a public host has redirected to this URL of another origin, and REP_REDIRECT_PRIVATE is off."""
-    if not hops or terms.redirect_private or Origin.of(url) == origin:
+def _is_from_public(
+    hops: Sequence[Answer], origin: Origin, url: str, terms: Terms
+) -> Generator[LookUp, Sequence[str], bool]:
+    """Whether a public host has redirected to this URL of another host, and REP_REDIRECT_PRIVATE is off."""
+    source, target = Origin.of(hops[-1].url) if hops else None, Origin.of(url)
+    if source is None or target is None or terms.redirect_private or target.host in {source.host, origin.host}:
         return False
-    source, address = Origin.of(hops[-1].url), hops[-1].address
-    return not any(is_private(host) for host in (source and source.host, address) if host)
+    if is_private(source.host):
+        return False
+    addresses = (hops[-1].address,) if hops[-1].address is not None else (yield from _looked_up(source.host, hops[-1]))
+    return not addresses or not all(map(is_private, addresses))
+
+
+def _private_address(hops: Sequence[Answer], url: str) -> Generator[LookUp, Sequence[str], str | None]:
+    """Return a private address of the URL's host, if the answers have no addresses that tell which host answers."""
+    target = Origin.of(url)
+    if target is None or hops[-1].address is not None:
+        return None
+    return next(filter(is_private, (yield from _looked_up(target.host, hops[-1]))), None)
+
+
+def _looked_up(host: str, answer: Answer) -> Generator[LookUp, Sequence[str], Sequence[str]]:
+    """Return the addresses of a host. Empty if its name is an address, or if the last answer came through a proxy."""
+    return () if answer.proxied or address_of(host) is not None else (yield LookUp(host))
 
 
 # What answers mean.
@@ -231,7 +275,7 @@ def judged(answer: Answer, ask: Ask, terms: Terms) -> Answer:
     """Return the answer with its meaning. Only a success keeps its body."""
     if ask.is_from_public and answer.address is not None and is_private(answer.address):
         # A public host redirected to a name that leads to a private address. `why_not_followed` judges only the name.
-        reason = f"a public host redirected to {answer.address}, which is private (REP_REDIRECT_PRIVATE)"
+        reason = _PRIVATE.format(answer.address)
         answer = Answer(ask.url, reason=reason, dropped=True, ended_at=answer.ended_at, seconds=answer.seconds)
     found = judge(answer, terms.status_policy)
     if answer.status == 304 and ask.validators is not None:
@@ -259,7 +303,7 @@ def _response(chain: _Chain, terms: Terms) -> StoredResponse:
         return replace(chain.confirmed, caching=last.caching, **_strictest(chain, terms))
     if last.access is AccessResult.REDIRECT:
         # 2.3.1.2: "crawlers MAY assume that the robots.txt file is unavailable".
-        words = f"more than {MAX_REDIRECTS} redirects in a row"
+        words = f"more than {terms.max_redirects} redirects in a row"
         return StoredResponse(AccessResult.UNAVAILABLE, words, None, url=last.url, **_strictest(chain, terms))
     robots, digest = None, ""
     if last.access is AccessResult.SUCCESS:  # nothing else is ever read as rules

@@ -177,22 +177,42 @@ def _checked(kind: type[StoredResponse | Outage | Caching], values: dict[str, An
 
 
 def last_fetched_at(entry: Entry) -> float:
-    """Return the time of the last fetch, in seconds since the epoch. Callers prefer the later of two entries."""
+    """Return the time of the last fetch, in seconds since the epoch."""
     return entry.last.failed_at if isinstance(entry.last, Outage) else entry.last.received_at
 
 
 def storable(entry: Entry) -> Entry | None:
     """Return the part of the entry that other crawls may use; None if no part may.
 
-    They may use no `no-store` answer (RFC 9111 5.2.2.5), and no file that REP_BODY_LIMIT has cut: their own limit may
-    be higher.
+    They may use no `no-store` answer (RFC 9111 5.2.2.5), and none that depends on a limit of this crawl: REP_BODY_LIMIT
+    has cut the file, or there were more redirects than REP_MAX_REDIRECTS. Their own limits may be higher.
     """
     stored = entry.stored
     if stored is None:
         return entry
-    if not stored.forbids_store and not (stored.robots is not None and stored.robots.truncated):
+    depends_on_limits = stored.robots.truncated if stored.robots is not None else stored.status is None
+    if not stored.forbids_store and not depends_on_limits:
         return entry
     return replace(entry, stored=None) if entry.outage is not None else None
+
+
+def without_backoff(entry: Entry) -> Entry:
+    """Return the entry for other crawls if the server has not answered: only the times of its outage are left.
+
+    Perhaps this crawl, and not the site, had no connection. So each crawl finds that out itself.
+    """
+    outage = entry.outage
+    return entry if outage is None else replace(entry, outage=replace(outage, failures=0, fetch_again_at=0.0))
+
+
+def latest(known: Entry | None, stored: Entry | None) -> Entry | None:
+    """Return the later one of this crawl's entry and the stored one. But an own outage, with its backoff, counts more
+    than a stored one without."""
+    if known is None or stored is None:
+        return known or stored
+    if known.outage is not None and stored.outage is not None and not stored.outage.failures:
+        return known
+    return max(known, stored, key=last_fetched_at)
 
 
 def useful_until(entry: Entry, unreachable_for: float) -> float:

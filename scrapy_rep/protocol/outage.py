@@ -36,7 +36,8 @@ class Outage:
     since: float
     """The time of the first failure, in seconds since the epoch."""
     failures: int
-    """The number of failures so far."""
+    """The number of failures so far. 0 for an outage of another crawl, to which the server did not answer
+    (`entry.without_backoff`)."""
     reason: str
     """Why the last fetch failed, such as `HTTP 503`, or why there was no answer."""
     failed_at: float

@@ -4,7 +4,7 @@ For each origin, one crawler at a time has the lease. The holder of the lease fe
 gives the lease back; the others wait for the entry. A crawler fetches without the lease in three cases:
 
 - The crawler has waited for the entry for longer than most fetches take.
-- The holder's entry may not be shared (`storable`).
+- The holder's entry may not be shared (`storable`), or the server has not answered (`without_backoff`).
 - The store fails, or does not answer within five seconds.
 
 The store may be down. If a call fails or takes longer than five seconds, the crawl goes on without the store. It logs
@@ -33,7 +33,7 @@ from scrapy_rep.protocol.entry import (
     entry_from_bytes,
     entry_to_bytes,
     is_judged_by,
-    last_fetched_at,
+    latest,
     storable,
     useful_until,
 )
@@ -174,13 +174,14 @@ class SharedStore:
             # `is_to_fetch`: whether this crawler fetches if the entry in the store does not suffice.
             octets, is_to_fetch = await self._breaker.call(self._get_or_lease, lease, otherwise=NO_ANSWER)
             while True:
-                known_and_stored = filter(None, (entry, self._read(origin, octets)))
-                entry = max(known_and_stored, key=last_fetched_at, default=None)
+                stored = self._read(origin, octets)
+                entry = latest(entry, stored)
                 if entry is not None and not is_fetch_due(entry):
                     if is_to_fetch:  # another crawler has just stored its entry
                         self.give_back(lease)
                     return entry, None
-                if is_to_fetch or octets == NOT_SHARED:
+                has_no_backoff = stored is not None and stored.outage is not None and not stored.outage.failures
+                if is_to_fetch or has_no_backoff or octets == NOT_SHARED:
                     self._renew_later(lease)
                     return entry, lease
                 if await self._acquire(lease) or waited >= self._longest_wait:
@@ -213,8 +214,8 @@ class SharedStore:
     def give_back(self, lease: Lease, entry: Entry | None = None) -> None:
         """Store the entry, and then release the lease, so that the next crawler with the lease finds the entry.
 
-        This happens in the background; `close` waits for its end. `entry` is None if nothing was fetched, or if the
-        fetch was cancelled or had an internal error. (After a failure of the network, there is an entry.)
+        This happens in the background; `close` waits for its end. `entry` is None if nothing was fetched, if the fetch
+        was cancelled, or if it says nothing about the site (`Round.shared`). Then the stored entry stays.
         """
         giving_back = deferred_from_coro(self._give_back(lease, entry, self._clock.now()))
         self._under_way.add(giving_back)

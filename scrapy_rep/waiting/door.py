@@ -253,6 +253,8 @@ class SchedulerDoor:
     def _wait(self, wait: Wait) -> None:
         if self._here.add_waiting(wait):
             self._resolver.resolve(wait.origin, wait.request, goes_back=True).addBoth(self._release, wait.origin)
+        else:
+            self._resolver.also_waits(wait.origin, wait.request)
 
     def _release(self, result: RobotsPolicy | Failure, origin: Origin) -> None:
         """The fetch has ended: the origin's requests are ready. `result`: a policy; a Failure if the crawl closes."""

@@ -82,6 +82,14 @@ async def test_a_loop_ends_at_the_sixth_redirect(web: Web) -> None:
 
 
 @ensureDeferred
+async def test_rep_max_redirects_allows_more_redirects(web: Web) -> None:
+    hops = {f"/{n}": redirect(f"/{n + 1}") for n in range(1, 8)}
+    site = web.site({"/robots.txt": redirect("/1"), **hops, "/8": answer(RULES)})
+    _, access = await outcome(site, settings={"REP_MAX_REDIRECTS": 8})
+    assert access is AccessResult.SUCCESS
+
+
+@ensureDeferred
 async def test_a_redirect_without_a_location_is_unreachable(web: Web) -> None:
     site = web.robots(answer(RULES, status=302))
     _, access = await outcome(site)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import Crawl, CrawlSpider, Time, crawl, in_turn, with_clock
+from crawling import ADDON, BUILTIN, Crawl, CrawlSpider, Time, crawl, in_turn, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from web import RULES, Route, Site, Web, answer, redirect
@@ -343,6 +343,39 @@ async def test_with_httpcache_ignore_missing_a_replay_of_any_age_is_used(web: We
     assert short(result) == "---"
     assert len(site.robots_requests) == 1
     assert "rep/cache/stale" not in result.stats
+
+
+@pytest.mark.parametrize("robots", [ADDON, BUILTIN], ids=["rep", "builtin"])
+@ensureDeferred
+async def test_an_offline_crawl_without_a_robots_txt_in_the_cache_refuses_nothing(
+    web: Web, tmp_path: Path, robots: dict[str, Any]
+) -> None:
+    unknown, known = web.robots(answer(status=503)), web.robots(RULES)
+    pages = [unknown.url(f"/{number}") for number in range(5)]
+    paths = ("/", "/private")
+    await crawl(*pages, settings=replaying(tmp_path), robots={"ROBOTSTXT_OBEY": False})
+    recording = await crawl(*map(known.url, paths), settings=replaying(tmp_path, REP_DRY_RUN=True))
+    assert len(recording.pages) == 2
+    requests = len(unknown.requests), len(known.requests)
+    offline = replaying(tmp_path, HTTPCACHE_IGNORE_MISSING=True, REP_UNREACHABLE_WAIT=30, REP_FETCH_RETRIES=1)
+    result = await crawl(*pages, *map(known.url, paths), settings=offline, robots=robots)
+    assert set(result.pages) == {*pages, known.url("/")}
+    assert [*result.refused, *result.failed] == [known.url("/private")], "a cached robots.txt decides"
+    assert (len(unknown.requests), len(known.requests)) == requests
+    if robots is ADDON:
+        assert result.stats["rep/no_rules/offline"] == 1
+        assert result.stats["rep/access/unavailable"] == 1
+        assert result.messages(logger="scrapy_rep") == []
+
+
+@ensureDeferred
+async def test_what_an_offline_crawl_does_not_know_is_not_stored(web: Web, tmp_path: Path) -> None:
+    site = web.robots("user-agent: *\ndisallow: /")
+    settings: dict[str, Any] = {"REP_STORAGE": f"sqlite:///{tmp_path}/rep.sqlite"}
+    offline = replaying(tmp_path, HTTPCACHE_IGNORE_MISSING=True)
+    await crawl(site.url("/"), settings={**settings, **offline})
+    result = await crawl(site.url("/"), settings=settings)
+    assert list(result.refused) == [site.url("/")]
 
 
 # Memory does not grow with the length of a crawl.

@@ -8,12 +8,13 @@ import sys
 import tracemalloc
 import zlib
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 import brotli
 import pytest
 from crawling import Crawl, crawl
-from installed_scrapy import CAN
+from installed_scrapy import CAN, HANDLERS
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -142,6 +143,23 @@ async def test_the_timeout_ends_an_endless_answer(web: Web, route: Route) -> Non
         assert warning.startswith(f"{site.robots_url}: ")
         assert warning.endswith("are refused: it did not answer within REP_FETCH_TIMEOUT (0.5 s)")
     await came_to_an_end(site)
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+@ensureDeferred
+async def test_the_timeout_holds_for_the_whole_answer_with_each_handler(web: Web, handler: str) -> None:
+    """A handler's own limit may be for each read."""
+    slow, healthy = [web.robots(answer(RULES * 100, kind="drip")) for _ in range(20)], web.robots(RULES)
+    settings = {"REP_FETCH_TIMEOUT": 1, "DOWNLOAD_HANDLERS": {"http": HANDLERS[handler]}}
+    began = monotonic()
+    result = await crawl(*(site.url("/") for site in [*slow, healthy]), settings=settings)
+    assert monotonic() - began < 8, "the body would take 400 seconds"
+    assert list(result.pages) == [healthy.url("/")]
+    assert len(result.refused) == 20
+    assert all(isinstance(error, RobotsUnreachable) for error in result.refused.values())
+    assert result.tracebacks == []
+    for site in slow:
+        await came_to_an_end(site)
 
 
 @ensureDeferred

@@ -4,23 +4,41 @@ and less often (RFC 9309 2.3.1.4)."""
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from email.utils import formatdate
 from typing import Any
+from weakref import ref
 
 import pytest
-from crawling import Time, crawl, in_turn, with_clock
+import scrapy.exceptions
+from crawling import BUILTIN, CrawlSpider, Time, crawl, in_turn, with_clock
+from installed_scrapy import HANDLERS
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
+from scrapy.spidermiddlewares.httperror import HttpError
+from twisted.internet import error as network
+from twisted.python.failure import Failure
 from web import RULES, Route, Site, Web, answer
 
 from scrapy_rep import RepMiddleware, RobotsUnreachable
 from scrapy_rep.fetching.download import Fetcher
+from scrapy_rep.protocol import outage as outage_module
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import sleep
 
 DOWN = answer(status=503)
+
+
+def exceptions(newer: str, *older: type[Exception]) -> tuple[type[Exception], ...]:
+    """Scrapy's exception, and those of Twisted that older releases of Scrapy raise."""
+    return (*older, *filter(None, [getattr(scrapy.exceptions, newer, None)]))
+
+
+RESOLVING = exceptions("CannotResolveHostError", network.DNSLookupError)
+TIMEOUTS = exceptions("DownloadTimeoutError", network.TimeoutError, network.TCPTimedOutError)
+REFUSED = exceptions("DownloadConnectionRefusedError", network.ConnectionRefusedError)
 WAIT = {"REP_UNREACHABLE_WAIT": 30}
 
 
@@ -318,3 +336,85 @@ async def test_two_outages_of_one_origin_count_as_one_origin(web: Web) -> None:
         "2 requests were refused because robots.txt was unreachable; 1 origin had outages:"
         f" 2 x {site.robots_url} (HTTP 503)"
     )
+
+
+@ensureDeferred
+async def test_the_wait_begins_when_the_request_is_sent(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    # All requests share a download slot with a delay, so the last one waits there for longer than REP_UNREACHABLE_WAIT.
+    monkeypatch.setattr(outage_module, "BACKOFFS", (0.5, 0.5, 0.5))
+    sites = [*(web.robots(RULES) for _ in range(7)), web.robots([DOWN, answer(RULES)])]
+    requests = [Request(site.url("/"), meta={"download_slot": "one"}) for site in sites]
+    slot = {"one": {"concurrency": 1, "delay": 0.4}}
+    result = await crawl(*requests, settings={"DOWNLOAD_SLOTS": slot, "REP_UNREACHABLE_WAIT": 0.5})
+    assert len(result.pages) == 8
+    waited = sites[-1].requests[0]["began"] - sites[0].requests[0]["began"]
+    assert waited > 1.0, "REP_UNREACHABLE_WAIT and LATENESS"
+
+
+# What errbacks receive.
+
+
+class DocumentedErrback(CrawlSpider):
+    """The errback of Scrapy's documentation, with the names of the newest release."""
+
+    def failed(self, failure: Any) -> None:
+        error = failure.value
+        if isinstance(error, RobotsUnreachable):
+            failure = Failure(error.__cause__ or error)  # type: ignore[no-untyped-call]
+        if failure.check(HttpError):
+            self.crawl.ends.append("HttpError")
+        elif failure.check(*RESOLVING):
+            self.crawl.ends.append("DNSLookupError")
+        elif failure.check(*TIMEOUTS):
+            self.crawl.ends.append("TimeoutError")
+        elif failure.check(*REFUSED):
+            self.crawl.ends.append("ConnectionRefusedError")
+        else:
+            self.crawl.ends.append(type(failure.value).__name__)
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+@pytest.mark.parametrize(
+    ("route", "end"),
+    [
+        pytest.param("http://nothing.invalid", "DNSLookupError", id="no-such-host"),
+        pytest.param("http://127.0.0.1:1", "ConnectionRefusedError", id="refused"),
+        pytest.param(answer(kind="hang"), "TimeoutError", id="hangs"),
+        pytest.param(DOWN, "RobotsUnreachable", id="503"),
+    ],
+)
+@ensureDeferred
+async def test_the_documented_errback_tells_why_with_the_cause(
+    web: Web, handler: str, route: Route | str, end: str
+) -> None:
+    origin = route if isinstance(route, str) else web.site({"*": route}).origin
+    settings = {"REP_FETCH_TIMEOUT": 0.5, "DOWNLOAD_TIMEOUT": 1, "DOWNLOAD_HANDLERS": {"http": HANDLERS[handler]}}
+    result = await crawl(f"{origin}/", settings=settings, spider=DocumentedErrback)
+    assert result.ends == [end]
+    if isinstance(route, str) or route is not DOWN:  # Scrapy's own middleware lets the page fail
+        result = await crawl(f"{origin}/", settings=settings, spider=DocumentedErrback, robots=BUILTIN)
+        assert result.ends == [end]
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+@ensureDeferred
+async def test_an_outage_does_not_keep_the_request_in_memory(
+    web: Web, handler: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    urls = ["http://127.0.0.1:1/", "http://nothing.invalid/", web.robots(answer(kind="reset")).url("/")]
+    requests: list[ref[Request]] = []
+
+    def reached(request: Request) -> None:
+        if request.url.endswith("robots.txt"):
+            requests.append(ref(request))
+
+    result = await crawl(
+        *urls,
+        settings={"DOWNLOAD_HANDLERS": {"http": HANDLERS[handler]}},
+        prepare=lambda crawler: crawler.signals.connect(reached, signals.request_reached_downloader, weak=False),
+    )
+    assert [error.__cause__ is not None for error in result.refused.values()] == [True] * 3
+    gc.collect()
+    assert len(requests) == 3
+    assert [each() for each in requests] == [None] * 3

@@ -5,7 +5,7 @@ Each test is a list of answers. Crawl tests show only that a crawl holds such a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,16 +13,18 @@ import pytest
 from asking import TOKEN, parse
 
 from scrapy_rep.protocol.answer import Answer
-from scrapy_rep.protocol.conversation import RETRY_DELAY, Ask, Find, Found, Round, Terms, conversation, judged
+from scrapy_rep.protocol.conversation import Ask, Find, Found, LookUp, Round, Terms, conversation, judged
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY, Caching
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.outage import Outage
 from scrapy_rep.protocol.status_policy import RFC9309
 from scrapy_rep.protocol.words import AccessResult
 
 HOUR = 3_600.0
 TERMS = Terms(
     status_policy=RFC9309,
+    max_redirects=5,
     redirect_private=False,
     lifetime_min=HOUR,
     body_limit=512_000,
@@ -39,29 +41,47 @@ NO_RULES = "everything", "nothing"
 
 
 class Talk:
-    """Plays the servers and the clock of one conversation. Each request takes `took` seconds."""
+    """Plays the servers and the clock of one conversation.
 
-    def __init__(self, *answers: Answer, terms: Terms = TERMS, known: Entry | None = None, took: float = 0.0) -> None:
+    Each request takes `took` seconds, after it has waited for its turn for `turn` seconds. `found`: the entry of
+    another crawler. `names`: host -> its addresses.
+    """
+
+    def __init__(
+        self,
+        *answers: Answer,
+        terms: Terms = TERMS,
+        known: Entry | None = None,
+        found: Entry | None = None,
+        took: float = 0.0,
+        turn: float = 0.0,
+        names: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         self.asked: list[Ask] = []
+        self.looked_up: list[str] = []
         self.times: list[float] = []
         """When each request was made, in seconds since the beginning."""
         self.rounds: list[Round] = []
         self._answers = [*answers]
-        self._now, self._took = NOW, took
+        self._now, self._took, self._turn = NOW, took, turn
+        self._found, self._names = found, names or {}
         steps = conversation(ORIGIN, known, NOW, terms)
         step: Any = next(steps)
         while not (isinstance(step, Round) and step.pause is None):
             step = steps.send(self._result(step, terms))
         self.rounds.append(step)
 
-    def _result(self, step: Find | Ask | Round, terms: Terms) -> Any:
+    def _result(self, step: Find | Ask | LookUp | Round, terms: Terms) -> Any:
         if isinstance(step, Find):
-            return Found(step.known, is_to_fetch=True, at=self._now)
+            return Found(step.known or self._found, is_to_fetch=True, at=self._now)
+        if isinstance(step, LookUp):
+            self.looked_up.append(step.host)
+            return self._names.get(step.host, ())
         if isinstance(step, Round):
             self.rounds.append(step)
             self._now += step.pause or 0.0
             return self._now
-        self._now += RETRY_DELAY if step.reason else 0.0
+        self._now += step.pause + self._turn
         self.asked.append(step)
         self.times.append(self._now - NOW)
         received = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
@@ -192,6 +212,54 @@ def test_redirects_that_end_unreachable(answers: list[Answer], reason: str) -> N
     assert (talk.entry.access, talk.entry.last.reason, talk.allows) == (AccessResult.UNREACHABLE, reason, NONE)
 
 
+def test_a_host_that_redirects_to_itself_is_not_from_public_to_private() -> None:
+    elsewhere = [to("http://a.example/robots.txt"), to("https://a.example:8443/r.txt"), rules(address="10.0.0.1")]
+    talk = Talk(*elsewhere)
+    assert (talk.allows, talk.looked_up) == (BY_RULES, [])
+
+
+def test_a_host_may_redirect_back_to_the_first_host() -> None:
+    talk = Talk(to("https://b.example/", address="192.0.66.1"), to(ROBOTS), rules(address="10.0.0.1"))
+    assert talk.allows == BY_RULES
+
+
+A, B = "a.example", "b.example"
+TO_B = to(f"https://{B}/")
+
+
+@pytest.mark.parametrize(
+    ("answers", "names", "looked_up", "allows", "asked"),
+    [
+        pytest.param([TO_B, rules(address="10.0.0.2")], {A: ["10.0.0.1"]}, [A], BY_RULES, 2, id="private-to-private"),
+        pytest.param([TO_B, rules(address="10.0.0.2")], {A: ["192.0.66.1"]}, [A, B], NONE, 2, id="the-answer-tells"),
+        pytest.param([TO_B, rules()], {A: ["192.0.66.1", "10.0.0.1"]}, [A, B], BY_RULES, 2, id="one-public-address"),
+        pytest.param([TO_B, rules()], {B: ["192.0.66.1", "fd00::1"]}, [A, B], NONE, 1, id="one-private-address"),
+        pytest.param([TO_B, rules()], {}, [A, B], BY_RULES, 2, id="names-without-addresses"),
+        pytest.param([replace(TO_B, address="192.0.66.1"), rules()], {B: ["10.0.0.1"]}, [], BY_RULES, 2, id="told"),
+        pytest.param([replace(TO_B, proxied=True), rules()], {B: ["10.0.0.1"]}, [], BY_RULES, 2, id="a-proxy"),
+        pytest.param([to("https://192.0.66.1/"), rules()], {}, [A], BY_RULES, 2, id="to-an-address"),
+    ],
+)
+def test_addresses_that_no_answer_has_told_are_looked_up(
+    answers: list[Answer], names: dict[str, list[str]], looked_up: list[str], allows: list[bool], asked: int
+) -> None:
+    talk = Talk(*answers, names=names, terms=TERMS._replace(unreachable_wait=0.0))
+    assert (talk.looked_up, talk.allows, len(talk.asked)) == (looked_up, allows, asked)
+
+
+def test_a_private_address_that_was_looked_up_is_the_reason() -> None:
+    talk = Talk(TO_B, names={B: ["10.0.0.1"]})
+    outage = talk.entry.outage
+    assert outage is not None
+    assert outage.reason == "a public host redirected to 10.0.0.1, which is private (REP_REDIRECT_PRIVATE)"
+    assert outage.fetch_again_at == NOW + HOUR, "as after a request that was dropped"
+
+
+def test_with_redirect_private_nothing_is_looked_up() -> None:
+    talk = Talk(TO_B, rules(), terms=TERMS._replace(redirect_private=True))
+    assert (talk.allows, talk.looked_up) == (BY_RULES, [])
+
+
 def test_redirect_private_follows_to_private_hosts() -> None:
     talk = Talk(to("http://10.0.0.1/"), rules(address="10.0.0.1"), terms=TERMS._replace(redirect_private=True))
     assert talk.allows == BY_RULES
@@ -237,7 +305,114 @@ def test_each_hop_of_a_redirect_has_its_own_retries_and_later_requests_skip_the_
     assert talk.allows == BY_RULES
 
 
+# A failure through a proxy.
+
+
+@pytest.mark.parametrize(
+    ("failure", "times"),
+    [
+        pytest.param(broken(proxied=True), [0, 0, 0], id="no-answer"),
+        pytest.param(broken(proxied=True, timed_out=True), [0, 0, 0], id="a-time-out"),
+        pytest.param(status(407, proxied=True), [0, 0, 0], id="407"),
+        pytest.param(status(503, proxied=True), [0, 1, 1], id="503-is-retried-as-without-a-proxy"),
+        pytest.param(status(429, proxied=True), [0], id="429-is-the-answer-of-the-site"),
+        pytest.param(broken(proxied=True, dropped=True), [0], id="dropped-by-a-middleware"),
+        pytest.param(broken(proxied=True, is_fault=True), [0, 1, 1], id="an-error-of-a-middleware"),
+    ],
+)
+def test_after_a_failure_of_a_proxy_the_next_one_is_used_at_once(failure: Answer, times: list[float]) -> None:
+    failure = replace(failure, has_another_proxy=True)
+    talk = Talk(failure, broken(proxied=True, has_another_proxy=True), rules(), terms=RETRIES)
+    assert talk.times[: len(times)] == times
+
+
+def test_the_last_proxy_is_retried_as_often_as_without_a_proxy() -> None:
+    talk = Talk(broken(proxied=True, has_another_proxy=True), broken(proxied=True), terms=RETRIES)
+    assert talk.times == [0, 0, 1, 5, 15, 30]
+
+
+def test_a_time_out_that_was_noticed_late_is_no_proof() -> None:
+    late = broken(timed_out=True, noticed_late=True)
+    assert Talk(late, rules()).times == [0, 1]
+    assert Talk(late).times == [0, 1], "only once"
+
+
+# What other crawls may know (REP_STORAGE).
+
+SINCE = NOW - 3 * DAY
+SILENT_SINCE = Entry(ROBOTS, outage=Outage(SINCE, 0, "ConnectionLost", NOW - DAY, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("answer", "failures", "backoff"),
+    [
+        pytest.param(status(503), 1, 5.0, id="503"),
+        pytest.param(status(429), 1, 5.0, id="429"),
+        pytest.param(to("ftp://b.example/"), 1, 5.0, id="a-redirect-that-is-not-followed"),
+        pytest.param(broken(), 0, None, id="no-answer"),
+        pytest.param(broken(timed_out=True), 0, None, id="a-time-out"),
+        pytest.param(broken(dropped=True), 0, None, id="dropped-by-a-middleware"),
+    ],
+)
+def test_the_backoff_is_shared_only_if_the_server_has_answered(
+    answer: Answer, failures: int, backoff: float | None
+) -> None:
+    talk = Talk(answer, terms=TERMS._replace(unreachable_wait=0.0))
+    shared, own = talk.rounds[-1].shared, talk.entry.outage
+    assert shared is not None
+    assert shared.outage is not None
+    assert own is not None
+    assert (shared.outage.failures, shared.outage.since) == (failures, NOW)
+    assert shared.outage.fetch_again_at == (0.0 if backoff is None else NOW + backoff)
+    assert own.failures == 1, "this crawl has the backoff in any case"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [status(407, proxied=True), broken(proxied=True), broken(proxied=True, timed_out=True), broken(is_fault=True)],
+)
+def test_a_failure_of_a_proxy_or_a_component_is_not_shared(answer: Answer) -> None:
+    talk = Talk(answer, known=KNOWN)
+    assert talk.entry.outage is not None
+    assert talk.rounds[-1].shared is None
+
+
+def test_an_answer_through_a_proxy_is_shared() -> None:
+    talk = Talk(rules(proxied=True))
+    assert talk.rounds[-1].shared is talk.entry
+
+
+def test_a_crawl_makes_one_round_if_another_crawl_got_no_answer() -> None:
+    assert Talk(rules(), found=SILENT_SINCE).allows == BY_RULES
+    talk = Talk(broken(), found=SILENT_SINCE)
+    assert (talk.times, talk.allows) == ([0], NONE)
+    assert Talk(broken(), found=SILENT_SINCE, terms=RETRIES).times == [0, 1], "a round has its retries"
+    assert Talk(status(503), found=SILENT_SINCE, took=8.0).times == [0]
+    outage = talk.entry.outage
+    assert outage is not None
+    assert (outage.since, outage.failures, outage.fetch_again_at) == (SINCE, 1, NOW + 5)
+
+
+def test_an_outage_without_answers_counts_for_the_30_days() -> None:
+    long_ago = Entry(ROBOTS, outage=Outage(NOW - 31 * DAY, 0, "ConnectionLost", NOW - DAY, 0.0))
+    assert Talk(broken(), found=long_ago).allows == ALL
+
+
 # Rounds: how long requests wait (REP_UNREACHABLE_WAIT).
+
+
+@pytest.mark.parametrize(
+    ("known", "times"),
+    [
+        pytest.param(None, [20, 45, 75, 110], id="nothing-is-known"),
+        pytest.param(Entry(ROBOTS, outage=Outage(SINCE, 2, "HTTP 503", NOW - HOUR, NOW - 1)), [20, 55], id="an-outage"),
+    ],
+)
+def test_the_wait_begins_with_the_first_request_and_not_with_the_wait_for_its_turn(
+    known: Entry | None, times: list[float]
+) -> None:
+    assert Talk(status(503), known=known, turn=20.0).times == times
+    assert Talk(status(503), rules(), turn=40.0).allows == BY_RULES
 
 
 @pytest.mark.parametrize(

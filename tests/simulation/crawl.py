@@ -11,8 +11,10 @@ import logging
 import random
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Any
 
 from network import FETCH, NUMBER, Exchange, Handler, Server, origin_of
@@ -27,7 +29,11 @@ from scrapy.pqueues import ScrapyPriorityQueue
 from store import Shelf, SimStorage
 from virtual_time import NEVER, START, Member, NeverEndsError, VirtualLoop, seconds
 
+from scrapy_rep.fetching.conversations import Conversations
 from scrapy_rep.waiting import waits
+
+FETCH_NUMBERS = count(1)
+FETCH_NUMBER: ContextVar[int] = ContextVar("FETCH_NUMBER")
 
 
 @dataclass
@@ -59,7 +65,7 @@ class Simulation:
     def __init__(self, case: dict[str, Any]) -> None:
         self.case = case
         self.crawlers = {plan["name"]: plan for plan in case["crawlers"]}
-        self.loop = VirtualLoop(case["max_seconds"])
+        self.loop = VirtualLoop(case["max_seconds"], case.get("stops", []))
         self.servers = {origin: Server(origin, plan) for origin, plan in case["origins"].items()}
         self.exchanges: list[Exchange] = []
         self.shelf = Shelf(case["store"]) if case["store"] else None
@@ -112,6 +118,7 @@ class Simulation:
             "REP_STORAGES": {"sim": SimStorage},
             "REP_STORAGE": "sim:" if self.shelf is not None else None,
             "USER_AGENT": "SimBot/1.0",
+            "RETRY_ENABLED": False,  # so each page is requested once
             "EXTENSIONS_BASE": {},  # Scrapy's own would only add timers
             "WARN_ON_GENERATOR_RETURN_VALUE": False,  # reads the spider's source code for each response
             "JOBDIR": folder if plan.get("jobdir") else None,
@@ -156,7 +163,8 @@ class SimSpider(Spider):
         plan = self.plans[number]
         self.note("asked", number)
         headers = {"User-Agent": plan["agent"]} if plan.get("agent") else None
-        meta, priority = {NUMBER: number}, plan.get("priority", 0)
+        meta = {NUMBER: number, **({"proxy": plan["proxy"]} if "proxy" in plan else {})}
+        priority = plan.get("priority", 0)
         return Request(plan["url"], self.parse, headers=headers, meta=meta, priority=priority, errback=self.failed)
 
     async def parse(self, response: Response) -> AsyncIterator[Request]:
@@ -196,11 +204,15 @@ def noted(what: str, method: Callable[..., Any], component: Any, request: Reques
     return method(component, request)
 
 
+async def numbered_hold(hold: Callable[..., Any], *args: Any) -> Any:
+    """Give the fetch a number. All tasks that it begins have it."""
+    FETCH_NUMBER.set(next(FETCH_NUMBERS))
+    return await hold(*args)
+
+
 async def spied_download_async(download_async: Callable[..., Any], engine: Any, request: Request) -> Any:
-    """Mark a request for a robots.txt with its fetch: all requests of one fetch are made by the same task."""
     if NUMBER not in request.meta:
-        task: Any = asyncio.current_task()
-        request.meta.setdefault(FETCH, task.get_name())
+        request.meta[FETCH] = FETCH_NUMBER.get()
     return await download_async(engine, request)
 
 
@@ -209,6 +221,7 @@ wrap(ScrapyPriorityQueue, "push", partial(noted, "queued"))
 wrap(Downloader, "fetch", partial(noted, "entered"))
 wrap(Downloader, "_enqueue_request", partial(noted, "allowed"))  # the request has passed all downloader middlewares
 wrap(ExecutionEngine, "download_async", spied_download_async)
+wrap(Conversations, "hold", numbered_hold)
 
 
 def simulate(case: dict[str, Any]) -> Simulation:

@@ -28,6 +28,7 @@ FAILURES: list[Answer] = [
     {"status": 403, "headers": {"cf-mitigated": "challenge"}},
 ]
 NO_RULES: list[Answer] = [*({"status": n} for n in (404, 403, 410)), {"status": 200, "body": "<html>Hello</html>"}]
+NO_WAY: list[Answer] = [{"fail": "dns"}, {"fail": "reset"}, {"fail": "hang"}]
 AWARE = "scrapy.pqueues.DownloaderAwarePriorityQueue"
 SETTINGS: dict[str, list[Any]] = {
     "CONCURRENT_REQUESTS": [1, 4, 16, 16],
@@ -98,6 +99,9 @@ class Draw(random.Random):
             found.append(each)
         return found
 
+    def store(self) -> dict[str, Any]:
+        return {"seed": self.randrange(10**6), "delay": [0.001, self.pick(0.003, 0.1)], "faults": []}
+
     def case(self, origins: dict[str, Any], settings: dict[str, Any], *crawlers: dict[str, Any], **others: Any) -> Case:
         seeds = {"seed": self.randrange(10**6), "heartbeat": self.pick(5.0, HOUR), "max_seconds": 100_000.0}
         parts = {"settings": settings, "store": None, "origins": origins, "crawlers": list(crawlers)}
@@ -166,8 +170,7 @@ def fleet(draw: Draw) -> Case:
         clock = [[0.0, draw.pick(-2 * DAY, -600.0, 200.0, 7200.0)]] if draw.chance(0.15) else []
         stop = [draw.pick("kill", "close"), round(draw.uniform(0.3, 12.0), 2)] if draw.chance(0.3) else None
         crawlers.append(crawler(requests, name=name, begin=begin, clock=clock, runs=[stop]))
-    case = draw.case(origins, draw.settings(), *crawlers)
-    case["store"] = {"seed": draw.randrange(10**6), "delay": [0.001, draw.pick(0.003, 0.1)], "faults": []}
+    case = draw.case(origins, draw.settings(), *crawlers, store=draw.store())
     while draw.chance(0.25):
         begin, whose = round(draw.uniform(0, 20), 2), draw.pick([], ["a"])
         case["store"]["faults"].append([begin, begin + draw.pick(1, 10, 60), draw.pick("error", "hang"), *whose])
@@ -200,7 +203,54 @@ def outage(draw: Draw) -> Case:
     return draw.case(origins, settings, crawler(requests, clock=clock), heartbeat=6 * HOUR, max_seconds=end + 2 * DAY)
 
 
-KINDS: tuple[Callable[[Draw], Case], ...] = (broad, dead, queue, queue, hub, fleet, resumed, outage)
+def proxies(draw: Draw) -> Case:
+    """All requests go through one proxy, or each through one of several. Some are dead, hang or answer 407."""
+    ways = {named(n, "proxy"): draw.pick({}, {}, {"status": 407}, *NO_WAY) for n in range(draw.pick(1, 3, 8))}
+    robots = [draw.pick([[0.0, draw.rules()]], draw.robots(0.8)) for _ in range(draw.pick(1, 6))]
+    origins = {named(n): draw.origin(*each) for n, each in enumerate(robots)}
+    requests = draw.requests(list(origins), draw.pick(2, 8), draw.pick(0.0, 0.0, 5.0), 0.1)
+    for each in requests:
+        if draw.chance(0.8):
+            each["proxy"] = draw.choice(list(ways))
+    settings = draw.settings(REP_FETCH_CONCURRENCY=[8, 64])  # so that no request waits for its turn
+    return draw.case(origins, settings, crawler(requests), proxies=ways)
+
+
+def broken(draw: Draw) -> Case:
+    """A crawl whose network is broken, or whose proxy; and one with the same store, later or at the same time, that
+    reaches all servers."""
+    origins = {named(n): draw.origin([0.0, draw.rules()]) for n in range(draw.pick(2, 10))}
+    first, second = draw.requests(list(origins), 2), draw.requests(list(origins), 2, draw.pick(0.0, 20.0))
+    way, begin = draw.choice(NO_WAY), draw.pick(0.0, *(round(draw.uniform(1, 12), 2) for _ in range(3)), 1_000.0)
+    is_proxy = draw.chance(0.3)
+    for each in first if is_proxy else ():
+        each["proxy"] = named(0, "proxy")
+    crawlers = crawler(first, network={} if is_proxy else way), crawler(second, name="b", begin=begin)
+    settings = draw.settings(REP_UNREACHABLE_WAIT=[0.0, 3.0, 30.0], REP_FETCH_TIMEOUT=[5.0])
+    return draw.case(origins, settings, *crawlers, store=draw.store(), proxies={named(0, "proxy"): way})
+
+
+def media(draw: Draw) -> Case:
+    """Callbacks download files themselves, as media pipelines do, and the crawl is closed."""
+    origins = {named(n): draw.origin(*draw.robots(0.7)) for n in range(draw.pick(3, 8))}
+    requests = draw.requests(list(origins), draw.pick(2, 4), 0.0, 0.8)
+    for each in requests:
+        each["inline"] = "after" in each
+    close, resume = ["close", round(draw.uniform(0.1, 4.0), 2)], draw.pick([], [], [None])
+    plan = crawler(requests, runs=[close, *resume], jobdir=bool(resume))
+    return draw.case(origins, draw.settings(), plan, store=draw.pick(None, draw.store()), max_seconds=1_000.0)
+
+
+def stopped(draw: Draw) -> Case:
+    """The process is stopped for a while, as with Ctrl-Z and `fg`."""
+    case = draw.pick(broad, dead, queue, queue, hub)(draw)
+    return {**case, "stops": [[round(draw.uniform(0.1, 4.0), 2), draw.pick(60.0, 600.0)]]}
+
+
+KINDS: tuple[Callable[[Draw], Case], ...] = (
+    *(broad, dead, queue, queue, hub, fleet, resumed, outage),
+    *(proxies, broken, media, stopped),
+)
 
 
 def case_of(seed: int) -> Case:

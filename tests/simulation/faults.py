@@ -11,6 +11,7 @@ import asyncio
 import random
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,7 +24,7 @@ from virtual_time import seconds
 from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.fetching.resolver import Resolver
 from scrapy_rep.fetching.turns import FetchTurns
-from scrapy_rep.protocol import lifecycle, outage
+from scrapy_rep.protocol import entry, lifecycle, outage
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.scrapy_internals import engine_state
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
@@ -88,6 +89,29 @@ async def fetch_that_never_ends(original: Original, *args: Any) -> Any:
     return await original(*args)
 
 
+@fault(Fetcher, "_failure")
+def late_time_outs_are_believed(original: Original, *args: Any) -> Any:
+    """A time-out that is noticed too late counts like any other."""
+    return replace(original(*args), noticed_late=False)
+
+
+@fault(Resolver, "also_waits")
+def one_proxy_for_all(original: Original, *args: Any) -> None:
+    """A fetch knows only the proxy of the request that began it."""
+
+
+@fault(entry, "without_backoff")
+def failures_without_an_answer_are_shared(original: Original, known: Any) -> Any:
+    """The store keeps the backoff although no server has answered."""
+    return known
+
+
+@fault(Resolver, "resolve")
+def closing_ends_all_waits(original: Original, *args: Any, goes_back: bool = False) -> Any:
+    """When the crawl closes, requests that callbacks wait for end like those that go back to the queue."""
+    return original(*args, goes_back=True)
+
+
 @fault(Handler, "send")
 async def time_in_a_queue_counts(original: Original, handler: Any, request: Any, exchange: Exchange) -> Any:
     """The download handler has a pool of connections, and the time in its queue counts against the time-out."""
@@ -122,16 +146,10 @@ def backoff_off_by_one(original: Original, failures: int) -> Any:
     return original(failures - 1) if failures > 1 else 0.0
 
 
-@fault(outage, "backoff")
-def backoff_that_does_not_grow(original: Original, *args: float) -> float:
-    """Each pause after a failure is five seconds."""
-    return 5.0
-
-
 @fault(lifecycle, "state_of")
-def allowed_after_29_days(original: Original, entry: Any, now: float, unreachable_for: float) -> Any:
+def allowed_after_29_days(original: Original, known: Any, now: float, unreachable_for: float) -> Any:
     """An outage counts as "there is no robots.txt" a day too early."""
-    return original(entry, now, unreachable_for * 29 / 30)
+    return original(known, now, unreachable_for * 29 / 30)
 
 
 @fault(RobotsPolicy, "pause_at")
@@ -173,8 +191,8 @@ def refused_request_waits_again(original: Original, *args: Any) -> None:
 
 
 @fault(Resolver, "_begin")
-def fetches_are_not_shared(original: Original, resolver: Any, origin: Any, trigger: Any, fetch: Any) -> None:
+def fetches_are_not_shared(original: Original, resolver: Any, origin: Any, fetch: Any) -> None:
     """One origin in ten is fetched twice at the same time."""
-    original(resolver, origin, trigger, fetch)
+    original(resolver, origin, fetch)
     if random.random() < 0.1:
-        resolver.more = asyncio.ensure_future(resolver._conversations.hold(origin, None, trigger, lambda: False))
+        resolver.more = asyncio.ensure_future(resolver._conversations.hold(origin, None, fetch.triggers, lambda: False))

@@ -4,12 +4,14 @@ Each origin is a server with a seed of its own, so its delays do not depend on o
 what the server answers from which second on. An answer is a dict:
 
     {"status": 200, "body": "...", "headers": {"Cache-Control": "max-age=60"}}     an answer; `Location` redirects
-    {"fail": "hang"}                     no answer ("hang"), a lost connection ("reset"), a body without its end ("cut")
+    {"fail": "hang"}                     no answer ("hang"), no address ("dns"), a lost connection ("reset"), a body
+                                         without its end ("cut")
     {"token": "/gate"}                   a redirect to /gate?token=N; the token is good for one request
     {"gate": {...}}                      this answer for a new token, 403 for a used one
     {"agents": {"otherbot": {...}, "": {...}}}     the answer for the first name that is in the User-Agent
 
-`"delay": [0.1, 0.5]` in an answer replaces the server's own delay.
+`"delay": [0.1, 0.5]` in an answer replaces the server's own delay. A broken proxy, or the broken network of a crawler,
+answers in place of every server.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -29,6 +32,7 @@ from virtual_time import NEVER, seconds
 
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 
+ADDRESS = ip_address("192.0.66.1")  # of all servers; without an address, their names would be looked up
 NUMBER = "simulated"  # the meta key of a request's number in its case
 FETCH = "simulated_fetch"  # the meta key of the fetch that a request for a robots.txt belongs to
 
@@ -47,9 +51,11 @@ class Exchange:
     url: str
     agent: str
     mark: str
-    """The number of the page's request; for a robots.txt, the number of the fetch (`crawl.spied_download_async`)."""
+    """The number of the page's request; for a robots.txt, the number of the fetch (`crawl.numbered_hold`)."""
     is_robots: bool
     timeout: float
+    proxy: str
+    """Empty without a proxy."""
     began: float
     ended: float = NEVER
     status: int = 0
@@ -92,14 +98,14 @@ class Handler(BaseDownloadHandler):
 
     async def download_request(self, request: Request) -> Response:
         spider: Any = self.crawler.spider  # a `crawl.SimSpider`
-        task, meta = asyncio.current_task(), request.meta
-        agent, mark = (request.headers.get("User-Agent") or b"").decode(), meta[NUMBER if NUMBER in meta else FETCH]
-        timeout, is_robots = meta["download_timeout"], NUMBER not in meta
-        exchange = Exchange(spider.name, request.url, agent, str(mark), is_robots, timeout, seconds())
+        task, meta, is_robots = asyncio.current_task(), request.meta, NUMBER not in request.meta
+        agent, mark = (request.headers.get("User-Agent") or b"").decode(), meta[FETCH if is_robots else NUMBER]
+        timeout, proxy = meta["download_timeout"], meta.get("proxy") or ""
+        exchange = Exchange(spider.name, request.url, agent, str(mark), is_robots, timeout, proxy, seconds())
         spider.simulation.exchanges.append(exchange)
         self.under_way.append(task)
         if is_robots:
-            spider.note("fetch", None, f"{mark} {request.url}")
+            spider.note("fetch", None, f"{mark} {request.url} {proxy}")
         try:
             return await self.send(request, exchange)
         except BaseException as exc:
@@ -115,25 +121,35 @@ class Handler(BaseDownloadHandler):
     async def send(self, request: Request, exchange: Exchange) -> Response:
         """Return the response, or raise what a download handler raises. Write the answer into the exchange."""
         spider: Any = self.crawler.spider
-        server = spider.simulation.servers.get(origin_of(request.url))
+        answer = spider.simulation.case.get("proxies", {}).get(exchange.proxy) or spider.plan.get("network")
+        server, delay, began = spider.simulation.servers.get(origin_of(request.url)), 0.01, seconds()
         if server is None:
-            await asyncio.sleep(0.01)
-            raise CannotResolveHostError(request.url)
-        answer, delay = server.answer(request.url, exchange.agent)
+            answer = {"fail": "dns"}
+        elif not answer:
+            answer, delay = server.answer(request.url, exchange.agent)
         fail = answer.get("fail")
-        if fail == "hang" or delay > exchange.timeout:
-            await asyncio.sleep(exchange.timeout)
+        delay = NEVER if fail == "hang" else delay
+        await asyncio.sleep(min(delay, exchange.timeout))
+        if delay > exchange.timeout or seconds() - began > exchange.timeout:  # the process may have been stopped
             raise DownloadTimeoutError(f"no answer within {exchange.timeout:g} s")
-        await asyncio.sleep(delay)
-        if fail == "reset":
-            raise DownloadFailedError("connection reset")
+        if fail in {"dns", "reset"}:
+            raise (CannotResolveHostError if fail == "dns" else DownloadFailedError)(request.url)
         exchange.status, exchange.headers = answer.get("status", 200), answer.get("headers", {})
         exchange.body, exchange.failure = answer.get("body", ""), fail or ""
         tag = exchange.headers.get("ETag")
         if tag is not None and (request.headers.get("If-None-Match") or b"").decode() == tag:
             exchange.status, exchange.body = 304, ""
         flags, body = ["dataloss"] if fail else [], exchange.body.encode()
-        return TextResponse(request.url, exchange.status, exchange.headers, body, flags, request, encoding="utf-8")
+        return TextResponse(
+            request.url,
+            exchange.status,
+            exchange.headers,
+            body,
+            flags,
+            request,
+            ip_address=ADDRESS,
+            encoding="utf-8",
+        )
 
     async def close(self) -> None:
         """Close the connections, as Scrapy's handlers do."""

@@ -23,6 +23,8 @@ MAX_REDIRECTS = 5  # 2.3.1.2
 UNSEEN = 11 * DAY  # failures that are further apart are two outages (docs/origin.svg)
 LEAST_LIFETIME = 60.0  # seconds for which an answer is used in any case (docs/settings.md, REP_LIFETIME_MIN)
 BACKOFFS, BACKOFF_MAX = (5.0, 10.0, 15.0), 3_600.0  # seconds (docs/answers.md)
+LATE = 5.0  # seconds after the time limit from which a time-out is no proof (docs/answers.md)
+AT_ONCE = 0.1  # seconds after which another proxy is tried, at most
 RETRY_GAP = 4.5  # seconds after a failure: a request within this time is a retry (1 s), a later one a new round (5 s)
 
 Key = tuple[str, str]  # a run and an origin
@@ -84,6 +86,11 @@ class Round:
         return "Timeout" in self.hops[-1].failure
 
     @property
+    def is_unanswered(self) -> bool:
+        """Whether no server has answered, but at most a proxy. So other crawls do not count this as a failure."""
+        return bool(self.hops[-1].failure) or self.hops[-1].status == 407
+
+    @property
     def is_worth_a_retry(self) -> bool:
         """docs/answers.md: a 5xx without Retry-After or challenge, or no answer, but not after a time-out."""
         last = self.hops[-1]
@@ -93,10 +100,12 @@ class Round:
 
 def rounds_of(exchanges: Iterable[Exchange], max_retries: int, *, has_store: bool) -> list[Round]:
     """All rounds, in the order in which they ended."""
-    of_fetch: dict[tuple[str, str], list[Round]] = {}
+    of_fetch: dict[tuple[str, str], tuple[list[Round], set[str]]] = {}
     fetched: set[Key] = set()
     for exchange in exchanges:
-        rounds = of_fetch.setdefault((exchange.run, exchange.mark), [])
+        rounds, proxies = of_fetch.setdefault((exchange.run, exchange.mark), ([], set()))
+        is_new_way = exchange.proxy not in proxies
+        proxies.add(exchange.proxy)
         if rounds and rounds[-1].ended < NEVER:
             this, last = rounds[-1], rounds[-1].hops[-1]
             location = last.headers.get("Location")
@@ -104,16 +113,19 @@ def rounds_of(exchanges: Iterable[Exchange], max_retries: int, *, has_store: boo
                 this.hops.append(exchange)
                 continue
             # Only the first round of a fetch has retries. A fetch that begins in an outage may have none.
-            is_due = len(rounds) == 1 and this.is_worth_a_retry and this.retries < max_retries * len(this.hops)
-            if exchange.url == last.url and is_due and (this.is_first or exchange.began - this.ended < RETRY_GAP):
+            gap, is_due = exchange.began - this.ended, len(rounds) == 1 and this.is_worth_a_retry
+            is_due &= this.retries < max_retries * len(this.hops) and (this.is_first or gap < RETRY_GAP)
+            is_by_another = is_new_way and bool(last.proxy) and this.is_unanswered and gap < AT_ONCE
+            was_late = this.has_timed_out and last.ended - last.began > last.timeout + LATE
+            if exchange.url == last.url and (is_due or is_by_another or was_late):
                 this.hops[-1] = exchange
-                this.retries += 1
+                this.retries += not is_by_another
                 continue
         key = exchange.run, origin_of(exchange.url)
         is_first = key not in fetched and not has_store
         rounds.append(Round(*key, exchange.mark, exchange.began, [exchange], is_first))
         fetched.add(key)
-    return sorted((each for rounds in of_fetch.values() for each in rounds), key=lambda each: each.ended)
+    return sorted((each for rounds, _ in of_fetch.values() for each in rounds), key=lambda each: each.ended)
 
 
 def judge(this: Round, least_lifetime: float, own: list[Round], of_origin: list[Round]) -> None:

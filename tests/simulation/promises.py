@@ -46,12 +46,15 @@ class Observations:
         self.skew = max(errors) - min(errors)
         """The largest difference in seconds between two clocks, or between one clock before and after it was set."""
         is_stopped = any(crawler["runs"] != [None] for crawler in self.crawlers.values())
+        self.stopped: float = sum(length for _, length in self.case.get("stops", ()))
+        """For how many seconds the process was stopped."""
         self.is_quiet_fleet = self.store and not (self.store["faults"] or is_stopped or self.skew)
         """Whether crawlers share a store, and nothing disturbs them."""
         self.may_forget = bool(self.skew) or self.rep.memory_octets < 2**26
         """Whether a crawl may forget an origin, because a clock is wrong or its memory is full."""
         fetched = [exchange for exchange in simulation.exchanges if exchange.is_robots]
         self.rounds = rounds_of(fetched, self.rep.fetch_retries, has_store=bool(self.store))
+        self.stops = {run: at for at, run, *_ in simulation.of("closing", "killed")}
         self.hops = max((len(each.hops) for each in self.rounds), default=1)
         # The rounds that have an end.
         self.of_origin: dict[str, list[Round]] = defaultdict(list)
@@ -90,6 +93,8 @@ class Observations:
         recent = [everything[begin : end + 1] for end in range(len(everything))[-30:] for begin in (0, end)]
         for rounds in [self.own[request.key], *recent]:
             before = [each for each in rounds if each.ended <= moment]
+            if before and before[-1].run != request.run and before[-1].failures and before[-1].is_unanswered:
+                continue
             yield from (before[number:] for number in range(max(len(before), 1) if self.may_forget else 1))
         if self.may_forget:  # the round that ended the request's wait still decides about it
             yield from ([each] for each in self.own[request.key] if request.taken <= each.ended <= moment)
@@ -104,6 +109,10 @@ class Observations:
                     access, body = answer
                     found[access is not Access.NOTHING and allows(body, request.plan["url"], token)] = access.value
         return found
+
+    def is_cut_off(self, this: Round, moment: float) -> bool:
+        """Whether the run has begun to close since this round began: its fetch may have been cancelled."""
+        return this.began < self.stops.get(this.run, NEVER) < moment
 
     def longest_turn(self, key: Key) -> float:
         """How many seconds a request for an origin's robots.txt may wait for its turn.
@@ -134,7 +143,7 @@ class Observations:
         for at, one, mine in sorted(changes):
             room += (at - last) * ((of_slot or total < self.limits[0]) and slot < self.limits[1])
             total, slot, last = total + one, slot + mine, at
-        return room
+        return room - self.stopped
 
 
 # Safety.
@@ -153,9 +162,15 @@ def each_page_is_treated_as_robots_txt_says(seen: Observations) -> Iterator[str]
 
 
 def each_request_ends_once(seen: Observations) -> Iterator[str]:
-    """In its callback or errback. Kills are left out: a kill may lose requests and repeat some."""
+    """In its callback or errback. Kills are left out: a kill may lose requests and repeat some.
+
+    A request that a callback makes itself is decided, although the crawl is closed: the callback waits for it.
+    """
     if any(seen.simulation.of("killed")):
         return
+    for request in seen.requests:
+        if request.plan.get("inline") and (request.ends != 1 or request.outcome == "IgnoreRequest"):
+            yield f"{request} ended {request.ends} times ({request.outcome}), and its callback waited for it"
     ends: Counter[tuple[str, int]] = Counter()
     for request in seen.requests:
         ends[request.run[0], request.number] += request.ends
@@ -216,7 +231,7 @@ def dead_origins_take_no_place(seen: Observations) -> Iterator[str]:
     checked.
     """
     for request in seen.eager:
-        seconds = request.ended - request.entered
+        seconds = request.ended - request.entered - seen.stopped
         until = request.entered - BACKOFFS[0]
         if seen.may_forget and any(request.taken <= each.ended <= until for each in seen.own[request.key]):
             continue
@@ -237,14 +252,17 @@ def the_queue_moves(seen: Observations) -> Iterator[str]:
 
 
 def rounds_go_on_while_requests_wait(seen: Observations) -> Iterator[str]:
-    """An origin is not given up before REP_UNREACHABLE_WAIT. A host that hangs has no second round."""
-    stopped = {run: at for at, run, *_ in seen.simulation.of("closing", "killed")}
+    """An origin is not given up before REP_UNREACHABLE_WAIT. A host that hangs has no second round. When the crawl
+    closes, no round follows."""
     for rounds in seen.fetches.values():
         first, last = rounds[0], rounds[-1]
+        stop = seen.stops.get(first.run, NEVER)
+        if any(each.ended > stop for each in rounds[:-1]):
+            yield f"{first.run} went on to fetch {first.origin} after {stop:.3f}, when the crawl closed"
         if any(each.has_timed_out for each in rounds[:-1]):
             yield f"{first.run} went on to fetch {first.origin}, which hangs"
         is_final = not last.failures or last.has_timed_out
-        is_cut_off = last.ended + BACKOFF_MAX >= stopped.get(first.run, NEVER)
+        is_cut_off = last.ended + BACKOFF_MAX >= stop
         next_after = max(last.due, last.ended) - first.began
         if first.is_first and next_after < seen.rep.unreachable_wait and not is_final and not is_cut_off:
             yield f"{first.run} gave {first.origin} up at {last.ended:.3f}, {next_after:.1f} s before the next round"
@@ -254,17 +272,24 @@ def rounds_come_in_time(seen: Observations) -> Iterator[str]:
     """While requests wait, the next round is due when the backoff is over. Then it waits for its turn, by priority and
     arrival, like a first request."""
     for before, after in chain.from_iterable(map(pairwise, seen.fetches.values())):
-        late = after.began - max(before.due, before.ended)
+        late = after.began - max(before.due, before.ended) - seen.stopped
         if seen.is_eager(after.run) and not seen.store and late > seen.longest_turn(after.key):
             yield f"{after.run}'s round for {after.origin} at {after.began:.3f} was {late:.1f} s late"
 
 
 def healthy_origins_are_not_refused(seen: Observations) -> Iterator[str]:
     """A request to a server that answers in a third of the time limit is not refused as unreachable, whatever other
-    servers do. Which servers answer in time is read from the case, not from what the crawl saw."""
+    servers, proxies and crawls do. Which servers answer in time is read from the case, not from what the crawl saw.
+
+    If the request has a proxy, other requests may have ended the fetch before this one waited for it.
+    """
     for request in seen.requests:
-        server = seen.case["origins"].get(request.key[1])
-        if request.outcome == "RobotsUnreachable" and server is not None and not seen.store:
+        server, proxy = seen.case["origins"].get(request.key[1]), request.plan.get("proxy")
+        if seen.crawlers[request.run[0]].get("network") or seen.case.get("proxies", {}).get(proxy):
+            continue
+        last = max((each.ended for each in seen.own[request.key] if each.ended <= request.ended), default=NEVER)
+        is_alone = bool(seen.case.get("proxies")) and min(request.taken, request.entered) > last - MOMENT
+        if request.outcome == "RobotsUnreachable" and server is not None and not is_alone:
             answers = [answer for _, answer in server["robots"]]
             longest = max(answer.get("delay", server["robots_delay"])[1] for answer in answers)
             is_decisive = all(answer.get("status") in {200, 404, 410} for answer in answers)
@@ -276,11 +301,12 @@ def healthy_origins_are_not_refused(seen: Observations) -> Iterator[str]:
 
 
 def one_fetch_an_origin_at_a_time(seen: Observations) -> Iterator[str]:
-    last: dict[Key, float] = {}
+    last: dict[Key, Round] = {}
     for each in sorted(seen.rounds, key=lambda each: each.began):
-        if each.began < last.get(each.key, 0.0):
+        before = last.get(each.key)
+        if before and each.began < before.ended and not seen.is_cut_off(before, each.began):
             yield f"{each.run} fetched {each.origin} at {each.began:.3f}, before its last fetch had ended"
-        last[each.key] = each.ended
+        last[each.key] = each
 
 
 def no_fetch_while_fresh(seen: Observations) -> Iterator[str]:
@@ -288,6 +314,7 @@ def no_fetch_while_fresh(seen: Observations) -> Iterator[str]:
     each_origins = [*seen.own.values(), *(seen.of_origin.values() if seen.is_quiet_fleet else ())]
     for before, after in chain.from_iterable(map(pairwise, each_origins if not seen.may_forget else ())):
         is_known = before.run == after.run or (after.began > before.ended and not before.is_private)
+        is_known &= not seen.is_cut_off(before, after.began)
         last_tenth = before.fresh_until - 0.1 * (before.fresh_until - before.began) - SLACK
         if not before.failures and is_known and after.began < last_tenth:
             good = f"{before.run} had an answer that was good until {before.fresh_until:.3f}"
@@ -298,7 +325,7 @@ def backoffs_are_kept(seen: Observations) -> Iterator[str]:
     """After a failure, the next round does not begin before `Round.due`."""
     for before, after in chain.from_iterable(map(pairwise, seen.own.values() if not seen.may_forget else ())):
         early = before.due - after.began
-        if before.failures and early > MOMENT:
+        if before.failures and early > MOMENT and not seen.is_cut_off(before, after.began):
             yield f"{after.run} fetched {after.origin} {early:.1f} s too early after failure {before.failures}"
 
 

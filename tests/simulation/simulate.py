@@ -31,8 +31,8 @@ HERE = Path(__file__).parent
 MAX_CPU_SECONDS = 60  # for one case
 KILLED = {"the_simulation_ends": [f"its process was killed; it may take {MAX_CPU_SECONDS} s of CPU"]}
 # `shrink` may remove items of these lists and dicts ...
-REMOVABLE = {"crawlers", "origins", "settings", "requests", "runs", "clock", "robots", "faults"}
-OPTIONAL = {"lazy", "jobdir", "priority", "agent", "after", "inline"}  # ... and these keys
+REMOVABLE = {"crawlers", "origins", "settings", "requests", "runs", "clock", "robots", "faults", "stops", "proxies"}
+OPTIONAL = {"lazy", "jobdir", "priority", "agent", "after", "inline", "proxy"}  # ... and these keys
 FILES = 4_096  # the limit of open files decides how many fetches may be slow at a time
 
 if __name__ == "__main__" and os.environ.get("PYTHONHASHSEED") != "0":

@@ -51,9 +51,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     _ready: Any
     _scheduled: Any
 
-    def __init__(self, max_seconds: float) -> None:
+    def __init__(self, max_seconds: float, stops: list[list[float]]) -> None:
+        """`stops`: pairs in the order of time: [second of the case at which the process is stopped, for how long]."""
         super().__init__()
         self.now = START
+        self.stops = list(stops)
         self.until = START + max_seconds
         self.killed: list[Any] = []  # kept, because collecting a coroutine would run its `finally` blocks
         vars(self)["_selector"].select = self.jump
@@ -66,6 +68,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if timeout is None:
             raise NeverEndsError("nothing is left to run: everybody waits, and no timer is set")
         self.now += timeout + TURN
+        while self.stops and self.stops[0][0] < self.now - START:
+            self.now += self.stops.pop(0)[1]
         if self.now > self.until:
             raise NeverEndsError(f"still running after {self.now - START:.0f} virtual seconds")
         return []

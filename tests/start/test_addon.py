@@ -351,6 +351,7 @@ WRONG: dict[str, list[Any]] = {
     "REP_LIFETIME_MIN": [-1, 86_401, "an hour"],
     "REP_UNREACHABLE_DAYS": [0, "many", float("inf"), 3_650.5, 1e308],
     "REP_BODY_LIMIT": [511_999, 0, "500 KiB", 2**26 + 1, 2**62],
+    "REP_MAX_REDIRECTS": [4, "none"],
     "REP_FETCH_TIMEOUT": [0, -1, "soon", float("nan"), float("inf"), True],
     "REP_FETCH_RETRIES": [-1, "a few", 0.5],
     "REP_FETCH_CONCURRENCY": [0, "many"],

@@ -1,0 +1,165 @@
+"""A bug in a project's middleware is no outage of the site: the log names the middleware, and has the traceback."""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import pickle
+from typing import Any
+
+import pytest
+from crawling import Crawl, crawl
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from web import RULES, Web, answer
+
+from scrapy_rep import RobotsUnreachable
+from scrapy_rep.scrapy_internals.compat import sleep
+
+
+class Broken:
+    """A downloader middleware with a bug that only requests for a robots.txt show."""
+
+    def process_request(self, request: Request) -> None:
+        if request.url.endswith("robots.txt"):
+            request.meta["a key"]
+
+
+class BrokenResponse:
+    def process_response(self, request: Request, response: Response) -> Response:
+        if request.url.endswith("robots.txt"):
+            request.meta["a key"]
+        return response
+
+
+class BrokenException:
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        if request.url.endswith("robots.txt"):
+            request.meta["a key"]
+
+
+class BrokenLater:
+    async def process_request(self, request: Request) -> None:
+        await sleep(0.01)
+        if request.url.endswith("robots.txt"):
+            request.meta["a key"]
+
+
+def errors(result: Crawl) -> list[logging.LogRecord]:
+    return [record for record in result.log if record.levelno >= logging.ERROR]
+
+
+@pytest.mark.parametrize("middleware", [Broken, BrokenResponse, BrokenException, BrokenLater])
+@ensureDeferred
+async def test_a_bug_is_an_error_with_its_traceback_and_the_name_of_the_middleware(web: Web, middleware: type) -> None:
+    route = answer(kind="reset") if middleware is BrokenException else answer(RULES)
+    sites = [web.robots(route) for _ in range(3)]
+    settings: dict[str, Any] = {"DOWNLOADER_MIDDLEWARES": {middleware: 543}, "REP_FETCH_RETRIES": 1}
+    result = await crawl(*(site.url("/") for site in sites), settings=settings)
+    (record,) = errors(result)
+    assert record.exc_info
+    assert isinstance(record.exc_info[1], KeyError)
+    name = f"test_broken_middlewares.{middleware.__name__}"
+    reason = f"{name} has raised KeyError: 'a key'"
+    text = record.getMessage()
+    assert text.endswith(f"because a component of the crawl failed: {reason}. The site is not at fault")
+    assert len(result.refused) == 3
+    for error in result.refused.values():
+        assert isinstance(error, RobotsUnreachable)
+        assert reason in str(error)
+        assert isinstance(error.__cause__, KeyError)
+    *of_sites, _summary = result.messages(logger="scrapy_rep")
+    assert len(of_sites) == 4
+    assert all(reason in line for line in of_sites), "no line says that the site is at fault"
+
+
+@ensureDeferred
+async def test_each_kind_of_error_is_logged_once(web: Web) -> None:
+    class BrokenTwice:
+        def process_request(self, request: Request) -> None:
+            if request.url.endswith("robots.txt"):
+                raise KeyError if "127.0.0.1" in request.url else AttributeError
+
+    sites = [web.robots(RULES) for _ in range(4)]
+    urls = [site.url("/") for site in sites]
+    urls[2:] = [url.replace("127.0.0.1", "localhost") for url in urls[2:]]
+    result = await crawl(*urls, settings={"DOWNLOADER_MIDDLEWARES": {BrokenTwice: 543}})
+    types = {record.exc_info[0] for record in errors(result) if record.exc_info}
+    assert types == {KeyError, AttributeError}
+    assert len(errors(result)) == 2
+
+
+class Drops:
+    def process_request(self, request: Request) -> None:
+        if request.url.endswith("robots.txt"):
+            raise IgnoreRequest("not today")
+
+
+class Translates:
+    """Raises an exception of its own in place of the handler's."""
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        if request.url.endswith("robots.txt"):
+            raise RuntimeError("the network failed") from exception
+
+
+@pytest.mark.parametrize("middleware", [Drops, Translates])
+@ensureDeferred
+async def test_what_a_middleware_decides_is_no_bug(web: Web, middleware: type) -> None:
+    site = web.robots(answer(kind="reset"))
+    result = await crawl(site.url("/"), settings={"DOWNLOADER_MIDDLEWARES": {middleware: 543}})
+    assert len(result.refused) == 1
+    assert errors(result) == []
+
+
+@ensureDeferred
+async def test_the_next_crawl_does_not_know_of_a_bug(web: Web, tmp_path: Any) -> None:
+    site = web.robots(RULES)
+    settings: dict[str, Any] = {"REP_STORAGE": f"sqlite:///{tmp_path}/rep.sqlite"}
+    await crawl(site.url("/"), settings={**settings, "DOWNLOADER_MIDDLEWARES": {Broken: 543}})
+    result = await crawl(site.url("/"), settings=settings)
+    assert list(result.pages) == [site.url("/")]
+    assert result.messages(logger="scrapy_rep") == []
+
+
+# The meta of the request is plain values.
+
+
+class Copies:
+    """Copies the meta in each way that middlewares of projects use."""
+
+    def process_request(self, request: Request) -> None:
+        as_json = json.loads(json.dumps(request.meta))
+        assert as_json == pickle.loads(pickle.dumps(request.meta)) == copy.deepcopy(request.meta) == request.meta
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        json.dumps(request.meta)
+        return response
+
+
+@ensureDeferred
+async def test_a_middleware_that_writes_the_meta_as_json_changes_nothing(web: Web) -> None:
+    site = web.robots(RULES)
+    urls = site.url("/"), site.url("/private")
+    for order in (50, 543, 999):
+        result = await crawl(*urls, settings={"DOWNLOADER_MIDDLEWARES": {Copies: order}})
+        assert (list(result.pages), list(result.refused)) == ([urls[0]], [urls[1]])
+        assert errors(result) == []
+
+
+@ensureDeferred
+async def test_a_copy_of_the_request_is_still_cut_at_the_limit(web: Web) -> None:
+    class Replaces:
+        def process_response(self, request: Request, response: Response) -> Response | Request:
+            if request.url.endswith("robots.txt"):
+                return request.replace(url=f"{request.url}?again", meta=copy.deepcopy(request.meta))
+            return response
+
+    endless = answer(RULES + "#" * 65_000, kind="endless")
+    site = web.site({"/robots.txt": answer(RULES), "/robots.txt?again": endless})
+    result = await crawl(site.url("/private"), settings={"DOWNLOADER_MIDDLEWARES": {Replaces: 543}})
+    assert list(result.refused) == [site.url("/private")]
+    assert site.requests[1]["octets"] < 10 * 2**20

@@ -1,0 +1,131 @@
+"""Requests may have proxies of their own. One proxy that fails does not make a site unreachable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawling import crawl
+from pytest_twisted import ensureDeferred
+from scrapy import Request
+from web import RULES, Route, Site, Web, answer
+
+from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.signals import robots_response
+
+REFUSED = "http://127.0.0.1:1"
+HOST = "http://site.example"
+
+
+def proxies(web: Web, number: int, **routes: Route) -> list[Site]:
+    """Proxies that work. `routes`: other answers of the site."""
+    everything = {f"{HOST}/robots.txt": answer(RULES), "*": answer("page"), **routes}
+    return [web.site(everything) for _ in range(number)]
+
+
+def through(*addresses: str, number: int = 20) -> list[Request]:
+    """Requests for pages of one site, each through the next of these proxies."""
+    return [
+        Request(f"{HOST}/{n}", meta={"proxy": addresses[n % len(addresses)], "download_timeout": 3})
+        for n in range(number)
+    ]
+
+
+@pytest.mark.parametrize("waiting_max", [0, 1_000], ids=["in-the-downloader", "at-the-scheduler"])
+@pytest.mark.parametrize("kind", ["refused", "hanging", "407"])
+@ensureDeferred
+async def test_one_dead_proxy_costs_one_page(web: Web, kind: str, waiting_max: int) -> None:
+    good = proxies(web, 19)
+    bad = {"refused": lambda: REFUSED, "hanging": lambda: web.site({"*": answer(kind="hang")}).origin}
+    first = bad.get(kind, lambda: web.site({"*": answer(status=407)}).origin)()
+    settings = {"REP_FETCH_TIMEOUT": 1, "REP_WAITING_MAX": waiting_max}
+    result = await crawl(*through(first, *(proxy.origin for proxy in good)), settings=settings)
+    pages = [response for response in result.pages.values() if response.status == 200]
+    assert len(pages) == 19
+    assert result.refused == {}
+    assert result.stats["robotstxt/request_count"] == 2
+    assert sum(proxy.targets.count(f"{HOST}/robots.txt") for proxy in good) == 1
+    assert result.tracebacks == []
+
+
+@ensureDeferred
+async def test_a_fetch_uses_ten_proxies_at_most(web: Web) -> None:
+    dead = [web.site({"*": answer(status=407)}) for _ in range(12)]
+    result = await crawl(*through(*(proxy.origin for proxy in dead), number=24))
+    assert len(result.refused) == 24
+    assert [len(proxy.requests) for proxy in dead] == [1] * 10 + [0] * 2
+
+
+@ensureDeferred
+async def test_a_later_round_uses_another_proxy(web: Web) -> None:
+    # The answer 503 is the site's, so the next proxy is not used at once.
+    routes = {f"{HOST}/robots.txt": answer(status=503)}
+    first, second = proxies(web, 1, **routes)[0], proxies(web, 1)[0]
+    asked: list[str] = []
+
+    def answered(answer: Answer, request: Request) -> None:
+        asked.append(request.meta["proxy"])
+
+    result = await crawl(
+        *through(first.origin, second.origin, number=4),
+        settings={"REP_UNREACHABLE_WAIT": 6},
+        prepare=lambda crawler: crawler.signals.connect(answered, robots_response, weak=False),
+    )
+    assert len(result.pages) == 4
+    assert asked == [first.origin, second.origin]
+
+
+@ensureDeferred
+async def test_a_retry_uses_another_proxy(web: Web) -> None:
+    routes = {f"{HOST}/robots.txt": answer(status=503)}
+    first, second = proxies(web, 1, **routes)[0], proxies(web, 1)[0]
+    result = await crawl(*through(first.origin, second.origin, number=4), settings={"REP_FETCH_RETRIES": 1})
+    assert len(result.pages) == 4
+    assert [proxy.targets.count(f"{HOST}/robots.txt") for proxy in (first, second)] == [1, 1]
+
+
+@ensureDeferred
+async def test_with_the_proxy_none_a_request_goes_directly(web: Web) -> None:
+    site = web.robots(RULES)
+    requests = [Request(site.url(f"/{n}"), meta={"proxy": proxy}) for n, proxy in enumerate([REFUSED, None, None])]
+    result = await crawl(*requests)
+    assert len(result.pages) == 2
+    assert len(site.robots_requests) == 1
+
+
+# What the next crawl knows (REP_STORAGE).
+
+
+@pytest.mark.parametrize("kind", ["refused", "407"])
+@ensureDeferred
+async def test_the_next_crawl_does_not_know_of_a_dead_proxy(web: Web, kind: str, tmp_path: Path) -> None:
+    site = web.robots(RULES)
+    proxy = web.site({"*": answer(status=407)}).origin if kind == "407" else REFUSED
+    settings: dict[str, Any] = {"REP_STORAGE": f"sqlite:///{tmp_path}/rep.sqlite"}
+    urls = [site.url(f"/{n}") for n in range(5)]
+    first = await crawl(*(Request(url, meta={"proxy": proxy}) for url in urls), settings=settings)
+    second = await crawl(*urls, settings=settings)
+    assert (len(first.refused), len(second.pages)) == (5, 5)
+    assert second.messages(logger="scrapy_rep") == []
+
+
+@ensureDeferred
+async def test_the_next_crawl_asks_a_host_that_was_down(web: Web, tmp_path: Path) -> None:
+    site = web.robots([answer(kind="reset"), answer(RULES)])
+    settings: dict[str, Any] = {"REP_STORAGE": f"sqlite:///{tmp_path}/rep.sqlite"}
+    urls = [site.url(f"/{n}") for n in range(5)]
+    first = await crawl(*urls, settings=settings)
+    second = await crawl(*urls, settings=settings)
+    assert (len(first.refused), len(second.pages)) == (5, 5)
+    assert second.messages(logger="scrapy_rep") == []
+
+
+@ensureDeferred
+async def test_the_next_crawl_makes_one_round_if_the_host_is_still_down(web: Web, tmp_path: Path) -> None:
+    site = web.robots(answer(kind="reset"))
+    settings: dict[str, Any] = {"REP_STORAGE": f"sqlite:///{tmp_path}/rep.sqlite", "REP_UNREACHABLE_WAIT": 6}
+    for number in (2, 3):
+        result = await crawl(site.url("/"), settings=settings)
+        assert len(result.refused) == 1
+        assert len(site.robots_requests) == number
