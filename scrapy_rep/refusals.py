@@ -11,7 +11,7 @@ from typing import TypeVar
 from scrapy import Request
 from scrapy.crawler import Crawler
 
-from scrapy_rep.exceptions import explanation, refusal, refused_by, robots_txt_of
+from scrapy_rep.exceptions import explanation, refusal, refused_by
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.words import VerdictReason
@@ -42,7 +42,6 @@ class Refusals:
         self._is_one_shot = is_one_shot(crawler)
         self._by_rule: TopK[tuple[VerdictReason, str], int] = TopK(MAX_COUNTED, int, int)
         self._first_refusals: set[str] = set()
-        self._has_warned_of_cost = False
 
     def announce(self) -> None:
         """Log a WARNING at the start of a dry run."""
@@ -75,12 +74,6 @@ class Refusals:
             "Would be refused: %(reason)s: %(request)s" if self._is_dry_run else "%(reason)s: %(request)s",
             {"reason": explanation(verdict), "request": request},
         )
-        if verdict.reason is VerdictReason.TOO_COSTLY and not self._has_warned_of_cost:
-            self._has_warned_of_cost = True
-            self._log.warning(
-                "%s: its rules take too long to compare with some URLs, which count as forbidden (TOO_COSTLY)",
-                robots_txt_of(verdict),
-            )
         send(self._crawler, request_forbidden, request=request, verdict=verdict)
 
     def _is_shown(self, rule: str, verdict: Verdict) -> bool:
