@@ -1,7 +1,9 @@
 """Where requests wait for a robots.txt: at the scheduler's door, between the scheduler's queue and the engine.
 
-A request that waits here has left its queue and has passed no downloader middleware. It does not count against
-CONCURRENT_REQUESTS.
+Scrapy's engine asks the scheduler for one request after the other, and stops at CONCURRENT_REQUESTS. If requests waited
+in the downloader, a few slow robots.txt files would take all these places. So the door stands in for the scheduler: the
+engine asks the door (`next_request`), and gets only requests that need not wait. A request that waits at the door has
+left its queue and has passed no downloader middleware. It does not count against CONCURRENT_REQUESTS.
 
 1. The engine asks for a request, and the door takes the next request out of the queue. If no robots.txt applies to that
    request, or if memory has a usable policy for it, the engine gets the request.
@@ -17,19 +19,18 @@ CONCURRENT_REQUESTS.
 
 Two limits keep requests in the queue:
 
-- Fetches: the limit is reached when twice REP_FETCH_CONCURRENCY fetches wait for a turn or have just begun. Slow
-  requests do not count. Repeated requests do not count either: retries, and fetches of a robots.txt that was fetched
-  before (`FetchTurns.starting`).
-- Requests: REP_WAITING_MAX requests at the door. The first to each origin does not count. This limit never stops a
-  request from the queue in memory.
+- Fetches: 2 x REP_FETCH_CONCURRENCY have just begun or wait for a turn. Slow requests for a robots.txt do not count.
+  Repeated requests (a retry, or a robots.txt that was fetched before) do not count either
+  (`FetchTurns.can_start_another`).
+- Requests: REP_WAITING_MAX requests are at the door. The first request to each origin does not count. This limit never
+  stops a request from the queue in memory.
 
 At a limit, the door takes nothing more from most queues. From Scrapy's default queue, it still takes requests to sites
-that have no request at the door. At the limit of fetches, the downloader also has to know such a site: its robots.txt
-is then probably known (`SchedulerQueues.is_next_useful`).
+that have no request at the door. At the limit of fetches, it takes only requests to sites with a download slot: their
+robots.txt is probably known (`SchedulerQueues.is_next_useful`).
 
-A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true while it has no
-request for the engine, if one of these is so: a limit is reached; or as many requests are at the door as twice
-REP_FETCH_CONCURRENCY.
+A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true if it has nothing
+for the engine, and a limit is reached or 2 x REP_FETCH_CONCURRENCY requests are here.
 
 If the crawl closes, the requests at the door go back to their queue. If the process is killed, copies of the requests
 from disk or from scrapy-redis are left (`copies`). A crawl that resumes a JOBDIR begins with these requests at the
@@ -68,6 +69,8 @@ ENOUGH = 2
 
 
 class SchedulerDoor:
+    """Stands in for the scheduler: hands requests to the engine, and keeps those that wait for a robots.txt."""
+
     _scheduler: WrappedScheduler
     _queues: SchedulerQueues
 

@@ -14,7 +14,7 @@ from scrapy.crawler import Crawler
 from scrapy_rep.log import logger_of
 from scrapy_rep.scrapy_internals.scheduler_queues import SchedulerQueues
 
-# Meta key of a request that was put back into another package's scheduler, and whose `dont_filter` was False before.
+# Meta key. Marks a request whose `dont_filter` we set to put it back into another package's scheduler.
 PUT_BACK = "rep_put_back"
 # Seconds that a queue may spend on failures. Then no more requests are put back: each could block the close again.
 MAX_FAILING = 5.0
