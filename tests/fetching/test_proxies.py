@@ -85,10 +85,11 @@ async def test_a_retry_uses_another_proxy(web: Web) -> None:
     assert [proxy.targets.count(f"{HOST}/robots.txt") for proxy in (first, second)] == [1, 1]
 
 
+@pytest.mark.parametrize("meta", [{}, {"proxy": None}])
 @ensureDeferred
-async def test_with_the_proxy_none_a_request_goes_directly(web: Web) -> None:
+async def test_a_request_without_a_proxy_has_a_way_of_its_own(web: Web, meta: dict[str, Any]) -> None:
     site = web.robots(RULES)
-    requests = [Request(site.url(f"/{n}"), meta={"proxy": proxy}) for n, proxy in enumerate([REFUSED, None, None])]
+    requests = [Request(site.url(f"/{n}"), meta=each) for n, each in enumerate([{"proxy": REFUSED}, meta, meta])]
     result = await crawl(*requests)
     assert len(result.pages) == 2
     assert len(site.robots_requests) == 1
