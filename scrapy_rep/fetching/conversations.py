@@ -53,6 +53,8 @@ class Triggers:
     def __init__(self, first: Request) -> None:
         self.current = first
         """The request through whose proxy the fetch asks now."""
+        self._proxies = [first.meta.get("proxy")]
+        """None stands for no proxy."""
         self._untried: deque[Request] = deque()
         self._tried: deque[Request] = deque()
 
@@ -63,8 +65,9 @@ class Triggers:
 
     def add(self, request: Request) -> None:
         """Add a request, if its proxy is another one than those of the requests so far."""
-        known = [self.current, *self._untried, *self._tried]
-        if len(known) < MAX_PROXIES and all(request.meta.get("proxy") != each.meta.get("proxy") for each in known):
+        proxy = request.meta.get("proxy")
+        if proxy not in self._proxies and len(self._proxies) < MAX_PROXIES:
+            self._proxies.append(proxy)
             self._untried.append(request)
 
     def go_on(self) -> None:

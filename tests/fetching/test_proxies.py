@@ -87,11 +87,10 @@ async def test_a_retry_uses_another_proxy(web: Web) -> None:
 
 @pytest.mark.parametrize("meta", [{}, {"proxy": None}])
 @ensureDeferred
-async def test_a_dead_proxy_does_not_refuse_requests_without_a_proxy(web: Web, meta: dict[str, None]) -> None:
+async def test_a_request_without_a_proxy_has_a_way_of_its_own(web: Web, meta: dict[str, Any]) -> None:
     site = web.robots(RULES)
-    metas: list[dict[str, Any]] = [{"proxy": REFUSED}, meta, meta]
-    requests = [Request(site.url(f"/{n}"), meta=each) for n, each in enumerate(metas)]
-    result = await crawl(*requests, settings={"REP_UNREACHABLE_WAIT": 0})
+    requests = [Request(site.url(f"/{n}"), meta=each) for n, each in enumerate([{"proxy": REFUSED}, meta, meta])]
+    result = await crawl(*requests)
     assert len(result.pages) == 2
     assert len(site.robots_requests) == 1
 

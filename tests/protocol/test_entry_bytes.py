@@ -16,7 +16,9 @@ from scrapy_rep.protocol.entry import (
     StoredResponse,
     entry_from_bytes,
     entry_to_bytes,
+    latest,
     plain_values,
+    without_backoff,
 )
 from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.outage import BACKOFF_MAX, Outage
@@ -193,3 +195,18 @@ def test_no_octet_can_change_unnoticed(position: int, change: int) -> None:
 def test_reading_never_raises(octets: bytes) -> None:
     assert entry_from_bytes(octets, URL) is None
     assert entry_from_bytes(VERSION + octets, URL) is None
+
+
+def test_an_outage_without_its_backoff_keeps_its_times() -> None:
+    entry = without_backoff(Entry(URL, outage=replace(OUTAGE, since=0.5, failures=7)))
+    read = entry_from_bytes(entry_to_bytes(entry), URL)
+    assert read == entry
+    assert read.outage == replace(OUTAGE, since=0.5, failures=0, fetch_again_at=0.0)
+
+
+def test_an_own_outage_with_its_backoff_counts_more_than_a_stored_one_without() -> None:
+    own, later = Entry(URL, outage=OUTAGE), Entry(URL, outage=replace(OUTAGE, failed_at=3.0))
+    assert latest(own, without_backoff(later)) is own
+    assert latest(own, later) is later
+    assert latest(None, later) is later
+    assert latest(own, None) is own
