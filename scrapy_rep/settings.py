@@ -269,8 +269,6 @@ class RepSettings:
     """The longest Crawl-delay that is obeyed, in seconds; 0 obeys none."""
     drop_early: bool = _switch()
     bypassed: Literal["count", "drop"] = _setting("count", _bypassed, "'count' or 'drop'")
-    sitemaps_max: int = _whole(1_000, "sitemaps", 0)
-    """The largest number of sitemaps that RobotsSitemapSpider crawls for each robots.txt."""
     purposes: tuple[str, ...] = _setting(
         [], _purposes, f"a list of some of {', '.join(repr(category.name) for category in VOCABULARY)}"
     )

@@ -35,10 +35,12 @@ class RobotsSitemapSpider(SitemapSpider):
 
     It begins with the origins of `start_urls`. Without `start_urls`, it begins with `https://DOMAIN` for each of
     `allowed_domains`. It also crawls the sitemaps of every other origin whose robots.txt the crawl reads. It skips
-    sitemaps beyond the first REP_SITEMAPS_MAX of a robots.txt, and URLs with a private host that a public site's
+    sitemaps beyond the first `max_sitemaps` of a robots.txt, and URLs with a private host that a public site's
     robots.txt names (docs/spiders.md).
     """
 
+    max_sitemaps = 1_000
+    """How many of the sitemaps that one robots.txt names are crawled."""
     _has_sitemaps = False
 
     @cached_property
@@ -107,12 +109,12 @@ class RobotsSitemapSpider(SitemapSpider):
         return ()
 
     def _request_sitemaps(self, origin: Origin, written: tuple[str, ...], source: Request | None) -> None:
-        """Request the sitemaps that a robots.txt names, at most REP_SITEMAPS_MAX. `source`: the request that led to
+        """Request the sitemaps that a robots.txt names, at most `max_sitemaps`. `source`: the request that led to
         the robots.txt; the sitemaps are one level deeper (DEPTH_LIMIT)."""
-        base, most, private = origin.robots_url, self._rep_settings.sitemaps_max, self._rep_settings.redirect_private
+        base, most, private = origin.robots_url, self.max_sitemaps, self._rep_settings.redirect_private
         if len(written) > most:
             sitemaps = counted(len(written), "sitemap")
-            self._log.info("%s names %s; the first %s are crawled (REP_SITEMAPS_MAX)", base, sitemaps, f"{most:,}")
+            self._log.info("%s names %s; the first %s are crawled (max_sitemaps)", base, sitemaps, f"{most:,}")
         for text in written[:most]:
             url = url_of(base, text) or ""
             wrong = why_not_followed(base, url, private=private) if Origin.of(url) else "nowhere"
@@ -134,5 +136,5 @@ class RobotsSitemapSpider(SitemapSpider):
         return depth.get_processed_request(request, response)
 
     def _sitemap_request(self, url: str) -> Request:
-        # `_parse_sitemap` of Scrapy would ignore REP_SITEMAPS_MAX for the sitemaps of a robots.txt.
+        # `_parse_sitemap` of Scrapy would ignore `max_sitemaps` for the sitemaps of a robots.txt.
         return Request(url, self.parse_robots_txt if url.endswith("/robots.txt") else self._parse_sitemap)

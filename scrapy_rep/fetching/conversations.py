@@ -63,10 +63,8 @@ class Triggers:
 
     def add(self, request: Request) -> None:
         """Add a request, if its proxy is another one than those of the requests so far."""
-        if "proxy" not in request.meta:
-            return
         known = [self.current, *self._untried, *self._tried]
-        if len(known) < MAX_PROXIES and all(request.meta["proxy"] != each.meta.get("proxy") for each in known):
+        if len(known) < MAX_PROXIES and all(request.meta.get("proxy") != each.meta.get("proxy") for each in known):
             self._untried.append(request)
 
     def go_on(self) -> None:

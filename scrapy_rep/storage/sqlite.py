@@ -6,6 +6,7 @@ SQLite runs in the event loop, like Scrapy's disk queues. A call waits at most 0
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sqlite3
 import time
@@ -28,7 +29,7 @@ BUSY = 0.1  # seconds to wait for another process that is writing
 CREATING = 2.0  # seconds to wait for other crawlers that are creating the file
 
 # These bytes are among the first 100 of the file (sqlite.org/fileformat.html). MAGIC and APPLICATION_ID identify a file
-# as our own. The file of another program is left alone.
+# as our own. Only our own file is renamed if it is damaged; the file of another program is left alone.
 MAGIC = b"SQLite format 3\0"
 APPLICATION_ID = int.from_bytes(b"REP1", "big")
 WAL_MODE = b"\2"  # the byte at offset 18 of a file in WAL mode, which a crawler has already set up
@@ -62,6 +63,8 @@ class SqliteStorage(Storage):
         self._path = path_of(address)
         self._now = now
         self._db: sqlite3.Connection | None = None
+        self._inode = 0
+        """The inode number of the file that was opened last; 0 if the file was new."""
         _checked_header(self._path)
 
     async def get(self, origin: str) -> bytes | None:
@@ -94,7 +97,7 @@ class SqliteStorage(Storage):
 
     def _run(self, work: Callable[[sqlite3.Connection], T], *, stores: bool = False) -> T:
         """Return the result of `work`. With `stores`, create the file if there is none. Raises sqlite3.Error;
-        ValueError if the file is damaged, or another program has replaced it."""
+        ValueError if another program has replaced the file."""
         if self._db is None and not stores and not self._path.exists():
             with closing(_connected(":memory:", self._now())) as nothing:
                 return work(nothing)
@@ -104,14 +107,16 @@ class SqliteStorage(Storage):
             self._close()  # so the next call checks the file before it uses it
             # A subclass means an error that may go away, such as a locked file or a full disk. The class itself
             # means a damaged file.
-            if type(exc) is sqlite3.DatabaseError:
-                raise ValueError(f"{self._path} is damaged ({exc}); delete it") from exc
-            raise
+            if type(exc) is not sqlite3.DatabaseError:
+                raise
+            self._set_aside(exc)
+            return work(self._opened())
 
     def _opened(self) -> sqlite3.Connection:
         if self._db is None:
             is_complete = _checked_header(self._path)[18:19] == WAL_MODE
             self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._inode = _inode(self._path)
             self._db = _connected(self._path, self._now(), patience=0.0 if is_complete else CREATING)
         return self._db
 
@@ -119,6 +124,24 @@ class SqliteStorage(Storage):
         if self._db is not None:
             self._db.close()
             self._db = None
+
+    def _set_aside(self, exc: sqlite3.DatabaseError) -> None:
+        """Rename the damaged file, unless another process has already renamed it. Raises ValueError if another program
+        has overwritten the file."""
+        _checked_header(self._path)
+        if _inode(self._path) != self._inode:
+            return
+        aside = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
+        # Rename the write-ahead log (-wal) first. Otherwise SQLite could use the old log with a new file.
+        for suffix in ("-wal", "-shm", ""):
+            with suppress(FileNotFoundError):
+                os.replace(f"{self._path}{suffix}", f"{aside}{suffix}")
+        logger.warning(
+            "REP_STORAGE: %s is damaged (%s); it was renamed to %s, and the crawl goes on with a new file",
+            self._path,
+            exc,
+            aside.name,
+        )
 
 
 def path_of(address: str) -> Path:
@@ -164,6 +187,11 @@ def _checked_header(path: Path) -> bytes:
     if header and not is_ours:
         raise ValueError(f"{path} is not a store of scrapy-rep; set it to the path of a store, or of a new file")
     return header
+
+
+def _inode(path: Path) -> int:
+    """Return the file's inode number; 0 if there is no file."""
+    return path.stat().st_ino if path.exists() else 0
 
 
 def _connected(path: Path | str, now: float, patience: float = 0.0) -> sqlite3.Connection:

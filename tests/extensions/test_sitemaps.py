@@ -155,12 +155,12 @@ async def test_the_number_of_sitemaps_of_an_origin_is_limited(web: Web, source: 
         "sitemap_urls with others": {"sitemap_urls": [site.robots_url, site.url("/0.xml")]},
     }
     result = await crawl(
-        spider=shop(**begin.get(source, {"start_urls": [first.url("/")]})),
-        settings={"REP_SITEMAPS_MAX": 100, **BUILTIN, **ADDON},
+        spider=shop(max_sitemaps=100, **begin.get(source, {"start_urls": [first.url("/")]})),
+        settings={**BUILTIN, **ADDON},
     )
     assert sorted(t for t in site.targets if t.endswith(".xml")) == sorted(f"/{n}.xml" for n in range(100))
-    (said,) = {m for m in result.messages(logging.INFO, "scrapy_rep") if "REP_SITEMAPS_MAX" in m}
-    assert said == f"{site.robots_url} names 20,000 sitemaps; the first 100 are crawled (REP_SITEMAPS_MAX)"
+    (said,) = {m for m in result.messages(logging.INFO, "scrapy_rep") if "max_sitemaps" in m}
+    assert said == f"{site.robots_url} names 20,000 sitemaps; the first 100 are crawled (max_sitemaps)"
     assert result.tracebacks == []
 
 

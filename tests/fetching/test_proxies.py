@@ -85,11 +85,13 @@ async def test_a_retry_uses_another_proxy(web: Web) -> None:
     assert [proxy.targets.count(f"{HOST}/robots.txt") for proxy in (first, second)] == [1, 1]
 
 
+@pytest.mark.parametrize("meta", [{}, {"proxy": None}])
 @ensureDeferred
-async def test_with_the_proxy_none_a_request_goes_directly(web: Web) -> None:
+async def test_a_dead_proxy_does_not_refuse_requests_without_a_proxy(web: Web, meta: dict[str, None]) -> None:
     site = web.robots(RULES)
-    requests = [Request(site.url(f"/{n}"), meta={"proxy": proxy}) for n, proxy in enumerate([REFUSED, None, None])]
-    result = await crawl(*requests)
+    metas: list[dict[str, Any]] = [{"proxy": REFUSED}, meta, meta]
+    requests = [Request(site.url(f"/{n}"), meta=each) for n, each in enumerate(metas)]
+    result = await crawl(*requests, settings={"REP_UNREACHABLE_WAIT": 0})
     assert len(result.pages) == 2
     assert len(site.robots_requests) == 1
 

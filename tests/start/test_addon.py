@@ -383,7 +383,6 @@ WRONG: dict[str, list[Any]] = {
     "REP_CRAWL_DELAY_MAX": [-1, "long", True, float("inf")],
     "REP_DROP_EARLY": ["perhaps"],
     "REP_BYPASSED": [True, "ignore", [], ""],
-    "REP_SITEMAPS_MAX": [-1, "many"],
     "REP_PURPOSES": [7, [7], ["training"], "train-ai,x", {"search": True}, '["search"'],
     "REP_PURPOSES_REFUSE": ["perhaps"],
     "REP_ARCHIVE": [True, "robots.warc", "robots.gz", "%(nothing)s.warc.gz", "100%.warc.gz"],

@@ -357,31 +357,35 @@ def garble(file: Path, begin: int) -> bytes:
 
 
 @ensureDeferred
-async def test_a_crawl_goes_on_without_a_damaged_file_and_says_to_delete_it(web: Web, tmp_path: Path) -> None:
+async def test_a_damaged_file_is_set_aside_with_one_warning(web: Web, tmp_path: Path) -> None:
     site, file = web.robots(RULES), tmp_path / "robots.db"
     settings = {"REP_STORAGE": f"sqlite://{file}"}
     await crawl(site.url("/"), settings=settings)
     octets = garble(file, 100)  # all but the header
-    result = await crawl(site.url("/private"), site.url("/"), settings=settings)
-    assert (len(result.pages), len(result.refused), len(site.robots_requests)) == (1, 1, 2)
-    (warning,) = result.messages(logger="scrapy_rep")
-    assert f"{file} is damaged (" in warning
-    assert "); delete it); the crawl goes on without it and retries" in warning
-    assert file.read_bytes() == octets
+    messages = []
+    for _ in range(2):
+        result = await crawl(site.url("/private"), site.url("/"), settings=settings)
+        assert (len(result.pages), len(result.refused), len(site.robots_requests)) == (1, 1, 2)
+        assert "rep/storage/error" not in result.stats
+        messages.append(result.messages(logger="scrapy_rep"))
+    ((warning,), nothing) = messages
+    assert f"{file} is damaged" in warning
+    assert nothing == [], "the second crawl had nothing to complain of"
+    (aside,) = [path for path in os.listdir(tmp_path) if path.startswith("robots.db.damaged-")]
+    assert (tmp_path / aside).read_bytes() == octets
 
 
 @ensureDeferred
-async def test_a_file_that_is_damaged_while_open_can_be_deleted(web: Web, tmp_path: Path) -> None:
+async def test_a_file_that_is_damaged_while_open_is_set_aside(web: Web, tmp_path: Path) -> None:
     file = tmp_path / "robots.db"
     await crawl(web.robots(RULES).url("/"), settings={"REP_STORAGE": f"sqlite://{file}"})
     storage = opened(f"sqlite://{file}")
-    garble(file, 100)
-    with pytest.raises(ValueError, match=r"robots\.db is damaged \(.*\); delete it"):
-        await task(storage.origins())
-    file.unlink()
+    octets = garble(file, 100)
+    assert await task(storage.origins()) == []
     await task(storage.put("https://a.example", b"x", DAY))
     assert await task(storage.get("https://a.example")) == b"x"
     await task(storage.close())
+    assert octets in everything_below(tmp_path).values()
 
 
 @ensureDeferred
