@@ -117,28 +117,20 @@ def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT)
     if not octets.startswith(VERSION):
         return None
     decompressor = zlib.decompressobj()
+    stored = outage = None
     try:
         # A UTF-16 body is stored as UTF-8, which may be longer by half.
         inflated = decompressor.decompress(octets[len(VERSION) :], 2 * limit + MAX_HEADER)
         header, _newline, body = inflated.partition(b"\n")
         values = json.loads(header)
-    except (ValueError, RecursionError, zlib.error):
-        return None
-    is_whole = decompressor.eof and not decompressor.unused_data
-    return entry_from_values(values, body, robots_url) if is_whole else None
-
-
-def entry_from_values(values: Any, octets: bytes, robots_url: str) -> Entry | None:
-    """Return the entry with these `plain_values` and with rules read from `octets`; None if the values are wrong."""
-    stored = outage = None
-    try:
         if "stored" in values:
-            stored = _stored_response(dict(values["stored"]), octets, values)
+            stored = _stored_response(dict(values["stored"]), body, values)
         if "outage" in values:
             outage = Outage(**_checked(Outage, values["outage"]))
-            if outage.fetch_again_at > outage.failed_at + BACKOFF_MAX:
-                return None
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib.error):
+        return None
+    is_whole = decompressor.eof and not decompressor.unused_data
+    if not is_whole or (outage is not None and outage.fetch_again_at > outage.failed_at + BACKOFF_MAX):
         return None
     return Entry(robots_url, stored, outage) if stored or outage else None
 
