@@ -183,7 +183,9 @@ class Gate:
             return None
         policy = self._resolver.peek(origin_or_reason)
         if policy is None:
-            policy = await maybe_deferred_to_future(self._resolver.resolve(origin_or_reason, request))
+            return await maybe_deferred_to_future(self._resolver.resolve(origin_or_reason, request))
+        if policy.refetch is not NO_REFETCH:
+            self._resolver.refresh(origin_or_reason, request)
         return policy
 
     def judge(self, request: Request, policy: RobotsPolicy | None) -> Verdict:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -27,6 +27,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import OwnThread, within
 from scrapy_rep.fetching.download import Fetcher
+from scrapy_rep.fetching.request import Cookies
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
@@ -119,8 +120,7 @@ class Conversations:
         """
         now = self._clock.now
         steps = conversation(origin, before.entry if before is not None else None, now(), self.terms)
-        # A jar for each origin: a cookie of another origin must not become part of a request.
-        jars: defaultdict[Origin | None, CookieJar] = defaultdict(CookieJar)
+        cookies = Cookies()
         lease: Lease | None = None
         step = next(steps)
         try:
@@ -131,7 +131,7 @@ class Conversations:
                 elif isinstance(step, Ask):
                     if step.reason:
                         triggers.go_on()
-                    trigger, jar = triggers.current, jars[Origin.of(step.url)]
+                    trigger, jar = triggers.current, cookies.of(step.url)
                     answer = await self._answer(origin, step, trigger, jar, is_awaited=is_awaited)
                     step = steps.send(replace(answer, has_another_proxy=triggers.has_another_proxy))
                 elif isinstance(step, LookUp):
@@ -155,7 +155,9 @@ class Conversations:
         return policy
 
     async def _pause(self, seconds: float) -> bool:
-        """Sleep. Return False at once if the crawl begins to close."""
+        """Sleep. Return False at once if the crawl begins to close, or closes already."""
+        if self._is_closing:
+            return False
         pause = deferred_from_coro(self._clock.sleep(seconds))
         self._pauses.add(pause)
         with suppress(*CANCELLATIONS):

@@ -180,7 +180,7 @@ class Fetcher:
         timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
         reason = _in_words(exc)
         from_handler = download.handlers_error
-        is_of_handler = from_handler is not None and from_handler in {exc, exc.__cause__}
+        is_of_handler = from_handler is not None and (exc is from_handler or exc.__cause__ is from_handler)
         is_fault = not isinstance(exc, _EXPECTED) and not is_of_handler
         if is_fault:
             component = _component_of(exc)
@@ -310,7 +310,7 @@ def _alone(exc: Exception) -> Exception:
 def _in_words(exc: Exception) -> str:
     """Return the exception's type and message. An exception of Twisted may have several causes; the first counts."""
     failures = getattr(exc.__cause__, "reasons", None) or getattr(exc, "reasons", None)
-    error = failures[0].value if failures else exc
+    error = getattr(failures[0], "value", failures[0]) if failures else exc
     return printable(f"{type(error).__name__}: {error}".rstrip(".: "))
 
 

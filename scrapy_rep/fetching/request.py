@@ -9,6 +9,7 @@ only once, and with a time limit. If a plugin is not installed, its meta keys ar
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -105,6 +106,18 @@ def download_of(request: Request) -> RobotsTxtDownload | None:
     """Return the download of a request for a robots.txt, or of a copy of it; None if there is none (any longer)."""
     number = request.meta.get(ROBOTS_TXT_REQUEST)
     return _DOWNLOADS.get(number) if isinstance(number, int) else None
+
+
+class Cookies:
+    """The cookies of one conversation: a jar for each origin, so that a cookie of another origin never becomes part of
+    a request."""
+
+    def __init__(self) -> None:
+        self._jars: defaultdict[Origin | None, CookieJar] = defaultdict(CookieJar)
+
+    def of(self, url: str) -> CookieJar:
+        """Return the jar of the URL's origin."""
+        return self._jars[Origin.of(url)]
 
 
 def robots_request(

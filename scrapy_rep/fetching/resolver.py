@@ -140,6 +140,7 @@ class Resolver:
     async def close(self) -> None:
         """The crawl is over: end all waits, and wait until what was fetched is stored and the leases are given back."""
         self._is_closing = self._is_closed = True
+        self._conversations.end_pauses()
         for fetch in list(self._fetches.values()):
             fetch.end(CrawlClosingError())
         self._cancel_unawaited()
@@ -171,10 +172,10 @@ class Resolver:
             if self._fetches.get(origin) is not fetch:  # `_cancel_unawaited` has cancelled it
                 return
             policy = self._policy_after(exc, origin)
-        self._turns.needs_none(origin)
         if self._fetches.get(origin) is fetch:
             del self._fetches[origin]
         fetch.end(policy)
+        self._turns.needs_none(origin)
 
     def _policy_after(self, error: BaseException, origin: Origin) -> RobotsPolicy:
         """The policy after an internal error that ended the fetch: an outage begins. It goes into memory, unless memory

@@ -19,7 +19,7 @@ Two origins may redirect to the same URL. Each of them requests that URL itself,
 cookies, on the User-Agent, or on a token in the URL that works only once.
 
 Times are seconds since the epoch, by a clock that may be set at any time. So how long requests wait is a sum of
-durations: those of the rounds, and of the pauses between them. Waits for a turn do not count.
+durations: those of the requests, and of the pauses between rounds. Waits for a turn or a lease do not count.
 """
 
 from __future__ import annotations
@@ -94,10 +94,11 @@ class Ask:
     validators: Caching | None = None
     """The validators of a stored answer, to ask whether that answer is still valid (RFC 9111 4.3.1)."""
     is_repeated: bool = False
-    """Whether this is a retry, or an earlier request for this robots.txt is known. Unless the crawl is offline, such a
-    request skips HttpCacheMiddleware, which would replay the earlier answer, or store a 304 as the page."""
+    """Whether this is a retry, or this robots.txt was requested before. Such a request skips HttpCacheMiddleware,
+    except offline."""
     is_from_public: bool = False
-    """Whether a private server is refused, because a public host has redirected to the URL (REP_REDIRECT_PRIVATE)."""
+    """Whether an answer from a private address is dropped, because a public host has redirected to the URL
+    (REP_REDIRECT_PRIVATE)."""
     reason: str = ""
     """Why the URL is requested once more; empty for its first request."""
     pause: float = 0.0
@@ -128,7 +129,7 @@ class Round:
     def shared(self) -> Entry | None:
         """What other crawls may know; None if the round says nothing about the site."""
         last = self.hops[-1] if self.hops else None
-        if last is None or last.is_fault or last.is_of_proxy:
+        if last is None or last.is_fault or last.is_of_proxy or (last.dropped and last.status is None):
             return None
         return self.policy.entry if last.status is not None else without_backoff(self.policy.entry)
 
@@ -146,7 +147,7 @@ def conversation(
             if known is None or found.is_to_fetch:
                 outage = known.outage_at(now) if known is not None else None
                 if outage is not None and not outage.failures:
-                    left = -1.0  # requests of another crawl have waited in vain, so these wait for one round only
+                    left = -1.0  # requests of another crawl have waited in vain, so those of this crawl wait once
                 known, chain = yield from _fetch(origin, known, terms, retries)
                 now = chain.hops[-1].ended_at
         policy = terms.policy_at(known, now)
@@ -231,8 +232,10 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
             retries, pause = retries - 1, RETRY_DELAY
         else:
             break
+        # While the process was stopped, nobody has waited for this site.
+        seconds = 0.0 if answer.noticed_late else seconds + pause
         answer = yield replace(ask, is_repeated=True, reason=answer.reason, pause=pause)
-        seconds += pause + answer.seconds
+        seconds += answer.seconds
     return replace(answer, seconds=seconds)
 
 

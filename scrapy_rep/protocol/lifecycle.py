@@ -80,7 +80,7 @@ class RobotsPolicy:
     def is_fetch_due(self) -> bool:
         """Whether robots.txt is to be fetched now, not after a backoff."""
         outage = self.entry.outage_at(self.at)
-        return self.refetch is not Refetch.NOT and (outage is None or self.at >= outage.fetch_again_at)
+        return self.refetch is not Refetch.NOT and (outage is None or not outage.rest_at(self.at))
 
     def pause_at(self, now: float, left: float) -> float | None:
         """Return `Outage.pause_at` if the basis is NOTHING_ALLOWED; else None, because requests need not wait."""
@@ -190,7 +190,7 @@ def policy_at(entry: Entry, now: float, unreachable_for: float, wait: float = 0.
     state = state_of(entry, now, unreachable_for)
     basis, refetch, _source = POLICY_OF_STATE[state]
     outage = entry.outage_at(now)
-    if outage is not None and now < outage.fetch_again_at:
+    if outage is not None and outage.rest_at(now):
         is_awaited = outage.pause_at(now, wait) is not None
         refetch = Refetch.FIRST if refetch is Refetch.FIRST and is_awaited else Refetch.NOT
     until = _next_change(entry, now, unreachable_for, wait)

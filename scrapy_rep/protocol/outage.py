@@ -20,6 +20,7 @@ from scrapy_rep.protocol.status_policy import REDIRECT_STATUSES
 # Seconds from one fetch to the next, after so many failures. Each further backoff is twice as long as the one before.
 BACKOFFS = (5.0, 10.0, 15.0)
 BACKOFF_MAX = 3600.0  # seconds
+LEAST_REST = 1.0  # seconds from a failure to the next fetch, also if the request took longer than the backoff
 ROUNDING = 0.001  # seconds; `left` is a difference of many numbers
 # The most seconds by which the clocks of two crawlers may differ, or by which one clock may be set back.
 CLOCK_SKEW = 300.0
@@ -59,14 +60,18 @@ class Outage:
         """Whether the outage continues at `now`: its last failure is neither too long ago nor in the future."""
         return self.failed_at - CLOCK_SKEW <= now < self.failed_at + MAX_UNSEEN
 
+    def rest_at(self, now: float) -> float:
+        """Return how many seconds of the backoff are left. If the clock has been set back since the failure, or the
+        clock of another crawler is ahead, these are not more than at the failure."""
+        return max(self.fetch_again_at - max(now, self.failed_at), 0.0)
+
     def pause_at(self, now: float, left: float) -> float | None:
         """Return the seconds until the next fetch that requests wait for; None if they are refused instead.
 
         Requests wait as long as the next fetch begins within REP_UNREACHABLE_WAIT of the first one. `left` is the part
         of this time that is left. Requests do not wait after a time-out: the next fetch would probably take as long.
         """
-        # If the clock has been set back since the failure, the pause is not longer than it was then.
-        pause = max(self.fetch_again_at - max(now, self.failed_at), 0.0)
+        pause = self.rest_at(now)
         return None if self.timed_out or pause > left + ROUNDING else pause
 
 
@@ -92,7 +97,7 @@ def outage_after(before: Outage | None, answer: Answer) -> Outage:
     retry_after = BACKOFF_MAX if answer.dropped else min(answer.retry_after, BACKOFF_MAX)
     # The backoff begins with the request. But a host that has timed out is not asked again at once.
     backs_off_from = now if answer.timed_out else now - answer.seconds
-    fetch_again_at = max(backs_off_from + backoff(failures), now + retry_after)
+    fetch_again_at = max(backs_off_from + backoff(failures), now + max(retry_after, LEAST_REST))
     reason = shortened(answer.reason)
     return Outage(
         min(since, now),

@@ -84,7 +84,7 @@ def is_private(host: str) -> bool:
     """Whether a host is outside the public internet, judged by its name or address alone.
 
     A private host has a name for private use, such as `localhost`, or an address that is loopback, private, link-local,
-    multicast or otherwise not global. Any other name may resolve to a private address, too (see `fetching.answers`).
+    multicast or otherwise not global. Any other name may resolve to a private address, too (`protocol.conversation`).
     """
     if host in PRIVATE_NAMES or host.endswith(tuple(f".{name}" for name in PRIVATE_NAMES)):
         return True

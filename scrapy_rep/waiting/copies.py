@@ -257,9 +257,9 @@ class KeptInRedis(KeptCopies):
             request = self._request_of(copy, self._queue.serializer.loads)
             if request is not None:
                 self._queue.push(request)
+                self._number_put_back += 1
             # The copy is deleted last. After a kill in between, the request comes back twice; it is never lost.
             self._redis.hdel(name, field)
-            self._number_put_back += 1
         self._delete_hash(name)
 
     def _warn_unreadable(self, name: bytes, exc: Exception) -> None:

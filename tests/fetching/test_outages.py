@@ -342,6 +342,7 @@ async def test_two_outages_of_one_origin_count_as_one_origin(web: Web) -> None:
 async def test_the_wait_begins_when_the_request_is_sent(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     # All requests share a download slot with a delay, so the last one waits there for longer than REP_UNREACHABLE_WAIT.
     monkeypatch.setattr(outage_module, "BACKOFFS", (0.5, 0.5, 0.5))
+    monkeypatch.setattr(outage_module, "LEAST_REST", 0.0)
     sites = [*(web.robots(RULES) for _ in range(7)), web.robots([DOWN, answer(RULES)])]
     requests = [Request(site.url("/"), meta={"download_slot": "one"}) for site in sites]
     slot = {"one": {"concurrency": 1, "delay": 0.4}}

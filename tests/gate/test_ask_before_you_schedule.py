@@ -66,6 +66,24 @@ async def test_the_verdict_while_robots_txt_is_unreachable(web: Web) -> None:
 
 
 @ensureDeferred
+async def test_a_question_after_an_outage_triggers_a_fetch(web: Web) -> None:
+    site, time = web.robots([answer(status=503), answer(RULES)]), Time()
+
+    class Asks(CrawlSpider):
+        async def start(self) -> Any:
+            middleware = RepMiddleware.of(self.crawler)
+            for seconds in (0, 6, 0):  # the second question is refused, and triggers a fetch for the third
+                time.now += seconds
+                self.crawl.ends.append((await middleware.verdict(site.url("/"))).allowed)
+                await sleep(0.2)
+            return
+            yield
+
+    result = await crawl(spider=Asks, settings={**with_clock(time), "REP_UNREACHABLE_WAIT": 0, "REP_FETCH_RETRIES": 0})
+    assert result.ends == [False, False, True]
+
+
+@ensureDeferred
 async def test_dry_run_changes_no_verdict(web: Web) -> None:
     (verdict,) = await verdicts_on(web.robots(FOR_TWO).url("/private"), REP_DRY_RUN=True)
     assert not verdict.allowed

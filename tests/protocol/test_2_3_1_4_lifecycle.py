@@ -231,7 +231,7 @@ def test_how_long_requests_wait_before_robots_txt_is_fetched_again(
     [
         pytest.param(0.0, 5.0, id="a-fast-failure"),
         pytest.param(3.0, 2.0, id="the-backoff-begins-with-the-request"),
-        pytest.param(8.0, 0.0, id="a-failure-that-took-longer-than-the-backoff"),
+        pytest.param(8.0, 1.0, id="a-failure-that-took-longer-than-the-backoff"),
     ],
 )
 def test_the_backoff_begins_with_the_request(seconds: float, waits: float) -> None:

@@ -351,7 +351,6 @@ SILENT_SINCE = Entry(ROBOTS, outage=Outage(SINCE, 0, "ConnectionLost", NOW - DAY
         pytest.param(to("ftp://b.example/"), 1, 5.0, id="a-redirect-that-is-not-followed"),
         pytest.param(broken(), 0, None, id="no-answer"),
         pytest.param(broken(timed_out=True), 0, None, id="a-time-out"),
-        pytest.param(broken(dropped=True), 0, None, id="dropped-by-a-middleware"),
     ],
 )
 def test_the_backoff_is_shared_only_if_the_server_has_answered(
@@ -369,7 +368,10 @@ def test_the_backoff_is_shared_only_if_the_server_has_answered(
 
 @pytest.mark.parametrize(
     "answer",
-    [status(407, proxied=True), broken(proxied=True), broken(proxied=True, timed_out=True), broken(is_fault=True)],
+    [
+        *(status(407, proxied=True), broken(proxied=True), broken(proxied=True, timed_out=True)),
+        *(broken(is_fault=True), broken(dropped=True)),
+    ],
 )
 def test_a_failure_of_a_proxy_or_a_component_is_not_shared(answer: Answer) -> None:
     talk = Talk(answer, known=KNOWN)
@@ -421,7 +423,7 @@ def test_the_wait_begins_with_the_first_request_and_not_with_the_wait_for_its_tu
         pytest.param(status(503), TERMS, 0.0, [0, 5, 15, 30], id="always-503"),
         pytest.param(status(503), RETRIES, 0.0, [0, 1, 5, 15, 30], id="with-a-retry"),
         pytest.param(status(503), TERMS, 0.4, [0, 5, 15, 30], id="answers-that-take-0.4-s"),
-        pytest.param(status(503), TERMS, 8.0, [0, 8, 18], id="answers-that-take-8-s"),
+        pytest.param(status(503), TERMS, 8.0, [0, 9, 19], id="answers-that-take-8-s"),
         pytest.param(broken(), TERMS, 0.0, [0, 5, 15, 30], id="no-answer"),
         pytest.param(status(503), TERMS._replace(unreachable_wait=0.0), 0.0, [0], id="requests-do-not-wait"),
         pytest.param(status(503), TERMS._replace(unreachable_wait=20.0), 0.0, [0, 5, 15], id="a-shorter-wait"),
@@ -452,6 +454,20 @@ def test_a_known_outage_is_waited_for_before_the_first_request() -> None:
     talk = Talk(status(503), known=known)
     assert talk.times == [5, 15, 30]
     assert talk.rounds[0].hops == (), "nothing was requested in the first round"
+
+
+def test_the_backoff_of_a_crawler_whose_clock_is_ahead_ends() -> None:
+    """Its entry says that the backoff has ended, in the future."""
+    outage = Outage(NOW + 100, 1, "HTTP 503", NOW + 100, NOW + 100, 503)
+    talk = Talk(rules(), known=Entry(ROBOTS, outage=outage))
+    assert (talk.times, talk.allows) == ([0], BY_RULES)
+
+
+def test_the_time_for_which_the_process_was_stopped_is_no_wait() -> None:
+    talk = Talk(broken(timed_out=True, noticed_late=True), status(503), rules(), took=600.0)
+    assert talk.times == [0, 601]
+    talk = Talk(broken(timed_out=True, noticed_late=True), status(503), rules())
+    assert (talk.times, talk.allows) == ([0, 1, 6], BY_RULES)
 
 
 def test_stale_rules_decide_so_requests_do_not_wait() -> None:

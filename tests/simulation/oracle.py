@@ -74,7 +74,7 @@ class Round:
         end of a Retry-After. After a time-out, the seconds count from its end."""
         doubled = min(BACKOFFS[-1] * 2.0 ** min(max(self.failures - len(BACKOFFS), 0), 20), BACKOFF_MAX)
         pause = [*BACKOFFS, doubled][min(self.failures, len(BACKOFFS) + 1) - 1]
-        return max((self.ended if self.has_timed_out else self.began) + pause, self.ended + self.retry_after)
+        return max((self.ended if self.has_timed_out else self.began) + pause, self.ended + max(self.retry_after, 1.0))
 
     @property
     def is_private(self) -> bool:
