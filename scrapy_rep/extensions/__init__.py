@@ -36,7 +36,7 @@ def _always(_settings: RepSettings) -> bool:
 
 # Extensions receive each signal, request and response in this order.
 EXTENSIONS = (
-    Extension(_always, "origins_log.OutageLog"),
+    Extension(_always, "outage_log.OutageLog"),
     Extension(_always, "origins_log.OriginsLog"),  # second: its lines at the end come after those of OutageLog
     Extension(_always, "crawl_delay.CrawlDelay"),
     Extension(_always, "mistakes.SentUserAgent"),

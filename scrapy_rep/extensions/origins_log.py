@@ -1,8 +1,6 @@
-"""What the log says about origins, and at the end about the whole crawl; and the stats of origins.
+"""What the log says about origins, and at the end about the whole crawl; and the stats of origins. `outage_log` logs
+outages.
 
-- OutageLog: each of the first WARNED_OUTAGES outages is logged as a WARNING, and its end at INFO. Others are logged at
-  DEBUG. The first challenge is explained in a WARNING. If requests were refused because of outages, a WARNING at the
-  end of the crawl has their number, and names the sites with most of them.
 - OriginsLog: origins without rules, those with too long a robots.txt, and the totals.
 - NothingCrawled: a WARNING at the end of a crawl whose start requests were all refused, with advice.
 """
@@ -25,7 +23,7 @@ from scrapy_rep.protocol import words
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.status_policy import MARKUP
-from scrapy_rep.protocol.words import Basis, OriginKind, VerdictReason, counted
+from scrapy_rep.protocol.words import OriginKind, counted
 from scrapy_rep.settings import MAX_BODY, RepSettings
 from scrapy_rep.signals import request_waited, robots_known
 
@@ -121,76 +119,6 @@ class OriginsLog:
                 texts.append(f"{sum(causes[cause] for cause in named[MAX_CAUSES:]):,} x others")
             if causes:
                 yield f"{causes.total():,} {kind.value}" + (f" ({', '.join(texts)})" if texts else "")
-
-
-WARNED_OUTAGES = 10
-
-
-class OutageLog:
-    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
-        self._log = logger_of(crawler)
-        self._is_dry_run = settings.dry_run
-        self._wait = settings.unreachable_wait
-        self._timeout = settings.fetch_timeout
-        self._logged: LocalCache[Origin, bool | None] = LocalCache(limit=settings.memory_origins)
-        """Origin -> whether its outage was logged as a WARNING; None if the outage is over."""
-        self._outages = self._origins = 0
-        self._refusals = gate.refusals
-        self._has_explained_challenges = False
-        crawler.signals.connect(self._known, signal=robots_known)
-        crawler.signals.connect(self._closed, signal=signals.spider_closed)
-
-    def _known(self, origin: Origin, info: OriginInfo) -> None:
-        was_warning = self._logged.get(origin)
-        if info.failing_since is not None and was_warning is None:
-            self._outages += 1
-            self._origins += origin not in self._logged
-            self._logged[origin] = is_warning = self._outages <= WARNED_OUTAGES
-            level = logging.WARNING if is_warning else logging.DEBUG
-            self._log_answer(level, "%s: %s. Requests to this site %s", info, self._meanwhile(info))
-        elif info.failing_since is None and was_warning is not None:
-            self._logged[origin] = None
-            self._log_answer(logging.INFO if was_warning else logging.DEBUG, "%s: %s. It is reachable again", info)
-        if info.kind is OriginKind.CHALLENGED and not self._has_explained_challenges:
-            self._has_explained_challenges = True
-            self._log.warning(words.CHALLENGE_ADVICE)
-
-    def _log_answer(self, level: int, message: str, info: OriginInfo, *more: str) -> None:
-        """Log a message that begins with the URL of robots.txt and its answer."""
-        self._log.log(level, message, info.address, printable(info.answer.rstrip(".")), *more)
-
-    def _meanwhile(self, info: OriginInfo) -> str:
-        """Return what happens while robots.txt is unreachable, in words that follow "Requests to this site"."""
-        if info.policy.basis is not Basis.NOTHING_ALLOWED:
-            return words.OUTAGE_WORDS[info.policy.basis].requests
-        refused = "would be refused without REP_DRY_RUN" if self._is_dry_run else "are refused"
-        if info.pause is not None:
-            return f"wait up to {self._wait:g} s (REP_UNREACHABLE_WAIT); then they {refused}"
-        outage = info.entry.outage
-        if outage is not None and outage.timed_out:
-            return f"{refused}: it did not answer within REP_FETCH_TIMEOUT ({self._timeout:g} s)"
-        seconds = outage.fetch_again_at - outage.failed_at if outage is not None else 0.0
-        if info.status is not None and seconds > self._wait > 0:
-            return f"{refused}: the next fetch is in {seconds:,.0f} s, beyond REP_UNREACHABLE_WAIT ({self._wait:g} s)"
-        return f"{refused} (RFC 9309 2.3.1.4)"
-
-    def _closed(self) -> None:
-        refused = self._refusals.counts[VerdictReason.UNREACHABLE]
-        if not refused:
-            return
-        self._log.warning(
-            "%s %s because robots.txt was unreachable; %s had outages: %s",
-            counted(refused, "request"),
-            words.were_refused(refused, is_dry_run=self._is_dry_run),
-            counted(self._origins, "origin"),
-            self._refusals.largest(VerdictReason.UNREACHABLE),
-        )
-        if self._outages > WARNED_OUTAGES:
-            self._log.warning(
-                "Only the first %d outages were logged as warnings; %s at DEBUG",
-                WARNED_OUTAGES,
-                counted(self._outages - WARNED_OUTAGES, "other"),
-            )
 
 
 class NothingCrawled:
