@@ -226,8 +226,8 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
     if answer.noticed_late:
         retries = max(retries, 1)
     while answer.access is AccessResult.UNREACHABLE:
-        if answer.is_of_proxy and answer.has_another_proxy:
-            pause = 0.0
+        if (answer.is_of_proxy or answer.dropped) and answer.has_another_proxy:
+            pause = 0.0  # a component may have dropped the request because of its proxy
         elif retries and (answer.is_worth_a_retry or answer.noticed_late):
             retries, pause = retries - 1, RETRY_DELAY
         else:

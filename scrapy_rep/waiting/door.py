@@ -26,8 +26,8 @@ Two limits keep requests in the queue:
   stops a request from the queue in memory.
 
 At a limit, the door takes nothing more from most queues. From Scrapy's default queue, it still takes requests to sites
-that have no request at the door. At the limit of fetches, it takes only requests to sites with a download slot: their
-robots.txt is probably known (`SchedulerQueues.is_next_useful`).
+that have no request at the door. At the limit of fetches, it takes only requests to sites that the downloader knows:
+their robots.txt is probably known (`SchedulerQueues.is_next_useful`).
 
 A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true if it has nothing
 for the engine, and a limit is reached or 2 x REP_FETCH_CONCURRENCY requests are here.

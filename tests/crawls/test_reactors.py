@@ -29,7 +29,6 @@ TABLE: dict[str, tuple[Robots, str]] = {
     "2.3.1.3-404": (answer(RULES, status=404), EVERYTHING),
     "2.3.1.3-markup": (answer("<html>Welcome</html>"), EVERYTHING),
     "2.3.1.4-202": (answer(RULES, status=202), NOTHING),
-    "2.3.1.4-429": (answer(RULES, status=429), NOTHING),
     "2.3.1.4-challenge": (answer(status=403, headers={"cf-mitigated": "challenge"}), NOTHING),
     "2.3.1.4-407": (answer(RULES, status=407), NOTHING),
     "2.3.1.4-500": (answer(RULES, status=500), NOTHING),

@@ -32,7 +32,6 @@ from scrapy_rep import AccessResult, RobotsUnreachable
         *(pytest.param(s, AccessResult.UNREACHABLE, id=f"2.3.1.4-{s}") for s in (500, 502, 503, 504, 599)),
         pytest.param(407, AccessResult.UNREACHABLE, id="2.3.1.4-407-of-the-proxy"),
         pytest.param(202, AccessResult.UNREACHABLE, id="RFC9110-15.3.3-accepted"),
-        pytest.param(429, AccessResult.UNREACHABLE, id="RFC6585-4-too-many-requests"),
         *(pytest.param(s, AccessResult.UNREACHABLE, id=f"2.3.1.4-other-{s}") for s in (300, 304, 305, 306, 600, 999)),
     ],
 )
@@ -299,7 +298,6 @@ async def test_rules_in_a_page_of_html_are_read(web: Web) -> None:
         (403, AccessResult.RESTRICTED),
         (451, AccessResult.RESTRICTED),
         (404, AccessResult.UNAVAILABLE),
-        (429, AccessResult.UNREACHABLE),
         (503, AccessResult.UNREACHABLE),
     ],
 )

@@ -106,10 +106,10 @@ async def test_the_log_says_what_waits_and_what_was_refused(web: Web) -> None:
     summary = "2 requests were refused because robots.txt was unreachable; 1 origin had outages"
     summary += f": 2 x {down.robots_url} (HTTP 503)"
     assert long.messages(logger="scrapy_rep")[-1] == summary
-    busy = web.robots(answer(status=429, headers={"Retry-After": "1800"}))
+    busy = web.robots(answer(status=503, headers={"Retry-After": "1800"}))
     in_vain, _ = await outage(busy)
     in_half_an_hour = "the next fetch is in 1,800 s, beyond REP_UNREACHABLE_WAIT (30 s)"
-    at_once = f"{busy.robots_url}: HTTP 429. Requests to this site are refused: {in_half_an_hour}"
+    at_once = f"{busy.robots_url}: HTTP 503. Requests to this site are refused: {in_half_an_hour}"
     assert in_vain.messages(logger="scrapy_rep")[0] == at_once
 
 
@@ -127,7 +127,7 @@ CHALLENGED = answer(RULES, status=403, headers={"cf-mitigated": "challenge"})
     "down",
     [
         *(answer(kind="reset"), answer(kind="garbage"), answer(status=500)),
-        *(answer(RULES, status=202), answer(status=429), CHALLENGED),
+        *(answer(RULES, status=202), CHALLENGED),
     ],
 )
 @ensureDeferred

@@ -9,6 +9,7 @@ import pytest
 from crawling import crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request
+from scrapy.exceptions import IgnoreRequest
 from web import RULES, Route, Site, Web, answer
 
 from scrapy_rep.protocol.answer import Answer
@@ -130,3 +131,20 @@ async def test_the_next_crawl_makes_one_round_if_the_host_is_still_down(web: Web
         result = await crawl(site.url("/"), settings=settings)
         assert len(result.refused) == 1
         assert len(site.robots_requests) == number
+
+
+class DropsBanned:
+    """A downloader middleware that drops each request through a banned proxy, as plugins for proxies do."""
+
+    def process_request(self, request: Request) -> None:
+        if request.meta.get("proxy") == REFUSED:
+            raise IgnoreRequest("this proxy is banned")
+
+
+@ensureDeferred
+async def test_a_request_that_is_dropped_because_of_its_proxy_refuses_no_other(web: Web) -> None:
+    site = web.robots(RULES)
+    requests = [Request(site.url(f"/{n}"), meta={} if n else {"proxy": REFUSED}) for n in range(4)]
+    result = await crawl(*requests, settings={"DOWNLOADER_MIDDLEWARES": {DropsBanned: 760}})
+    assert len(result.pages) == 3
+    assert len(site.robots_requests) == 1

@@ -213,7 +213,6 @@ def test_a_number_that_is_no_status_is_unreachable(status: int) -> None:
         pytest.param(404, UNAVAILABLE, UNAVAILABLE, id="2.3.1.3-not-found"),
         pytest.param(407, UNREACHABLE, UNREACHABLE, id="RFC9110-15.5.8-proxy-authentication-required"),
         pytest.param(410, UNAVAILABLE, UNAVAILABLE, id="2.3.1.3-gone"),
-        pytest.param(429, UNREACHABLE, UNREACHABLE, id="RFC6585-4-too-many-requests"),
         pytest.param(451, UNAVAILABLE, RESTRICTED, id="2.3.1.3-unavailable-for-legal-reasons"),
         pytest.param(500, UNREACHABLE, UNREACHABLE, id="2.3.1.4-internal-server-error"),
         pytest.param(503, UNREACHABLE, UNREACHABLE, id="2.3.1.4-service-unavailable"),
