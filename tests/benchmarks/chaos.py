@@ -154,7 +154,7 @@ class Meddles:
         if way == "delay":
             await sleep(0.05)
         if way == "fail":
-            raise ValueError(way)
+            raise ConnectionError(way)  # a bug of a component would be logged as an ERROR
         if way == "download after":
             await download(self.crawler, request.meta["elsewhere"])
         return response

@@ -16,6 +16,7 @@ from scrapy import Request, Spider
 from scrapy.core.downloader import Downloader
 from scrapy.crawler import Crawler
 from scrapy.settings import default_settings
+from twisted._version import __version__ as twisted_version
 
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 
@@ -37,6 +38,7 @@ CAN: dict[str, bool] = {
     "crawl without a reactor": hasattr(default_settings, "TWISTED_REACTOR_ENABLED"),
     "send credentials by settings and by request meta": hasattr(default_settings, "HTTPAUTH_USER"),
     "send a URL verbatim": hasattr(Request, "_url_is_verbatim"),
+    "send many requests by HTTP/2": (twisted_version.major, twisted_version.minor) > (25, 5),
     "take a CONCURRENT_REQUESTS of 0 for no limit": not Downloader.needs_backout(_no_limit),
 }
 
