@@ -60,6 +60,8 @@ def why_not_followed(url: str, location: str | None, *, private: bool) -> str | 
     if origin.scheme not in {"http", "https"}:
         return f"to {origin.scheme}:, which is neither http nor https"
     authority = urlsplit(location).netloc
+    if authority.startswith("[") and ":" not in origin.host:  # Python 3.10 takes an IPv4 address in brackets
+        return "without a Location that can be followed"
     # RFC 9110 4.2.4 about user information from an untrusted source: "treat its presence as an error".
     if "@" in authority:
         return "to an address with user information in it"
