@@ -55,13 +55,12 @@ def why_not_followed(url: str, location: str | None, *, private: bool) -> str | 
     Both URLs are absolute. `private` is whether a public host may redirect to a private host (REP_REDIRECT_PRIVATE).
     """
     origin = Origin.of(location) if location else None
-    if location is None or origin is None:
+    # Python 3.10 takes an IPv4 address in brackets for a host.
+    if location is None or origin is None or ("//[" in location and ":" not in origin.host):
         return "without a Location that can be followed"
     if origin.scheme not in {"http", "https"}:
         return f"to {origin.scheme}:, which is neither http nor https"
     authority = urlsplit(location).netloc
-    if authority.startswith("[") and ":" not in origin.host:  # Python 3.10 takes an IPv4 address in brackets
-        return "without a Location that can be followed"
     # RFC 9110 4.2.4 about user information from an untrusted source: "treat its presence as an error".
     if "@" in authority:
         return "to an address with user information in it"
