@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from functools import partial
+from sys import maxsize
 from typing import Any
 
 from scrapy import Request
@@ -35,6 +37,11 @@ class SchedulerQueues:
         self.site_of: Callable[[Request], str] = getattr(has_keys, name, lambda _request: "")
         """Return the key of a request's slot, which code outside this folder calls a site."""
         self._sites_at_door: Container[str] = ()
+        self._handed_out: dict[Request, str] = {}
+        """The requests that the engine got from the door, and their sites. `look_at_downloads` removes those that have
+        left the downloader."""
+        self._in_downloader: Counter[str] = Counter()
+        """The number of these requests for each site."""
         self._aware: list[Any] = []
         self._are_slotless_last = False
         # A subclass of Scrapy's scheduler may get its requests from other places than these queues.
@@ -62,44 +69,90 @@ class SchedulerQueues:
         """Sort requests to these sites last: they have requests at the door. The sites may change."""
         self._sites_at_door = sites_at_door
 
+    def hand_out(self, request: Request) -> None:
+        """The engine gets the request from the door."""
+        if request not in self._handed_out:
+            self._handed_out[request] = site = self.site_of(request)
+            self._in_downloader[site] += 1
+
+    def is_in_downloader(self, request: Request) -> bool:
+        """Whether the engine got the request from the door, and it has not left the downloader."""
+        return request in self._handed_out
+
+    def look_at_downloads(self) -> None:
+        """Find out which requests have left the downloader. Called before the next request is chosen."""
+        active = getattr(self._downloader, "active", ())
+        for request in [request for request in self._handed_out if request not in active]:
+            site = self._handed_out.pop(request)
+            self._in_downloader[site] -= 1
+            if not self._in_downloader[site]:
+                del self._in_downloader[site]
+
     def is_next_useful(self, *, can_fetch: bool, is_full: bool) -> bool:
         """Whether the scheduler's next request could be sent, or could wait at the door.
 
         `can_fetch` is whether one more robots.txt may be fetched. With `is_full`, a request may wait only if no other
         request to its site is at the door. A `DownloaderAwarePriorityQueue` first hands out requests to sites that
-        have none at the door. If no more may be fetched, it also puts sites that have a slot before sites that have
-        none. A site with a slot was used in the last minute or so, so its robots.txt is probably known. For any other
-        queue, the answer at a limit is False, because its next request cannot be foreseen.
+        have none at the door, and that are not `_is_held`. If no more may be fetched, it also puts sites that have a
+        slot before sites that have none. A site with a slot was used in the last minute or so, so its robots.txt is
+        probably known. For any other queue, the answer at a limit is False, because its next request cannot be
+        foreseen.
         """
         self._are_slotless_last = not can_fetch
-        if can_fetch and not is_full:
-            return True
+        queues = self._queues_of_sites
+        if not queues:
+            return can_fetch and not is_full
+        sites = queues if can_fetch else (site for site in self._used_sites() if site in queues)
+        at_door = self._sites_at_door if is_full or not can_fetch else ()
+        return any(site not in at_door and not self._is_held(site) for site in sites)
+
+    @property
+    def number_held(self) -> int:
+        """The number of requests in the queue, if all of them `_is_held`; else 0."""
+        queues = self._queues_of_sites
+        return sum(map(len, queues.values())) if all(map(self._is_held, queues)) else 0
+
+    @property
+    def _queues_of_sites(self) -> Mapping[str, Any]:
+        """The queues of the `DownloaderAwarePriorityQueue` whose request is next, by site; empty for other queues."""
         # The scheduler empties the queue in memory first.
-        sites = next((queue.pqueues for queue in self._aware if queue.pqueues), ())
-        known = sites if can_fetch else (key for key in self._used_sites() if key in sites)
-        return any(key not in self._sites_at_door for key in known)
+        return next((queue.pqueues for queue in self._aware if queue.pqueues), {})
+
+    def _is_held(self, site: str) -> bool:
+        """Whether requests to the site stay in the queue: its slot has a delay, and no room. They would take the places
+        of other sites for a long time."""
+        if site not in self._in_downloader or self._throttler is not None:
+            return False
+        slot = self._downloader.slots.get(site)
+        return getattr(slot, "delay", 0) > 0 and not self.has_room(site)
 
     def is_next_from_memory(self) -> bool:
         """Whether the next request comes from the queue in memory. The queue on disk is used when that one is empty."""
         return self.in_memory is not None and (self.on_disk is None or len(self.in_memory) > 0)
 
-    def has_room(self, site: str, pages: Container[Request]) -> bool:
-        """Whether the site's slot has room for one more request. Only requests in `pages` count, not those for a
-        robots.txt. True if there is no slot."""
+    def has_room(self, site: str) -> bool:
+        """Whether the downloader has room for one more request of the door to this site.
+
+        It has room for one more than the site's slot sends at a time, so that the next request is ready when the slot
+        is. True if there is no slot.
+        """
         if self._throttler is not None:
             load: float = self._throttler.get_scope_load(site)
             return load < 1
         slot = getattr(self._downloader, "slots", {}).get(site)
-        active, concurrency = getattr(slot, "active", ()), getattr(slot, "concurrency", 1)
-        return len(active) < concurrency or sum(other in pages for other in active) < concurrency
+        return self._in_downloader[site] <= getattr(slot, "concurrency", maxsize)
 
     def _busy(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
         """Return each slot's number of downloads, plus LAST if the slot has to come after the others."""
-        slots, at_door = self._downloader.slots, self._sites_at_door
+        slots, at_door, handed_out = self._downloader.slots, self._sites_at_door, self._in_downloader
         of_slotless = LAST if self._are_slotless_last else 0
         # The queue asks for all its slots for each request. In a crawl of many sites, this may take half of the time.
         return [
-            ((len(slots[key].active) if key in slots else of_slotless) + (LAST if key in at_door else 0), key)
+            (
+                (max(len(slots[key].active), handed_out[key]) if key in slots else of_slotless + handed_out[key])
+                + (LAST if key in at_door or self._is_held(key) else 0),
+                key,
+            )
             for key in possible_slots
         ]
 

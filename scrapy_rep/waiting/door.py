@@ -12,7 +12,8 @@ left its queue and has passed no downloader middleware. It does not count agains
 3. When the fetch ends, with an answer or without, the requests to its origin are ready. A ready request can go on if
    the downloader has room for its site: usually a host, which may have many origins. Sites take turns. The engine gets
    a ready request and a request from the queue in turn; but while MANY_READY or more sites have ready requests, the
-   queue has a turn only if no ready request can go on.
+   queue has a turn only if no ready request can go on. In Scrapy's default queue, requests to a site with a delay stay
+   until the downloader has room for them, too.
 4. `RepMiddleware` decides about a ready request by the policy in memory. If this policy has expired, or was dropped to
    save memory, the request waits in the downloader (`in_downloader`). There is one exception: if nothing but an
    outage is known of the origin, the policy that ended the wait decides until the backoff is over (`policy_of`).
@@ -30,7 +31,8 @@ that have no request at the door. At the limit of fetches, it takes only request
 their robots.txt is probably known (`SchedulerQueues.is_next_useful`).
 
 A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true if it has nothing
-for the engine, and a limit is reached or 2 x REP_FETCH_CONCURRENCY requests are here.
+for the engine, and a limit is reached, or 2 x REP_FETCH_CONCURRENCY requests are here or stay in the queue because of
+a delay.
 
 If the crawl closes, the requests at the door go back to their queue. If the process is killed, copies of the requests
 from disk or from scrapy-redis are left (`copies`). A crawl that resumes a JOBDIR begins with these requests at the
@@ -40,7 +42,7 @@ door. With scrapy-redis, another crawler puts them back into the queue.
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -88,8 +90,6 @@ class SchedulerDoor:
         self._error: Exception | None = None
         """The error of the queue while `_next` was chosen. `next_request` raises it."""
         self._is_turn_of_queue = False
-        self._handed_out: WeakSet[Request] = WeakSet()
-        """The requests that the engine got from `next_request`."""
         self._ended_by: WeakKeyDictionary[Request, RobotsPolicy] = WeakKeyDictionary()
         """The policy that ended a request's wait, if nothing but an outage was known of its origin."""
         self._is_open = False
@@ -153,7 +153,7 @@ class SchedulerDoor:
     def is_from_scheduler(self, request: Request) -> bool | None:
         """Whether the request comes from the scheduler; None if that is not known, because the scheduler could not be
         wrapped."""
-        return request in self._handed_out if self._is_open else None
+        return self._queues.is_in_downloader(request) if self._is_open else None
 
     def policy_of(self, request: Request) -> RobotsPolicy | None:
         """The policy that ended the request's wait at the door, if nothing but an outage was known then, and the
@@ -177,7 +177,7 @@ class SchedulerDoor:
         request, self._next = self._next or self._choose(), None
         if request is not None:
             self._copies.delete(request)
-            self._handed_out.add(request)
+            self._queues.hand_out(request)
         return request
 
     def has_pending_requests(self) -> bool:
@@ -199,7 +199,9 @@ class SchedulerDoor:
     def _must_back_out(self) -> bool:
         """Whether a lazy `start` of the spider has to wait."""
         if not self._max_waiting or (
-            len(self._here) < self._enough and not self._is_full and self._resolver.can_start_another_fetch()
+            len(self._here) + self._queues.number_held < self._enough
+            and not self._is_full
+            and self._resolver.can_start_another_fetch()
         ):
             return False
         if self._next is None and self._error is None:
@@ -213,6 +215,7 @@ class SchedulerDoor:
     def _choose(self, *, keep: bool = False) -> Request | None:
         """The next request that need not wait at the door, or None. With `keep`, a copy is kept, because the engine may
         not get the request for a while."""
+        self._queues.look_at_downloads()
         is_turn_of_queue = self._is_turn_of_queue and self._here.ready_sites < MANY_READY
         self._is_turn_of_queue = not is_turn_of_queue
         if is_turn_of_queue:
@@ -247,7 +250,7 @@ class SchedulerDoor:
 
     def _from_here(self) -> Request | None:
         """The next ready request that can go on."""
-        wait = self._here.take_ready(lambda site: self._queues.has_room(site, self._handed_out))
+        wait = self._here.take_ready(self._queues.has_room)
         if wait is None:
             return None
         self._waits.resumed(wait)

@@ -190,6 +190,32 @@ async def test_the_delay_is_set_again_for_a_new_slot(web: Web) -> None:
     assert min(gaps(site)[2:]) >= DELAY, "except for the first gap: Scrapy has dropped the time of the last request"
 
 
+@pytest.mark.parametrize("from_queue", [False, True], ids=["they-wait-at-the-door", "they-come-from-the-queue"])
+@ensureDeferred
+async def test_a_site_with_a_delay_takes_two_places(web: Web, from_queue: bool) -> None:
+    delayed, other = web.robots(robots(DELAY)), web.robots("")
+    pages = [site.url(f"/{n}") for site in (delayed, other) for n in range(10)]
+    places: list[int] = []
+
+    class Looks(CrawlSpider):
+        def parse(self, response: Response, **_: Any) -> Any:
+            super().parse(response)
+            downloads = [request.url for request in self.crawler.engine.downloader.active]
+            places.append(sum(url in pages and url.startswith(delayed.url("/")) for url in downloads))
+            if response.url == other.url("/start"):
+                yield from map(self.prepared, pages)
+
+    settings = {**OBEYED, "DOWNLOADER": "crawling.SlotByOrigin", "CONCURRENT_REQUESTS": 4}
+    settings["CONCURRENT_REQUESTS_PER_DOMAIN"] = 1
+    starts = [delayed.url("/start"), other.url("/start")] if from_queue else pages
+    result = await crawl(*starts, spider=Looks, settings=settings)
+    asked = [url for url in result.pages if url in pages]
+    assert sorted(asked) == sorted(pages)
+    assert max(places) <= 2
+    last_other = max(asked.index(url) for url in pages if url.startswith(other.url("/")))
+    assert sum(url.startswith(delayed.url("/")) for url in asked[:last_other]) <= 3
+
+
 @ensureDeferred
 async def test_exempt_requests_are_delayed_like_the_others(web: Web) -> None:
     site = web.robots(robots(DELAY))

@@ -21,6 +21,7 @@ from scrapy_rep.fetching import turns
 PAGES, FETCHES = 4, 4  # at a time
 MOST_AHEAD = PAGES + 2 * FETCHES
 FEW = {"CONCURRENT_REQUESTS": PAGES, "REP_FETCH_CONCURRENCY": FETCHES, "DOWNLOADER": SlotByOrigin}
+FEW |= {"REP_CRAWL_DELAY_MAX": 1}
 
 
 class Lazy(CrawlSpider):
@@ -57,6 +58,11 @@ def of_a_dead_site_and_others(web: Web) -> list[str]:
     return [site.url(f"/{n}") for n in range(3) for site in (dead, *sites)]
 
 
+def of_a_site_with_a_delay(web: Web) -> list[str]:
+    site = web.robots("user-agent: *\ncrawl-delay: 0.1\n")
+    return [site.url(f"/{n}") for n in range(30)]
+
+
 SETTINGS: dict[str, dict[str, Any]] = {
     "memory": {},
     "memory-strict": {"SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.ScrapyPriorityQueue"},
@@ -67,7 +73,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-@pytest.mark.parametrize("urls", [of_many_sites, of_one_site, of_a_dead_site_and_others])
+@pytest.mark.parametrize("urls", [of_many_sites, of_one_site, of_a_dead_site_and_others, of_a_site_with_a_delay])
 @ensureDeferred
 async def test_a_lazy_start_is_not_read_ahead(
     web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, urls: Any, settings: dict[str, Any]
