@@ -88,7 +88,7 @@ class RepMiddleware:
         from the scheduler then goes back to its queue.
         """
         origin = self.gate.decide_if_known(request)
-        return None if origin is None else self._in_downloader.decide(request, origin)
+        return None if origin is None else self._in_downloader.wait_and_decide(request, origin)
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
         """Return the response. If it comes from another URL than the request's, return an awaitable of it: the

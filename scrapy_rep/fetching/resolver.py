@@ -186,7 +186,7 @@ class Resolver:
         entry = Entry(origin.robots_url, outage=outage)
         self._log.exception(FAULT, origin.robots_url)
         # Memory may be what failed. Then only the requests that wait now get the policy. Those at the door carry it
-        # (`SchedulerDoor.policy_of`).
+        # (`SchedulerDoor.take_policy`).
         with suppress(Exception):
             if self.peek(origin) is None:
                 self._memory.put(origin, self._conversations.terms.policy_at(entry, now))

@@ -16,7 +16,7 @@ left its queue and has passed no downloader middleware. It does not count agains
    until the downloader has room for them, too.
 4. `RepMiddleware` decides about a ready request by the policy in memory. If this policy has expired, or was dropped to
    save memory, the request waits in the downloader (`in_downloader`). There is one exception: if nothing but an
-   outage is known of the origin, the policy that ended the wait decides until the backoff is over (`policy_of`).
+   outage is known of the origin, the policy that ended the wait decides until the backoff is over (`take_policy`).
 
 Two limits keep requests in the queue:
 
@@ -155,7 +155,7 @@ class SchedulerDoor:
         wrapped."""
         return self._queues.is_in_downloader(request) if self._is_open else None
 
-    def policy_of(self, request: Request) -> RobotsPolicy | None:
+    def take_policy(self, request: Request) -> RobotsPolicy | None:
         """The policy that ended the request's wait at the door, if nothing but an outage was known then, and the
         backoff is not over; else None."""
         policy = self._ended_by.pop(request, None)

@@ -5,7 +5,7 @@ Most wait at the scheduler's door (`door`). These wait here:
 - Requests that do not come from the scheduler (`engine.download_async`, a media pipeline). They do not count against
   CONCURRENT_REQUESTS while they wait, because the engine has not checked this limit for them.
 - Requests from the door, if the policy in memory has expired or was dropped to save memory. They count. If only an
-  outage was known when their wait at the door ended, they do not wait again (`SchedulerDoor.policy_of`).
+  outage was known when their wait at the door ended, they do not wait again (`SchedulerDoor.take_policy`).
 - All requests, if REP_WAITING_MAX is 0 or the scheduler cannot be wrapped. Those from the scheduler count. If the
   scheduler cannot be wrapped, all count, because it is not known where a request comes from.
 """
@@ -36,13 +36,13 @@ class InDownloader:
     door: SchedulerDoor
     waits: Waits
 
-    async def decide(self, request: Request, origin: Origin) -> None:
+    async def wait_and_decide(self, request: Request, origin: Origin) -> None:
         """Wait until the origin's robots.txt is known. Then let the request go on, or raise ForbiddenByRobots.
 
         If the crawl begins to close, a request from the scheduler goes back to its queue, and IgnoreRequest is raised.
         Any other request goes on waiting: an item may need its response, and Scrapy finishes such work.
         """
-        policy = self.door.policy_of(request)
+        policy = self.door.take_policy(request)
         if policy is None:
             policy = await self._wait(request, origin)
         self.gate.decide(request, policy)

@@ -185,7 +185,7 @@ def no_limit_at_the_door(original: Original, queues: Any, *, can_fetch: bool, is
     return original(queues, can_fetch=can_fetch, is_full=False)
 
 
-@fault(SchedulerDoor, "policy_of")
+@fault(SchedulerDoor, "take_policy")
 def refused_request_waits_again(original: Original, *args: Any) -> None:
     """A request that has waited for a robots.txt waits once more if the memory for its result is full."""
 
