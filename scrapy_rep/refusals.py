@@ -61,12 +61,9 @@ class Refusals:
         self.counts[verdict.reason] += 1
         self.first.setdefault(verdict.reason, verdict)
         kind = verdict.reason.name.lower()
-        if self._is_dry_run:
-            self._stats.inc_value("rep/dry_run/forbidden")
-            self._stats.inc_value(f"rep/dry_run/{kind}")
-        else:
-            self._stats.inc_value("robotstxt/forbidden")
-            self._stats.inc_value(f"rep/dropped/{kind}")
+        total, by_reason = ("rep/dry_run", "rep/dry_run") if self._is_dry_run else ("robotstxt", "rep/dropped")
+        self._stats.inc_value(f"{total}/forbidden")
+        self._stats.inc_value(f"{by_reason}/{kind}")
         rule = refused_by(verdict)
         self._by_rule[verdict.reason, rule] += 1
         self._log.log(
@@ -83,13 +80,11 @@ class Refusals:
         each rule, for MAX_FIRST_REFUSALS rules, but none by an unreachable robots.txt: `OutageLog` has a WARNING for
         the site.
         """
-        if self._is_one_shot:
-            return True
-        is_first = rule not in self._first_refusals and verdict.reason is not VerdictReason.UNREACHABLE
-        if not is_first or len(self._first_refusals) >= MAX_FIRST_REFUSALS:
-            return False
-        self._first_refusals.add(rule)
-        return True
+        is_new = rule not in self._first_refusals and verdict.reason is not VerdictReason.UNREACHABLE
+        is_shown = is_new and len(self._first_refusals) < MAX_FIRST_REFUSALS
+        if is_shown:
+            self._first_refusals.add(rule)
+        return is_shown or self._is_one_shot
 
     def largest(self, *reasons: VerdictReason) -> str:
         """Return what refused most requests, as in `2 x https://example.com/robots.txt line 2 (Disallow: /x)`.

@@ -19,12 +19,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.python import to_bytes, to_unicode, without_none_values
 
 from scrapy_rep.log import Logger
-from scrapy_rep.protocol.robotstxt.product_tokens import (
-    EVERYONE,
-    is_doubtful,
-    is_product_token,
-    product_token,
-)
+from scrapy_rep.protocol.robotstxt.product_tokens import EVERYONE, is_doubtful, is_product_token, product_token
 from scrapy_rep.protocol.robotstxt.syntax import IDENTIFIER
 
 logger = logging.getLogger("scrapy_rep")
@@ -62,7 +57,11 @@ class UserAgent:
             try:
                 return tokens_of_value(meta, f"request.meta[{META_KEY!r}]")
             except ValueError as exc:
-                self._warn_of_meta(exc)
+                if not self._has_warned_of_meta:
+                    self._has_warned_of_meta = True
+                    logger.warning(
+                        "%s. Without such a value, the product tokens of the crawl decide about the request", exc
+                    )
                 return self.product_tokens
         if not self._configured and (headers := request.headers) and b"User-Agent" in headers:
             tokens = tokens_of_header(headers.get(b"User-Agent"))
@@ -70,11 +69,6 @@ class UserAgent:
                 self._own_tokens[request] = tokens
             return tokens
         return self.product_tokens
-
-    def _warn_of_meta(self, exc: ValueError) -> None:
-        if not self._has_warned_of_meta:
-            self._has_warned_of_meta = True
-            logger.warning("%s. Without such a value, the product tokens of the crawl decide about the request", exc)
 
     def unsent_tokens(self, request: Request) -> ProductTokens:
         """Return the tokens that decided about a request, if it was sent with a User-Agent that has none of them.
