@@ -61,9 +61,10 @@ class Refusals:
         self.counts[verdict.reason] += 1
         self.first.setdefault(verdict.reason, verdict)
         kind = verdict.reason.name.lower()
-        total, by_reason = ("rep/dry_run", "rep/dry_run") if self._is_dry_run else ("robotstxt", "rep/dropped")
-        self._stats.inc_value(f"{total}/forbidden")
-        self._stats.inc_value(f"{by_reason}/{kind}")
+        refused = "robotstxt/forbidden", f"rep/dropped/{kind}"
+        would_be_refused = "rep/dry_run/forbidden", f"rep/dry_run/{kind}"
+        for stat in would_be_refused if self._is_dry_run else refused:
+            self._stats.inc_value(stat)
         rule = refused_by(verdict)
         self._by_rule[verdict.reason, rule] += 1
         self._log.log(

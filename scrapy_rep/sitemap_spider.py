@@ -74,7 +74,7 @@ class RobotsSitemapSpider(SitemapSpider):
             elif not pages:
                 self._log.warning("%s has nowhere to begin: set start_urls, allowed_domains or sitemap_urls", name)
         async for item in super().start():
-            yield self._sitemap_request(item.url) if isinstance(item, Request) else item
+            yield item
 
     def first_pages(self) -> list[str]:
         """Return one URL of each origin that the spider begins with."""
@@ -89,8 +89,10 @@ class RobotsSitemapSpider(SitemapSpider):
     def _robots_parsed(self) -> None:
         """Do nothing: in a later Scrapy, SitemapSpider handles `robots_parsed` here, without our limits."""
 
-    def parse_robots_txt(self, response: Response) -> Iterable[Request]:
-        """Crawl the sitemaps of a robots.txt that is itself named in `sitemap_urls` or in another robots.txt."""
+    def _parse_sitemap(self, response: Response) -> Iterable[Request]:
+        """As Scrapy's, but `max_sitemaps` also holds for a robots.txt that is itself named as a sitemap."""
+        if not response.url.endswith("/robots.txt"):
+            return super()._parse_sitemap(response)
         sitemaps = RobotsTxt.parse(response.body, self._rep_settings.body_limit).sitemaps
         if sitemaps:
             self._request_sitemaps(response.url, sitemaps, response.meta)
@@ -114,7 +116,7 @@ class RobotsSitemapSpider(SitemapSpider):
                 self._log.debug("%s: skipped a sitemap that leads %s: %s", base, wrong, printable(text))
                 continue
             self._has_sitemaps = True
-            request = self._one_deeper(self._sitemap_request(url), meta)
+            request = self._one_deeper(Request(url, self._parse_sitemap), meta)
             if request is not None:
                 self.crawler.engine.crawl(request)
 
@@ -123,7 +125,3 @@ class RobotsSitemapSpider(SitemapSpider):
         depth = self.crawler.get_spider_middleware(DepthMiddleware)
         response = Response(request.url, request=Request(request.url, meta={"depth": meta.get("depth", 0)}))
         return depth.get_processed_request(request, response) if depth is not None else request
-
-    def _sitemap_request(self, url: str) -> Request:
-        # `_parse_sitemap` of Scrapy would ignore `max_sitemaps` for the sitemaps of a robots.txt.
-        return Request(url, self.parse_robots_txt if url.endswith("/robots.txt") else self._parse_sitemap)
