@@ -67,8 +67,8 @@ class Addon:
 
 def _has_only_switched_off_the_builtin(orders: Mapping[Any, Any]) -> bool:
     """Whether DOWNLOADER_MIDDLEWARES has `RobotsTxtMiddleware: None`, and no other middleware for robots.txt."""
-    others = [order for middleware, order in orders.items() if _is_a(middleware, RobotsTxtMiddleware, RepMiddleware)]
-    return orders.get(RobotsTxtMiddleware, 0) is None and others == [None]
+    ours = (RobotsTxtMiddleware, RepMiddleware)
+    return {kind: order for kind, order in orders.items() if _is_a(kind, *ours)} == {RobotsTxtMiddleware: None}
 
 
 def _is_a(middleware: Any, *classes: type) -> bool:

@@ -226,12 +226,11 @@ class Gate:
 
 def _exempt_paths(exempt: Iterable[object]) -> Mapping[Origin, RobotsTxt]:
     """Return the paths of REP_EXEMPT as rules that allow nothing else. So URLs are compared as with a robots.txt."""
-    paths = [item for item in exempt if isinstance(item, ExemptPath)]
-    return {
-        origin: RobotsTxt.parse("\n".join(["user-agent: *", "disallow: /", *allowed]).encode())
-        for origin in {path.origin for path in paths}
-        if (allowed := [f"allow: {path.path}" for path in paths if path.origin == origin])
-    }
+    texts: dict[Origin, str] = {}
+    for item in exempt:
+        if isinstance(item, ExemptPath):
+            texts[item.origin] = texts.get(item.origin, "user-agent: *\ndisallow: /\n") + f"allow: {item.path}\n"
+    return {origin: RobotsTxt.parse(text.encode()) for origin, text in texts.items()}
 
 
 def _where_it_ended(request: Request, response: Response) -> Request | None:

@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import partial
 from typing import Any, Literal, NamedTuple, cast
 from urllib.parse import urlsplit
 
@@ -158,21 +157,21 @@ def _bypassed(value: Any) -> str:
 
 def _path(*endings: str) -> Any:
     """Return a field for a setting that is the path of a file; None stands for no file."""
+
+    def check(value: Any) -> str | None:
+        if value is None or value == "":
+            return None
+        path = str(os.fspath(value))
+        has_other_percents = "%" in re.sub(r"%%|%\((?:name|time)\)s", "", path)
+        if not path.endswith(endings) or "://" in path or has_other_percents:
+            raise ValueError
+        return path
+
     cure = (
         f"a path that ends in {' or '.join(endings)}; in the path, %(name)s stands for the spider's name, %(time)s for"
         " the start of the crawl, and %% for a single %"
     )
-    return _setting(None, partial(_path_with, endings), cure, names_file=True)
-
-
-def _path_with(endings: tuple[str, ...], value: Any) -> str | None:
-    if value is None or value == "":
-        return None
-    path = str(os.fspath(value))
-    has_other_percents = "%" in re.sub(r"%%|%\((?:name|time)\)s", "", path)
-    if not path.endswith(endings) or "://" in path or has_other_percents:
-        raise ValueError
-    return path
+    return _setting(None, check, cure, names_file=True)
 
 
 def _status_policy(value: Any) -> tuple[StatusRow, ...]:

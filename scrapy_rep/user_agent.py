@@ -102,33 +102,31 @@ class UserAgent:
             self.source,
             ", falling back to '*'" if set(self.product_tokens) - {EVERYONE} else "",
         )
-        sent = (self._sent or b"").decode("utf-8", "replace")
+        header = (self._sent or b"").decode("utf-8", "replace")
+        sent = f"{header!r} (from {self._sent_by})"
         if not names and not self._configured:
             log.warning(
-                "The User-Agent %r (from %s) names no crawler, so only the groups of '*' apply. Set USER_AGENT or"
+                "The User-Agent %s names no crawler, so only the groups of '*' apply. Set USER_AGENT or"
                 " ROBOTSTXT_USER_AGENT",
                 sent,
-                self._sent_by,
             )
         is_browser = self._configured and not tokens_of_header(self._sent)
         for token in self.product_tokens:
-            if not self._configured and is_doubtful(token, sent):
+            if not self._configured and is_doubtful(token, header):
                 log.warning(
-                    "The product token %r is only the first word of a name in the User-Agent %r (from %s). Write the"
-                    " crawler's name as one word, such as 'ExampleBot', or set ROBOTSTXT_USER_AGENT",
+                    "The product token %r is only the first word of a name in the User-Agent %s. Write the crawler's"
+                    " name as one word, such as 'ExampleBot', or set ROBOTSTXT_USER_AGENT",
                     token,
                     sent,
-                    self._sent_by,
                 )
-            if token != EVERYONE and token.lower() not in sent.lower():
+            if token != EVERYONE and token.lower() not in header.lower():
                 log.log(
                     logging.INFO if is_browser else logging.WARNING,
-                    "The product token %r (from %s) is not in the User-Agent that is sent, %r (from %s)."
-                    " Make them agree (RFC 9309 2.2.1)",
+                    "The product token %r (from %s) is not in the User-Agent that is sent, %s. Make them agree"
+                    " (RFC 9309 2.2.1)",
                     token,
                     self.source,
                     sent,
-                    self._sent_by,
                 )
 
 
