@@ -92,12 +92,9 @@ class Refusals:
 
         `reasons`: only refusals for these reasons count; without an argument, all refusals.
         """
-        largest = [
-            f"{number:,} x {rule}"
-            for (reason, rule), number in self._by_rule.largest()
-            if not reasons or reason in reasons
-        ]
-        return "; ".join(largest[:MAX_NAMED])
+        counts = self._by_rule.largest()
+        texts = [f"{number:,} x {rule}" for (reason, rule), number in counts if not reasons or reason in reasons]
+        return "; ".join(texts[:MAX_NAMED])
 
 
 class TopK(dict[K, V]):

@@ -39,10 +39,8 @@ class UserAgent:
         self._sent, self._sent_by = _user_agent_sent(settings, spider)
         configured = _configured(settings, spider)
         self._configured = configured is not None
-        self.product_tokens, self.source = configured or (
-            tokens_of_header(self._sent),
-            f"the User-Agent in {self._sent_by}",
-        )
+        by_header = tokens_of_header(self._sent), f"the User-Agent in {self._sent_by}"
+        self.product_tokens, self.source = configured or by_header
         self._own_tokens: WeakKeyDictionary[Request, ProductTokens] = WeakKeyDictionary()
         """Request with a User-Agent of its own -> the tokens that decided about it."""
         self._has_warned_of_meta = False
