@@ -106,7 +106,7 @@ class Gate:
             if policy is None:
                 return applicable
             self.decide(request, policy)
-        elif ROBOTS_TXT_REQUEST not in request.meta:
+        elif applicable is NO_HOST or ROBOTS_TXT_REQUEST not in request.meta:
             if applicable is EXEMPT:
                 by = "dont_obey_robotstxt" if request.meta.get("dont_obey_robotstxt") else "setting"
                 self._stats.inc_value(f"rep/exempt/{by}")
