@@ -23,34 +23,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
 
-    from .addon import Addon
-    from .exceptions import ForbiddenByRobots, RobotsUnreachable
-    from .fetching.decoding import RepDecodingMiddleware
-    from .middleware import RepMiddleware
-    from .protocol.robotstxt.parser import Ignored, RobotsTxt
-    from .protocol.robotstxt.rules import Received, Rule, Verdict
-    from .protocol.words import AccessResult, VerdictReason
-    from .robotparser import RepRobotParser
-    from .sitemap_spider import RobotsSitemapSpider
-    from .usage.preferences import Usage
-
-__all__ = [
-    "AccessResult",
-    "Addon",
-    "ForbiddenByRobots",
-    "Ignored",
-    "Received",
-    "RepDecodingMiddleware",
-    "RepMiddleware",
-    "RepRobotParser",
-    "RobotsSitemapSpider",
-    "RobotsTxt",
-    "RobotsUnreachable",
-    "Rule",
-    "Usage",
-    "Verdict",
-    "VerdictReason",
-]
+    from .addon import Addon as Addon
+    from .exceptions import ForbiddenByRobots as ForbiddenByRobots
+    from .exceptions import RobotsUnreachable as RobotsUnreachable
+    from .fetching.decoding import RepDecodingMiddleware as RepDecodingMiddleware
+    from .middleware import RepMiddleware as RepMiddleware
+    from .protocol.robotstxt.parser import Ignored as Ignored
+    from .protocol.robotstxt.parser import RobotsTxt as RobotsTxt
+    from .protocol.robotstxt.rules import Received as Received
+    from .protocol.robotstxt.rules import Rule as Rule
+    from .protocol.robotstxt.rules import Verdict as Verdict
+    from .protocol.words import AccessResult as AccessResult
+    from .protocol.words import VerdictReason as VerdictReason
+    from .robotparser import RepRobotParser as RepRobotParser
+    from .sitemap_spider import RobotsSitemapSpider as RobotsSitemapSpider
+    from .usage.preferences import Usage as Usage
 
 # Loaded on first use, because every `scrapy` command of the project imports this package.
 _HOMES = {
@@ -70,6 +57,7 @@ _HOMES = {
     "Verdict": ".protocol.robotstxt.rules",
     "VerdictReason": ".protocol.words",
 }
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

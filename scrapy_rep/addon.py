@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
@@ -17,9 +17,6 @@ from scrapy_rep.middleware import RepMiddleware
 from scrapy_rep.scrapy_internals.compat import switch_off
 from scrapy_rep.scrapy_internals.engine_state import is_one_shot
 from scrapy_rep.settings import is_obeying
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 MIDDLEWARES = "DOWNLOADER_MIDDLEWARES"
 PLACES = {
@@ -38,7 +35,7 @@ class Addon:
         self._crawler = crawler
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
+    def from_crawler(cls, crawler: Crawler) -> Addon:
         return cls(crawler)
 
     def update_settings(self, settings: BaseSettings) -> None:
@@ -67,8 +64,8 @@ class Addon:
 
 def _has_only_switched_off_the_builtin(orders: Mapping[Any, Any]) -> bool:
     """Whether DOWNLOADER_MIDDLEWARES has `RobotsTxtMiddleware: None`, and no other middleware for robots.txt."""
-    others = [order for middleware, order in orders.items() if _is_a(middleware, RobotsTxtMiddleware, RepMiddleware)]
-    return orders.get(RobotsTxtMiddleware, 0) is None and others == [None]
+    ours = (RobotsTxtMiddleware, RepMiddleware)
+    return {kind: order for kind, order in orders.items() if _is_a(kind, *ours)} == {RobotsTxtMiddleware: None}
 
 
 def _is_a(middleware: Any, *classes: type) -> bool:
@@ -87,10 +84,6 @@ def _enable_middlewares(settings: BaseSettings, orders: Mapping[Any, Any]) -> No
         settings.set(MIDDLEWARES, ours, settings.getpriority(MIDDLEWARES) or 0)
     # It gets responses before every HttpCompressionMiddleware, because it has a higher order.
     orders = {HttpCompressionMiddleware: HTTPCOMPRESSION_ORDER, **orders}
-    decompressing = [
-        order
-        for middleware, order in orders.items()
-        if order is not None and _is_a(middleware, HttpCompressionMiddleware)
-    ]
-    order = max(decompressing, default=HTTPCOMPRESSION_ORDER) + 5
+    decompressing = [order for kind, order in orders.items() if _is_a(kind, HttpCompressionMiddleware)]
+    order = max(filter(None, decompressing), default=HTTPCOMPRESSION_ORDER) + 5  # None: it is switched off
     settings.setdefault_in_component_priority_dict(MIDDLEWARES, RepDecodingMiddleware, order)

@@ -100,20 +100,18 @@ class Gate:
 
         Raises ForbiddenByRobots if the request is refused.
         """
-        origin_or_reason = self.applicable_origin(request)
-        if isinstance(origin_or_reason, VerdictReason):
-            if origin_or_reason is EXEMPT and ROBOTS_TXT_REQUEST not in request.meta:
+        applicable = self.applicable_origin(request)
+        if isinstance(applicable, Origin):
+            policy = self._known(applicable, request)
+            if policy is None:
+                return applicable
+            self.decide(request, policy)
+        elif applicable is NO_HOST or ROBOTS_TXT_REQUEST not in request.meta:
+            if applicable is EXEMPT:
                 by = "dont_obey_robotstxt" if request.meta.get("dont_obey_robotstxt") else "setting"
                 self._stats.inc_value(f"rep/exempt/{by}")
-            if origin_or_reason is NO_HOST or (self.before_download and ROBOTS_TXT_REQUEST not in request.meta):
+            if applicable is NO_HOST or self.before_download:
                 self._act_on(self.judge(request, None), request)
-            return None
-        policy = self._resolver.peek(origin_or_reason)
-        if policy is None:
-            return origin_or_reason
-        if policy.refetch is not NO_REFETCH:
-            self._resolver.refresh(origin_or_reason, request)
-        self.decide(request, policy)
         return None
 
     def decide(self, request: Request, policy: RobotsPolicy) -> None:
@@ -165,27 +163,30 @@ class Gate:
 
     def origin_to_await(self, request: Request) -> Origin | None:
         """The origin whose robots.txt the request has to wait for; None if it need not wait."""
-        origin_or_reason = self.applicable_origin(request)
-        if isinstance(origin_or_reason, VerdictReason) or self._resolver.peek(origin_or_reason) is not None:
-            return None
-        return origin_or_reason
+        applicable = self.applicable_origin(request)
+        return applicable if isinstance(applicable, Origin) and self._resolver.peek(applicable) is None else None
 
     def peek(self, request: Request) -> RobotsPolicy | None:
         """The usable policy that memory has for the request; None if it has none, or if no robots.txt applies."""
-        origin_or_reason = self.applicable_origin(request)
-        return self._resolver.peek(origin_or_reason) if isinstance(origin_or_reason, Origin) else None
+        applicable = self.applicable_origin(request)
+        return self._resolver.peek(applicable) if isinstance(applicable, Origin) else None
+
+    def _known(self, origin: Origin, request: Request) -> RobotsPolicy | None:
+        """The usable policy that memory has. If it is time to fetch robots.txt again, begin that in the background."""
+        policy = self._resolver.peek(origin)
+        if policy is not None and policy.refetch is not NO_REFETCH:
+            self._resolver.refresh(origin, request)
+        return policy
 
     async def wait_for_policy(self, request: Request) -> RobotsPolicy | None:
         """Wait for the policy that applies to the request, and return it; None if no robots.txt applies. Fails
         as `Resolver.resolve` does."""
-        origin_or_reason = self.applicable_origin(request)
-        if isinstance(origin_or_reason, VerdictReason):
+        applicable = self.applicable_origin(request)
+        if not isinstance(applicable, Origin):
             return None
-        policy = self._resolver.peek(origin_or_reason)
+        policy = self._known(applicable, request)
         if policy is None:
-            return await maybe_deferred_to_future(self._resolver.resolve(origin_or_reason, request))
-        if policy.refetch is not NO_REFETCH:
-            self._resolver.refresh(origin_or_reason, request)
+            policy = await maybe_deferred_to_future(self._resolver.resolve(applicable, request))
         return policy
 
     def judge(self, request: Request, policy: RobotsPolicy | None) -> Verdict:
@@ -225,12 +226,11 @@ class Gate:
 
 def _exempt_paths(exempt: Iterable[object]) -> Mapping[Origin, RobotsTxt]:
     """Return the paths of REP_EXEMPT as rules that allow nothing else. So URLs are compared as with a robots.txt."""
-    paths = [item for item in exempt if isinstance(item, ExemptPath)]
-    return {
-        origin: RobotsTxt.parse("\n".join(["user-agent: *", "disallow: /", *allowed]).encode())
-        for origin in {path.origin for path in paths}
-        if (allowed := [f"allow: {path.path}" for path in paths if path.origin == origin])
-    }
+    texts: dict[Origin, str] = {}
+    for item in exempt:
+        if isinstance(item, ExemptPath):
+            texts[item.origin] = texts.get(item.origin, "user-agent: *\ndisallow: /\n") + f"allow: {item.path}\n"
+    return {origin: RobotsTxt.parse(text.encode()) for origin, text in texts.items()}
 
 
 def _where_it_ended(request: Request, response: Response) -> Request | None:

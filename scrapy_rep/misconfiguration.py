@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from itertools import takewhile
-from typing import Any
 
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import default_settings
-from scrapy.utils.misc import load_object
 
 from scrapy_rep.fetching.decoding import RepDecodingMiddleware
 from scrapy_rep.log import logger_of
@@ -54,7 +52,8 @@ def warn_of_misconfiguration(crawler: Crawler, ours: object, *, waits_at_schedul
             "REP_PURPOSES_REFUSE refuses nothing, because REP_PURPOSES is empty: set it to a list such as ['train-ai']"
         )
     parser = crawler.settings["ROBOTSTXT_PARSER"]
-    if _loaded(parser) not in {load_object(default_settings.ROBOTSTXT_PARSER), RepRobotParser}:
+    class_name = getattr(parser, "__name__", str(parser)).rpartition(".")[2]
+    if not default_settings.ROBOTSTXT_PARSER.endswith(f".{class_name}") and class_name != RepRobotParser.__name__:
         log.warning("ROBOTSTXT_PARSER (%s) is not used: scrapy-rep parses robots.txt itself; remove it", parser)
     # Responses pass the middlewares from the last to the first.
     decompressing = [m for m in middlewares if isinstance(m, RepDecodingMiddleware | HttpCompressionMiddleware)]
@@ -64,11 +63,3 @@ def warn_of_misconfiguration(crawler: Crawler, ours: object, *, waits_at_schedul
             " or add 'scrapy_rep.RepDecodingMiddleware' to DOWNLOADER_MIDDLEWARES, with a higher order than that of"
             " HttpCompressionMiddleware (595 by default)"
         )
-
-
-def _loaded(path: Any) -> Any:
-    """Return what the import path names; None if it cannot be imported."""
-    try:
-        return load_object(path)
-    except (AttributeError, ImportError, NameError, TypeError, ValueError):
-        return None

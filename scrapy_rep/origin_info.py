@@ -101,7 +101,7 @@ class OriginInfo:
         """What robots.txt means for the crawl now."""
         if self.robots is not None:
             return OriginKind.WITH_RULES if self.robots.has_groups else OriginKind.WITHOUT_RULES
-        if self.failing_since is None and self.access is AccessResult.UNAVAILABLE:
+        if self.access is AccessResult.UNAVAILABLE:
             return OriginKind.WITHOUT_RULES
         if self.access is AccessResult.RESTRICTED:
             return OriginKind.RESTRICTED

@@ -61,12 +61,10 @@ class Refusals:
         self.counts[verdict.reason] += 1
         self.first.setdefault(verdict.reason, verdict)
         kind = verdict.reason.name.lower()
-        if self._is_dry_run:
-            self._stats.inc_value("rep/dry_run/forbidden")
-            self._stats.inc_value(f"rep/dry_run/{kind}")
-        else:
-            self._stats.inc_value("robotstxt/forbidden")
-            self._stats.inc_value(f"rep/dropped/{kind}")
+        refused = "robotstxt/forbidden", f"rep/dropped/{kind}"
+        would_be_refused = "rep/dry_run/forbidden", f"rep/dry_run/{kind}"
+        for stat in would_be_refused if self._is_dry_run else refused:
+            self._stats.inc_value(stat)
         rule = refused_by(verdict)
         self._by_rule[verdict.reason, rule] += 1
         self._log.log(
@@ -83,25 +81,20 @@ class Refusals:
         each rule, for MAX_FIRST_REFUSALS rules, but none by an unreachable robots.txt: `OutageLog` has a WARNING for
         the site.
         """
-        if self._is_one_shot:
-            return True
-        is_first = rule not in self._first_refusals and verdict.reason is not VerdictReason.UNREACHABLE
-        if not is_first or len(self._first_refusals) >= MAX_FIRST_REFUSALS:
-            return False
-        self._first_refusals.add(rule)
-        return True
+        is_new = rule not in self._first_refusals and verdict.reason is not VerdictReason.UNREACHABLE
+        is_shown = is_new and len(self._first_refusals) < MAX_FIRST_REFUSALS
+        if is_shown:
+            self._first_refusals.add(rule)
+        return is_shown or self._is_one_shot
 
     def largest(self, *reasons: VerdictReason) -> str:
         """Return what refused most requests, as in `2 x https://example.com/robots.txt line 2 (Disallow: /x)`.
 
         `reasons`: only refusals for these reasons count; without an argument, all refusals.
         """
-        largest = [
-            f"{number:,} x {rule}"
-            for (reason, rule), number in self._by_rule.largest()
-            if not reasons or reason in reasons
-        ]
-        return "; ".join(largest[:MAX_NAMED])
+        counts = self._by_rule.largest()
+        texts = [f"{number:,} x {rule}" for (reason, rule), number in counts if not reasons or reason in reasons]
+        return "; ".join(texts[:MAX_NAMED])
 
 
 class TopK(dict[K, V]):

@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import partial
 from typing import Any, Literal, NamedTuple, cast
 from urllib.parse import urlsplit
 
@@ -47,31 +46,24 @@ def _setting(default: Any, check: Callable[[Any], Any], cure: str, *, names_file
     return field(metadata={"setting": Setting(default, check, cure, names_file)})
 
 
-def _whole(default: int, unit: str, at_least: int, at_most: float = math.inf) -> Any:
-    return _bounded(default, f"a whole number of {unit}", at_least, at_most)
+def _number(default: float, unit: str, at_least: float = 0, at_most: float = math.inf, bounds: str = "") -> Any:
+    """Return a field for a number, which has to be whole if the default is an int. `bounds`: the bounds in words."""
+    kind = type(default)
 
+    def check(value: Any) -> float:
+        number = kind(value)
+        # Python takes True for a 1, and "inf" and "nan" for numbers.
+        is_number = not isinstance(value, bool) and math.isfinite(number) and number == float(value)
+        if not is_number or not at_least <= number <= at_most:
+            raise ValueError
+        return number
 
-def _seconds(default: float, at_most: float = math.inf) -> Any:
-    return _bounded(default, "a number of seconds", 0, at_most)
-
-
-def _bounded(default: float, what: str, at_least: float, at_most: float) -> Any:
-    limit = f" and at most {at_most:,.0f}" if at_most < math.inf else ""
-    check = partial(_number, type(default), at_least, at_most=at_most)
-    return _setting(default, check, f"{what}, at least {at_least:,}{limit}")
+    bounds = bounds or f", at least {at_least:,}" + (f" and at most {at_most:,.0f}" if at_most < math.inf else "")
+    return _setting(default, check, f"a {'whole ' if kind is int else ''}number of {unit}{bounds}")
 
 
 def _switch() -> Any:
     return _setting(False, _boolean, "True or False")
-
-
-def _number(kind: type[int] | type[float], at_least: float, value: Any, at_most: float = math.inf) -> float:
-    number = kind(value)
-    # Python takes True for a 1, and "inf" and "nan" for numbers.
-    is_number = not isinstance(value, bool) and math.isfinite(number) and number == float(value)
-    if not is_number or not at_least <= number <= at_most:
-        raise ValueError
-    return number
 
 
 def _boolean(value: Any) -> bool:
@@ -100,13 +92,16 @@ def _from_json(text: str, example: str) -> Any:
         raise _WrongPartError(f"text has to be JSON, such as '{example}'") from None
 
 
-def _listed(value: Any) -> list[Any]:
+def _texts(value: Any) -> list[str]:
     """Return the items of a list, or of text from the command line: JSON, or items with commas between them."""
     if isinstance(value, str):
         value = _from_json(value, '["one", "two"]') if value.startswith("[") else value.split(",")
-    if not isinstance(value, Iterable) or isinstance(value, Mapping):
+    if isinstance(value, Mapping):
         raise TypeError
-    return [item.strip() if isinstance(item, str) else item for item in value if item != ""]
+    for item in (items := list(value)):
+        if not isinstance(item, str):
+            raise _WrongPartError(f"{item!r} is no text")
+    return [item.strip() for item in items if item]
 
 
 class ExemptPath(NamedTuple):
@@ -120,13 +115,11 @@ class ExemptPath(NamedTuple):
 
 
 def _exempt(value: Any) -> frozenset[Origin | ExemptPath | str]:
-    return frozenset(map(_exempt_item, _listed(value)))
+    return frozenset(map(_exempt_item, _texts(value)))
 
 
-def _exempt_item(text: Any) -> Origin | ExemptPath | str:
+def _exempt_item(text: str) -> Origin | ExemptPath | str:
     """Return an item of REP_EXEMPT: an origin, an origin and a path, a host, or `*.` and a host."""
-    if not isinstance(text, str):
-        raise _WrongPartError(f"{text!r} is no text")
     if text.startswith("."):
         raise _WrongPartError(f"{text!r}: for subdomains write '*{text}'")
     is_origin, is_wildcard, host = "://" in text, text.startswith("*."), text.removeprefix("*.")
@@ -143,12 +136,10 @@ def _exempt_item(text: Any) -> Origin | ExemptPath | str:
 
 
 def _purposes(value: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(_category, _listed(value))))
+    return tuple(dict.fromkeys(map(_category, _texts(value))))
 
 
-def _category(name: Any) -> str:
-    if not isinstance(name, str):
-        raise _WrongPartError(f"{name!r} is no text")
+def _category(name: str) -> str:
     # Content-Signal spells `train-ai` as `ai-train`. The error for such a spelling names the right one.
     spellings = {text: one.name for one in VOCABULARY for text in (one.name, *one.spellings.values())}
     if name in spellings.values():
@@ -166,21 +157,21 @@ def _bypassed(value: Any) -> str:
 
 def _path(*endings: str) -> Any:
     """Return a field for a setting that is the path of a file; None stands for no file."""
+
+    def check(value: Any) -> str | None:
+        if value is None or value == "":
+            return None
+        path = str(os.fspath(value))
+        has_other_percents = "%" in re.sub(r"%%|%\((?:name|time)\)s", "", path)
+        if not path.endswith(endings) or "://" in path or has_other_percents:
+            raise ValueError
+        return path
+
     cure = (
         f"a path that ends in {' or '.join(endings)}; in the path, %(name)s stands for the spider's name, %(time)s for"
         " the start of the crawl, and %% for a single %"
     )
-    return _setting(None, partial(_path_with, endings), cure, names_file=True)
-
-
-def _path_with(endings: tuple[str, ...], value: Any) -> str | None:
-    if value is None or value == "":
-        return None
-    path = str(os.fspath(value))
-    has_other_percents = "%" in re.sub(r"%%|%\((?:name|time)\)s", "", path)
-    if not path.endswith(endings) or "://" in path or has_other_percents:
-        raise ValueError
-    return path
+    return _setting(None, check, cure, names_file=True)
 
 
 def _status_policy(value: Any) -> tuple[StatusRow, ...]:
@@ -192,16 +183,15 @@ def _status_policy(value: Any) -> tuple[StatusRow, ...]:
         value = _from_json(value, '{"403": "restricted", "520-529": "unavailable"}')
     if not isinstance(value, Mapping):
         raise TypeError
-    value = dict(value)
-    base = value.pop("base", "rfc9309")
-    if base not in POLICIES:
-        raise _WrongPartError(f"'base': {base!r} is none of {', '.join(map(repr, POLICIES))}")
-    for key, result in value.items():
-        if result not in OVERRIDES:
-            raise _WrongPartError(f"{key!r}: {result!r} is none of {', '.join(map(repr, OVERRIDES))}")
-    rows = [(_statuses(key), OVERRIDES[result], "REP_STATUS_POLICY") for key, result in value.items()]
+    results = {"base": "rfc9309", **value}
+    for key, result in results.items():
+        names = POLICIES if key == "base" else OVERRIDES
+        if result not in names:
+            raise _WrongPartError(f"{key!r}: {result!r} is none of {', '.join(map(repr, names))}")
+    base = POLICIES[results.pop("base")]
+    rows = [(_statuses(key), OVERRIDES[result], "REP_STATUS_POLICY") for key, result in results.items()]
     # If two ranges contain a status, the narrower range decides about it.
-    return (*sorted(rows, key=lambda row: len(row[0])), *POLICIES[base])
+    return (*sorted(rows, key=lambda row: len(row[0])), *base)
 
 
 def _statuses(key: Any) -> Sequence[int | str]:
@@ -243,18 +233,18 @@ class RepSettings:
         {}, _classes, "a dict from schemes, such as 'own', to storage classes or their import paths"
     )
     """Scheme -> storage class or its import path. None removes a built-in scheme."""
-    memory_octets: int = _whole(64 * 2**20, "bytes", OCTETS_OF_ORIGIN)
-    lifetime_min: float = _seconds(3_600.0, at_most=MAX_LIFETIME)
-    unreachable_days: float = _bounded(30.0, "a number of days", 1, at_most=3_650)
-    body_limit: int = _whole(PARSING_LIMIT, "bytes", PARSING_LIMIT, at_most=MAX_BODY)
-    max_redirects: int = _whole(MAX_REDIRECTS, "redirects", MAX_REDIRECTS)
-    fetch_timeout: float = _setting(30.0, partial(_number, float, math.ulp(0.0)), "a number of seconds above 0")
+    memory_octets: int = _number(64 * 2**20, "bytes", OCTETS_OF_ORIGIN)
+    lifetime_min: float = _number(3_600.0, "seconds", at_most=MAX_LIFETIME)
+    unreachable_days: float = _number(30.0, "days", 1, 3_650)
+    body_limit: int = _number(PARSING_LIMIT, "bytes", PARSING_LIMIT, MAX_BODY)
+    max_redirects: int = _number(MAX_REDIRECTS, "redirects", MAX_REDIRECTS)
+    fetch_timeout: float = _number(30.0, "seconds", math.ulp(0.0), bounds=" above 0")
     """The time limit of each request for a robots.txt, in seconds. If it is not set, a shorter DOWNLOAD_TIMEOUT
     replaces the default. The time in the downloader's queue counts only if the scheme is neither http nor https."""
-    fetch_retries: int = _whole(1, "retries", 0)
-    fetch_concurrency: int = _whole(64, "fetches", 1)
-    waiting_max: int = _whole(1_000, "requests", 0)
-    unreachable_wait: float = _seconds(30.0)
+    fetch_retries: int = _number(1, "retries", 0)
+    fetch_concurrency: int = _number(64, "fetches", 1)
+    waiting_max: int = _number(1_000, "requests", 0)
+    unreachable_wait: float = _number(30.0, "seconds")
     """Seconds that requests wait for an unreachable robots.txt, counted from the start of its first fetch."""
     redirect_private: bool = _switch()
     dry_run: bool = _switch()
@@ -265,7 +255,7 @@ class RepSettings:
         " hosts such as 'example.com', and '*.example.com' for the subdomains of a host",
     )
     """Origins, beginnings of URLs, hosts as `Origin.host` spells them, and such hosts with `*.` before them."""
-    crawl_delay_max: float = _seconds(0.0)
+    crawl_delay_max: float = _number(0.0, "seconds")
     """The longest Crawl-delay that is obeyed, in seconds; 0 obeys none."""
     drop_early: bool = _switch()
     bypassed: Literal["count", "drop"] = _setting("count", _bypassed, "'count' or 'drop'")
@@ -293,18 +283,16 @@ class RepSettings:
     @classmethod
     def read(cls, settings: BaseSettings) -> RepSettings:
         """Return the checked values. Raises ValueError for a wrong value, with the setting, the value and the cure."""
-        values = {field.name: _checked(settings, _name(field.name)) for field in fields(cls)}
+        values = {name.removeprefix("REP_").lower(): _checked(settings, name) for name in SETTINGS}
         timeout = settings.getfloat("DOWNLOAD_TIMEOUT")  # 0: no limit
         if "REP_FETCH_TIMEOUT" not in settings and timeout > 0:
             values["fetch_timeout"] = min(values["fetch_timeout"], timeout)
         return cls(**values)
 
 
-def _name(attribute: str) -> str:
-    return f"REP_{attribute.upper()}"
-
-
-SETTINGS: Mapping[str, Setting] = {_name(field.name): field.metadata["setting"] for field in fields(RepSettings)}
+SETTINGS: Mapping[str, Setting] = {
+    f"REP_{field.name.upper()}": field.metadata["setting"] for field in fields(RepSettings)
+}
 """All settings by their names, such as `REP_STORAGE`."""
 
 FILES = sorted(name for name, setting in SETTINGS.items() if setting.names_file)
@@ -333,13 +321,14 @@ def warn_of_unknown_names(settings: BaseSettings, log: Logger) -> None:
     """Log a WARNING for each REP_ setting that does not exist, and for each misspelt name of Scrapy's settings."""
     scrapys = ("ROBOTSTXT_OBEY", "ROBOTSTXT_USER_AGENT", "ROBOTSTXT_PARSER")
     known = [*SETTINGS, *scrapys[:2]]
-    for name in settings:
-        if not isinstance(name, str) or name in SETTINGS or name in scrapys:
+    for name in map(str, settings):
+        if name in SETTINGS or name in scrapys:
             continue
+        is_ours = name.startswith("REP_")
         similar = nearest(name, scrapys) if name.startswith("ROBOTS") else None
-        if name.startswith("REP_"):
-            similar = _similar_setting(name.removeprefix("REP_"), {text.partition("_")[2]: text for text in known})
-        if similar or name.startswith("REP_"):
+        if is_ours:
+            similar = _similar_setting(name, {text.partition("_")[2]: text for text in known})
+        if similar or is_ours:
             cure = f"did you mean {similar}?" if similar else f"the settings are {', '.join(known)}"
             log.warning("%s is no setting of scrapy-rep and has no effect; %s", name, cure)
 
@@ -347,12 +336,12 @@ def warn_of_unknown_names(settings: BaseSettings, log: Logger) -> None:
 def _similar_setting(name: str, known: Mapping[str, str]) -> str | None:
     """Return the setting that a wrong name probably means; None if no setting is similar.
 
-    `known`: setting without its prefix -> setting. `name` has no prefix either.
+    `known`: setting without its prefix -> setting.
     """
+    _prefix, *words = name.split("_")
     # The last word is the most significant: FETCH_DELAY is a delay. MAX says nothing about the subject.
-    words = [word for word in reversed(name.split("_")) if word != "MAX"]
-    sharing = (text for word in words for text in known if word in text.split("_"))
-    similar = nearest(name, known) or next(sharing, None)
+    sharing = (text for word in reversed(words) if word != "MAX" for text in known if word in text.split("_"))
+    similar = nearest("_".join(words), known) or next(sharing, None)
     return similar and known[similar]
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.spidermiddlewares.depth import DepthMiddleware
 from scrapy.spiders import SitemapSpider
@@ -59,30 +60,21 @@ class RobotsSitemapSpider(SitemapSpider):
 
     async def start(self) -> AsyncIterator[Any]:
         """Fetch robots.txt of the first origins; then yield the requests for `sitemap_urls`."""
-        middleware = RepMiddleware.of(self.crawler)
-        first_pages = self.first_pages()
-        pages = [page for page in map(self._page, first_pages) if page is not None]
+        middleware, pages, name = RepMiddleware.of(self.crawler), self.first_pages(), type(self).__name__
         verdicts = [deferred_from_coro(middleware.verdict(page)) for page in pages]
-        # A verdict fails if the crawl closes.
-        results = await maybe_deferred_to_future(DeferredList(verdicts, consumeErrors=True))
+        results: list[tuple[bool, Any]] = await maybe_deferred_to_future(DeferredList(verdicts, consumeErrors=True))
+        for page, (succeeded, result) in zip(pages, results, strict=True):
+            if not succeeded and not result.check(IgnoreRequest):  # IgnoreRequest: the crawl closes
+                self._log.error("%s: skipped %r of start_urls: %s", name, printable(page), result.value)
         known = sum(succeeded for succeeded, _ in results)
         if not self.sitemap_urls and not self._has_sitemaps:
-            name = type(self).__name__
             if known:
                 files = counted(known, "robots.txt file")
                 self._log.warning("%s: found no sitemap to crawl in %s", name, files)
-            elif not first_pages:
+            elif not pages:
                 self._log.warning("%s has nowhere to begin: set start_urls, allowed_domains or sitemap_urls", name)
         async for item in super().start():
-            yield self._sitemap_request(item.url) if isinstance(item, Request) else item
-
-    def _page(self, url: str) -> Request | None:
-        """Return a request for the URL; None if the URL is malformed."""
-        try:
-            return Request(url)
-        except ValueError as exc:
-            self._log.error("%s: skipped %r of start_urls: %s", type(self).__name__, printable(url), exc)
-            return None
+            yield item
 
     def first_pages(self) -> list[str]:
         """Return one URL of each origin that the spider begins with."""
@@ -91,50 +83,45 @@ class RobotsSitemapSpider(SitemapSpider):
 
     def crawl_sitemaps(self, robotparser: Any, request: Request) -> None:
         """Crawl the sitemaps of a robots.txt. This is the handler of the signal `robots_parsed`."""
-        origin = Origin.of(request.url)
-        if isinstance(robotparser, RepRobotParser) and origin is not None:
-            self._request_sitemaps(origin, robotparser.sitemaps(), request)
+        if isinstance(robotparser, RepRobotParser):
+            self._request_sitemaps(request.url, robotparser.sitemaps(), request.meta)
 
     def _robots_parsed(self) -> None:
         """Do nothing: in a later Scrapy, SitemapSpider handles `robots_parsed` here, without our limits."""
 
-    def parse_robots_txt(self, response: Response) -> Iterable[Request]:
-        """Crawl the sitemaps of a robots.txt that is itself named in `sitemap_urls` or in another robots.txt."""
-        origin = Origin.of(response.url)
+    def _parse_sitemap(self, response: Response) -> Iterable[Request]:
+        """As Scrapy's, but `max_sitemaps` also holds for a robots.txt that is itself named as a sitemap."""
+        if not response.url.endswith("/robots.txt"):
+            return super()._parse_sitemap(response)
         sitemaps = RobotsTxt.parse(response.body, self._rep_settings.body_limit).sitemaps
-        if not sitemaps:
+        if sitemaps:
+            self._request_sitemaps(response.url, sitemaps, response.meta)
+        else:
             self._log.warning("%s: %s names no sitemap", type(self).__name__, printable(response.url))
-        elif origin is not None:
-            self._request_sitemaps(origin, sitemaps, response.request)
         return ()
 
-    def _request_sitemaps(self, origin: Origin, written: tuple[str, ...], source: Request | None) -> None:
-        """Request the sitemaps that a robots.txt names, at most `max_sitemaps`. `source`: the request that led to
-        the robots.txt; the sitemaps are one level deeper (DEPTH_LIMIT)."""
-        base, most, private = origin.robots_url, self.max_sitemaps, self._rep_settings.redirect_private
+    def _request_sitemaps(self, page: str, written: tuple[str, ...], meta: Mapping[str, Any]) -> None:
+        """Request the sitemaps that the robots.txt of a page names, at most `max_sitemaps`. `meta` is that of the
+        request that led to the robots.txt; the sitemaps are one level deeper (DEPTH_LIMIT)."""
+        origin = Origin.of(page)
+        base = origin.robots_url if origin is not None else page
+        most, private = self.max_sitemaps, self._rep_settings.redirect_private
         if len(written) > most:
             sitemaps = counted(len(written), "sitemap")
             self._log.info("%s names %s; the first %s are crawled (max_sitemaps)", base, sitemaps, f"{most:,}")
         for text in written[:most]:
             url = url_of(base, text) or ""
             wrong = why_not_followed(base, url, private=private) if Origin.of(url) else "nowhere"
-            if wrong is None:
-                self._has_sitemaps = True
-                request = self._one_deeper(self._sitemap_request(url), source)
-                if request is not None:
-                    self.crawler.engine.crawl(request)
-            else:
+            if wrong is not None:
                 self._log.debug("%s: skipped a sitemap that leads %s: %s", base, wrong, printable(text))
+                continue
+            self._has_sitemaps = True
+            request = self._one_deeper(Request(url, self._parse_sitemap), meta)
+            if request is not None:
+                self.crawler.engine.crawl(request)
 
-    def _one_deeper(self, request: Request, source: Request | None) -> Request | None:
+    def _one_deeper(self, request: Request, meta: Mapping[str, Any]) -> Request | None:
         """Let Scrapy's DepthMiddleware set the depth of the request; None if DEPTH_LIMIT forbids the request."""
         depth = self.crawler.get_spider_middleware(DepthMiddleware)
-        if depth is None:
-            return request
-        depth_of_source = 0 if source is None else source.meta.get("depth", 0)
-        response = Response(request.url, request=Request(request.url, meta={"depth": depth_of_source}))
-        return depth.get_processed_request(request, response)
-
-    def _sitemap_request(self, url: str) -> Request:
-        # `_parse_sitemap` of Scrapy would ignore `max_sitemaps` for the sitemaps of a robots.txt.
-        return Request(url, self.parse_robots_txt if url.endswith("/robots.txt") else self._parse_sitemap)
+        response = Response(request.url, request=Request(request.url, meta={"depth": meta.get("depth", 0)}))
+        return depth.get_processed_request(request, response) if depth is not None else request

@@ -19,12 +19,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.python import to_bytes, to_unicode, without_none_values
 
 from scrapy_rep.log import Logger
-from scrapy_rep.protocol.robotstxt.product_tokens import (
-    EVERYONE,
-    is_doubtful,
-    is_product_token,
-    product_token,
-)
+from scrapy_rep.protocol.robotstxt.product_tokens import EVERYONE, is_doubtful, is_product_token, product_token
 from scrapy_rep.protocol.robotstxt.syntax import IDENTIFIER
 
 logger = logging.getLogger("scrapy_rep")
@@ -44,10 +39,8 @@ class UserAgent:
         self._sent, self._sent_by = _user_agent_sent(settings, spider)
         configured = _configured(settings, spider)
         self._configured = configured is not None
-        self.product_tokens, self.source = configured or (
-            tokens_of_header(self._sent),
-            f"the User-Agent in {self._sent_by}",
-        )
+        by_header = tokens_of_header(self._sent), f"the User-Agent in {self._sent_by}"
+        self.product_tokens, self.source = configured or by_header
         self._own_tokens: WeakKeyDictionary[Request, ProductTokens] = WeakKeyDictionary()
         """Request with a User-Agent of its own -> the tokens that decided about it."""
         self._has_warned_of_meta = False
@@ -62,7 +55,11 @@ class UserAgent:
             try:
                 return tokens_of_value(meta, f"request.meta[{META_KEY!r}]")
             except ValueError as exc:
-                self._warn_of_meta(exc)
+                if not self._has_warned_of_meta:
+                    self._has_warned_of_meta = True
+                    logger.warning(
+                        "%s. Without such a value, the product tokens of the crawl decide about the request", exc
+                    )
                 return self.product_tokens
         if not self._configured and (headers := request.headers) and b"User-Agent" in headers:
             tokens = tokens_of_header(headers.get(b"User-Agent"))
@@ -70,11 +67,6 @@ class UserAgent:
                 self._own_tokens[request] = tokens
             return tokens
         return self.product_tokens
-
-    def _warn_of_meta(self, exc: ValueError) -> None:
-        if not self._has_warned_of_meta:
-            self._has_warned_of_meta = True
-            logger.warning("%s. Without such a value, the product tokens of the crawl decide about the request", exc)
 
     def unsent_tokens(self, request: Request) -> ProductTokens:
         """Return the tokens that decided about a request, if it was sent with a User-Agent that has none of them.
@@ -108,33 +100,31 @@ class UserAgent:
             self.source,
             ", falling back to '*'" if set(self.product_tokens) - {EVERYONE} else "",
         )
-        sent = (self._sent or b"").decode("utf-8", "replace")
+        header = (self._sent or b"").decode("utf-8", "replace")
+        sent = f"{header!r} (from {self._sent_by})"
         if not names and not self._configured:
             log.warning(
-                "The User-Agent %r (from %s) names no crawler, so only the groups of '*' apply. Set USER_AGENT or"
+                "The User-Agent %s names no crawler, so only the groups of '*' apply. Set USER_AGENT or"
                 " ROBOTSTXT_USER_AGENT",
                 sent,
-                self._sent_by,
             )
         is_browser = self._configured and not tokens_of_header(self._sent)
         for token in self.product_tokens:
-            if not self._configured and is_doubtful(token, sent):
+            if not self._configured and is_doubtful(token, header):
                 log.warning(
-                    "The product token %r is only the first word of a name in the User-Agent %r (from %s). Write the"
-                    " crawler's name as one word, such as 'ExampleBot', or set ROBOTSTXT_USER_AGENT",
+                    "The product token %r is only the first word of a name in the User-Agent %s. Write the crawler's"
+                    " name as one word, such as 'ExampleBot', or set ROBOTSTXT_USER_AGENT",
                     token,
                     sent,
-                    self._sent_by,
                 )
-            if token != EVERYONE and token.lower() not in sent.lower():
+            if token != EVERYONE and token.lower() not in header.lower():
                 log.log(
                     logging.INFO if is_browser else logging.WARNING,
-                    "The product token %r (from %s) is not in the User-Agent that is sent, %r (from %s)."
-                    " Make them agree (RFC 9309 2.2.1)",
+                    "The product token %r (from %s) is not in the User-Agent that is sent, %s. Make them agree"
+                    " (RFC 9309 2.2.1)",
                     token,
                     self.source,
                     sent,
-                    self._sent_by,
                 )
 
 

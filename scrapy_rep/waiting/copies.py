@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from time import monotonic
@@ -69,12 +69,9 @@ class KeptCopies:
         try:
             yield
         except Exception as exc:  # noqa: BLE001 - the database may raise it, or the code that serialises a request
-            self._warn(exc)
-
-    def _warn(self, exc: Exception) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            self._log.warning(COPIES_FAILED, printable(str(exc)))
+            if not self._has_warned:
+                self._has_warned = True
+                self._log.warning(COPIES_FAILED, printable(str(exc)))
 
     def _request_of(self, copy: bytes, loads: Callable[[bytes], Any]) -> Request | None:
         try:
@@ -99,16 +96,14 @@ class KeptInJobdir(KeptCopies):
 
         super().__init__(crawler)
         self._path = Path(job_dir(crawler.settings) or "", FILE)
-        self._numbers: dict[Request, int] = {}
-        self._to_delete: list[tuple[int]] = []
+        self._numbers: dict[Request, int | None] = {}
+        self._to_delete: list[tuple[int | None]] = []
         """Numbers of copies that are no longer needed, but may still be in the file."""
         self._file = sqlite3.connect(self._path, isolation_level=None, timeout=LOCKED)
         # With these, a killed process loses nothing. A machine that loses its power may lose copies.
         self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute("PRAGMA synchronous = OFF")
         self._file.execute("CREATE TABLE IF NOT EXISTS waiting (number INTEGER PRIMARY KEY, request BLOB)")
-        (last,) = self._file.execute("SELECT coalesce(max(number), 0) FROM waiting").fetchone()
-        self._next_number = count(last + 1)
 
     def keep(self, request: Request) -> None:
         if request in self._numbers or self._has_warned:
@@ -116,9 +111,7 @@ class KeptInJobdir(KeptCopies):
         with self._failing_softly():
             # The format is that of Scrapy's own queue on disk.
             copy = pickle.dumps(request.to_dict(spider=self._spider), protocol=4)
-            number = next(self._next_number)
-            self._file.execute("INSERT INTO waiting VALUES (?, ?)", (number, copy))
-            self._numbers[request] = number
+            self._numbers[request] = self._file.execute("INSERT INTO waiting (request) VALUES (?)", (copy,)).lastrowid
 
     def delete(self, request: Request) -> None:
         if request in self._numbers:
@@ -171,10 +164,7 @@ class KeptInRedis(KeptCopies):
         self._to_delete: set[str] = set()
         """Fields of copies that are no longer needed, but may still be in Redis."""
         self._others_keep_some = False
-        self._number_put_back = 0
         self._late_since: dict[bytes, float] = {}  # crawler -> when its sign of life was first missing
-        self._unreadable: set[bytes] = set()
-        """Names in the set of hashes whose copies could not be put back. Each beat tries again."""
         if scheduler.flush_on_start:
             with self._failing_softly():
                 for name in self._hashes():
@@ -203,24 +193,27 @@ class KeptInRedis(KeptCopies):
         self._pulse.stop()
 
     def _beat(self) -> None:
+        from redis.exceptions import LockError  # noqa: PLC0415 - scrapy-redis needs redis-py
+
         seen_late, self._late_since = self._late_since, {}  # if Redis fails now, no crawler counts as late
         with self._failing_softly():
             self._delete_copies()
             if self._fields:
                 self._show_life()
             others = self._hashes() - {self._own}
-            self._unreadable &= others
-            self._others_keep_some = bool(others - self._unreadable)
+            self._others_keep_some = bool(others)
             late = [name for name in others if not self._redis.exists(_alive(name))]
             now = monotonic()  # Redis may have hung before it answered
-            # The lock keeps two crawlers from putting back the same request. If Redis refuses writes, a crawler without
-            # a sign of life may be alive. Then `set` raises, and nothing is put back.
-            if late and self._redis.set(self._lock, self._own, nx=True, ex=ALIVE):
+            if not late:
+                return
+            # The lock keeps two crawlers from putting back the same request. LockError: another crawler has the lock.
+            # If Redis refuses writes, a crawler without a sign of life may be alive. Then there is another error, and
+            # nothing is put back.
+            with suppress(LockError), self._redis.lock(self._lock, timeout=ALIVE, blocking=False):
                 self._late_since = {name: seen_late.get(name, now) for name in late}
                 # A crawler is dead only if it is late in two beats. After Redis has hung, the signs of life of live
                 # crawlers have expired, too, until their next beat.
                 self._take_over([name for name, since in self._late_since.items() if now - since > PULSE / 2])
-                self._redis.delete(self._lock)
                 look_for_requests(self._crawler)
 
     def _delete_copies(self) -> None:
@@ -235,42 +228,40 @@ class KeptInRedis(KeptCopies):
     def _take_over(self, dead: list[bytes]) -> None:
         """Put the requests of dead crawlers back into the queue. What is left after LONGEST seconds waits for the next
         beat, so that this crawler shows life in between."""
-        end, before = monotonic() + LONGEST, self._number_put_back
+        end, number = monotonic() + LONGEST, 0
         try:
-            for name in dead:
+            for name, field, copy in self._copies_of(dead):
+                request = self._request_of(copy, self._queue.serializer.loads)
+                if request is not None:
+                    self._queue.push(request)
+                    number += 1
+                # The copy is deleted last. After a kill in between, the request comes back twice; it is never lost.
+                self._redis.hdel(name, field)
                 if monotonic() > end:
                     return
-                try:
-                    self._put_back(name, end)
-                    self._unreadable.discard(name)
-                except Exception as exc:  # noqa: BLE001 - another program may have put a name or a key there
-                    self._warn_unreadable(name, exc)
         finally:
-            if number := self._number_put_back - before:
+            if number:
                 self._log.warning("Put %s of killed crawlers back into the queue", counted(number, "request"))
 
-    def _put_back(self, name: bytes, end: float) -> None:
-        """Put the requests of one dead crawler back into the queue, until the time `end`."""
-        for field, copy in self._redis.hgetall(name).items():
-            if monotonic() > end:
-                return
-            request = self._request_of(copy, self._queue.serializer.loads)
-            if request is not None:
-                self._queue.push(request)
-                self._number_put_back += 1
-            # The copy is deleted last. After a kill in between, the request comes back twice; it is never lost.
-            self._redis.hdel(name, field)
-        self._delete_hash(name)
+    def _copies_of(self, names: list[bytes]) -> Iterator[tuple[bytes, Any, Any]]:
+        """Yield the copies of these crawlers: the hash, the field and the copy. The caller deletes each copy."""
+        from redis.exceptions import ResponseError  # noqa: PLC0415 - scrapy-redis needs redis-py
 
-    def _warn_unreadable(self, name: bytes, exc: Exception) -> None:
-        if name not in self._unreadable:
-            self._unreadable.add(name)
-            self._log.warning(
-                "The waiting requests of another crawler cannot be put back into the queue (%s: %s). The crawl goes on"
-                " without them and retries",
-                printable(name.decode(errors="replace")),
-                printable(f"{type(exc).__name__}: {exc}"),
-            )
+        for name in names:
+            try:
+                copies = self._redis.hgetall(name)
+            except ResponseError as exc:  # another program has put the name there, or something else under its key
+                self._redis.srem(self._keepers, name)
+                self._log.warning(
+                    "The waiting requests of another crawler cannot be put back into the queue (%s: %s). The crawl goes"
+                    " on without them",
+                    printable(name.decode(errors="replace")),
+                    printable(f"{type(exc).__name__}: {exc}"),
+                )
+                continue
+            for field, copy in copies.items():
+                yield name, field, copy
+            self._delete_hash(name)
 
     def _idle(self) -> None:
         """Keep the spider open while other crawlers have copies: if they are killed, their requests come back."""

@@ -11,6 +11,7 @@ import pytest
 from in_loop import in_loop
 from redis_server import RedisServer
 from scrapy import Request, Spider
+from scrapy.exceptions import DontCloseSpider
 from scrapy.utils.test import get_crawler
 
 from scrapy_rep.waiting import copies
@@ -42,16 +43,21 @@ class Fleet:
 
     def __init__(self, server: RedisServer, time: Time) -> None:
         from redis import Redis  # noqa: PLC0415 - an extra
+        from redis.exceptions import ConnectionError  # noqa: A004, PLC0415
         from scrapy_redis.queue import FifoQueue  # noqa: PLC0415 - an extra
 
         self.distance = 0.0
         """Seconds that each command takes."""
+        self.cut_off: set[str] = set()
+        """Commands at which the connection breaks."""
         self.hangs: dict[int, float] = {}
         """Number of commands before one that hangs -> the seconds for which it hangs."""
         fleet = self
 
         class FarAway(Redis):
             def execute_command(self, *args: Any, **options: Any) -> Any:
+                if args[0] in fleet.cut_off:
+                    raise ConnectionError
                 time.now += fleet.distance + fleet.hangs.pop(0, 0.0)
                 fleet.hangs = {left - 1: seconds for left, seconds in fleet.hangs.items()}
                 return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
@@ -179,6 +185,44 @@ async def test_after_redis_hung_no_crawler_counts_as_dead_at_the_first_check(fle
     for crawler in (waiting, other, other):
         fleet.beat(crawler)
     assert fleet.queued() == []
+
+
+@in_loop
+async def test_while_a_takeover_fails_for_the_connection_the_spider_stays_open(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    dead, other = fleet.crawler(), fleet.crawler()
+    urls = waits(dead, 5)
+    fleet.looks_dead(dead)
+    fleet.cut_off = {"HGETALL"}
+    for _ in range(4):
+        fleet.beat(other)
+    with pytest.raises(DontCloseSpider):
+        other._idle()
+    fleet.cut_off = set()
+    for _ in range(8):  # after an error, the lock stays until it expires
+        fleet.redis.delete(f"{KEEPERS}:taking-over")
+        fleet.beat(other)
+    assert fleet.queued() == urls
+    assert [line for line in caplog.messages if "cannot be put back" in line] == []
+
+
+@in_loop
+async def test_a_crawler_that_was_too_slow_leaves_the_lock_of_another(fleet: Fleet) -> None:
+    dead, slow = fleet.crawler(), fleet.crawler()
+    urls = waits(dead, 5)
+    fleet.looks_dead(dead)
+    lock, push = f"{KEEPERS}:taking-over", slow._queue.push
+
+    def pushes(request: Request) -> None:
+        push(request)
+        fleet.redis.set(lock, "another's")  # the own lock has expired in the meantime
+
+    slow._queue.push = pushes
+    for _ in range(2):
+        fleet.beat(slow)
+    assert fleet.queued() == urls
+    assert fleet.redis.get(lock) == b"another's"
 
 
 @pytest.mark.parametrize("name", [b"no-hash", b"\xff\xfe", b""], ids=["no-hash", "not-utf-8", "empty"])

@@ -144,13 +144,22 @@ class ProxyOnly:
         request.meta["proxy"] = self.proxy
 
 
-@pytest.mark.parametrize("source", ["robots.txt", "a sitemap that is one", "sitemap_urls", "sitemap_urls with others"])
+INDEX = (
+    '<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><sitemap><loc>{}</loc></sitemap></sitemapindex>'
+)
+
+
+@pytest.mark.parametrize(
+    "source", ["robots.txt", "a sitemap that is one", "a sitemap index", "sitemap_urls", "sitemap_urls with others"]
+)
 @ensureDeferred
 async def test_the_number_of_sitemaps_of_an_origin_is_limited(web: Web, source: str) -> None:
     site = site_with(web, "\n".join(f"sitemap: /{n}.xml" for n in range(20_000)), "/a", at="*")
     first = site_with(web, f"sitemap: {site.robots_url}\n")
+    index = web.site({"/robots.txt": answer(""), "/index.xml": answer(INDEX.format(site.robots_url), headers=XML)})
     begin = {
         "robots.txt": {"start_urls": [site.url("/")]},
+        "a sitemap index": {"sitemap_urls": [index.url("/index.xml")]},
         "sitemap_urls": {"sitemap_urls": [site.robots_url]},
         "sitemap_urls with others": {"sitemap_urls": [site.robots_url, site.url("/0.xml")]},
     }
