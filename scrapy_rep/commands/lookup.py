@@ -113,7 +113,7 @@ class Lookup:
         self._answers[request].append(answer)
         if answer.is_fault:
             self._faults[Origin.of(request.url)] = answer.reason
-        if response is not None and len(answer.body) > self._profile.body_limit:
+        if response is not None and len(answer.body) > self._profile.settings.body_limit:
             length = response.headers.get("Content-Length") or b""
             if length.isdigit() and len(length) < 20 and "Content-Encoding" not in response.headers:
                 self._sizes[Origin.of(request.url)] = int(length)
@@ -208,23 +208,19 @@ class StoredLookup(Lookup):
         if self._lists:
             return await super().write_findings()
         try:
-            await self._stored(self._write_entries)
+            for origin in await self._stored(lambda storage: storage.origins()):
+                self._output.write(await self._entry(origin))
+                self._output.flush()
         except CannotTellError as exc:
             self._output.write(Finding(self._where, self._profile, str(exc)))
         return self._output.finish(if_empty=f"nothing is stored in {self._where}")
 
-    async def _write_entries(self, storage: Storage) -> None:
-        """Write a finding for each entry. Its verdict, which only the JSON shows, is that for the front page."""
-        for origin in await storage.origins():
-            octets = await storage.get(origin)
-            if octets is not None:  # else it was deleted in the meantime
-                policy, error = self._read(origin, octets)
-                verdict = None if policy is None or error else self._profile.verdict(policy, origin)
-                now = self._gate.now()
-                self._output.write(
-                    Finding(origin, self._profile, error, verdict=verdict, policy=policy, now=now, is_listed=True)
-                )
-                self._output.flush()
+    async def _entry(self, origin: str) -> Finding:
+        """Return the listed entry. Its verdict, which only the JSON shows, is that for the front page."""
+        policy, error = await self._read(origin)
+        verdict = None if policy is None or error else self._profile.verdict(policy, origin)
+        now = self._gate.now()
+        return Finding(origin, self._profile, error, verdict=verdict, policy=policy, now=now, is_listed=True)
 
     async def _policy_for(self, request: Request) -> RobotsPolicy | None:
         origin = self._gate.applicable_origin(request)
@@ -233,17 +229,17 @@ class StoredLookup(Lookup):
         known = self._memory.recall(origin, self._gate.now())
         if known is not None and known.refetch is not Refetch.FIRST:
             return known
-        octets = await self._stored(lambda storage: storage.get(str(origin)))
-        if octets is None:
-            raise CannotTellError(f"REP_STORAGE has no entry of {origin}")
-        policy, error = self._read(str(origin), octets)
+        policy, error = await self._read(str(origin))
         if policy is None or error:
             raise CannotTellError(error)
         self._memory.put(origin, policy)
         return policy
 
-    def _read(self, origin: str, octets: bytes) -> tuple[RobotsPolicy | None, str]:
+    async def _read(self, origin: str) -> tuple[RobotsPolicy | None, str]:
         """Return the policy of a stored entry, and why a crawl would not use it; empty if a crawl would use it."""
+        octets = await self._stored(lambda storage: storage.get(origin))
+        if octets is None:
+            return None, f"REP_STORAGE has no entry of {origin}"
         entry = entry_from_bytes(octets, f"{origin}/robots.txt", self._settings.body_limit)
         if entry is None:
             return None, "the entry is damaged, or was stored by another version of scrapy-rep"
@@ -272,11 +268,9 @@ class StoredRemoval(StoredLookup):
         if origin is None:
             return Finding(url, error=f"{url!r} has no origin{cure_of(url)}")
         try:
-            return Finding(url, forgotten=await self._stored(lambda storage: storage.forget(str(origin))))
+            return replace(await self._entry(str(origin)), url=url)
         except CannotTellError as exc:
             return Finding(url, error=str(exc))
 
-    async def _write_entries(self, storage: Storage) -> None:
-        for origin in await storage.origins():
-            self._output.write(Finding(origin, forgotten=await storage.forget(origin)))
-            self._output.flush()
+    async def _entry(self, origin: str) -> Finding:
+        return Finding(origin, forgotten=await self._stored(lambda storage: storage.forget(origin)))
