@@ -30,7 +30,6 @@ from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import sleep
-from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
 from scrapy_rep.storage import Storage, storage_of
 from scrapy_rep.storage.base import without_password
@@ -138,12 +137,11 @@ class Lookup:
         try:
             while not self._output.is_closed and (urls := await thread.run(next, lists, None)) is not None:
                 # Look up only the first URL of each origin now. The others follow when its robots.txt is known.
-                begun, origins = [], set()
+                first: dict[Origin | None, str] = {}
                 for url in urls:
-                    origin = Origin.of(url)
-                    begun.append((url, None if origin in origins else deferred_from_coro(self._find(url))))
-                    origins.add(origin)
-                self._begun.put(begun)
+                    first.setdefault(Origin.of(url), url)
+                lookups = {url: deferred_from_coro(self._find(url)) for url in first.values()}
+                self._begun.put([(url, lookups.pop(url, None)) for url in urls])
                 self._unwritten += len(urls)
                 while self._unwritten > MAX_UNWRITTEN and not self._output.is_closed:
                     await sleep(LOOK_EVERY)
@@ -193,7 +191,7 @@ class StoredLookup(Lookup):
     """Why the store cannot be used; empty while it works."""
 
     async def run(self, crawler: Crawler) -> None:
-        self._settings = settings = RepSettings.read(crawler.settings)
+        settings = self._profile.settings
         self._where = without_password(settings.storage)
         self._memory, self._storage = Memory(settings), storage_of(crawler, settings)
         if self._storage is None:
@@ -240,11 +238,11 @@ class StoredLookup(Lookup):
         octets = await self._stored(lambda storage: storage.get(origin))
         if octets is None:
             return None, f"REP_STORAGE has no entry of {origin}"
-        entry = entry_from_bytes(octets, f"{origin}/robots.txt", self._settings.body_limit)
+        entry = entry_from_bytes(octets, f"{origin}/robots.txt", self._profile.settings.body_limit)
         if entry is None:
             return None, "the entry is damaged, or was stored by another version of scrapy-rep"
-        policy, error = Terms.of(self._settings).policy_at(entry, self._gate.now()), ""
-        if not is_judged_by(entry, self._settings.status_policy):
+        policy, error = Terms.of(self._profile.settings).policy_at(entry, self._gate.now()), ""
+        if not is_judged_by(entry, self._profile.settings.status_policy):
             error = f"the entry of {origin} was stored with another REP_STATUS_POLICY"
         elif policy.refetch is Refetch.FIRST:
             error = f"the entry of {origin} has expired: a crawl would fetch robots.txt again"

@@ -24,31 +24,27 @@ from scrapy_rep.settings import RepSettings
 
 
 class Extension(NamedTuple):
-    is_on: Callable[[RepSettings], Any]
     class_path: str
     """The import path of the class, relative to this folder. The class is imported only if its feature is on, and
     called with crawler, settings and gate."""
-
-
-def _always(_settings: RepSettings) -> bool:
-    return True
+    is_on: Callable[[RepSettings], Any] = lambda _settings: True
 
 
 # Extensions receive each signal, request and response in this order.
 EXTENSIONS = (
-    Extension(_always, "outage_log.OutageLog"),
-    Extension(_always, "origins_log.OriginsLog"),  # second: its lines at the end come after those of OutageLog
-    Extension(_always, "crawl_delay.CrawlDelay"),
-    Extension(_always, "mistakes.SentUserAgent"),
-    Extension(lambda settings: not settings.dry_run, "origins_log.NothingCrawled"),
-    Extension(_always, "mistakes.MisspeltMeta"),
-    Extension(_always, "bypassed.Bypassed"),
-    Extension(lambda settings: settings.drop_early and not settings.dry_run, "drop_early.DropEarly"),
-    Extension(lambda settings: settings.purposes, "page_usage.PageUsage"),
-    Extension(lambda settings: settings.evidence, "evidence.evidence.Evidence"),
-    Extension(lambda settings: settings.refusals, "evidence.evidence.RefusalsFile"),
-    Extension(lambda settings: settings.archive, "evidence.archive.ArchiveWriter"),
-    Extension(lambda settings: settings.report, "report.collector.Report"),
+    Extension("outage_log.OutageLog"),
+    Extension("origins_log.OriginsLog"),  # second: its lines at the end come after those of OutageLog
+    Extension("crawl_delay.CrawlDelay"),
+    Extension("mistakes.SentUserAgent"),
+    Extension("origins_log.NothingCrawled", lambda settings: not settings.dry_run),
+    Extension("mistakes.MisspeltMeta"),
+    Extension("bypassed.Bypassed"),
+    Extension("drop_early.DropEarly", lambda settings: settings.drop_early and not settings.dry_run),
+    Extension("page_usage.PageUsage", lambda settings: settings.purposes),
+    Extension("evidence.evidence.Evidence", lambda settings: settings.evidence),
+    Extension("evidence.evidence.RefusalsFile", lambda settings: settings.refusals),
+    Extension("evidence.archive.ArchiveWriter", lambda settings: settings.archive),
+    Extension("report.collector.Report", lambda settings: settings.report),
 )
 
 

@@ -24,7 +24,6 @@ from scrapy_rep.protocol.words import Basis, OriginKind, VerdictReason, counted
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known
 
-# What exempts requests from robots.txt -> the stat that counts them.
 WARNED_OUTAGES = 10
 
 

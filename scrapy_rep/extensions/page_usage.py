@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 
@@ -33,7 +32,7 @@ class PageUsage:
 
     def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
         """Raises ValueError if the extra `usage` is not installed."""
-        self._count = crawler.stats.inc_value
+        self._stats = crawler.stats
         self._purposes = Purposes.of(settings.purposes, settings.purposes_refuse)
         self._is_dry_run = settings.dry_run
         self._gate = gate
@@ -43,8 +42,6 @@ class PageUsage:
         gate.before_download.append(self._before_fetch)
         gate.after_download.append(self._after_fetch)
         self._log = logger_of(crawler)
-        self._pages: Counter[tuple[str, str]] = Counter()
-        """The number of pages for each purpose and preference, as in the stats."""
         crawler.signals.connect(self._forbidden, signal=request_forbidden)
         crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
@@ -83,13 +80,12 @@ class PageUsage:
 
     def _count_page(self, preferences: Mapping[str, bool]) -> None:
         for purpose in self._purposes.categories:
-            word = PREFERENCE_WORDS[preferences.get(purpose)]
-            self._pages[purpose, word] += 1
-            self._count(f"rep/usage/{purpose}/{word}")
+            self._stats.inc_value(f"rep/usage/{purpose}/{PREFERENCE_WORDS[preferences.get(purpose)]}")
 
     def _closed(self) -> None:
         for purpose in self._purposes.categories:
-            numbers = ", ".join(f"{word} for {self._pages[purpose, word]:,}" for word in PREFERENCE_WORDS.values())
+            get, words = self._stats.get_value, PREFERENCE_WORDS.values()
+            numbers = ", ".join(f"{word} for {get(f'rep/usage/{purpose}/{word}', 0):,}" for word in words)
             self._log.info("Pages by what sites state about the purpose %r: %s", purpose, numbers)
 
 
