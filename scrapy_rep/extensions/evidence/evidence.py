@@ -61,22 +61,22 @@ class RefusalsFile:
             "dry_run": self._is_dry_run,
         }
         line = json.dumps(values).encode() + b"\n"
-        if not self._append(gzip.compress(line) if self._path.suffix == ".gz" else line):
-            self._count("rep/refusals/lost")
+        self._append(gzip.compress(line) if self._path.suffix == ".gz" else line)
 
-    def _append(self, octets: bytes) -> bool:
-        """Append octets to the file, and return whether this succeeded. After a failure, nothing more is written."""
-        if not self._has_failed:
-            try:
-                append(self._path, octets)
-            except OSError as exc:
-                self._has_failed = True
+    def _append(self, octets: bytes) -> None:
+        """Append octets to the file. Failures are counted, the first is logged."""
+        try:
+            append(self._path, octets)
+        except OSError as exc:
+            if not self._has_failed:
                 self._log.error(
                     "REP_REFUSALS: %s cannot be written (%s). The stat rep/refusals/lost counts the missing lines",
                     self._path,
                     exc,
                 )
-        return not self._has_failed
+            self._has_failed = True
+            if octets:  # the first write only creates the file
+                self._count("rep/refusals/lost")
 
 
 def evidence_of(url: str, verdict: Verdict, product_tokens: ProductTokens, now: float) -> dict[str, Any]:
