@@ -7,47 +7,39 @@ import json
 from typing import Any
 
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.signals import spider_opened
 
 from scrapy_rep.clock import iso_time
+from scrapy_rep.extensions import Extension
 from scrapy_rep.extensions.output_file import append, output_path
-from scrapy_rep.gate import Gate
-from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.robotstxt.rules import Verdict
-from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
 from scrapy_rep.user_agent import ProductTokens
 
 META_KEY = "robots"
 
 
-class Evidence:
+class Evidence(Extension):
     """Stores the evidence in each request's meta. It replaces evidence that redirects, retries or spiders copied."""
 
-    def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
-        self._gate = gate
-        gate.before_download.append(self._note)
-        crawler.signals.connect(self._note, signal=request_forbidden)
+    def start(self) -> None:
+        self._gate.before_download.append(self._note)
+        self._crawler.signals.connect(self._note, signal=request_forbidden)
 
     def _note(self, request: Request, verdict: Verdict) -> None:
         tokens, now = self._gate.product_tokens(request), self._gate.now()
         request.meta[META_KEY] = evidence_of(request.url, verdict, tokens, now)
 
 
-class RefusalsFile:
+class RefusalsFile(Extension):
     """Appends a line for each refused request. Each line is one write, so several crawls may share the file."""
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
+    def start(self) -> None:
         """Raises ValueError if no file can be created."""
-        self._count = crawler.stats.inc_value
-        self._log = logger_of(crawler)
-        self._gate = gate
-        self._is_dry_run = settings.dry_run
-        self._path = output_path("REP_REFUSALS", str(settings.refusals), crawler, gate.now())
+        self._path = output_path("REP_REFUSALS", str(self._settings.refusals), self._crawler, self._gate.now())
         self._has_failed = False
-        crawler.signals.connect(self._opened, signal=spider_opened)
-        crawler.signals.connect(self._forbidden, signal=request_forbidden)
+        self._crawler.signals.connect(self._opened, signal=spider_opened)
+        self._crawler.signals.connect(self._forbidden, signal=request_forbidden)
 
     def _opened(self) -> None:
         self._append(b"")  # the file exists even if nothing is refused
@@ -58,7 +50,7 @@ class RefusalsFile:
         values = {
             **evidence_of(request.url, verdict, tokens, now),
             "referrer": referrer.decode("latin-1") if referrer is not None else None,
-            "dry_run": self._is_dry_run,
+            "dry_run": self._settings.dry_run,
         }
         line = json.dumps(values).encode() + b"\n"
         self._append(gzip.compress(line) if self._path.suffix == ".gz" else line)
@@ -76,7 +68,7 @@ class RefusalsFile:
                 )
             self._has_failed = True
             if octets:  # the first write only creates the file
-                self._count("rep/refusals/lost")
+                self._stats.inc_value("rep/refusals/lost")
 
 
 def evidence_of(url: str, verdict: Verdict, product_tokens: ProductTokens, now: float) -> dict[str, Any]:

@@ -13,24 +13,22 @@ from itertools import accumulate, product
 from typing import Any
 
 from scrapy import Request, Spider
-from scrapy.crawler import Crawler
 from scrapy.signals import response_received, spider_closed
 from scrapy.utils.url import strip_url
 
+from scrapy_rep.extensions import Extension
 from scrapy_rep.extensions.origins_log import EXEMPT_BY
 from scrapy_rep.extensions.output_file import output_path, partial_path
 from scrapy_rep.extensions.page_usage import META_KEY as USAGE_KEY
 from scrapy_rep.extensions.report.page import page
 from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
-from scrapy_rep.gate import Gate
-from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.words import AccessResult, OriginKind, VerdictReason
 from scrapy_rep.refusals import TopK
-from scrapy_rep.settings import SETTINGS, RepSettings
+from scrapy_rep.settings import SETTINGS
 from scrapy_rep.signals import request_forbidden, request_waited, robots_known
 from scrapy_rep.storage.base import without_password
 from scrapy_rep.usage import PREFERENCE_WORDS
@@ -104,26 +102,21 @@ class RefusedPages:
     examples: list[dict[str, Any]] = field(default_factory=list)
 
 
-class Report:
+class Report(Extension):
     """Counts events by listening to signals. Keeps details of the most significant origins and rules only."""
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
+    def start(self) -> None:
         """Raises ValueError if the report cannot be written."""
-        self._crawler = crawler
-        self._stat = crawler.stats.get_value
-        self._log = logger_of(crawler)
-        self._settings = settings
-        self._gate = gate
-        self._began = gate.now()
-        self._path = output_path("REP_REPORT", str(settings.report), crawler, self._began)
-        gate.refusals.advice = "The report (REP_REPORT) has details"
+        self._began = self._gate.now()
+        self._path = output_path("REP_REPORT", str(self._settings.report), self._crawler, self._began)
+        self._gate.refusals.advice = "The report (REP_REPORT) has details"
         self._fetched = self._outages = self._open_outages = 0
         self._origins_by_kind: Counter[tuple[str, str]] = Counter()  # by kind and cause
         self._origins_stated: Counter[tuple[str, str]] = Counter()  # origins by purpose and preference
         self._waits = WaitingTimes()
         self._origins: TopK[Origin, OriginSeen] = TopK(MAX_ORIGINS, OriginSeen, OriginSeen.size)
         self._rules: TopK[tuple[str, str], RefusedPages] = TopK(MAX_RULES, RefusedPages, lambda refused: refused.pages)
-        connect = crawler.signals.connect
+        connect = self._crawler.signals.connect
         connect(self._robots_known, signal=robots_known)
         connect(self._request_waited, request_waited)
         connect(self._request_forbidden, request_forbidden)
@@ -229,13 +222,13 @@ class Report:
             "fetched": self._fetched,
             "refused": refused,
             "refused_by": refused_by,
-            "exempt": {by: self._stat(stat, 0) for by, stat in EXEMPT_BY.items()},
+            "exempt": {by: self._stats.get_value(stat, 0) for by, stat in EXEMPT_BY.items()},
             "refused_not_listed": refused - sum(rule.pages for _, rule in rules),
             "usage": [
                 {
                     "purpose": purpose,
                     "preference": preference,
-                    "pages": self._stat(f"rep/usage/{purpose}/{preference}", 0),
+                    "pages": self._stats.get_value(f"rep/usage/{purpose}/{preference}", 0),
                     "origins": self._origins_stated[purpose, preference],
                 }
                 for purpose, preference in product(self._settings.purposes, PREFERENCE_WORDS.values())
