@@ -33,11 +33,18 @@ class Extension:
         self._gate = gate
         self._stats = crawler.stats
         self._log = logger_of(crawler)
+        self._happened: set[str] = set()
         self.start()
 
     def start(self) -> None:
         """Connect to the signals. Raises ValueError if the settings are wrong, so that the crawl does not start."""
         raise NotImplementedError
+
+    def _is_first(self, event: str) -> bool:
+        """Whether this is the first call for the event, so that it is logged once."""
+        is_first = event not in self._happened
+        self._happened.add(event)
+        return is_first
 
 
 def _always(_settings: RepSettings) -> bool:

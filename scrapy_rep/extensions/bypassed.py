@@ -21,7 +21,6 @@ class Bypassed(Extension):
         self._drops = self._settings.bypassed == "drop"
         outcome_of_drop = "kept (REP_DRY_RUN)" if self._settings.dry_run else "dropped (REP_BYPASSED)"
         self._outcome = outcome_of_drop if self._drops else "kept; REP_BYPASSED = 'drop' drops them"
-        self._has_warned = False
         self._gate.after_download.append(self._look)
 
     def _look(self, request: Request, _response: Response, landing: Landing | None) -> None:
@@ -33,8 +32,7 @@ class Bypassed(Extension):
         if verdict.allowed:
             return
         self._stats.inc_value("rep/bypassed")
-        if not self._has_warned:
-            self._has_warned = True
+        if self._is_first("bypassed"):
             self._log.warning(
                 "%(target)s: the download handler, or a service behind it, went there from %(url)s. %(reason)s",
                 {"target": printable(target.url), "url": printable(request.url), "reason": explanation(verdict)},

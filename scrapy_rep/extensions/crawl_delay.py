@@ -15,7 +15,6 @@ from scrapy_rep.user_agent import ProductTokens
 class CrawlDelay(Extension):
     def start(self) -> None:
         self._max_delay = self._settings.crawl_delay_max  # seconds
-        self._logged: set[str] = set()
         self._crawler.signals.connect(self._robots_known, signal=robots_known)
         if self._max_delay:
             self._delays = MinimumDelays(self._crawler)
@@ -35,8 +34,7 @@ class CrawlDelay(Extension):
         else:
             kind = "capped" if asked > self._max_delay else "obeyed"
         self._stats.inc_value(f"rep/crawl_delay/{kind}")
-        if kind not in self._logged and self._spacing() < asked:
-            self._logged.add(kind)
+        if self._spacing() < asked and self._is_first(kind):
             self._log.info(
                 "%s asks for a Crawl-delay of %g s, which is %s (REP_CRAWL_DELAY_MAX = %g)",
                 info.address,

@@ -61,10 +61,8 @@ class MisspeltMeta(Extension):
 
     def _look(self, request: Request) -> None:
         for key in request.meta:
-            if isinstance(key, str) and "robots" in key and key not in KEYS and (meant := nearest(key, KEYS)):
+            meant = nearest(key, KEYS) if isinstance(key, str) and "robots" in key and key not in KEYS else None
+            if meant is not None and self._is_first("a misspelt key"):
                 self._log.warning(
                     "request.meta[%r] has no effect; did you mean %r? The first such request: %s", key, meant, request
                 )
-                for signal in (request_waited, request_forbidden):
-                    self._crawler.signals.disconnect(self._look, signal=signal)
-                return

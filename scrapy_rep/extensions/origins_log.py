@@ -38,9 +38,6 @@ class OriginsLog(Extension):
         self._origins: Counter[tuple[OriginKind, str]] = Counter()
         """The number of origins by kind and cause."""
         self._waited = 0
-        self._has_named_page = False
-        """Whether a robots.txt that is a page of HTML has been logged at INFO."""
-        self._has_warned_of_length = False
         self._crawler.signals.connect(self._robots_known, signal=robots_known)
         self._crawler.signals.connect(self._request_waited, signal=request_waited)
         self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
@@ -58,8 +55,7 @@ class OriginsLog(Extension):
                 self._origins[kind, cause] += change
                 for stat in filter(None, stats):
                     self._stats.inc_value(stat, change)
-        if is_truncated and not self._has_warned_of_length:
-            self._has_warned_of_length = True
+        if is_truncated and self._is_first("too long"):
             self._log.warning(
                 "%(url)s is longer than %(limit)s bytes (REP_BODY_LIMIT). The rules beyond are not read, so pages that"
                 " they forbid may be fetched (RFC 9309 2.5). REP_BODY_LIMIT = %(more)s reads ten times as much. The"
@@ -71,8 +67,7 @@ class OriginsLog(Extension):
                 },
             )
         if info.kind is OriginKind.WITHOUT_RULES:
-            is_first_page = info.sign == MARKUP and not self._has_named_page
-            self._has_named_page |= is_first_page
+            is_first_page = info.sign == MARKUP and self._is_first("a page of HTML")
             self._log.log(
                 logging.INFO if is_first_page else logging.DEBUG,
                 "%(url)s: %(why)s, so everything is allowed",
@@ -123,10 +118,9 @@ class NothingCrawled(Extension):
 
     def _closed(self, reason: str) -> None:
         refusals = self._gate.refusals
-        refused = refusals.counts.total() - self._stats.get_value("rep/dropped/early", 0)
-        pages = self._stats.get_value("response_received_count", 0) - self._stats.get_value(
-            "robotstxt/response_count", 0
-        )
+        stat = self._stats.get_value
+        refused = refusals.counts.total() - stat("rep/dropped/early", 0)
+        pages = stat("response_received_count", 0) - stat("robotstxt/response_count", 0)
         if reason != "finished" or pages > 0 or not 0 < refused >= self._gate.decided:
             return
         first = refusals.first

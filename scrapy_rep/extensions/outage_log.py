@@ -29,7 +29,6 @@ class OutageLog(Extension):
         self._logged: LocalCache[Origin, bool | None] = LocalCache(limit=self._settings.memory_origins)
         """Origin -> whether its outage was logged as a WARNING; None if the outage is over."""
         self._outages = self._origins = 0
-        self._has_explained_challenges = False
         self._crawler.signals.connect(self._known, signal=robots_known)
         self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
@@ -44,8 +43,7 @@ class OutageLog(Extension):
         elif info.failing_since is None and was_warning is not None:
             self._logged[origin] = None
             self._log_answer(logging.INFO if was_warning else logging.DEBUG, "%s: %s. It is reachable again", info)
-        if info.kind is OriginKind.CHALLENGED and not self._has_explained_challenges:
-            self._has_explained_challenges = True
+        if info.kind is OriginKind.CHALLENGED and self._is_first("a challenge"):
             self._log.warning(words.CHALLENGE_ADVICE)
 
     def _log_answer(self, level: int, message: str, info: OriginInfo, *more: str) -> None:

@@ -178,7 +178,7 @@ class Fetcher:
             return Answer(url, sign=OFFLINE, offline=True, received_at=self._now())
         is_late = self._seconds_on_the_wire(download) > self._settings.fetch_timeout + LATE
         timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
-        reason = f"{DROPPED} ({_in_words(exc)})" if isinstance(exc, IgnoreRequest) else _in_words(exc)
+        reason = f"{DROPPED}: {_in_words(exc)}" if isinstance(exc, IgnoreRequest) else _in_words(exc)
         from_handler = download.handlers_error
         is_of_handler = from_handler is not None and (exc is from_handler or exc.__cause__ is from_handler)
         is_fault = not isinstance(exc, _EXPECTED) and not is_of_handler

@@ -37,7 +37,6 @@ class RefusalsFile(Extension):
     def start(self) -> None:
         """Raises ValueError if no file can be created."""
         self._path = output_path("REP_REFUSALS", str(self._settings.refusals), self._crawler, self._gate.now())
-        self._has_failed = False
         self._crawler.signals.connect(self._opened, signal=spider_opened)
         self._crawler.signals.connect(self._forbidden, signal=request_forbidden)
 
@@ -60,13 +59,12 @@ class RefusalsFile(Extension):
         try:
             append(self._path, octets)
         except OSError as exc:
-            if not self._has_failed:
+            if self._is_first("failure"):
                 self._log.error(
                     "REP_REFUSALS: %s cannot be written (%s). The stat rep/refusals/lost counts the missing lines",
                     self._path,
                     exc,
                 )
-            self._has_failed = True
             if octets:  # the first write only creates the file
                 self._stats.inc_value("rep/refusals/lost")
 

@@ -26,7 +26,7 @@ from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import Verdict
-from scrapy_rep.protocol.words import AccessResult, OriginKind, VerdictReason
+from scrapy_rep.protocol.words import OriginKind, VerdictReason
 from scrapy_rep.refusals import TopK
 from scrapy_rep.settings import SETTINGS
 from scrapy_rep.signals import request_forbidden, request_waited, robots_known
@@ -134,15 +134,13 @@ class Report(Extension):
         seen.result = {"final_url": shortened(info.url), **result}
         if info.robots is not None:
             seen.crawl_delay = info.robots.crawl_delay(self._gate.product_tokens(request)) or 0.0
-        is_down = info.access is AccessResult.UNREACHABLE
-        was_down = bool(seen.outages) and seen.outages[-1]["ended"] is None
-        if is_down and not was_down:
+        began, was_down = info.failing_since, bool(seen.outages) and seen.outages[-1]["ended"] is None
+        if began is not None and not was_down:
             self._outages += 1
             self._open_outages += 1
-            began = now if info.failing_since is None else info.failing_since
             del seen.outages[MAX_OUTAGES - 1 :]
             seen.outages.append({"began": began, "reason": answer, "ended": None, "ended_in": None})
-        elif was_down and not is_down:
+        elif began is None and was_down:
             self._open_outages -= 1
             seen.outages[-1].update(ended=now, ended_in=kind)
 
