@@ -12,9 +12,9 @@ from scrapy.signals import spider_opened
 from scrapy_rep.clock import iso_time
 from scrapy_rep.extensions import Extension
 from scrapy_rep.extensions.output_file import append, output_path
+from scrapy_rep.gate import Gate
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.signals import request_forbidden
-from scrapy_rep.user_agent import ProductTokens
 
 META_KEY = "robots"
 
@@ -27,8 +27,7 @@ class Evidence(Extension):
         self._crawler.signals.connect(self._note, signal=request_forbidden)
 
     def _note(self, request: Request, verdict: Verdict) -> None:
-        tokens, now = self._gate.product_tokens(request), self._gate.now()
-        request.meta[META_KEY] = evidence_of(request.url, verdict, tokens, now)
+        request.meta[META_KEY] = evidence_of(request, verdict, self._gate)
 
 
 class RefusalsFile(Extension):
@@ -44,10 +43,9 @@ class RefusalsFile(Extension):
         self._append(b"")  # the file exists even if nothing is refused
 
     def _forbidden(self, request: Request, verdict: Verdict) -> None:
-        tokens, now = self._gate.product_tokens(request), self._gate.now()
         referrer = request.headers.get("Referer")
         values = {
-            **evidence_of(request.url, verdict, tokens, now),
+            **evidence_of(request, verdict, self._gate),
             "referrer": referrer.decode("latin-1") if referrer is not None else None,
             "dry_run": self._settings.dry_run,
         }
@@ -69,19 +67,19 @@ class RefusalsFile(Extension):
                 self._stats.inc_value("rep/refusals/lost")
 
 
-def evidence_of(url: str, verdict: Verdict, product_tokens: ProductTokens, now: float) -> dict[str, Any]:
-    """Return the evidence for a verdict at `now`, as values for JSON. `docs/evidence.md` explains the keys."""
+def evidence_of(request: Request, verdict: Verdict, gate: Gate) -> dict[str, Any]:
+    """Return the evidence for a verdict that counts now, as values for JSON. `docs/evidence.md` explains the keys."""
     rule = verdict.decided_by
     final_url, received_at, sha256 = verdict.received or (None, None, None)
     return {
-        "url": url,
-        "decided_at": iso_time(now),
+        "url": request.url,
+        "decided_at": iso_time(gate.now()),
         "allowed": verdict.allowed,
         "reason": verdict.reason.value,
         "rule": str(rule) if rule is not None else None,
         "line": rule.line if rule is not None else None,
         "group": verdict.product_token,
-        "product_tokens": list(product_tokens),
+        "product_tokens": list(gate.product_tokens(request)),
         "robots_url": verdict.robots_url,
         "final_url": final_url or None,
         "received_at": iso_time(received_at) if received_at is not None else None,
