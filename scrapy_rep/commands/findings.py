@@ -21,10 +21,6 @@ from scrapy_rep.settings import MAX_BODY, RepSettings
 from scrapy_rep.usage.preferences import Purposes
 
 
-class CannotTellError(Exception):
-    """Raised if there is no verdict for a URL. The message says why."""
-
-
 @dataclass(frozen=True, slots=True)
 class CrawlerProfile:
     """The crawler for which URLs are judged: its names, and the settings that a verdict depends on."""

@@ -18,7 +18,7 @@ from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredQueue
 
-from scrapy_rep.commands.findings import CannotTellError, CrawlerProfile, Finding
+from scrapy_rep.commands.findings import CrawlerProfile, Finding
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import check_host, cure_of
 from scrapy_rep.deferreds import OwnThread
@@ -30,6 +30,7 @@ from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import sleep
+from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_response
 from scrapy_rep.storage import Storage, storage_of
 from scrapy_rep.storage.base import without_password
@@ -43,6 +44,10 @@ T = TypeVar("T")
 MAX_UNWRITTEN = 10_000  # reading pauses while more findings than this are still to be written
 LOOK_EVERY = 0.01  # seconds between two checks whether reading can go on
 SHOW_EVERY = 1.0  # seconds between two progress lines on a terminal, while a robots.txt is awaited
+
+
+class CannotTellError(Exception):
+    """Raised if there is no verdict for a URL. The message says why."""
 
 
 class CommandSpider(Spider):
@@ -191,7 +196,8 @@ class StoredLookup(Lookup):
     """Why the store cannot be used; empty while it works."""
 
     async def run(self, crawler: Crawler) -> None:
-        settings = self._profile.settings
+        settings = RepSettings.read(crawler.settings)  # with those of add-ons
+        self._profile = replace(self._profile, settings=settings)
         self._where = without_password(settings.storage)
         self._memory, self._storage = Memory(settings), storage_of(crawler, settings)
         if self._storage is None:
