@@ -10,7 +10,7 @@ Where to add
     a sign of a challenge: a row in `protocol.status_policy` (`BY_HEADER`, `BY_PAGE`);
     a text about a verdict, an answer or an outage: `protocol.words`;
     a store: a subclass of `storage.Storage`, named in `storage.STORAGES` or in the setting REP_STORAGES;
-    a listener: a class in `extensions`, connected to `signals`, and a row in the table there (`EXTENSIONS`);
+    a listener: a subclass of `extensions.Extension`, and a row in the table there (`EXTENSIONS`);
     a setting: a field of `settings.RepSettings`.
 """
 

@@ -68,18 +68,21 @@ def execute(given: list[str], opts: Namespace, settings: BaseSettings, process: 
     model, arguments = _model(process, opts.spider), arglist_to_dict(opts.arguments)
     lists = lists_of_urls(given, opts.input)
     output = Output(as_objects=opts.json, show=opts.show, is_list=opts.input is not None or opts.all)
+    crawl_settings = settings.copy()
+    if model is not None:
+        model.update_settings(crawl_settings)
+    rep = RepSettings.read(crawl_settings)
+    purposes = Purposes.of(rep.purposes, rep.purposes_refuse)
+    profile = CrawlerProfile((), rep, purposes, _not_obeyed(crawl_settings, is_dry_run=rep.dry_run))
     if opts.file is not None:
         spider = None
         if model is not None:
             crawler = process.create_crawler(command_spider(model))
-            spider, settings = crawler.spidercls.from_crawler(crawler, **arguments), crawler.settings
-        judge = _judge_of_file(opts, settings, UserAgent(settings, spider).product_tokens)
+            spider = crawler.spidercls.from_crawler(crawler, **arguments)
+        tokens = UserAgent(crawl_settings, spider).product_tokens
+        judge = _judge_of_file(opts, crawl_settings, replace(profile, tokens=tokens))
         output.write_all(map(judge, urls) for urls in lists)
     else:
-        crawl_settings = settings.copy()
-        if model is not None:
-            model.update_settings(crawl_settings)
-        profile = _profile_of(crawl_settings)
         # Override even `-s`: without the add-on and ROBOTSTXT_OBEY, the crawl would not have our middleware.
         settings.set("ROBOTSTXT_OBEY", True, priority="cmdline")
         switched_on = {addon: order for addon, order in settings.getdict("ADDONS").items() if order is not None}
@@ -90,23 +93,11 @@ def execute(given: list[str], opts: Namespace, settings: BaseSettings, process: 
     return output.exit_status
 
 
-def _profile_of(settings: BaseSettings) -> CrawlerProfile:
-    """Return the profile without product tokens, because the spider may have some of its own."""
-    rep = RepSettings.read(settings)
-    return CrawlerProfile(
-        status_policy=rep.status_policy,
-        crawl_delay_max=rep.crawl_delay_max,
-        body_limit=rep.body_limit,
-        purposes=Purposes.of(rep.purposes, rep.purposes_refuse),
-        not_obeyed=_not_obeyed(settings, is_dry_run=rep.dry_run),
-    )
-
-
-def _judge_of_file(opts: Namespace, settings: BaseSettings, tokens: tuple[str, ...]) -> Callable[[str], Finding]:
+def _judge_of_file(opts: Namespace, settings: BaseSettings, profile: CrawlerProfile) -> Callable[[str], Finding]:
     """Return the function that judges a URL by the robots.txt of `--file`."""
-    file_name = "standard input" if opts.file == "-" else opts.file
-    profile, body = replace(_profile_of(settings), tokens=tokens, file_name=file_name), body_of(opts.file)
-    policy = policy_of_file(body, profile.body_limit)
+    profile = replace(profile, file_name="standard input" if opts.file == "-" else opts.file)
+    body = body_of(opts.file)
+    policy = policy_of_file(body, profile.settings.body_limit)
     if not opts.compare:
         return partial(judged, profile=profile, policy=policy, size=len(body))
     builtin = BuiltinParser(settings, body)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+
+from scrapy.settings import BaseSettings
 
 from scrapy_rep.commands.urls import check_host, is_without_robots
 from scrapy_rep.origin_info import OriginInfo
@@ -14,14 +16,9 @@ from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, policy_at
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.protocol.robotstxt.rules import DecidingLine, Verdict
-from scrapy_rep.protocol.status_policy import RFC9309, StatusRow
 from scrapy_rep.protocol.words import OF_GROUP, READ_AS, AccessResult, VerdictReason
-from scrapy_rep.settings import MAX_BODY
+from scrapy_rep.settings import MAX_BODY, RepSettings
 from scrapy_rep.usage.preferences import Purposes
-
-
-class CannotTellError(Exception):
-    """Raised if there is no verdict for a URL. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +27,7 @@ class CrawlerProfile:
 
     tokens: tuple[str, ...] = ()
     """The crawler's product tokens, in order of preference."""
-    status_policy: Iterable[StatusRow] = RFC9309
-    crawl_delay_max: float = 0.0
-    body_limit: int = PARSING_LIMIT
+    settings: RepSettings = field(default_factory=lambda: RepSettings.read(BaseSettings()))
     purposes: Purposes = field(default_factory=Purposes)
     not_obeyed: str = ""
     """Why the crawler does not obey the verdicts; empty if it does."""
@@ -42,12 +37,9 @@ class CrawlerProfile:
     def verdict(self, policy: RobotsPolicy, url: str) -> Verdict:
         """Return the verdict for a URL or a path. Raises ValueError with the reason if there is no verdict."""
         verdict = policy.verdict(url, self.tokens)
-        try:
+        with suppress(ImportError):  # without the extra `usage`, a crawl has no purposes
             return self.purposes.judge(verdict, policy.robots, url, self.tokens)
-        except ImportError as exc:  # the extra `usage` is not installed
-            if self.purposes.categories:
-                raise ValueError(str(exc)) from None
-            return verdict
+        return verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +96,7 @@ class Finding:
         if self.robots is None or not self.robots.truncated:
             return ""
         cure = f"set REP_BODY_LIMIT to {min(self.size, MAX_BODY)}" if self.size else f"REP_BODY_LIMIT can be {MAX_BODY}"
-        return f"only the first {self.profile.body_limit:,} bytes of robots.txt were read; {cure}"
+        return f"only the first {self.profile.settings.body_limit:,} bytes of robots.txt were read; {cure}"
 
     @property
     def info(self) -> OriginInfo | None:

@@ -18,7 +18,7 @@ from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredQueue
 
-from scrapy_rep.commands.findings import CannotTellError, CrawlerProfile, Finding
+from scrapy_rep.commands.findings import CrawlerProfile, Finding
 from scrapy_rep.commands.output import Output
 from scrapy_rep.commands.urls import check_host, cure_of
 from scrapy_rep.deferreds import OwnThread
@@ -44,6 +44,10 @@ T = TypeVar("T")
 MAX_UNWRITTEN = 10_000  # reading pauses while more findings than this are still to be written
 LOOK_EVERY = 0.01  # seconds between two checks whether reading can go on
 SHOW_EVERY = 1.0  # seconds between two progress lines on a terminal, while a robots.txt is awaited
+
+
+class CannotTellError(Exception):
+    """Raised if there is no verdict for a URL. The message says why."""
 
 
 class CommandSpider(Spider):
@@ -113,7 +117,7 @@ class Lookup:
         self._answers[request].append(answer)
         if answer.is_fault:
             self._faults[Origin.of(request.url)] = answer.reason
-        if response is not None and len(answer.body) > self._profile.body_limit:
+        if response is not None and len(answer.body) > self._profile.settings.body_limit:
             length = response.headers.get("Content-Length") or b""
             if length.isdigit() and len(length) < 20 and "Content-Encoding" not in response.headers:
                 self._sizes[Origin.of(request.url)] = int(length)
@@ -138,12 +142,11 @@ class Lookup:
         try:
             while not self._output.is_closed and (urls := await thread.run(next, lists, None)) is not None:
                 # Look up only the first URL of each origin now. The others follow when its robots.txt is known.
-                begun, origins = [], set()
+                first: dict[Origin | None, str] = {}
                 for url in urls:
-                    origin = Origin.of(url)
-                    begun.append((url, None if origin in origins else deferred_from_coro(self._find(url))))
-                    origins.add(origin)
-                self._begun.put(begun)
+                    first.setdefault(Origin.of(url), url)
+                lookups = {url: deferred_from_coro(self._find(url)) for url in first.values()}
+                self._begun.put([(url, lookups.pop(url, None)) for url in urls])
                 self._unwritten += len(urls)
                 while self._unwritten > MAX_UNWRITTEN and not self._output.is_closed:
                     await sleep(LOOK_EVERY)
@@ -193,7 +196,8 @@ class StoredLookup(Lookup):
     """Why the store cannot be used; empty while it works."""
 
     async def run(self, crawler: Crawler) -> None:
-        self._settings = settings = RepSettings.read(crawler.settings)
+        settings = RepSettings.read(crawler.settings)  # with those of add-ons
+        self._profile = replace(self._profile, settings=settings)
         self._where = without_password(settings.storage)
         self._memory, self._storage = Memory(settings), storage_of(crawler, settings)
         if self._storage is None:
@@ -208,23 +212,19 @@ class StoredLookup(Lookup):
         if self._lists:
             return await super().write_findings()
         try:
-            await self._stored(self._write_entries)
+            for origin in await self._stored(lambda storage: storage.origins()):
+                self._output.write(await self._entry(origin))
+                self._output.flush()
         except CannotTellError as exc:
             self._output.write(Finding(self._where, self._profile, str(exc)))
         return self._output.finish(if_empty=f"nothing is stored in {self._where}")
 
-    async def _write_entries(self, storage: Storage) -> None:
-        """Write a finding for each entry. Its verdict, which only the JSON shows, is that for the front page."""
-        for origin in await storage.origins():
-            octets = await storage.get(origin)
-            if octets is not None:  # else it was deleted in the meantime
-                policy, error = self._read(origin, octets)
-                verdict = None if policy is None or error else self._profile.verdict(policy, origin)
-                now = self._gate.now()
-                self._output.write(
-                    Finding(origin, self._profile, error, verdict=verdict, policy=policy, now=now, is_listed=True)
-                )
-                self._output.flush()
+    async def _entry(self, origin: str) -> Finding:
+        """Return the listed entry. Its verdict, which only the JSON shows, is that for the front page."""
+        policy, error = await self._read(origin)
+        verdict = None if policy is None or error else self._profile.verdict(policy, origin)
+        now = self._gate.now()
+        return Finding(origin, self._profile, error, verdict=verdict, policy=policy, now=now, is_listed=True)
 
     async def _policy_for(self, request: Request) -> RobotsPolicy | None:
         origin = self._gate.applicable_origin(request)
@@ -233,22 +233,22 @@ class StoredLookup(Lookup):
         known = self._memory.recall(origin, self._gate.now())
         if known is not None and known.refetch is not Refetch.FIRST:
             return known
-        octets = await self._stored(lambda storage: storage.get(str(origin)))
-        if octets is None:
-            raise CannotTellError(f"REP_STORAGE has no entry of {origin}")
-        policy, error = self._read(str(origin), octets)
+        policy, error = await self._read(str(origin))
         if policy is None or error:
             raise CannotTellError(error)
         self._memory.put(origin, policy)
         return policy
 
-    def _read(self, origin: str, octets: bytes) -> tuple[RobotsPolicy | None, str]:
+    async def _read(self, origin: str) -> tuple[RobotsPolicy | None, str]:
         """Return the policy of a stored entry, and why a crawl would not use it; empty if a crawl would use it."""
-        entry = entry_from_bytes(octets, f"{origin}/robots.txt", self._settings.body_limit)
+        octets = await self._stored(lambda storage: storage.get(origin))
+        if octets is None:
+            return None, f"REP_STORAGE has no entry of {origin}"
+        entry = entry_from_bytes(octets, f"{origin}/robots.txt", self._profile.settings.body_limit)
         if entry is None:
             return None, "the entry is damaged, or was stored by another version of scrapy-rep"
-        policy, error = Terms.of(self._settings).policy_at(entry, self._gate.now()), ""
-        if not is_judged_by(entry, self._settings.status_policy):
+        policy, error = Terms.of(self._profile.settings).policy_at(entry, self._gate.now()), ""
+        if not is_judged_by(entry, self._profile.settings.status_policy):
             error = f"the entry of {origin} was stored with another REP_STATUS_POLICY"
         elif policy.refetch is Refetch.FIRST:
             error = f"the entry of {origin} has expired: a crawl would fetch robots.txt again"
@@ -272,11 +272,9 @@ class StoredRemoval(StoredLookup):
         if origin is None:
             return Finding(url, error=f"{url!r} has no origin{cure_of(url)}")
         try:
-            return Finding(url, forgotten=await self._stored(lambda storage: storage.forget(str(origin))))
+            return replace(await self._entry(str(origin)), url=url)
         except CannotTellError as exc:
             return Finding(url, error=str(exc))
 
-    async def _write_entries(self, storage: Storage) -> None:
-        for origin in await storage.origins():
-            self._output.write(Finding(origin, forgotten=await storage.forget(origin)))
-            self._output.flush()
+    async def _entry(self, origin: str) -> Finding:
+        return Finding(origin, forgotten=await self._stored(lambda storage: storage.forget(origin)))

@@ -10,9 +10,11 @@ import json
 import os
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from scrapy.utils.datatypes import LocalCache
@@ -199,7 +201,7 @@ def as_json(finding: Finding, *, show: bool = False, with_lines: bool = True) ->
         ],
         "answer": info.answer if info is not None else None,
         "access": info.access.value if info is not None else None,
-        "source": info.meaning(finding.profile.status_policy)[1] if info is not None else None,
+        "source": info.meaning(finding.profile.settings.status_policy)[1] if info is not None else None,
         "age": round(max(finding.now - received_at, 0.0), 3) if received_at is not None else None,
         "good_for": round(max(info.fetch_again_at - finding.now, 0.0), 3) if info is not None else None,
         "crawl_delay": finding.crawl_delay,
@@ -279,7 +281,7 @@ def _origin_rows(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]
             yield "", f"{printable(answer.reason)} -> {printable(answer.location)}"
     if not finding.answers and info.url not in {"", info.robots_url}:
         yield "", f"-> {printable(info.url)}"
-    words, source = info.meaning(finding.profile.status_policy)
+    words, source = info.meaning(finding.profile.settings.status_policy)
     is_none = info.access is AccessResult.UNAVAILABLE and info.failing_since is None
     counts_as = "no robots.txt, so" if is_none else f"{info.access.value},"
     yield "answer", f"{printable(info.answer)}: {counts_as} {words} ({source})"
@@ -293,7 +295,7 @@ def _origin_rows(finding: Finding, info: OriginInfo) -> Iterator[tuple[str, str]
 
 
 def _file_rows(finding: Finding, robots: RobotsTxt) -> Iterator[tuple[str, str]]:
-    delay, longest = finding.crawl_delay, finding.profile.crawl_delay_max
+    delay, longest = finding.crawl_delay, finding.profile.settings.crawl_delay_max
     if delay is not None:
         obeyed = "not obeyed" if not longest else "obeyed" if delay <= longest else f"obeyed up to {longest:g} s"
         yield "crawl-delay", f"{delay:g} s, {obeyed} (REP_CRAWL_DELAY_MAX = {longest:g})"
@@ -373,13 +375,10 @@ def listing(robots: RobotsTxt, product_token: str | None, deciding: int | None, 
 
 def obeyed_lines(robots: RobotsTxt, product_token: str | None) -> set[int]:
     """Return the numbers of the lines of each group that is obeyed, from the group's first record to its last."""
-    obeyed: set[int] = set()
-    if product_token is not None:
-        lines: defaultdict[int | None, list[int]] = defaultdict(list)
-        for record in robots.records:
-            if record.key in GROUP_KEYS:
-                lines[record.group].append(record.line)
-        for number, group in enumerate(robots.groups):
-            if product_token.lower() in group.product_tokens:
-                obeyed.update(range(lines[number][0], lines[number][-1] + 1))
+    token, groups, obeyed = (product_token or "").lower(), robots.groups, set[int]()
+    in_groups = (record for record in robots.records if record.key in GROUP_KEYS and record.group is not None)
+    for group, records in groupby(in_groups, key=attrgetter("group")):
+        lines = [record.line for record in records]
+        if token in groups[group].product_tokens:
+            obeyed.update(range(lines[0], lines[-1] + 1))
     return obeyed

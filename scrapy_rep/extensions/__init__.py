@@ -13,50 +13,65 @@ To delete a feature, delete its file or folder, its row in EXTENSIONS, its field
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from scrapy.crawler import Crawler
 from scrapy.utils.misc import load_object
 
 from scrapy_rep.gate import Gate
+from scrapy_rep.log import logger_of
 from scrapy_rep.settings import RepSettings
 
 
-class Extension(NamedTuple):
-    is_on: Callable[[RepSettings], Any]
-    class_path: str
-    """The import path of the class, relative to this folder. The class is imported only if its feature is on, and
-    called with crawler, settings and gate."""
+class Extension:
+    """One feature, or one part of the log. It listens to signals, or adds functions to the lists of the gate."""
+
+    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
+        self._crawler = crawler
+        self._settings = settings
+        self._gate = gate
+        self._stats = crawler.stats
+        self._log = logger_of(crawler)
+        self._happened: set[str] = set()
+        self.start()
+
+    def start(self) -> None:
+        """Connect to the signals. Raises ValueError if the settings are wrong, so that the crawl does not start."""
+        raise NotImplementedError
+
+    def _is_first(self, event: str) -> bool:
+        """Whether this is the first call for the event, so that it is logged once."""
+        is_first = event not in self._happened
+        self._happened.add(event)
+        return is_first
 
 
 def _always(_settings: RepSettings) -> bool:
     return True
 
 
+# The import path of a class, relative to this folder -> whether its feature is on. Only then is the class imported.
 # Extensions receive each signal, request and response in this order.
-EXTENSIONS = (
-    Extension(_always, "outage_log.OutageLog"),
-    Extension(_always, "origins_log.OriginsLog"),  # second: its lines at the end come after those of OutageLog
-    Extension(_always, "crawl_delay.CrawlDelay"),
-    Extension(_always, "mistakes.SentUserAgent"),
-    Extension(lambda settings: not settings.dry_run, "origins_log.NothingCrawled"),
-    Extension(_always, "mistakes.MisspeltMeta"),
-    Extension(_always, "bypassed.Bypassed"),
-    Extension(lambda settings: settings.drop_early and not settings.dry_run, "drop_early.DropEarly"),
-    Extension(lambda settings: settings.purposes, "page_usage.PageUsage"),
-    Extension(lambda settings: settings.evidence, "evidence.evidence.Evidence"),
-    Extension(lambda settings: settings.refusals, "evidence.evidence.RefusalsFile"),
-    Extension(lambda settings: settings.archive, "evidence.archive.ArchiveWriter"),
-    Extension(lambda settings: settings.report, "report.collector.Report"),
-)
+EXTENSIONS: Mapping[str, Callable[[RepSettings], Any]] = {
+    "outage_log.OutageLog": _always,
+    "origins_log.OriginsLog": _always,  # second: its lines at the end come after those of OutageLog
+    "crawl_delay.CrawlDelay": _always,
+    "mistakes.SentUserAgent": _always,
+    "origins_log.NothingCrawled": lambda settings: not settings.dry_run,
+    "mistakes.MisspeltMeta": _always,
+    "bypassed.Bypassed": _always,
+    "drop_early.DropEarly": lambda settings: settings.drop_early and not settings.dry_run,
+    "page_usage.PageUsage": lambda settings: settings.purposes,
+    "evidence.evidence.Evidence": lambda settings: settings.evidence,
+    "evidence.evidence.RefusalsFile": lambda settings: settings.refusals,
+    "evidence.archive.ArchiveWriter": lambda settings: settings.archive,
+    "report.collector.Report": lambda settings: settings.report,
+}
 
 
-def start_extensions(crawler: Crawler, settings: RepSettings, gate: Gate) -> list[object]:
+def start_extensions(crawler: Crawler, settings: RepSettings, gate: Gate) -> list[Extension]:
     """Start the extensions that are on, and return them. The caller has to keep the list, because signals do not keep
     their receivers alive."""
-    return [
-        load_object(f"{__name__}.{extension.class_path}")(crawler, settings, gate)
-        for extension in EXTENSIONS
-        if extension.is_on(settings)
-    ]
+    paths = [path for path, is_on in EXTENSIONS.items() if is_on(settings)]
+    return [load_object(f"{__name__}.{path}")(crawler, settings, gate) for path in paths]

@@ -6,28 +6,22 @@ A browser or an API follows redirects by itself, so only the URL of its response
 from __future__ import annotations
 
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_rep.exceptions import explanation
-from scrapy_rep.gate import Gate, Landing
-from scrapy_rep.log import logger_of
+from scrapy_rep.extensions import Extension
+from scrapy_rep.gate import Landing
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.settings import RepSettings
 
 
-class Bypassed:
+class Bypassed(Extension):
     """Checks the URL of a response if it differs from the URL of the request."""
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
-        self._stats = crawler.stats
-        self._log = logger_of(crawler)
-        self._drops = settings.bypassed == "drop"
-        outcome_of_drop = "kept (REP_DRY_RUN)" if settings.dry_run else "dropped (REP_BYPASSED)"
+    def start(self) -> None:
+        self._drops = self._settings.bypassed == "drop"
+        outcome_of_drop = "kept (REP_DRY_RUN)" if self._settings.dry_run else "dropped (REP_BYPASSED)"
         self._outcome = outcome_of_drop if self._drops else "kept; REP_BYPASSED = 'drop' drops them"
-        self._gate = gate
-        self._has_warned = False
-        gate.after_download.append(self._look)
+        self._gate.after_download.append(self._look)
 
     def _look(self, request: Request, _response: Response, landing: Landing | None) -> None:
         """Count a forbidden page. Raises ForbiddenByRobots if the page is to be dropped, but not in a dry run."""
@@ -38,8 +32,7 @@ class Bypassed:
         if verdict.allowed:
             return
         self._stats.inc_value("rep/bypassed")
-        if not self._has_warned:
-            self._has_warned = True
+        if self._is_first("bypassed"):
             self._log.warning(
                 "%(target)s: the download handler, or a service behind it, went there from %(url)s. %(reason)s",
                 {"target": printable(target.url), "url": printable(request.url), "reason": explanation(verdict)},

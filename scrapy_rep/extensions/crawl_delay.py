@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from scrapy import Request, signals
-from scrapy.crawler import Crawler
 
-from scrapy_rep.gate import Gate
-from scrapy_rep.log import logger_of
+from scrapy_rep.extensions import Extension
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.scrapy_internals.delays import MinimumDelays
-from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known
 from scrapy_rep.user_agent import ProductTokens
 
 
-class CrawlDelay:
-    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
-        self._crawler = crawler
-        self._log = logger_of(crawler)
-        self._max_delay = settings.crawl_delay_max  # seconds
-        self._gate = gate
-        self._logged: set[str] = set()
-        crawler.signals.connect(self._robots_known, signal=robots_known)
+class CrawlDelay(Extension):
+    def start(self) -> None:
+        self._max_delay = self._settings.crawl_delay_max  # seconds
+        self._crawler.signals.connect(self._robots_known, signal=robots_known)
         if self._max_delay:
-            self._delays = MinimumDelays(crawler)
+            self._delays = MinimumDelays(self._crawler)
             # Connect late, so that other components that adjust delays, such as AutoThrottle, receive signals earlier.
-            crawler.signals.connect(self._listen, signal=signals.engine_started)
+            self._crawler.signals.connect(self._listen, signal=signals.engine_started)
 
     def _listen(self) -> None:
         self._crawler.signals.connect(self._reached, signal=signals.request_reached_downloader)
@@ -40,9 +33,8 @@ class CrawlDelay:
             kind = "ignored"
         else:
             kind = "capped" if asked > self._max_delay else "obeyed"
-        self._crawler.stats.inc_value(f"rep/crawl_delay/{kind}")
-        if kind not in self._logged and self._spacing() < asked:
-            self._logged.add(kind)
+        self._stats.inc_value(f"rep/crawl_delay/{kind}")
+        if self._spacing() < asked and self._is_first(kind):
             self._log.info(
                 "%s asks for a Crawl-delay of %g s, which is %s (REP_CRAWL_DELAY_MAX = %g)",
                 info.address,

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from scrapy import Request, signals
-from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import call_later
 
+from scrapy_rep.extensions import Extension
 from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
-from scrapy_rep.gate import Gate
-from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.settings import RepSettings, nearest
+from scrapy_rep.settings import nearest
 from scrapy_rep.signals import request_forbidden, request_waited
 from scrapy_rep.user_agent import META_KEY, ProductTokens
 
 WATCHED = 1_000  # downloads to check; a component that changes the User-Agent usually does so from the start
 
 
-class SentUserAgent:
+class SentUserAgent(Extension):
     """Checks the first downloads of a crawl, then disconnects from the signal."""
 
-    def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
-        self._signals = crawler.signals
-        self._log = logger_of(crawler)
-        self._gate = gate
+    def start(self) -> None:
         self._left = WATCHED
         # An earlier signal would miss download handlers that change the headers. A later signal is also sent for pages
         # from a cache or another middleware, for which no request was sent.
-        self._signals.connect(self._downloaded, signal=signals.response_downloaded)
+        self._crawler.signals.connect(self._downloaded, signal=signals.response_downloaded)
 
     def _downloaded(self, request: Request) -> None:
         if self._left <= 0 or ROBOTS_TXT_REQUEST in request.meta:
@@ -40,7 +35,7 @@ class SentUserAgent:
             self._warn(request, tokens)
         if self._left == 0:
             # A receiver that disconnects while a signal is sent makes the dispatcher skip the next receiver.
-            call_later(0, self._signals.disconnect, self._downloaded, signals.response_downloaded)
+            call_later(0, self._crawler.signals.disconnect, self._downloaded, signals.response_downloaded)
 
     def _warn(self, request: Request, tokens: ProductTokens) -> None:
         sent = (request.headers.get(b"User-Agent") or b"").decode("latin-1")
@@ -57,20 +52,17 @@ class SentUserAgent:
 KEYS = ("dont_obey_robotstxt", META_KEY, ROBOTS_TXT_REQUEST)
 
 
-class MisspeltMeta:
+class MisspeltMeta(Extension):
     """Looks at requests that wait or are refused. To look at each request of the crawl would take too much time."""
 
-    def __init__(self, crawler: Crawler, _settings: RepSettings, _gate: Gate) -> None:
-        self._crawler = crawler
+    def start(self) -> None:
         for signal in (request_waited, request_forbidden):
-            crawler.signals.connect(self._look, signal=signal)
+            self._crawler.signals.connect(self._look, signal=signal)
 
     def _look(self, request: Request) -> None:
         for key in request.meta:
-            if isinstance(key, str) and "robots" in key and key not in KEYS and (meant := nearest(key, KEYS)):
-                logger_of(self._crawler).warning(
+            meant = nearest(key, KEYS) if isinstance(key, str) and "robots" in key and key not in KEYS else None
+            if meant is not None and self._is_first("a misspelt key"):
+                self._log.warning(
                     "request.meta[%r] has no effect; did you mean %r? The first such request: %s", key, meant, request
                 )
-                for signal in (request_waited, request_forbidden):
-                    self._crawler.signals.disconnect(self._look, signal=signal)
-                return

@@ -12,19 +12,17 @@ from collections import Counter
 from collections.abc import Iterator
 
 from scrapy import signals
-from scrapy.crawler import Crawler
 from scrapy.utils.datatypes import LocalCache
 
 from scrapy_rep.exceptions import explanation
-from scrapy_rep.gate import Gate
-from scrapy_rep.log import logger_of
+from scrapy_rep.extensions import Extension
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol import words
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.status_policy import MARKUP
 from scrapy_rep.protocol.words import OriginKind, counted
-from scrapy_rep.settings import MAX_BODY, RepSettings
+from scrapy_rep.settings import MAX_BODY
 from scrapy_rep.signals import request_waited, robots_known
 
 # What exempts requests from robots.txt -> the stat that counts them.
@@ -32,23 +30,17 @@ EXEMPT_BY = {"dont_obey_robotstxt": "rep/exempt/dont_obey_robotstxt", "REP_EXEMP
 MAX_CAUSES = 5  # causes in the log line for each kind of origin
 
 
-class OriginsLog:
-    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
-        self._log = logger_of(crawler)
-        self._stats = crawler.stats
-        self._settings = settings
-        self._refusals = gate.refusals
-        self._known: LocalCache[Origin, tuple[OriginKind, str, str, str]] = LocalCache(limit=settings.memory_origins)
+class OriginsLog(Extension):
+    def start(self) -> None:
+        limit = self._settings.memory_origins
+        self._known: LocalCache[Origin, tuple[OriginKind, str, str, str]] = LocalCache(limit=limit)
         """Origin -> the kind, cause and stats of its last result, which is the only one that counts."""
         self._origins: Counter[tuple[OriginKind, str]] = Counter()
         """The number of origins by kind and cause."""
         self._waited = 0
-        self._has_named_page = False
-        """Whether a robots.txt that is a page of HTML has been logged at INFO."""
-        self._has_warned_of_length = False
-        crawler.signals.connect(self._robots_known, signal=robots_known)
-        crawler.signals.connect(self._request_waited, signal=request_waited)
-        crawler.signals.connect(self._closed, signal=signals.spider_closed)
+        self._crawler.signals.connect(self._robots_known, signal=robots_known)
+        self._crawler.signals.connect(self._request_waited, signal=request_waited)
+        self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     def _robots_known(self, origin: Origin, info: OriginInfo) -> None:
         is_truncated = info.robots is not None and info.robots.truncated
@@ -63,8 +55,7 @@ class OriginsLog:
                 self._origins[kind, cause] += change
                 for stat in filter(None, stats):
                     self._stats.inc_value(stat, change)
-        if is_truncated and not self._has_warned_of_length:
-            self._has_warned_of_length = True
+        if is_truncated and self._is_first("too long"):
             self._log.warning(
                 "%(url)s is longer than %(limit)s bytes (REP_BODY_LIMIT). The rules beyond are not read, so pages that"
                 " they forbid may be fetched (RFC 9309 2.5). REP_BODY_LIMIT = %(more)s reads ten times as much. The"
@@ -76,8 +67,7 @@ class OriginsLog:
                 },
             )
         if info.kind is OriginKind.WITHOUT_RULES:
-            is_first_page = info.sign == MARKUP and not self._has_named_page
-            self._has_named_page |= is_first_page
+            is_first_page = info.sign == MARKUP and self._is_first("a page of HTML")
             self._log.log(
                 logging.INFO if is_first_page else logging.DEBUG,
                 "%(url)s: %(why)s, so everything is allowed",
@@ -97,7 +87,8 @@ class OriginsLog:
         if any(exempt.values()):
             by = ", ".join(f"{number:,} by {by}" for by, number in exempt.items() if number)
             self._log.info("Exempt requests, which were sent without a look at robots.txt: %s", by)
-        counts = self._refusals.counts
+        refusals = self._gate.refusals
+        counts = refusals.counts
         numbers: Counter[str] = Counter()
         for reason, row in words.REASON_WORDS.items():
             numbers[row.counted] += counts[reason]
@@ -107,7 +98,7 @@ class OriginsLog:
             f"{counts.total():,} ({by})" if by else "0",
         )
         if by:
-            self._log.info("Most frequent reasons for refusal: %s. %s", self._refusals.largest(), self._refusals.advice)
+            self._log.info("Most frequent reasons for refusal: %s. %s", refusals.largest(), refusals.advice)
 
     def _kinds(self) -> Iterator[str]:
         """Yield a text for each kind of origin, such as `6 without rules (4 x HTTP 404, 2 x a page of HTML)`."""
@@ -121,17 +112,15 @@ class OriginsLog:
                 yield f"{causes.total():,} {kind.value}" + (f" ({', '.join(texts)})" if texts else "")
 
 
-class NothingCrawled:
-    def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
-        self._gate = gate
-        self._log = logger_of(crawler)
-        self._stat = crawler.stats.get_value
-        crawler.signals.connect(self._closed, signal=signals.spider_closed)
+class NothingCrawled(Extension):
+    def start(self) -> None:
+        self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     def _closed(self, reason: str) -> None:
         refusals = self._gate.refusals
-        refused = refusals.counts.total() - self._stat("rep/dropped/early", 0)
-        pages = self._stat("response_received_count", 0) - self._stat("robotstxt/response_count", 0)
+        stat = self._stats.get_value
+        refused = refusals.counts.total() - stat("rep/dropped/early", 0)
+        pages = stat("response_received_count", 0) - stat("robotstxt/response_count", 0)
         if reason != "finished" or pages > 0 or not 0 < refused >= self._gate.decided:
             return
         first = refusals.first

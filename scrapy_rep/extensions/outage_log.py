@@ -11,36 +11,26 @@ from __future__ import annotations
 import logging
 
 from scrapy import signals
-from scrapy.crawler import Crawler
 from scrapy.utils.datatypes import LocalCache
 
-from scrapy_rep.gate import Gate
-from scrapy_rep.log import logger_of
+from scrapy_rep.extensions import Extension
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol import words
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.words import Basis, OriginKind, VerdictReason, counted
-from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known
 
-# What exempts requests from robots.txt -> the stat that counts them.
 WARNED_OUTAGES = 10
 
 
-class OutageLog:
-    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
-        self._log = logger_of(crawler)
-        self._is_dry_run = settings.dry_run
-        self._wait = settings.unreachable_wait
-        self._timeout = settings.fetch_timeout
-        self._logged: LocalCache[Origin, bool | None] = LocalCache(limit=settings.memory_origins)
+class OutageLog(Extension):
+    def start(self) -> None:
+        self._logged: LocalCache[Origin, bool | None] = LocalCache(limit=self._settings.memory_origins)
         """Origin -> whether its outage was logged as a WARNING; None if the outage is over."""
         self._outages = self._origins = 0
-        self._refusals = gate.refusals
-        self._has_explained_challenges = False
-        crawler.signals.connect(self._known, signal=robots_known)
-        crawler.signals.connect(self._closed, signal=signals.spider_closed)
+        self._crawler.signals.connect(self._known, signal=robots_known)
+        self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     def _known(self, origin: Origin, info: OriginInfo) -> None:
         was_warning = self._logged.get(origin)
@@ -53,8 +43,7 @@ class OutageLog:
         elif info.failing_since is None and was_warning is not None:
             self._logged[origin] = None
             self._log_answer(logging.INFO if was_warning else logging.DEBUG, "%s: %s. It is reachable again", info)
-        if info.kind is OriginKind.CHALLENGED and not self._has_explained_challenges:
-            self._has_explained_challenges = True
+        if info.kind is OriginKind.CHALLENGED and self._is_first("a challenge"):
             self._log.warning(words.CHALLENGE_ADVICE)
 
     def _log_answer(self, level: int, message: str, info: OriginInfo, *more: str) -> None:
@@ -65,27 +54,28 @@ class OutageLog:
         """Return what happens while robots.txt is unreachable, in words that follow "Requests to this site"."""
         if info.policy.basis is not Basis.NOTHING_ALLOWED:
             return words.OUTAGE_WORDS[info.policy.basis].requests
-        refused = "would be refused without REP_DRY_RUN" if self._is_dry_run else "are refused"
+        refused = "would be refused without REP_DRY_RUN" if self._settings.dry_run else "are refused"
+        wait = self._settings.unreachable_wait
         if info.pause is not None:
-            return f"wait up to {self._wait:g} s (REP_UNREACHABLE_WAIT); then they {refused}"
+            return f"wait up to {wait:g} s (REP_UNREACHABLE_WAIT); then they {refused}"
         outage = info.entry.outage
         if outage is not None and outage.timed_out:
-            return f"{refused}: it did not answer within REP_FETCH_TIMEOUT ({self._timeout:g} s)"
+            return f"{refused}: it did not answer within REP_FETCH_TIMEOUT ({self._settings.fetch_timeout:g} s)"
         seconds = outage.fetch_again_at - outage.failed_at if outage is not None else 0.0
-        if info.status is not None and seconds > self._wait > 0:
-            return f"{refused}: the next fetch is in {seconds:,.0f} s, beyond REP_UNREACHABLE_WAIT ({self._wait:g} s)"
+        if info.status is not None and seconds > wait > 0:
+            return f"{refused}: the next fetch is in {seconds:,.0f} s, beyond REP_UNREACHABLE_WAIT ({wait:g} s)"
         return f"{refused} (RFC 9309 2.3.1.4)"
 
     def _closed(self) -> None:
-        refused = self._refusals.counts[VerdictReason.UNREACHABLE]
+        refused = self._gate.refusals.counts[VerdictReason.UNREACHABLE]
         if not refused:
             return
         self._log.warning(
             "%s %s because robots.txt was unreachable; %s had outages: %s",
             counted(refused, "request"),
-            words.were_refused(refused, is_dry_run=self._is_dry_run),
+            words.were_refused(refused, is_dry_run=self._settings.dry_run),
             counted(self._origins, "origin"),
-            self._refusals.largest(VerdictReason.UNREACHABLE),
+            self._gate.refusals.largest(VerdictReason.UNREACHABLE),
         )
         if self._outages > WARNED_OUTAGES:
             self._log.warning(

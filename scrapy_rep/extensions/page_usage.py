@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
-from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 
-from scrapy_rep.gate import Gate, Landing
-from scrapy_rep.log import logger_of
+from scrapy_rep.extensions import Extension
+from scrapy_rep.gate import Landing
 from scrapy_rep.protocol.robotstxt.rules import Verdict
 from scrapy_rep.protocol.words import VerdictReason
-from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
 from scrapy_rep.usage import PREFERENCE_WORDS, ROBOTS_META, ROBOTS_TAGS, USAGE_DIRECTIVES, VOCABULARY
 from scrapy_rep.usage.preferences import Purposes, usage_in
@@ -25,28 +22,22 @@ SOURCES_KEY = "robots_usage_sources"
 _ROBOTS_RULES = [rule.encode() for category in VOCABULARY for rule in category.robots_rules]
 
 
-class PageUsage:
+class PageUsage(Extension):
     """Stores `response.meta["robots_usage"]`, a dict: category -> whether it is allowed. Unknown ones are left out.
 
     `response.meta["robots_usage_sources"]` has the statement that decided about each category.
     """
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
+    def start(self) -> None:
         """Raises ValueError if the extra `usage` is not installed."""
-        self._count = crawler.stats.inc_value
-        self._purposes = Purposes.of(settings.purposes, settings.purposes_refuse)
-        self._is_dry_run = settings.dry_run
-        self._gate = gate
+        self._purposes = Purposes.of(self._settings.purposes, self._settings.purposes_refuse)
         # Verdicts are not stored in the request's meta, because redirects and retries copy the meta.
         self._verdicts: WeakKeyDictionary[Request, Verdict] = WeakKeyDictionary()
-        gate.also_judge = self._purposes.judge
-        gate.before_download.append(self._before_fetch)
-        gate.after_download.append(self._after_fetch)
-        self._log = logger_of(crawler)
-        self._pages: Counter[tuple[str, str]] = Counter()
-        """The number of pages for each purpose and preference, as in the stats."""
-        crawler.signals.connect(self._forbidden, signal=request_forbidden)
-        crawler.signals.connect(self._closed, signal=signals.spider_closed)
+        self._gate.also_judge = self._purposes.judge
+        self._gate.before_download.append(self._before_fetch)
+        self._gate.after_download.append(self._after_fetch)
+        self._crawler.signals.connect(self._forbidden, signal=request_forbidden)
+        self._crawler.signals.connect(self._closed, signal=signals.spider_closed)
 
     def _before_fetch(self, request: Request, verdict: Verdict) -> None:
         _forget(request)  # the spider may have copied another page's meta
@@ -78,18 +69,17 @@ class PageUsage:
 
     def _forbidden(self, request: Request, verdict: Verdict) -> None:
         _forget(request)
-        if verdict.reason is VerdictReason.USAGE and not self._is_dry_run:
+        if verdict.reason is VerdictReason.USAGE and not self._settings.dry_run:
             self._count_page(usage_in(verdict))
 
     def _count_page(self, preferences: Mapping[str, bool]) -> None:
         for purpose in self._purposes.categories:
-            word = PREFERENCE_WORDS[preferences.get(purpose)]
-            self._pages[purpose, word] += 1
-            self._count(f"rep/usage/{purpose}/{word}")
+            self._stats.inc_value(f"rep/usage/{purpose}/{PREFERENCE_WORDS[preferences.get(purpose)]}")
 
     def _closed(self) -> None:
         for purpose in self._purposes.categories:
-            numbers = ", ".join(f"{word} for {self._pages[purpose, word]:,}" for word in PREFERENCE_WORDS.values())
+            get, words = self._stats.get_value, PREFERENCE_WORDS.values()
+            numbers = ", ".join(f"{word} for {get(f'rep/usage/{purpose}/{word}', 0):,}" for word in words)
             self._log.info("Pages by what sites state about the purpose %r: %s", purpose, numbers)
 
 

@@ -58,7 +58,7 @@ STOPPED = (
     "another component stopped the download (StopDownload); let its handler of bytes_received or headers_received skip"
     f" requests that have {ROBOTS_TXT_REQUEST!r} in their meta"
 )
-
+DROPPED = f"another middleware dropped the request; let it pass requests that have {ROBOTS_TXT_REQUEST!r} in their meta"
 
 # Seconds after REP_FETCH_TIMEOUT at which a request ends, even if its download handler goes on. A handler with a
 # time-out of its own has noticed it by then.
@@ -178,7 +178,7 @@ class Fetcher:
             return Answer(url, sign=OFFLINE, offline=True, received_at=self._now())
         is_late = self._seconds_on_the_wire(download) > self._settings.fetch_timeout + LATE
         timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
-        reason = _in_words(exc)
+        reason = f"{DROPPED}: {_in_words(exc)}" if isinstance(exc, IgnoreRequest) else _in_words(exc)
         from_handler = download.handlers_error
         is_of_handler = from_handler is not None and (exc is from_handler or exc.__cause__ is from_handler)
         is_fault = not isinstance(exc, _EXPECTED) and not is_of_handler

@@ -265,7 +265,9 @@ class SchedulerDoor:
     def _release(self, result: RobotsPolicy | Failure, origin: Origin) -> None:
         """The fetch has ended: the origin's requests are ready. `result`: a policy; a Failure if the crawl closes."""
         if isinstance(result, Failure):
-            return  # `close` puts the requests back
+            for wait in self._here.waiting_for(origin):  # `close` puts the requests back
+                self._waits.end(wait)
+            return
         for wait in self._here.release(origin):
             self._waits.end(wait)
             if result.entry.stored is None:

@@ -40,8 +40,7 @@ class Waits:
         return wait
 
     def end(self, wait: Wait) -> None:
-        """Called when the fetch has ended. When the crawl closes, it is called for waits in the downloader only: `log`
-        counts waits at the door until `spider_closed`."""
+        """Called when the fetch has ended, or when the crawl begins to close and the request goes back to its queue."""
         wait.seconds = self.monotonic() - wait.since
         self._under_way.discard(wait)
 
@@ -62,7 +61,8 @@ class Waits:
         self._log.info(
             "Waiting for robots.txt: %s to %s, the longest for %.0f s (%s)."
             " Each request for robots.txt takes at most REP_FETCH_TIMEOUT, not counting the time in other middlewares."
-            " After most failures, but not after a time-out, it is repeated for up to REP_UNREACHABLE_WAIT",
+            " Until the crawl closes, it is repeated for up to REP_UNREACHABLE_WAIT after most failures, but not"
+            " after a time-out",
             counted(len(self._under_way), "request"),
             counted(len(origins), "origin"),
             self.monotonic() - waits[0].since,

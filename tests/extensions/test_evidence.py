@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import sys
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +17,9 @@ from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.http import Response
 from web import RULES, Web, answer, redirect
+
+from scrapy_rep.extensions import output_file
+from scrapy_rep.extensions.evidence import evidence
 
 DIGEST = sha256(RULES.encode()).hexdigest()
 EVIDENCE = {"REP_EVIDENCE": True, "USER_AGENT": "ExampleBot/1.0"}
@@ -222,6 +226,27 @@ def test_a_full_disk_ends_the_file_but_not_the_crawl(web: Web, tmp_path: Path) -
     assert torn == b"", "the file ends with a whole line"
     assert len(whole) + ended.stats["rep/refusals/lost"] == len(urls)
     assert all(json.loads(line)["reason"] == "rule" for line in whole)
+
+
+@ensureDeferred
+async def test_lines_after_a_failed_write_are_written(
+    web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, failures = tmp_path / "r.jsonl", [OSError("No space left on device")]
+    append = output_file.append
+
+    def fails_once(path: Path, octets: bytes) -> None:
+        if octets and failures:
+            raise failures.pop()
+        append(path, octets)
+
+    monkeypatch.setattr(evidence, "append", fails_once)
+    site = web.robots(RULES)
+    urls = [site.url(f"/private/{number}") for number in range(3)]
+    result = await crawl(*urls, settings={"REP_REFUSALS": path})
+    assert (len(lines(path)), result.stats["rep/refusals/lost"]) == (2, 1)
+    (error,) = result.messages(logging.ERROR)
+    assert "No space left on device" in error
 
 
 NAMES = {"../../x": "__.._x", r"..\x": "__x", "/etc/x": "_etc_x", "..": "_", "x": "x"}

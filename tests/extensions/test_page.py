@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from email.message import Message
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
@@ -18,7 +17,7 @@ from reports import HOSTILE, RULES, SimulatedCrawl, broad_crawl, hostile_crawl
 from scrapy import Request
 from web import Web, answer, redirect
 
-from scrapy_rep.extensions.report.page import DENIED, FORMS, MEANINGS, address_of, fill, page
+from scrapy_rep.extensions.report.page import FORMS, MEANINGS, fill, page
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.words import AccessResult, OriginKind
 
@@ -220,17 +219,10 @@ def test_the_kinds_of_origins_and_their_causes(tmp_path: Path) -> None:
     )
 
 
-def test_each_section_of_the_docs_that_the_page_names_exists(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_section_of_the_docs_that_the_page_names_exists() -> None:
     headings = re.findall("^#+ (.*)$", DIFFICULT_SITES.read_text("utf-8"), re.MULTILINE)
     sections = {section for _, section in MEANINGS.values()} - {""}
     assert sections <= set(headings)
-    address = Message()
-    address["Project-URL"] = "Documentation, https://docs.example/"
-    monkeypatch.setattr("scrapy_rep.extensions.report.page.metadata", lambda _: address)
-    assert address_of("Pages of HTML") == "https://docs.example/difficult-sites.html#pages-of-html"
-    anchor = "access-denied-http-401-unauthorized-402-403-forbidden-451"
-    assert f"(#{anchor})" in DIFFICULT_SITES.read_text("utf-8")
-    assert address_of(DENIED).endswith(f"#{anchor}")
 
 
 @ensureDeferred

@@ -140,7 +140,13 @@ async def test_a_fetch_that_another_middleware_drops_is_unreachable(web: Web) ->
     assert access is AccessResult.UNREACHABLE
     assert site.requests == []
     assert result.stats["robotstxt/request_count"] == 1, "another request would be dropped, too"
-    assert any("not today" in message for message in result.messages())
+    dropped = (
+        "another middleware dropped the request; let it pass requests that have 'rep_robots_txt' in their meta"
+        ": IgnoreRequest: not today"
+    )
+    first, *_ = result.messages()
+    assert first.startswith(f"{site.robots_url}: {dropped}. Requests to this site ")
+    assert dropped in str(next(iter(result.refused.values())))
 
 
 class DropsRobotsTxt:

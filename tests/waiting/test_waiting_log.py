@@ -7,19 +7,21 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from crawling import CrawlSpider, Time, crawl
+from crawling import CrawlSpider, Time, close_spider, crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request, Spider
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.test import get_crawler
 from web import RULES, Web, answer
 
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.scrapy_internals.compat import sleep
 from scrapy_rep.waiting import waits
 from scrapy_rep.waiting.waits import Waits
 
 LIMITS = (
-    ". Each request for robots.txt takes at most REP_FETCH_TIMEOUT, not counting the time in other middlewares. After"
-    " most failures, but not after a time-out, it is repeated for up to REP_UNREACHABLE_WAIT"
+    ". Each request for robots.txt takes at most REP_FETCH_TIMEOUT, not counting the time in other middlewares. Until"
+    " the crawl closes, it is repeated for up to REP_UNREACHABLE_WAIT after most failures, but not after a time-out"
 )
 A, B = Origin("https", "a.example", None), Origin("https", "b.example", 8443)
 
@@ -82,3 +84,39 @@ async def test_the_line_counts_requests_of_the_scheduler_and_others(web: Web, mo
     finally:
         logging.getLogger("scrapy_rep").removeHandler(handler)
     assert (len(result.pages), result.ends) == (3, ["downloaded"])
+
+
+@ensureDeferred
+async def test_as_the_crawl_closes_the_line_names_only_what_holds_it_open(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waits, "EVERY", 0.02)
+    first, other = (web.robots(answer(RULES, kind="hold")) for _ in range(2))
+    lines: list[str] = []
+    is_closing: list[bool] = []
+
+    class Closes(CrawlSpider):
+        async def start(self) -> AsyncIterator[Request]:
+            yield self.prepared(first.url("/"))
+            while not first.robots_requests:
+                await sleep(0.005)
+            assert self.crawler.engine is not None
+            download = deferred_from_coro(self.crawler.engine.download_async(Request(other.url("/"))))
+            close_spider(self, "enough")
+            is_closing.append(True)
+            await maybe_deferred_to_future(download)
+
+    class Collects(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.getMessage().startswith("Waiting for robots.txt: "):
+                lines.append(record.getMessage())
+                if is_closing and ("1 request" in lines[-1] or len(lines) > 50):
+                    web.release(first, other)
+
+    logging.getLogger("scrapy_rep").addHandler(handler := Collects())
+    try:
+        await crawl(spider=Closes, settings={"REP_FETCH_TIMEOUT": 20})
+    finally:
+        logging.getLogger("scrapy_rep").removeHandler(handler)
+    assert lines[-1].startswith("Waiting for robots.txt: 1 request to 1 origin, ")
+    assert f" ({other.robots_url})" in lines[-1]

@@ -8,56 +8,49 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider
-from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.signals import spider_closed, spider_opened
 
+from scrapy_rep.extensions import Extension
 from scrapy_rep.extensions.output_file import output_path
-from scrapy_rep.gate import Gate
-from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.settings import SETTINGS, RepSettings
+from scrapy_rep.settings import SETTINGS
 from scrapy_rep.signals import robots_known, robots_response
 
 if TYPE_CHECKING:
     from scrapy_rep.extensions.evidence.warc_file import WarcFile
 
 
-class ArchiveWriter:
+class ArchiveWriter(Extension):
     """Writes each answer to the archive when its signal is received. The crawl waits for the disk."""
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
+    def start(self) -> None:
         """Raises ValueError if `warcio` is missing or no file can be created."""
         if find_spec("warcio") is None:
             cure = 'pip install "scrapy-rep[archive]"'
-            raise ValueError(f"REP_ARCHIVE is {settings.archive!r}, which needs the extra `archive`: {cure}")
-        self._status_policy = crawler.settings.get("REP_STATUS_POLICY", SETTINGS["REP_STATUS_POLICY"].default)
-        self._count = crawler.stats.inc_value
-        self._log = logger_of(crawler)
-        self._settings = settings
-        self._gate = gate
-        self._path = output_path("REP_ARCHIVE", str(settings.archive), crawler, gate.now())
+            raise ValueError(f"REP_ARCHIVE is {self._settings.archive!r}, which needs the extra `archive`: {cure}")
+        self._path = output_path("REP_ARCHIVE", str(self._settings.archive), self._crawler, self._gate.now())
         self._file: WarcFile
         self._lost = 0
-        crawler.signals.connect(self._opened, spider_opened)
-        crawler.signals.connect(self._answered, robots_response)
-        crawler.signals.connect(self._known, robots_known)
-        crawler.signals.connect(self._closed, spider_closed)
+        self._crawler.signals.connect(self._opened, spider_opened)
+        self._crawler.signals.connect(self._answered, robots_response)
+        self._crawler.signals.connect(self._known, robots_known)
+        self._crawler.signals.connect(self._closed, spider_closed)
 
     def _opened(self, spider: Spider) -> None:
         from scrapy_rep.extensions.evidence.warc_file import WarcFile  # noqa: PLC0415 - warcio is optional
 
-        settings = self._settings
+        settings, policy = self._settings, SETTINGS["REP_STATUS_POLICY"]
         information = {
             "software": ", ".join(f"{name}/{version(name)}" for name in ("scrapy-rep", "Scrapy")),
             "format": "WARC File Format 1.1",
             "conformsTo": "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
             "description": f"robots.txt files that the spider {spider.name!r} received",
             "product-tokens": " ".join(self._gate.user_agent.product_tokens),
-            "status-policy": repr(self._status_policy),
+            "status-policy": repr(self._crawler.settings.get("REP_STATUS_POLICY", policy.default)),
             "unreachable-days": f"{settings.unreachable_days:g}",
             "body-limit": str(settings.body_limit),
             "purposes": " ".join(settings.purposes),
@@ -67,7 +60,7 @@ class ArchiveWriter:
 
     def _answered(self, answer: Answer, request: Request, response: Response | None) -> None:
         if self._write(self._file.write_answer, answer, response, self._gate.now(), Origin.of(request.url)):
-            self._count("rep/archive/answers")
+            self._stats.inc_value("rep/archive/answers")
 
     def _known(self, origin: Origin, info: OriginInfo) -> None:
         self._write(self._file.write_entry, origin, self._gate.now(), info.entry)
@@ -90,6 +83,6 @@ class ArchiveWriter:
                     printable(f"{type(exc).__name__}: {exc}"),
                 )
             self._lost += 1
-            self._count("rep/archive/lost")
+            self._stats.inc_value("rep/archive/lost")
             return False
         return True

@@ -7,91 +7,79 @@ import json
 from typing import Any
 
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.signals import spider_opened
 
 from scrapy_rep.clock import iso_time
+from scrapy_rep.extensions import Extension
 from scrapy_rep.extensions.output_file import append, output_path
 from scrapy_rep.gate import Gate
-from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.robotstxt.rules import Verdict
-from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import request_forbidden
-from scrapy_rep.user_agent import ProductTokens
 
 META_KEY = "robots"
 
 
-class Evidence:
+class Evidence(Extension):
     """Stores the evidence in each request's meta. It replaces evidence that redirects, retries or spiders copied."""
 
-    def __init__(self, crawler: Crawler, _settings: RepSettings, gate: Gate) -> None:
-        self._gate = gate
-        gate.before_download.append(self._note)
-        crawler.signals.connect(self._note, signal=request_forbidden)
+    def start(self) -> None:
+        self._gate.before_download.append(self._note)
+        self._crawler.signals.connect(self._note, signal=request_forbidden)
 
     def _note(self, request: Request, verdict: Verdict) -> None:
-        tokens, now = self._gate.product_tokens(request), self._gate.now()
-        request.meta[META_KEY] = evidence_of(request.url, verdict, tokens, now)
+        request.meta[META_KEY] = evidence_of(request, verdict, self._gate)
 
 
-class RefusalsFile:
+class RefusalsFile(Extension):
     """Appends a line for each refused request. Each line is one write, so several crawls may share the file."""
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
+    def start(self) -> None:
         """Raises ValueError if no file can be created."""
-        self._count = crawler.stats.inc_value
-        self._log = logger_of(crawler)
-        self._gate = gate
-        self._is_dry_run = settings.dry_run
-        self._path = output_path("REP_REFUSALS", str(settings.refusals), crawler, gate.now())
-        self._has_failed = False
-        crawler.signals.connect(self._opened, signal=spider_opened)
-        crawler.signals.connect(self._forbidden, signal=request_forbidden)
+        self._path = output_path("REP_REFUSALS", str(self._settings.refusals), self._crawler, self._gate.now())
+        self._crawler.signals.connect(self._opened, signal=spider_opened)
+        self._crawler.signals.connect(self._forbidden, signal=request_forbidden)
 
     def _opened(self) -> None:
         self._append(b"")  # the file exists even if nothing is refused
 
     def _forbidden(self, request: Request, verdict: Verdict) -> None:
-        tokens, now = self._gate.product_tokens(request), self._gate.now()
         referrer = request.headers.get("Referer")
         values = {
-            **evidence_of(request.url, verdict, tokens, now),
+            **evidence_of(request, verdict, self._gate),
             "referrer": referrer.decode("latin-1") if referrer is not None else None,
-            "dry_run": self._is_dry_run,
+            "dry_run": self._settings.dry_run,
         }
         line = json.dumps(values).encode() + b"\n"
-        if not self._append(gzip.compress(line) if self._path.suffix == ".gz" else line):
-            self._count("rep/refusals/lost")
+        self._append(gzip.compress(line) if self._path.suffix == ".gz" else line)
 
-    def _append(self, octets: bytes) -> bool:
-        """Append octets to the file, and return whether this succeeded. After a failure, nothing more is written."""
-        if not self._has_failed:
-            try:
-                append(self._path, octets)
-            except OSError as exc:
-                self._has_failed = True
+    def _append(self, octets: bytes) -> None:
+        """Append octets to the file. Failures are counted, the first is logged."""
+        try:
+            append(self._path, octets)
+        except OSError as exc:
+            if self._is_first("failure"):
                 self._log.error(
                     "REP_REFUSALS: %s cannot be written (%s). The stat rep/refusals/lost counts the missing lines",
                     self._path,
                     exc,
                 )
-        return not self._has_failed
+            if octets:  # the first write only creates the file
+                self._stats.inc_value("rep/refusals/lost")
 
 
-def evidence_of(url: str, verdict: Verdict, product_tokens: ProductTokens, now: float) -> dict[str, Any]:
-    """Return the evidence for a verdict at `now`, as values for JSON. `docs/evidence.md` explains the keys."""
+def evidence_of(request: Request, verdict: Verdict, gate: Gate) -> dict[str, Any]:
+    """Return the evidence for a verdict that counts now, as values for JSON. `docs/evidence.md` explains the keys."""
     rule = verdict.decided_by
     final_url, received_at, sha256 = verdict.received or (None, None, None)
     return {
-        "url": url,
-        "decided_at": iso_time(now),
+        "url": request.url,
+        "decided_at": iso_time(gate.now()),
         "allowed": verdict.allowed,
         "reason": verdict.reason.value,
         "rule": str(rule) if rule is not None else None,
         "line": rule.line if rule is not None else None,
         "group": verdict.product_token,
-        "product_tokens": list(product_tokens),
+        "product_tokens": list(gate.product_tokens(request)),
         "robots_url": verdict.robots_url,
         "final_url": final_url or None,
         "received_at": iso_time(received_at) if received_at is not None else None,

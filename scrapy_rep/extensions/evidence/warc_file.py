@@ -145,9 +145,16 @@ class WarcFile:
         return record, record
 
     def _metadata(self, url: str, date: str, values: Mapping[str, Any], **fields: str) -> None:
-        """Add the last record about an event, and write all of the event's records."""
+        """Add the last record about an event, and write all of the event's records: all, or none if the disk fails."""
         self._add("metadata", url, date, json.dumps(values).encode(), METADATA, **fields)
-        self._flush()
+        octets, self._buffer = self._buffer, b""
+        if self._failure is not None:
+            raise self._failure
+        try:
+            append(self.path, octets)
+        except OSError as exc:
+            self._failure = exc
+            raise
 
     def _add(self, kind: str, url: str, date: str, block: bytes, content_type: str, **fields: str) -> str:
         """Add a record, and return its id. The block is not parsed, because `warcio` would re-encode its headers."""
@@ -162,17 +169,6 @@ class WarcFile:
         octets = BytesIO()
         WARCWriter(octets, gzip=False, warc_version=VERSION).write_record(record)
         self._buffer += gzip.compress(octets.getvalue(), LEVEL)
-
-    def _flush(self) -> None:
-        """Write the records that were added since the last call: all, or none if the disk fails."""
-        octets, self._buffer = self._buffer, b""
-        if self._failure is not None:
-            raise self._failure
-        try:
-            append(self.path, octets)
-        except OSError as exc:
-            self._failure = exc
-            raise
 
 
 def _is_http(request: Request) -> bool:

@@ -9,28 +9,26 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from itertools import product
+from itertools import accumulate, product
 from typing import Any
 
 from scrapy import Request, Spider
-from scrapy.crawler import Crawler
 from scrapy.signals import response_received, spider_closed
 from scrapy.utils.url import strip_url
 
+from scrapy_rep.extensions import Extension
 from scrapy_rep.extensions.origins_log import EXEMPT_BY
 from scrapy_rep.extensions.output_file import output_path, partial_path
 from scrapy_rep.extensions.page_usage import META_KEY as USAGE_KEY
 from scrapy_rep.extensions.report.page import page
 from scrapy_rep.fetching.request import ROBOTS_TXT_REQUEST
-from scrapy_rep.gate import Gate
-from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.robotstxt.rules import Verdict
-from scrapy_rep.protocol.words import AccessResult, OriginKind, VerdictReason
+from scrapy_rep.protocol.words import OriginKind, VerdictReason
 from scrapy_rep.refusals import TopK
-from scrapy_rep.settings import SETTINGS, RepSettings
+from scrapy_rep.settings import SETTINGS
 from scrapy_rep.signals import request_forbidden, request_waited, robots_known
 from scrapy_rep.storage.base import without_password
 from scrapy_rep.usage import PREFERENCE_WORDS
@@ -61,12 +59,9 @@ class WaitingTimes(Counter[float]):
 
     def quantile(self, share: float) -> float:
         """Return the waiting time in seconds that this share of the requests did not exceed; 0 if no request waited."""
-        rest = share * self.total()
-        for seconds, requests in sorted(self.items()):
-            rest -= requests
-            if rest <= 0:
-                return min(seconds, self.longest)
-        return 0.0
+        seconds = sorted(self)
+        requests = list(accumulate(self[each] for each in seconds))  # that waited so many seconds or less
+        return min(seconds[bisect_left(requests, share * requests[-1])], self.longest) if requests else 0.0
 
     def classes(self) -> list[dict[str, Any]]:
         """Return the number of requests in each class of WAITS. The last class, with `at_most` None, has no bound."""
@@ -80,13 +75,8 @@ class WaitingTimes(Counter[float]):
 class OriginSeen:
     """The counts and outages of one origin."""
 
-    kind: str = ""
-    """The value of an OriginKind."""
-    cause: str = ""
-    access: str = ""
-    answer: str = ""
-    final_url: str = ""
-    """The address that the redirects of robots.txt led to; empty if it is not known."""
+    result: dict[str, str] = field(default_factory=dict)
+    """The result of the last fetch, as in the JSON lines: `final_url`, `kind`, `cause`, `access` and `answer`."""
     fetched: int = 0
     """The number of pages that were fetched."""
     refused: int = 0
@@ -96,10 +86,6 @@ class OriginSeen:
     """The purpose and preference of each of its pages, without duplicates."""
     outages: list[dict[str, Any]] = field(default_factory=list)
     """The first MAX_OUTAGES - 1 outages, and the last, as in the JSON lines. `ended` is None while an outage lasts."""
-
-    @property
-    def is_in_outage(self) -> bool:
-        return bool(self.outages) and self.outages[-1]["ended"] is None
 
     def size(self) -> float:
         """Return how significant the origin is. The report lists the most significant origins first."""
@@ -116,26 +102,21 @@ class RefusedPages:
     examples: list[dict[str, Any]] = field(default_factory=list)
 
 
-class Report:
+class Report(Extension):
     """Counts events by listening to signals. Keeps details of the most significant origins and rules only."""
 
-    def __init__(self, crawler: Crawler, settings: RepSettings, gate: Gate) -> None:
+    def start(self) -> None:
         """Raises ValueError if the report cannot be written."""
-        self._crawler = crawler
-        self._log = logger_of(crawler)
-        self._settings = settings
-        self._gate = gate
-        self._began = gate.now()
-        self._path = output_path("REP_REPORT", str(settings.report), crawler, self._began)
-        gate.refusals.advice = "The report (REP_REPORT) has details"
+        self._began = self._gate.now()
+        self._path = output_path("REP_REPORT", str(self._settings.report), self._crawler, self._began)
+        self._gate.refusals.advice = "The report (REP_REPORT) has details"
         self._fetched = self._outages = self._open_outages = 0
         self._origins_by_kind: Counter[tuple[str, str]] = Counter()  # by kind and cause
-        self._pages_stated: Counter[tuple[str, str]] = Counter()  # pages by purpose and preference
         self._origins_stated: Counter[tuple[str, str]] = Counter()  # origins by purpose and preference
         self._waits = WaitingTimes()
         self._origins: TopK[Origin, OriginSeen] = TopK(MAX_ORIGINS, OriginSeen, OriginSeen.size)
         self._rules: TopK[tuple[str, str], RefusedPages] = TopK(MAX_RULES, RefusedPages, lambda refused: refused.pages)
-        connect = crawler.signals.connect
+        connect = self._crawler.signals.connect
         connect(self._robots_known, signal=robots_known)
         connect(self._request_waited, request_waited)
         connect(self._request_forbidden, request_forbidden)
@@ -143,25 +124,25 @@ class Report:
         connect(self._spider_closed, spider_closed)
 
     def _robots_known(self, origin: Origin, info: OriginInfo, request: Request) -> None:
-        now, seen = self._gate.now(), self._origins[origin]
-        self._origins_by_kind[seen.kind, seen.cause] -= 1
-        seen.kind, seen.cause = info.kind.value, info.cause
-        self._origins_by_kind[seen.kind, seen.cause] += 1
+        now, seen, kind = self._gate.now(), self._origins[origin], info.kind.value
+        if seen.result:
+            self._origins_by_kind[seen.result["kind"], seen.result["cause"]] -= 1
+        self._origins_by_kind[kind, info.cause] += 1
         beyond = ", not read beyond REP_BODY_LIMIT" if info.robots is not None and info.robots.truncated else ""
-        seen.access, seen.answer = info.access.value, shortened(info.answer.rstrip(".") + beyond)
-        seen.final_url = shortened(info.url)
+        answer = shortened(info.answer.rstrip(".") + beyond)
+        result = {"kind": kind, "cause": info.cause, "access": info.access.value, "answer": answer}
+        seen.result = {"final_url": shortened(info.url), **result}
         if info.robots is not None:
             seen.crawl_delay = info.robots.crawl_delay(self._gate.product_tokens(request)) or 0.0
-        is_down, was_down = info.access is AccessResult.UNREACHABLE, seen.is_in_outage
-        if is_down and not was_down:
+        began, was_down = info.failing_since, bool(seen.outages) and seen.outages[-1]["ended"] is None
+        if began is not None and not was_down:
             self._outages += 1
             self._open_outages += 1
-            began = now if info.failing_since is None else info.failing_since
             del seen.outages[MAX_OUTAGES - 1 :]
-            seen.outages.append({"began": began, "reason": seen.answer, "ended": None, "ended_in": None})
-        elif was_down and not is_down:
+            seen.outages.append({"began": began, "reason": answer, "ended": None, "ended_in": None})
+        elif began is None and was_down:
             self._open_outages -= 1
-            seen.outages[-1].update(ended=now, ended_in=seen.kind)
+            seen.outages[-1].update(ended=now, ended_in=kind)
 
     def _request_waited(self, request: Request, seconds: float) -> None:
         self._waits.add(seconds)
@@ -198,7 +179,6 @@ class Report:
     def _count_preferences(self, preferences: Mapping[str, bool], seen: OriginSeen | None) -> None:
         for purpose in self._settings.purposes:
             stated = purpose, PREFERENCE_WORDS[preferences.get(purpose)]
-            self._pages_stated[stated] += 1
             if seen is not None and stated not in seen.preferences:
                 seen.preferences.add(stated)
                 self._origins_stated[stated] += 1
@@ -240,13 +220,13 @@ class Report:
             "fetched": self._fetched,
             "refused": refused,
             "refused_by": refused_by,
-            "exempt": {by: self._crawler.stats.get_value(stat, 0) for by, stat in EXEMPT_BY.items()},
+            "exempt": {by: self._stats.get_value(stat, 0) for by, stat in EXEMPT_BY.items()},
             "refused_not_listed": refused - sum(rule.pages for _, rule in rules),
             "usage": [
                 {
                     "purpose": purpose,
                     "preference": preference,
-                    "pages": self._pages_stated[purpose, preference],
+                    "pages": self._stats.get_value(f"rep/usage/{purpose}/{preference}", 0),
                     "origins": self._origins_stated[purpose, preference],
                 }
                 for purpose, preference in product(self._settings.purposes, PREFERENCE_WORDS.values())
@@ -274,8 +254,9 @@ class Report:
                 "type": "origin",
                 "origin": shortened(str(origin)),
                 "robots_url": shortened(origin.robots_url),
-                "final_url": seen.final_url,
-                **{key: getattr(seen, key) for key in ("kind", "cause", "access", "answer", "fetched", "refused")},
+                **seen.result,
+                "fetched": seen.fetched,
+                "refused": seen.refused,
                 "waited": seen.waits.total(),
                 "waited_median": seen.waits.quantile(0.5),
                 "waited_longest": seen.waits.longest,

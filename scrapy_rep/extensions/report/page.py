@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from html import escape
-from importlib.metadata import metadata
 from importlib.resources import files
 from typing import Any
 
@@ -98,19 +97,10 @@ def page(lines: Sequence[JsonLine]) -> str:
 
 
 def _meaning(line: JsonLine, *, is_dry_run: bool) -> JsonLine:
-    """Return what the result of these origins meant, and the section of the docs with its address."""
+    """Return what the result of these origins meant, and the section of the docs."""
     text, section = MEANINGS.get((line["kind"], line["cause"])) or MEANINGS[line["kind"]]
     was, were = ("would have been",) * 2 if is_dry_run else ("was", "were")
-    name, _, _numbers = section.partition(":")
-    return {"meaning": text.format(was=was, were=were), "section": name, "section_url": address_of(section)}
-
-
-def address_of(section: str) -> str:
-    """Return the address of a section of docs/difficult-sites.md; empty if the docs have no public address."""
-    entries = metadata("scrapy-rep").get_all("Project-URL") or ()
-    address = dict(entry.split(", ", 1) for entry in entries).get("Documentation", "")
-    anchor = "-".join(re.findall(r"\w+", section.lower()))
-    return f"{address.rstrip('/')}/difficult-sites.html#{anchor}" if address else ""
+    return {"meaning": text.format(was=was, were=were), "section": section.partition(":")[0]}
 
 
 def _outages(crawl: JsonLine, origins: Sequence[JsonLine]) -> list[JsonLine]:
