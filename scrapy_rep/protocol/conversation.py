@@ -146,7 +146,7 @@ def conversation(
             known, now = found.entry, found.at
             if known is None or found.is_to_fetch:
                 outage = known.outage_at(now) if known is not None else None
-                if outage is not None and not outage.failures:
+                if outage is not None and not outage.has_backoff:
                     left = -1.0  # requests of another crawl have waited in vain, so those of this crawl wait once
                 known, chain = yield from _fetch(origin, known, terms, retries)
                 now = chain.hops[-1].ended_at
@@ -199,7 +199,7 @@ def _follow(
     stored = known.stored if known is not None else None
     url, hops = origin.robots_url, list[Answer]()
     while True:
-        validators = stored.caching if stored is not None and _can_confirm(stored, url) else None
+        validators = stored.answer.caching if stored is not None and _can_confirm(stored, url) else None
         is_from_public = yield from _is_from_public(hops, origin, url, terms)
         private = (yield from _private_address(hops, url)) if is_from_public else None
         if private is not None:
@@ -241,8 +241,8 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
 
 def _can_confirm(stored: StoredResponse, url: str) -> bool:
     """Whether the stored response has rules from this URL, and its server can confirm them."""
-    is_from_here = stored.robots is not None and stored.url == url
-    return is_from_here and bool(stored.caching.etag or stored.caching.last_modified)
+    is_from_here = stored.robots is not None and stored.answer.url == url
+    return is_from_here and bool(stored.answer.caching.etag or stored.answer.caching.last_modified)
 
 
 def _is_from_public(
@@ -300,42 +300,29 @@ def _entry_after(origin: Origin, known: Entry | None, chain: _Chain, terms: Term
 
 
 def _response(chain: _Chain, terms: Terms) -> StoredResponse:
-    """Return the response to store."""
-    last = chain.hops[-1]
-    if chain.confirmed is not None:
-        return replace(chain.confirmed, caching=last.caching, **_strictest(chain, terms))
-    if last.access is AccessResult.REDIRECT:
-        # 2.3.1.2: "crawlers MAY assume that the robots.txt file is unavailable".
-        words = f"more than {terms.max_redirects} redirects in a row"
-        return StoredResponse(AccessResult.UNAVAILABLE, words, None, url=last.url, **_strictest(chain, terms))
-    robots, digest = None, ""
-    if last.access is AccessResult.SUCCESS:  # nothing else is ever read as rules
-        robots = RobotsTxt.parse(last.body, terms.body_limit)
-        digest = hashlib.sha256(last.body).hexdigest()
-    return StoredResponse(
-        last.access,
-        last.reason,
-        robots,
-        status=last.status,
-        sign=last.sign,
-        url=last.url,
-        caching=last.caching,
-        sha256=digest,
-        **_strictest(chain, terms),
-    )
-
-
-def _strictest(chain: _Chain, terms: Terms) -> dict[str, Any]:
-    """Return how a StoredResponse may be used and stored: for each field, the strictest value of the chain."""
-    hops = chain.hops
+    """Return the response to store. How it may be used and stored is the strictest that an answer of the chain says."""
+    hops, last = chain.hops, chain.hops[-1]
     received_at = min(hop.received_at for hop in hops)
     until = min(fresh_until(hop.caching, hop.received_at, terms.lifetime_min, hop.response_delay) for hop in hops)
     if not chain.is_replayed:  # redirects and retries may have taken longer than LEAST_LIFETIME
-        until = min(max(until, hops[-1].received_at + LEAST_LIFETIME), received_at + MAX_LIFETIME)
-    return {
-        "received_at": received_at,
-        "fresh_until": until,
-        "forbids_stale": any(hop.caching.forbids_stale for hop in hops),
+        until = min(max(until, last.received_at + LEAST_LIFETIME), received_at + MAX_LIFETIME)
+    answer, robots, digest = last.remembered, None, ""
+    if chain.confirmed is not None:
+        answer = replace(chain.confirmed.answer, caching=last.caching)
+        robots, digest = chain.confirmed.robots, chain.confirmed.sha256
+    elif last.access is AccessResult.SUCCESS:  # nothing else is ever read as rules
+        robots, digest = RobotsTxt.parse(last.body, terms.body_limit), hashlib.sha256(last.body).hexdigest()
+    elif last.access is AccessResult.REDIRECT:
+        # 2.3.1.2: "crawlers MAY assume that the robots.txt file is unavailable".
+        words = f"more than {terms.max_redirects} redirects in a row"
+        answer = Answer(last.url, access=AccessResult.UNAVAILABLE, reason=words)
+    return StoredResponse(
+        answer,
+        received_at,
+        until,
+        robots,
+        forbids_stale=any(hop.caching.forbids_stale for hop in hops),
         # An offline answer may be old, so other crawlers must not get it.
-        "forbids_store": any(hop.caching.no_store or hop.offline for hop in hops),
-    }
+        forbids_store=any(hop.caching.no_store or hop.offline for hop in hops),
+        sha256=digest,
+    )

@@ -10,10 +10,9 @@ CLOCK_SKEW.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from scrapy_rep.protocol.answer import Answer
-from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.status_policy import REDIRECT_STATUSES
 
@@ -34,36 +33,29 @@ MAX_UNSEEN = 11 * DAY
 class Outage:
     """An unbroken row of failed fetches of one robots.txt (2.3.1.4)."""
 
+    answer: Answer
+    """The last failure (`Answer.remembered`). It has no status if a redirect cannot be followed."""
     since: float
     """The time of the first failure, in seconds since the epoch."""
     failures: int
-    """The number of failures so far. 0 for an outage of another crawl, to which the server did not answer
-    (`entry.without_backoff`)."""
-    reason: str
-    """Why the last fetch failed, such as `HTTP 503`, or why there was no answer."""
-    failed_at: float
-    """The time of the last failure, in seconds since the epoch."""
+    """The number of failures so far; 0 if the outage has no backoff."""
     fetch_again_at: float
     """The time when the backoff ends, in seconds since the epoch."""
-    status: int | None = None
-    """The HTTP status of the last failure; None if there was no answer, or a redirect that cannot be followed."""
-    sign: str = ""
-    """The vendor of a challenge or `markup`, as in `Answer.sign`."""
-    timed_out: bool = False
-    """Whether the last request took longer than REP_FETCH_TIMEOUT."""
-    error: Exception | None = field(default=None, compare=False, repr=False)
-    """The exception of the last request; None if there was a response. It is not stored."""
-    url: str = ""
-    """The URL of the last request, after the redirects that were followed; empty if it is unknown."""
+
+    @property
+    def has_backoff(self) -> bool:
+        """Whether there is a backoff. An outage of another crawl, to which the server did not answer, has none
+        (`entry.without_backoff`)."""
+        return self.failures > 0
 
     def goes_on_at(self, now: float) -> bool:
         """Whether the outage continues at `now`: its last failure is neither too long ago nor in the future."""
-        return self.failed_at - CLOCK_SKEW <= now < self.failed_at + MAX_UNSEEN
+        return self.answer.ended_at - CLOCK_SKEW <= now < self.answer.ended_at + MAX_UNSEEN
 
     def rest_at(self, now: float) -> float:
         """Return how many seconds of the backoff are left. If the clock has been set back since the failure, or the
         clock of another crawler is ahead, these are not more than at the failure."""
-        return max(self.fetch_again_at - max(now, self.failed_at), 0.0)
+        return max(self.fetch_again_at - max(now, self.answer.ended_at), 0.0)
 
     def pause_at(self, now: float, left: float) -> float | None:
         """Return the seconds until the next fetch that requests wait for; None if they are refused instead.
@@ -72,7 +64,7 @@ class Outage:
         of this time that is left. Requests do not wait after a time-out: the next fetch would probably take as long.
         """
         pause = self.rest_at(now)
-        return None if self.timed_out or pause > left + ROUNDING else pause
+        return None if self.answer.timed_out or pause > left + ROUNDING else pause
 
 
 def backoff(failures: int) -> float:
@@ -98,16 +90,4 @@ def outage_after(before: Outage | None, answer: Answer) -> Outage:
     # The backoff begins with the request. But a host that has timed out is not asked again at once.
     backs_off_from = now if answer.timed_out else now - answer.seconds
     fetch_again_at = max(backs_off_from + backoff(failures), now + max(retry_after, LEAST_REST))
-    reason = shortened(answer.reason)
-    return Outage(
-        min(since, now),
-        failures,
-        reason,
-        now,
-        fetch_again_at,
-        status,
-        answer.sign,
-        answer.timed_out,
-        answer.error,
-        answer.url,
-    )
+    return Outage(replace(answer.remembered, status=status), min(since, now), failures, fetch_again_at)
