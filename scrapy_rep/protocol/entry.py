@@ -125,10 +125,7 @@ def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT)
     return Entry(robots_url, stored, outage)
 
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    **{kind.__name__: (kind,) for kind in (str, int, bool, bytes)},
-    "float": (int, float),
-}
+_TYPES: dict[str, set[type]] = {"bool": {bool}, "bytes": {bytes}, "float": {float, int}, "int": {int}, "str": {str}}
 _DATACLASSES = {kind.__name__: kind for kind in (Answer, Caching, RobotsTxt)}
 
 

@@ -171,13 +171,13 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
             return State.AGEING if now >= refresh_from(stored.received_at, stored.fresh_until) else State.FRESH
     if outage is None:
         return State.UNKNOWN if stored is None else State.STALE
-    too_long = now - outage.since >= unreachable_for
+    is_long = outage.is_long_at(now, unreachable_for)
     if stored is None or stored.robots is None:
-        unreachable = State.LONG_UNREACHABLE if too_long else State.UNREACHABLE
+        unreachable = State.LONG_UNREACHABLE if is_long else State.UNREACHABLE
     else:
         # 2.3.1.4: after a long time, "continue to use a cached copy". This applies even to rules that must not be used
         # after they expire, because otherwise everything would be allowed.
-        unreachable = State.UNREACHABLE if stored.forbids_stale and not too_long else State.UNREACHABLE_STALE
+        unreachable = State.UNREACHABLE if stored.forbids_stale and not is_long else State.UNREACHABLE_STALE
     # If the last fetch failed while the stored response was fresh, no request waited for that fetch. STALE makes the
     # next request wait for a new fetch.
     is_new = stored is not None and outage.answer.ended_at < stored.fresh_until

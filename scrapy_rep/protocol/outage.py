@@ -52,6 +52,10 @@ class Outage:
         """Whether the outage continues at `now`: its last failure is neither too long ago nor in the future."""
         return self.answer.ended_at - CLOCK_SKEW <= now < self.answer.ended_at + MAX_UNSEEN
 
+    def is_long_at(self, now: float, unreachable_for: float) -> bool:
+        """Whether the outage has lasted for REP_UNREACHABLE_DAYS, which are `unreachable_for` seconds (2.3.1.4)."""
+        return now - self.since >= unreachable_for
+
     def rest_at(self, now: float) -> float:
         """Return how many seconds of the backoff are left. If the clock has been set back since the failure, or the
         clock of another crawler is ahead, these are not more than at the failure."""

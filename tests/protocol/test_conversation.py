@@ -13,11 +13,12 @@ import pytest
 from asking import TOKEN, parse
 
 from scrapy_rep.protocol.answer import Answer
-from scrapy_rep.protocol.conversation import Ask, Find, Found, LookUp, Round, Terms, conversation, judged
+from scrapy_rep.protocol.conversation import Ask, Find, Found, Round, Terms, conversation, judged
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY, Caching
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import Outage
+from scrapy_rep.protocol.redirect_target import LookUp
 from scrapy_rep.protocol.status_policy import RFC9309
 from scrapy_rep.protocol.words import AccessResult
 
