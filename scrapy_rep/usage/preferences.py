@@ -126,8 +126,6 @@ class UsageVerdict(Verdict):
 
     usage: Usage = field(default_factory=Usage)
     """The usage preferences for the page; empty if the page is refused for another reason than USAGE."""
-    purpose: str | None = None
-    """The purpose of the crawl that the site disallows; None unless the reason is USAGE."""
 
     @property
     def statement(self) -> Statement | None:
@@ -180,12 +178,12 @@ class Purposes:
         """Return the verdict for a page with these preferences. Pages with NEVER_REFUSED reasons stay allowed."""
         values = {field.name: getattr(verdict, field.name) for field in fields(Verdict)}
         if not verdict.allowed or verdict.reason in NEVER_REFUSED or (purpose := self.refused_by(usage)) is None:
-            return UsageVerdict(**values, usage=usage, purpose=verdict.purpose)
+            return UsageVerdict(**values, usage=usage)
         stated = usage.deciding(purpose)
         if stated is not None and stated.line is not None:
             values["product_token"] = stated.product_token
-        values.update(allowed=False, reason=VerdictReason.USAGE, rule=None)
-        return UsageVerdict(**values, usage=usage, purpose=purpose)
+        values.update(allowed=False, reason=VerdictReason.USAGE, rule=None, purpose=purpose)
+        return UsageVerdict(**values, usage=usage)
 
 
 def usage_in(verdict: Verdict | None) -> Usage:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import takewhile
 from typing import NamedTuple, cast
 
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened, text_of
@@ -144,19 +145,6 @@ class StatementLine(NamedTuple):
     """The normalised path; empty if the statement is about all paths."""
 
 
-def _read_statements(octets: bytes) -> list[StatementLine]:
-    """Return the statements in the file, in their order. Raises ImportError as `preferences_of` does."""
-    lines = []
-    for line, segment, directive, path, stated, is_read in _statement_lines(octets):
-        if not is_read:
-            break
-        preferences, _fault = _preferences_and_fault(segment, directive, stated)
-        if preferences or segment != BEFORE_ALL:
-            statement = Statement(line, directive, path, shortened(text_of(stated)), preferences)
-            lines.append(StatementLine(statement, segment, patterns(path.decode("latin-1"))))
-    return lines
-
-
 @lru_cache(maxsize=MAX_CACHED)
 def statements_for(product_token: str | None, octets: bytes) -> tuple[StatementLine, ...]:
     """Return the statements in the file for a product token; None stands for a crawler that no group applies to.
@@ -165,15 +153,18 @@ def statements_for(product_token: str | None, octets: bytes) -> tuple[StatementL
     no other statement is between them. A statement before the first user-agent line is for all crawlers. Raises
     ImportError as `preferences_of` does.
     """
-    lines = _read_statements(octets)
-    own = set(Segments(octets).of(product_token, _RULE_OR_STATEMENT)) if lines else set()
-    return tuple(
-        StatementLine(replace(line.statement, product_token=product_token), line.segment, line.pattern)
-        if line.segment in own
-        else line
-        for line in lines
-        if line.segment in own or line.segment == BEFORE_ALL
-    )
+    found = list(takewhile(lambda line: line[-1], _statement_lines(octets)))  # the lines that are read
+    own = set(Segments(octets).of(product_token, _RULE_OR_STATEMENT)) if found else set()
+    lines = []
+    for line, segment, directive, path, stated, _is_read in found:
+        if segment not in own and segment != BEFORE_ALL:
+            continue
+        preferences, _fault = _preferences_and_fault(segment, directive, stated)
+        if preferences or segment in own:
+            token = product_token if segment in own else None
+            statement = Statement(line, directive, path, shortened(text_of(stated)), preferences, token)
+            lines.append(StatementLine(statement, segment, patterns(path.decode("latin-1"))))
+    return tuple(lines)
 
 
 def ignored_statements(octets: bytes) -> list[Ignored]:

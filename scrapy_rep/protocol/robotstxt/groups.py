@@ -90,11 +90,6 @@ def read_lines(octets: bytes) -> Iterator[Record | int]:
         yield Record(number, group, key, value.encode("latin-1"))
 
 
-def read_records(octets: bytes) -> Iterator[Record]:
-    """Return all lines with a key, in the order of the file."""
-    return (line for line in read_lines(octets) if isinstance(line, Record))
-
-
 def read_groups(records: Iterable[Record]) -> tuple[Group, ...]:
     """Return the groups that these records form, in the order of the file."""
     groups: list[tuple[dict[str, None], list[Rule]]] = []

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from scrapy_rep.protocol.foreign_text import shortened, text_of
-from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_ignored, read_records
+from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_ignored, read_lines
 from scrapy_rep.protocol.robotstxt.longest_match import EffectiveRules
 from scrapy_rep.protocol.robotstxt.patterns import TooCostlyError, is_robots_txt
 from scrapy_rep.protocol.robotstxt.product_tokens import Segments, is_product_token
@@ -165,12 +165,12 @@ class RobotsTxt:
     def groups(self) -> tuple[Group, ...]:
         """All groups in the order of the file. This property parses the file at each call, as do `records`, `sitemaps`
         and `ignored`."""
-        return read_groups(read_records(self.octets))
+        return read_groups(self.records)
 
     @property
     def records(self) -> tuple[Record, ...]:
         """All lines with a key, known or not, in the order of the file."""
-        return tuple(read_records(self.octets))
+        return tuple(line for line in read_lines(self.octets) if isinstance(line, Record))
 
     @property
     def sitemaps(self) -> tuple[str, ...]:

@@ -94,6 +94,8 @@ class Verdict:
     """What is known of the origin's robots.txt; None if the rules were not fetched, or no robots.txt applies."""
     read_as: str | None = None
     """Another reading of the URL (`readings`), if only this reading is forbidden; else None."""
+    purpose: str | None = None
+    """The purpose of the crawl that the site disallows; None unless the reason is USAGE."""
 
     @property
     def access(self) -> AccessResult:
@@ -124,11 +126,6 @@ class Verdict:
     def error(self) -> Exception | None:
         """The exception of the last request, if robots.txt is unreachable without a response; else None."""
         return self.policy.error if self.policy is not None else None
-
-    @property
-    def purpose(self) -> str | None:
-        """The purpose of the crawl that the site disallows; None unless the reason is USAGE."""
-        return None
 
     @property
     def words(self) -> str:
