@@ -140,7 +140,7 @@ class RobotsPolicy:
     def _verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
         """Return the verdict on the URL as it is written, without its other readings."""
         if self.robots is not None:
-            return Verdict(*self.robots.match(url, product_token), self)
+            return self.robots.verdict(url, product_token, self)
         if is_robots_txt(url):
             return Verdict(True, VerdictReason.NOT_SUBJECT, policy=self)
         # After a long outage everything is allowed, but the reason is still UNREACHABLE.

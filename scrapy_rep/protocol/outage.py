@@ -2,7 +2,7 @@
 
 After each failure, robots.txt is fetched again when the backoff and the server's Retry-After are over. At the beginning
 of an outage, requests wait for these fetches (`Outage.pause_at`). After an outage of REP_UNREACHABLE_DAYS, the crawler
-may assume that there is no robots.txt (`protocol.lifecycle`).
+may assume that there is no robots.txt (`Outage.is_long_at`).
 
 An outage is stored and shared, so it has wall-clock times. If a clock is wrong, a fetch is delayed by at most
 CLOCK_SKEW.
@@ -16,9 +16,9 @@ from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.status_policy import REDIRECT_STATUSES
 
-# Seconds from one fetch to the next, after so many failures. Each further backoff is twice as long as the one before.
-BACKOFFS = (5.0, 10.0, 15.0)
-BACKOFF_MAX = 3600.0  # seconds
+# Seconds from one fetch to the next, after so many failures.
+BACKOFFS = (5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, 3600.0)
+BACKOFF_MAX = BACKOFFS[-1]
 LEAST_REST = 1.0  # seconds from a failure to the next fetch, also if the request took longer than the backoff
 ROUNDING = 0.001  # seconds; `left` is a difference of many numbers
 # The most seconds by which the clocks of two crawlers may differ, or by which one clock may be set back.
@@ -73,11 +73,7 @@ class Outage:
 
 def backoff(failures: int) -> float:
     """Return the seconds from the last fetch to the next, after a number of failures (at least 1)."""
-    steps = len(BACKOFFS)
-    if failures <= steps:
-        return BACKOFFS[failures - 1]
-    # The exponent is bounded, because 2.0 ** 1100 overflows.
-    return min(BACKOFFS[-1] * 2.0 ** min(failures - steps, 64), BACKOFF_MAX)
+    return BACKOFFS[min(failures, len(BACKOFFS)) - 1]
 
 
 def outage_after(before: Outage | None, answer: Answer) -> Outage:

@@ -64,15 +64,6 @@ class Fetched(Protocol):
     def error(self) -> Exception | None: ...
 
 
-class Match(NamedTuple):
-    """What the rules say about a URL. The fields are those of `Verdict`."""
-
-    allowed: bool
-    reason: VerdictReason
-    rule: Rule | None = None
-    product_token: str | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Verdict:
     r"""Whether a URL may be fetched, and why.
