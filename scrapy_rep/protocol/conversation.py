@@ -35,13 +35,7 @@ from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, Caching, fresh_until, freshened, validates
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, after_fetch, policy_at
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.protocol.redirect_target import (
-    LookUp,
-    check_of_addresses,
-    dropped_answer,
-    is_private,
-    why_not_followed,
-)
+from scrapy_rep.protocol.redirect_target import LookUp, check_of_addresses, dropped_answer, is_private, why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import StatusRow, judge
 from scrapy_rep.protocol.words import AccessResult

@@ -88,8 +88,11 @@ def _plain(value: Any) -> Any:
         return value.value
     if not is_dataclass(value):
         return value
-    named = {field.name: (getattr(value, field.name), field.default) for field in fields(value) if field.compare}
-    return {name: _plain(each) for name, (each, default) in named.items() if name != "octets" and each != default}
+    return {
+        field.name: _plain(each)
+        for field in fields(value)
+        if field.compare and field.name != "octets" and (each := getattr(value, field.name)) != field.default
+    }
 
 
 def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT) -> Entry | None:

@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened, text_of
 from scrapy_rep.protocol.robotstxt.parser import Ignored
-from scrapy_rep.protocol.robotstxt.patterns import patterns
+from scrapy_rep.protocol.robotstxt.patterns import TooCostlyError, matching_places, patterns, spellings
 from scrapy_rep.protocol.robotstxt.product_tokens import EVERYONE, Segments, is_product_token, starts_of_segments
 from scrapy_rep.protocol.robotstxt.syntax import VALUE, WHITE_SPACE, Directive, key_of, record_of, searchable
 from scrapy_rep.usage import CONTENT_SIGNAL, CONTENT_USAGE, USE_LEVELS, VOCABULARY
@@ -78,11 +78,13 @@ def stricter(stated: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
 
 
 def preferences_of(directive: str, value: bytes) -> dict[str, bool] | None:
-    """Return the preferences in `value`, from which the caller has removed the path; None if it cannot be parsed.
+    """Return the preferences in `value`, from which the caller has removed the path.
 
-    Raises ImportError for `content-usage` if the library that reads structured fields is not installed.
+    The result is None if `value` cannot be parsed, or has more than MAX_READ octets. Raises ImportError for
+    `content-usage` if the library that reads structured fields is not installed.
     """
-    stated = _dictionary(value) if directive == CONTENT_USAGE else _signals(value)
+    read = _dictionary if directive == CONTENT_USAGE else _signals
+    stated = read(value) if len(value) <= MAX_READ else None
     if stated is None:
         return None
     spelled = {category.name: category.spellings.get(directive, "") for category in VOCABULARY}
@@ -165,6 +167,27 @@ def statements_for(product_token: str | None, octets: bytes) -> tuple[StatementL
             statement = Statement(line, directive, path, shortened(text_of(stated)), preferences, token)
             lines.append(StatementLine(statement, segment, patterns(path.decode("latin-1"))))
     return tuple(lines)
+
+
+def deciding_statements(url: str, product_token: str | None, octets: bytes) -> list[Statement]:
+    """Return those of `statements_for` that decide about a URL. Raises ValueError as `spellings` does.
+
+    For each directive, the lines with the longest matching path decide. Matching lines before the first user-agent
+    line all decide, too. If comparing the URL would take too long, all statements decide.
+    """
+    lines = statements_for(product_token, octets)
+    try:
+        places = matching_places([line.pattern for line in lines], spellings(url)) if lines else []
+    except TooCostlyError:
+        return [line.statement for line in lines]
+    matching = [lines[place] for place in sorted(set(places))]
+    by_length = sorted(matching, key=lambda line: len(line.pattern))
+    longest = {line.statement.directive: len(line.pattern) for line in by_length if line.segment != BEFORE_ALL}
+    return [
+        line.statement
+        for line in matching
+        if line.segment == BEFORE_ALL or len(line.pattern) == longest[line.statement.directive]
+    ]
 
 
 def ignored_statements(octets: bytes) -> list[Ignored]:

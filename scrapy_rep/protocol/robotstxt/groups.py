@@ -91,7 +91,7 @@ def read_groups(records: Iterable[Record]) -> tuple[Group, ...]:
             groups.append(({}, []))
         tokens, rules = groups[-1]
         if record.key == Directive.USER_AGENT.key and (token := token_of(record.octets)):
-            tokens[token] = None
+            tokens[token.lower()] = None
         elif record.key in _RULE_KEYS and record.octets.startswith(syntax.PATTERN_STARTS):
             rules.append(Rule(record.line, record.key == Directive.ALLOW.key, record.octets))
     return tuple(Group(tuple(tokens), tuple(rules)) for tokens, rules in groups)
@@ -113,16 +113,15 @@ def read_ignored(octets: bytes) -> Iterator[tuple[int, str]]:
 
 
 def token_of(octets: bytes) -> str:
-    """Return the product token, in lower case, of a user-agent line with this value; empty if the line has none."""
-    return syntax.TOKEN.match(octets.decode("latin-1"))[0].lower()  # type: ignore[index]  # it matches anything
+    """Return the product token of a user-agent line with this value; empty if the line has none."""
+    return syntax.TOKEN.match(octets.decode("latin-1"))[0]  # type: ignore[index]  # it matches anything
 
 
 def _token_fault(octets: bytes) -> str:
-    value = octets.decode("latin-1")
-    token = syntax.TOKEN.match(value)[0]  # type: ignore[index]  # it matches anything
+    token = token_of(octets)
     if not token:
         return "names no product token"
-    return f"only {token!r} is read" if syntax.MORE_NAMES.search(value, len(token)) else ""
+    return f"only {token!r} is read" if syntax.MORE_NAMES.search(octets.decode("latin-1"), len(token)) else ""
 
 
 def _pattern_fault(octets: bytes) -> str:
