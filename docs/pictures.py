@@ -41,9 +41,9 @@ def stored_responses(now: float) -> Iterator[StoredResponse]:
     """Yield a response with rules, one whose rules may not be used when stale, and one without rules."""
     for forbids_stale in (False, True):
         yield StoredResponse(
-            AccessResult.SUCCESS, "HTTP 200", RULES, now, now + DAY, 200, URL, forbids_stale=forbids_stale
+            Answer(URL, 200, AccessResult.SUCCESS, "HTTP 200"), now, now + DAY, RULES, forbids_stale=forbids_stale
         )
-    yield StoredResponse(AccessResult.UNAVAILABLE, "HTTP 404", None, now, now + DAY, 404, URL)
+    yield StoredResponse(Answer(URL, 404, AccessResult.UNAVAILABLE, "HTTP 404"), now, now + DAY)
 
 
 def failure(now: float) -> Answer:
@@ -85,7 +85,7 @@ def _what_passes(entry: Entry, moment: float) -> str:
     stored, outage = entry.stored, entry.outage
     if stored is not None and moment <= stored.fresh_until:
         return END if moment == stored.fresh_until else TENTH
-    return UNSEEN if outage is not None and moment == outage.failed_at + MAX_UNSEEN else LONG
+    return UNSEEN if outage is not None and moment == outage.answer.ended_at + MAX_UNSEEN else LONG
 
 
 # Drawing.

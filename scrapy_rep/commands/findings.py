@@ -138,7 +138,7 @@ class Finding:
 def policy_of_file(body: bytes, limit: int = PARSING_LIMIT) -> RobotsPolicy:
     """Return the policy for a robots.txt that was not fetched. The arguments are those of `RobotsTxt.parse`."""
     robots = RobotsTxt.parse(body, limit)
-    return policy_at(Entry("", StoredResponse(AccessResult.SUCCESS, "", robots, 0.0, DAY)), 0.0, DAY)
+    return policy_at(Entry("", StoredResponse(Answer("", access=AccessResult.SUCCESS), 0.0, DAY, robots)), 0.0, DAY)
 
 
 def judged(url: str, profile: CrawlerProfile, policy: RobotsPolicy, size: int | None = None) -> Finding:

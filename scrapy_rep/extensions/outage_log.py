@@ -59,9 +59,9 @@ class OutageLog(Extension):
         if info.pause is not None:
             return f"wait up to {wait:g} s (REP_UNREACHABLE_WAIT); then they {refused}"
         outage = info.entry.outage
-        if outage is not None and outage.timed_out:
+        if outage is not None and outage.answer.timed_out:
             return f"{refused}: it did not answer within REP_FETCH_TIMEOUT ({self._settings.fetch_timeout:g} s)"
-        seconds = outage.fetch_again_at - outage.failed_at if outage is not None else 0.0
+        seconds = outage.fetch_again_at - outage.answer.ended_at if outage is not None else 0.0
         if info.status is not None and seconds > wait > 0:
             return f"{refused}: the next fetch is in {seconds:,.0f} s, beyond REP_UNREACHABLE_WAIT ({wait:g} s)"
         return f"{refused} (RFC 9309 2.3.1.4)"

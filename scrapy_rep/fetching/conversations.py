@@ -32,10 +32,11 @@ from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.answer import Answer
-from scrapy_rep.protocol.conversation import Ask, Find, Found, LookUp, Round, Terms, conversation, judged
+from scrapy_rep.protocol.conversation import Ask, Find, Found, Round, Terms, conversation, judged
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.redirect_target import LookUp
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known, robots_parsed, robots_response

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.freshness import SILENT, Caching
 from scrapy_rep.protocol.words import AccessResult
 
@@ -65,6 +66,21 @@ class Answer:
     """Whether the answer is replayed and HTTPCACHE_IGNORE_MISSING forbids requests for a newer one."""
     address: str | None = None
     """The server's IP address; None if it is unknown or a proxy was used."""
+
+    @property
+    def remembered(self) -> Answer:
+        """The part of the answer that entries keep: what it means, not its body and not how it was fetched."""
+        return Answer(
+            self.url,
+            self.status,
+            self.access,
+            shortened(self.reason),
+            self.sign,
+            error=self.error,
+            timed_out=self.timed_out,
+            caching=self.caching,
+            ended_at=self.ended_at,
+        )
 
     @property
     def is_worth_a_retry(self) -> bool:

@@ -34,14 +34,13 @@ from scrapy_rep.protocol.entry import Entry, StoredResponse, without_backoff
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.freshness import LEAST_LIFETIME, MAX_LIFETIME, Caching, fresh_until, freshened, validates
 from scrapy_rep.protocol.lifecycle import Refetch, RobotsPolicy, after_fetch, policy_at
-from scrapy_rep.protocol.origin import Origin, address_of
-from scrapy_rep.protocol.redirect_target import is_private, why_not_followed
+from scrapy_rep.protocol.origin import Origin
+from scrapy_rep.protocol.redirect_target import LookUp, check_of_addresses, dropped_answer, is_private, why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.status_policy import StatusRow, judge
 from scrapy_rep.protocol.words import AccessResult
 
 RETRY_DELAY = 1.0  # seconds before the same URL is requested again
-_PRIVATE = "a public host redirected to {}, which is private (REP_REDIRECT_PRIVATE)"
 
 
 class Terms(NamedTuple):
@@ -96,20 +95,12 @@ class Ask:
     is_repeated: bool = False
     """Whether this is a retry, or this robots.txt was requested before. Such a request skips HttpCacheMiddleware,
     except offline."""
-    is_from_public: bool = False
-    """Whether an answer from a private address is dropped, because a public host has redirected to the URL
-    (REP_REDIRECT_PRIVATE)."""
+    must_be_public: bool = False
+    """Whether an answer from a private address is dropped (`redirect_target`)."""
     reason: str = ""
     """Why the URL is requested once more; empty for its first request."""
     pause: float = 0.0
     """Seconds to wait before the request."""
-
-
-@dataclass(frozen=True, slots=True)
-class LookUp:
-    """Look up the IP addresses of a host. The result is empty if the name has none, or cannot be looked up."""
-
-    host: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +137,7 @@ def conversation(
             known, now = found.entry, found.at
             if known is None or found.is_to_fetch:
                 outage = known.outage_at(now) if known is not None else None
-                if outage is not None and not outage.failures:
+                if outage is not None and not outage.has_backoff:
                     left = -1.0  # requests of another crawl have waited in vain, so those of this crawl wait once
                 known, chain = yield from _fetch(origin, known, terms, retries)
                 now = chain.hops[-1].ended_at
@@ -199,13 +190,13 @@ def _follow(
     stored = known.stored if known is not None else None
     url, hops = origin.robots_url, list[Answer]()
     while True:
-        validators = stored.caching if stored is not None and _can_confirm(stored, url) else None
-        is_from_public = yield from _is_from_public(hops, origin, url, terms)
-        private = (yield from _private_address(hops, url)) if is_from_public else None
+        validators = stored.answer.caching if stored is not None and _can_confirm(stored, url) else None
+        must_be_public, private = False, None
+        if hops and not terms.redirect_private:
+            must_be_public, private = yield from check_of_addresses(hops[-1], origin, url)
         if private is not None:
-            reason = _PRIVATE.format(private)
-            return _Chain([*hops, Answer(url, reason=reason, dropped=True, ended_at=hops[-1].ended_at)], None)
-        ask = Ask(url, validators, is_repeated, is_from_public)
+            return _Chain([*hops, dropped_answer(url, private, hops[-1].ended_at)], None)
+        ask = Ask(url, validators, is_repeated, must_be_public)
         answer = yield from _answer(ask, retries)
         confirmed = None
         if validators is not None and answer.status in {304, 412}:
@@ -241,34 +232,8 @@ def _answer(ask: Ask, retries: int) -> Generator[Ask, Answer, Answer]:
 
 def _can_confirm(stored: StoredResponse, url: str) -> bool:
     """Whether the stored response has rules from this URL, and its server can confirm them."""
-    is_from_here = stored.robots is not None and stored.url == url
-    return is_from_here and bool(stored.caching.etag or stored.caching.last_modified)
-
-
-def _is_from_public(
-    hops: Sequence[Answer], origin: Origin, url: str, terms: Terms
-) -> Generator[LookUp, Sequence[str], bool]:
-    """Whether a public host has redirected to this URL of another host, and REP_REDIRECT_PRIVATE is off."""
-    source, target = Origin.of(hops[-1].url) if hops else None, Origin.of(url)
-    if source is None or target is None or terms.redirect_private or target.host in {source.host, origin.host}:
-        return False
-    if is_private(source.host):
-        return False
-    addresses = (hops[-1].address,) if hops[-1].address is not None else (yield from _looked_up(source.host, hops[-1]))
-    return not addresses or not all(map(is_private, addresses))
-
-
-def _private_address(hops: Sequence[Answer], url: str) -> Generator[LookUp, Sequence[str], str | None]:
-    """Return a private address of the URL's host, if the answers have no addresses that tell which host answers."""
-    target = Origin.of(url)
-    if target is None or hops[-1].address is not None:
-        return None
-    return next(filter(is_private, (yield from _looked_up(target.host, hops[-1]))), None)
-
-
-def _looked_up(host: str, answer: Answer) -> Generator[LookUp, Sequence[str], Sequence[str]]:
-    """Return the addresses of a host. Empty if its name is an address, or if the last answer came through a proxy."""
-    return () if answer.proxied or address_of(host) is not None else (yield LookUp(host))
+    is_from_here = stored.robots is not None and stored.answer.url == url
+    return is_from_here and bool(stored.answer.caching.etag or stored.answer.caching.last_modified)
 
 
 # What answers mean.
@@ -276,10 +241,8 @@ def _looked_up(host: str, answer: Answer) -> Generator[LookUp, Sequence[str], Se
 
 def judged(answer: Answer, ask: Ask, terms: Terms) -> Answer:
     """Return the answer with its meaning. Only a success keeps its body."""
-    if ask.is_from_public and answer.address is not None and is_private(answer.address):
-        # A public host redirected to a name that leads to a private address. `why_not_followed` judges only the name.
-        reason = _PRIVATE.format(answer.address)
-        answer = Answer(ask.url, reason=reason, dropped=True, ended_at=answer.ended_at, seconds=answer.seconds)
+    if ask.must_be_public and answer.address is not None and is_private(answer.address):
+        answer = dropped_answer(ask.url, answer.address, answer.ended_at, answer.seconds)
     found = judge(answer, terms.status_policy)
     if answer.status == 304 and ask.validators is not None:
         return replace(found, access=AccessResult.SUCCESS, caching=freshened(ask.validators, answer.caching))
@@ -300,42 +263,29 @@ def _entry_after(origin: Origin, known: Entry | None, chain: _Chain, terms: Term
 
 
 def _response(chain: _Chain, terms: Terms) -> StoredResponse:
-    """Return the response to store."""
-    last = chain.hops[-1]
-    if chain.confirmed is not None:
-        return replace(chain.confirmed, caching=last.caching, **_strictest(chain, terms))
-    if last.access is AccessResult.REDIRECT:
-        # 2.3.1.2: "crawlers MAY assume that the robots.txt file is unavailable".
-        words = f"more than {terms.max_redirects} redirects in a row"
-        return StoredResponse(AccessResult.UNAVAILABLE, words, None, url=last.url, **_strictest(chain, terms))
-    robots, digest = None, ""
-    if last.access is AccessResult.SUCCESS:  # nothing else is ever read as rules
-        robots = RobotsTxt.parse(last.body, terms.body_limit)
-        digest = hashlib.sha256(last.body).hexdigest()
-    return StoredResponse(
-        last.access,
-        last.reason,
-        robots,
-        status=last.status,
-        sign=last.sign,
-        url=last.url,
-        caching=last.caching,
-        sha256=digest,
-        **_strictest(chain, terms),
-    )
-
-
-def _strictest(chain: _Chain, terms: Terms) -> dict[str, Any]:
-    """Return how a StoredResponse may be used and stored: for each field, the strictest value of the chain."""
-    hops = chain.hops
+    """Return the response to store. How it may be used and stored is the strictest that an answer of the chain says."""
+    hops, last = chain.hops, chain.hops[-1]
     received_at = min(hop.received_at for hop in hops)
     until = min(fresh_until(hop.caching, hop.received_at, terms.lifetime_min, hop.response_delay) for hop in hops)
     if not chain.is_replayed:  # redirects and retries may have taken longer than LEAST_LIFETIME
-        until = min(max(until, hops[-1].received_at + LEAST_LIFETIME), received_at + MAX_LIFETIME)
-    return {
-        "received_at": received_at,
-        "fresh_until": until,
-        "forbids_stale": any(hop.caching.forbids_stale for hop in hops),
+        until = min(max(until, last.received_at + LEAST_LIFETIME), received_at + MAX_LIFETIME)
+    answer, robots, digest = last.remembered, None, ""
+    if chain.confirmed is not None:
+        answer = replace(chain.confirmed.answer, caching=last.caching)
+        robots, digest = chain.confirmed.robots, chain.confirmed.sha256
+    elif last.access is AccessResult.SUCCESS:  # nothing else is ever read as rules
+        robots, digest = RobotsTxt.parse(last.body, terms.body_limit), hashlib.sha256(last.body).hexdigest()
+    elif last.access is AccessResult.REDIRECT:
+        # 2.3.1.2: "crawlers MAY assume that the robots.txt file is unavailable".
+        words = f"more than {terms.max_redirects} redirects in a row"
+        answer = Answer(last.url, access=AccessResult.UNAVAILABLE, reason=words)
+    return StoredResponse(
+        answer,
+        received_at,
+        until,
+        robots,
+        forbids_stale=any(hop.caching.forbids_stale for hop in hops),
         # An offline answer may be old, so other crawlers must not get it.
-        "forbids_store": any(hop.caching.no_store or hop.offline for hop in hops),
-    }
+        forbids_store=any(hop.caching.no_store or hop.offline for hop in hops),
+        sha256=digest,
+    )

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from scrapy_rep.protocol.foreign_text import shortened
-from scrapy_rep.protocol.freshness import SILENT, Caching
+from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.freshness import Caching
 from scrapy_rep.protocol.outage import BACKOFF_MAX, MAX_UNSEEN, Outage
 from scrapy_rep.protocol.robotstxt.parser import PARSING_LIMIT, RobotsTxt
 from scrapy_rep.protocol.status_policy import SIGNS, StatusRow, result_of
 from scrapy_rep.protocol.words import AccessResult
 
-VERSION = b"\x04"  # the first byte of an entry's bytes; an entry with another version counts as missing
+VERSION = b"\x05"  # the first byte of an entry's bytes; an entry with another version counts as missing
 MAX_HEADER = 65_536  # the most bytes of JSON before the rules; each value was cut when the response was read
 MAX_NUMBER = 1e12  # the largest number in an entry's bytes; the year 9999 is 2.5e11 seconds after the epoch
 
@@ -25,12 +24,10 @@ MAX_NUMBER = 1e12  # the largest number in an entry's bytes; the year 9999 is 2.
 class StoredResponse:
     """The last usable answer: a robots.txt, or an answer that decides without rules, such as a 404 (2.3.1.3)."""
 
-    access: AccessResult
-    """SUCCESS, UNAVAILABLE or RESTRICTED."""
-    reason: str
-    """The answer in words, such as `HTTP 404`."""
-    robots: RobotsTxt | None
-    """The rules, if `access` is SUCCESS; else None."""
+    answer: Answer
+    """The last answer of the fetch (`Answer.remembered`): a SUCCESS, UNAVAILABLE or RESTRICTED. After too many
+    redirects, it has no status. Its `url` is the URL at the end of the redirects, and its validators (ETag,
+    Last-Modified) are for this URL. After a 304, it is the answer that the 304 confirmed, with the headers of both."""
     received_at: float
     """The time of the answer, or of the last 304 that confirmed it, in seconds since the epoch. In a chain of
     redirects, the earliest such time."""
@@ -38,12 +35,8 @@ class StoredResponse:
     """The time when the answer expires, in seconds since the epoch: at most a day after `received_at`. In a chain of
     redirects, the earliest such time. It is at least LEAST_LIFETIME after the end of the fetch, unless
     that time is more than a day after `received_at`, or the crawl's HTTP cache replayed an answer."""
-    status: int | None = None
-    """The HTTP status; None if the fetch ended because there were too many redirects."""
-    url: str = ""
-    """The URL at the end of the redirects. The validators (ETag, Last-Modified) are for this URL."""
-    caching: Caching = SILENT
-    """The caching headers of the last answer, without those of the redirects before it."""
+    robots: RobotsTxt | None = None
+    """The rules of a SUCCESS; None for any other answer."""
     forbids_stale: bool = False
     """Whether the answer, or a redirect to it, must not be used after it has expired (RFC 9111 4.2.4)."""
     forbids_store: bool = False
@@ -51,8 +44,6 @@ class StoredResponse:
     sha256: str = ""
     """The SHA-256, in hexadecimal, of the body without its Content-Encoding, cut to REP_BODY_LIMIT + 1 bytes. Empty if
     there are no rules."""
-    sign: str = ""
-    """The vendor of a challenge or `markup`, as in `Answer.sign`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +58,12 @@ class Entry:
     @property
     def access(self) -> AccessResult:
         """The result of the last fetch."""
-        return self.stored.access if self.stored is not None and self.outage is None else AccessResult.UNREACHABLE
+        return self.last.access
 
     @property
-    def last(self) -> Outage | StoredResponse:
-        """The last answer. Both types have its `status`, `sign` and `reason`."""
-        return self.outage or self.stored  # type: ignore[return-value]  # an entry has at least one of them
+    def last(self) -> Answer:
+        """The last answer, which may be a failure."""
+        return (self.outage or self.stored).answer  # type: ignore[union-attr]  # an entry has at least one of them
 
     def outage_at(self, now: float) -> Outage | None:
         """Return the outage if it continues at `now`; else None."""
@@ -87,25 +78,21 @@ def entry_to_bytes(entry: Entry) -> bytes:
 
 
 def plain_values(entry: Entry) -> dict[str, Any]:
-    """Return the entry's values for JSON, without `robots_url` and without the text of the rules."""
-    stored, outage = entry.stored, entry.outage
-    header: dict[str, Any] = {}
-    if outage is not None:
-        header["outage"] = _by_name(outage)
-        del header["outage"]["error"]
-    if stored is not None:
-        values = _by_name(stored)
-        robots = values.pop("robots")
-        said = {name: value for name, value in _by_name(stored.caching).items() if value != getattr(SILENT, name)}
-        header["stored"] = {**values, "access": stored.access.value, "caching": said}
-        if robots is not None:
-            header["truncated"] = robots.truncated
-            header["from_browser"] = robots.from_browser
-    return header
+    """Return the entry's values for JSON, without `robots_url`, without the text of the rules, and without defaults."""
+    parts = {"stored": entry.stored, "outage": entry.outage}
+    return {name: _plain(part) for name, part in parts.items() if part is not None}
 
 
-def _by_name(value: StoredResponse | Outage | Caching) -> dict[str, Any]:
-    return {field.name: getattr(value, field.name) for field in fields(value)}
+def _plain(value: Any) -> Any:
+    if isinstance(value, AccessResult):
+        return value.value
+    if not is_dataclass(value):
+        return value
+    return {
+        field.name: _plain(each)
+        for field in fields(value)
+        if field.compare and field.name != "octets" and (each := getattr(value, field.name)) != field.default
+    }
 
 
 def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT) -> Entry | None:
@@ -117,52 +104,49 @@ def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT)
     if not octets.startswith(VERSION):
         return None
     decompressor = zlib.decompressobj()
-    stored = outage = None
     try:
         # A UTF-16 body is stored as UTF-8, which may be longer by half.
         inflated = decompressor.decompress(octets[len(VERSION) :], 2 * limit + MAX_HEADER)
         header, _newline, body = inflated.partition(b"\n")
         values = json.loads(header)
-        if "stored" in values:
-            stored = _stored_response(dict(values["stored"]), body, values)
-        if "outage" in values:
-            outage = Outage(**_checked(Outage, values["outage"]))
+        if "robots" in values.get("stored", {}):
+            values["stored"]["robots"]["octets"] = body
+        stored = _read(StoredResponse, values["stored"]) if "stored" in values else None
+        outage = _read(Outage, values["outage"]) if "outage" in values else None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib.error):
         return None
     is_whole = decompressor.eof and not decompressor.unused_data
-    if not is_whole or (outage is not None and outage.fetch_again_at > outage.failed_at + BACKOFF_MAX):
+    parts = [part for part in (stored, outage) if part is not None]
+    if not parts or not is_whole or any(part.answer.sign not in SIGNS for part in parts):
         return None
-    return Entry(robots_url, stored, outage) if stored or outage else None
+    if outage is not None and outage.fetch_again_at > outage.answer.ended_at + BACKOFF_MAX:
+        return None
+    if stored is not None:
+        has_rules = stored.robots is not None
+        if has_rules is not (stored.answer.access is AccessResult.SUCCESS) or len(stored.sha256) not in {0, 64}:
+            return None
+    return Entry(robots_url, stored, outage)
 
 
-def _stored_response(values: dict[str, Any], body: bytes, header: dict[str, Any]) -> StoredResponse:
-    robots = None
-    if "truncated" in header:
-        # The mark tells `parse` that the octets are UTF-8 and no page, as they are. `parse` removes the mark.
-        marked = codecs.BOM_UTF8 + body
-        robots = RobotsTxt.parse(marked, len(marked))
-        truncated, from_browser = bool(header["truncated"]), bool(header.get("from_browser"))
-        robots = replace(robots, truncated=truncated, from_browser=from_browser)
-    access, caching = AccessResult(values.pop("access")), Caching(**_checked(Caching, values.pop("caching")))
-    if (robots is not None) is not (access is AccessResult.SUCCESS):
-        raise ValueError("rules without a success, or a success without rules")
-    return StoredResponse(access=access, robots=robots, caching=caching, **_checked(StoredResponse, values))
+_TYPES: dict[str, set[type]] = {"bool": {bool}, "bytes": {bytes}, "float": {float, int}, "int": {int}, "str": {str}}
+_DATACLASSES = {kind.__name__: kind for kind in (Answer, Caching, RobotsTxt)}
 
 
-_TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
+def _read(kind: type[Any], values: dict[str, Any]) -> Any:
+    """Return a dataclass with these values. Raises ValueError, TypeError or KeyError for a wrong value, because other
+    programs may write to the store, too."""
+    annotations = {field.name: str(field.type).partition(" | ")[0] for field in fields(kind)}
+    return kind(**{name: _checked(annotations[name], value) for name, value in values.items()})
 
 
-def _checked(kind: type[StoredResponse | Outage | Caching], values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values. Raises ValueError for a wrong value, because other programs may write to the store, too."""
-    annotations = {field.name: str(field.type) for field in fields(kind)}
-    for name, value in values.items():
-        needed, _, optional = annotations[name].partition(" | ")
-        has_type = type(value) in _TYPES[needed] or (bool(optional) and value is None)
-        if not has_type or (isinstance(value, int | float) and not 0 <= value <= MAX_NUMBER):
-            raise ValueError(name)
-    if len(values.get("sha256", "")) not in (0, 64) or values.get("sign", "") not in SIGNS:
-        raise ValueError("sha256 or sign")
-    return {**values, "reason": shortened(values["reason"])} if "reason" in values else values
+def _checked(annotation: str, value: Any) -> Any:
+    if annotation in _DATACLASSES:
+        return _read(_DATACLASSES[annotation], value)
+    if annotation == AccessResult.__name__:
+        return AccessResult(value)
+    if type(value) not in _TYPES[annotation] or (isinstance(value, int | float) and not 0 <= value <= MAX_NUMBER):
+        raise ValueError(f"no {annotation}")
+    return value
 
 
 # Entries in a store that crawls share.
@@ -170,7 +154,7 @@ def _checked(kind: type[StoredResponse | Outage | Caching], values: dict[str, An
 
 def last_fetched_at(entry: Entry) -> float:
     """Return the time of the last fetch, in seconds since the epoch."""
-    return entry.last.failed_at if isinstance(entry.last, Outage) else entry.last.received_at
+    return entry.stored.received_at if entry.stored is not None and entry.outage is None else entry.last.ended_at
 
 
 def storable(entry: Entry) -> Entry | None:
@@ -182,7 +166,7 @@ def storable(entry: Entry) -> Entry | None:
     stored = entry.stored
     if stored is None:
         return entry
-    depends_on_limits = stored.robots.truncated if stored.robots is not None else stored.status is None
+    depends_on_limits = stored.robots.truncated if stored.robots is not None else stored.answer.status is None
     if not stored.forbids_store and not depends_on_limits:
         return entry
     return replace(entry, stored=None) if entry.outage is not None else None
@@ -202,7 +186,7 @@ def latest(known: Entry | None, stored: Entry | None) -> Entry | None:
     than a stored one without."""
     if known is None or stored is None:
         return known or stored
-    if known.outage is not None and stored.outage is not None and not stored.outage.failures:
+    if known.outage is not None and stored.outage is not None and not stored.outage.has_backoff:
         return known
     return max(known, stored, key=last_fetched_at)
 
@@ -216,7 +200,7 @@ def useful_until(entry: Entry, unreachable_for: float) -> float:
         # seconds after they expired, and lasts as long again.
         moments.append(stored.fresh_until + (2 * unreachable_for if stored.robots is not None else 0.0))
     if outage is not None:
-        moments.append(outage.failed_at + MAX_UNSEEN)
+        moments.append(outage.answer.ended_at + MAX_UNSEEN)
     return max(moments)
 
 
@@ -225,7 +209,5 @@ def is_judged_by(entry: Entry, rows: Sequence[StatusRow]) -> bool:
 
     Crawls with different status policies may share a store.
     """
-    stored, outage = entry.stored, entry.outage
-    judged = [(stored.status, stored.sign, stored.access)] if stored is not None else []
-    judged += [(outage.status, outage.sign, AccessResult.UNREACHABLE)] if outage is not None else []
-    return all(result_of(status, rows, sign) is result for status, sign, result in judged if status or sign)
+    answers = [part.answer for part in (entry.stored, entry.outage) if part is not None]
+    return all(result_of(each.status, rows, each.sign) is each.access for each in answers if each.status or each.sign)

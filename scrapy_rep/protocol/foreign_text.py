@@ -16,12 +16,8 @@ def text_of(octets: bytes) -> str:
         return octets.decode("latin-1")
 
 
+# The user name and password in a URL: `user:secret@` in `http://user:secret@host`.
 _USER_INFO = re.compile(r"(?<=[\w+.-]://)[^\s/?#]*@")
-
-
-def without_user_info(text: str) -> str:
-    """Return the text without the user names and passwords in its URLs: `http://user:secret@host` is `http://host`."""
-    return _USER_INFO.sub("", text) if "@" in text else text
 
 
 def shortened(text: str, limit: int = MAX_TEXT) -> str:
@@ -35,7 +31,7 @@ def printable(text: str, limit: int | None = MAX_TEXT) -> str:
     The URLs in it lose their user names and passwords, because an exception may name a proxy with its password. A text
     with more than `limit` characters is cut and ends in an ellipsis. With None, it is not cut.
     """
-    shown = without_user_info(text)
+    shown = _USER_INFO.sub("", text) if "@" in text else text
     shown = shown if limit is None else shown[: limit + 1]
     if not shown.isprintable():
         shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shown)

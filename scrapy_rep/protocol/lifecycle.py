@@ -91,7 +91,7 @@ class RobotsPolicy:
     def access(self) -> AccessResult:
         """The access result by which the crawler treats the origin."""
         if self.basis is Basis.STORED and self.entry.stored is not None:
-            return self.entry.stored.access
+            return self.entry.stored.answer.access
         return AccessResult.UNAVAILABLE if self.basis is Basis.EVERYTHING_ALLOWED else AccessResult.UNREACHABLE
 
     # What a verdict says about the fetch (`Verdict`).
@@ -109,8 +109,8 @@ class RobotsPolicy:
     @property
     def final_url(self) -> str:
         """The URL of the answer that decides, after all redirects; empty if it is unknown."""
-        deciding = self.entry.stored if self.basis is Basis.STORED else self.entry.last
-        return deciding.url if deciding is not None else ""
+        stored = self.entry.stored
+        return stored.answer.url if stored is not None and self.basis is Basis.STORED else self.entry.last.url
 
     @property
     def received(self) -> Received | None:
@@ -118,13 +118,12 @@ class RobotsPolicy:
         stored = self.entry.stored
         if stored is None or self.basis is not Basis.STORED:
             return None
-        return Received(stored.url, stored.received_at, stored.sha256)
+        return Received(stored.answer.url, stored.received_at, stored.sha256)
 
     @property
     def error(self) -> Exception | None:
         """The exception of the last request, if nothing is allowed because there was no response; else None."""
-        outage = self.entry.outage
-        return outage.error if outage is not None and self.basis is Basis.NOTHING_ALLOWED else None
+        return self.entry.last.error if self.basis is Basis.NOTHING_ALLOWED else None
 
     def verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
         """Return whether the crawler may fetch the URL, and why. The arguments are those of `RobotsTxt.verdict`.
@@ -141,7 +140,7 @@ class RobotsPolicy:
     def _verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
         """Return the verdict on the URL as it is written, without its other readings."""
         if self.robots is not None:
-            return Verdict(*self.robots.match(url, product_token), self)
+            return self.robots.verdict(url, product_token, self)
         if is_robots_txt(url):
             return Verdict(True, VerdictReason.NOT_SUBJECT, policy=self)
         # After a long outage everything is allowed, but the reason is still UNREACHABLE.
@@ -172,16 +171,16 @@ def state_of(entry: Entry | None, now: float, unreachable_for: float) -> State:
             return State.AGEING if now >= refresh_from(stored.received_at, stored.fresh_until) else State.FRESH
     if outage is None:
         return State.UNKNOWN if stored is None else State.STALE
-    too_long = now - outage.since >= unreachable_for
+    is_long = outage.is_long_at(now, unreachable_for)
     if stored is None or stored.robots is None:
-        unreachable = State.LONG_UNREACHABLE if too_long else State.UNREACHABLE
+        unreachable = State.LONG_UNREACHABLE if is_long else State.UNREACHABLE
     else:
         # 2.3.1.4: after a long time, "continue to use a cached copy". This applies even to rules that must not be used
         # after they expire, because otherwise everything would be allowed.
-        unreachable = State.UNREACHABLE if stored.forbids_stale and not too_long else State.UNREACHABLE_STALE
+        unreachable = State.UNREACHABLE if stored.forbids_stale and not is_long else State.UNREACHABLE_STALE
     # If the last fetch failed while the stored response was fresh, no request waited for that fetch. STALE makes the
     # next request wait for a new fetch.
-    is_new = stored is not None and outage.failed_at < stored.fresh_until
+    is_new = stored is not None and outage.answer.ended_at < stored.fresh_until
     return State.STALE if is_new and unreachable is State.UNREACHABLE else unreachable
 
 
@@ -205,8 +204,8 @@ def _next_change(entry: Entry, now: float, unreachable_for: float, wait: float) 
         received_at, fresh_until = entry.stored.received_at, entry.stored.fresh_until
         moments += [received_at - CLOCK_SKEW, refresh_from(received_at, fresh_until), fresh_until]
     if entry.outage is not None:
-        since, failed_at, fetch_again_at = entry.outage.since, entry.outage.failed_at, entry.outage.fetch_again_at
-        moments += [failed_at - CLOCK_SKEW, failed_at + MAX_UNSEEN, since + unreachable_for]
+        failed_at, fetch_again_at = entry.outage.answer.ended_at, entry.outage.fetch_again_at
+        moments += [failed_at - CLOCK_SKEW, failed_at + MAX_UNSEEN, entry.outage.since + unreachable_for]
         moments += [fetch_again_at - wait, fetch_again_at]
     return min([moment for moment in moments if moment > now], default=now)
 

@@ -2,7 +2,7 @@
 
 After each failure, robots.txt is fetched again when the backoff and the server's Retry-After are over. At the beginning
 of an outage, requests wait for these fetches (`Outage.pause_at`). After an outage of REP_UNREACHABLE_DAYS, the crawler
-may assume that there is no robots.txt (`protocol.lifecycle`).
+may assume that there is no robots.txt (`Outage.is_long_at`).
 
 An outage is stored and shared, so it has wall-clock times. If a clock is wrong, a fetch is delayed by at most
 CLOCK_SKEW.
@@ -10,16 +10,15 @@ CLOCK_SKEW.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from scrapy_rep.protocol.answer import Answer
-from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.status_policy import REDIRECT_STATUSES
 
-# Seconds from one fetch to the next, after so many failures. Each further backoff is twice as long as the one before.
-BACKOFFS = (5.0, 10.0, 15.0)
-BACKOFF_MAX = 3600.0  # seconds
+# Seconds from one fetch to the next, after so many failures.
+BACKOFFS = (5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, 3600.0)
+BACKOFF_MAX = BACKOFFS[-1]
 LEAST_REST = 1.0  # seconds from a failure to the next fetch, also if the request took longer than the backoff
 ROUNDING = 0.001  # seconds; `left` is a difference of many numbers
 # The most seconds by which the clocks of two crawlers may differ, or by which one clock may be set back.
@@ -34,36 +33,33 @@ MAX_UNSEEN = 11 * DAY
 class Outage:
     """An unbroken row of failed fetches of one robots.txt (2.3.1.4)."""
 
+    answer: Answer
+    """The last failure (`Answer.remembered`). It has no status if a redirect cannot be followed."""
     since: float
     """The time of the first failure, in seconds since the epoch."""
     failures: int
-    """The number of failures so far. 0 for an outage of another crawl, to which the server did not answer
-    (`entry.without_backoff`)."""
-    reason: str
-    """Why the last fetch failed, such as `HTTP 503`, or why there was no answer."""
-    failed_at: float
-    """The time of the last failure, in seconds since the epoch."""
+    """The number of failures so far; 0 if the outage has no backoff."""
     fetch_again_at: float
     """The time when the backoff ends, in seconds since the epoch."""
-    status: int | None = None
-    """The HTTP status of the last failure; None if there was no answer, or a redirect that cannot be followed."""
-    sign: str = ""
-    """The vendor of a challenge or `markup`, as in `Answer.sign`."""
-    timed_out: bool = False
-    """Whether the last request took longer than REP_FETCH_TIMEOUT."""
-    error: Exception | None = field(default=None, compare=False, repr=False)
-    """The exception of the last request; None if there was a response. It is not stored."""
-    url: str = ""
-    """The URL of the last request, after the redirects that were followed; empty if it is unknown."""
+
+    @property
+    def has_backoff(self) -> bool:
+        """Whether there is a backoff. An outage of another crawl, to which the server did not answer, has none
+        (`entry.without_backoff`)."""
+        return self.failures > 0
 
     def goes_on_at(self, now: float) -> bool:
         """Whether the outage continues at `now`: its last failure is neither too long ago nor in the future."""
-        return self.failed_at - CLOCK_SKEW <= now < self.failed_at + MAX_UNSEEN
+        return self.answer.ended_at - CLOCK_SKEW <= now < self.answer.ended_at + MAX_UNSEEN
+
+    def is_long_at(self, now: float, unreachable_for: float) -> bool:
+        """Whether the outage has lasted for REP_UNREACHABLE_DAYS, which are `unreachable_for` seconds (2.3.1.4)."""
+        return now - self.since >= unreachable_for
 
     def rest_at(self, now: float) -> float:
         """Return how many seconds of the backoff are left. If the clock has been set back since the failure, or the
         clock of another crawler is ahead, these are not more than at the failure."""
-        return max(self.fetch_again_at - max(now, self.failed_at), 0.0)
+        return max(self.fetch_again_at - max(now, self.answer.ended_at), 0.0)
 
     def pause_at(self, now: float, left: float) -> float | None:
         """Return the seconds until the next fetch that requests wait for; None if they are refused instead.
@@ -72,16 +68,12 @@ class Outage:
         of this time that is left. Requests do not wait after a time-out: the next fetch would probably take as long.
         """
         pause = self.rest_at(now)
-        return None if self.timed_out or pause > left + ROUNDING else pause
+        return None if self.answer.timed_out or pause > left + ROUNDING else pause
 
 
 def backoff(failures: int) -> float:
     """Return the seconds from the last fetch to the next, after a number of failures (at least 1)."""
-    steps = len(BACKOFFS)
-    if failures <= steps:
-        return BACKOFFS[failures - 1]
-    # The exponent is bounded, because 2.0 ** 1100 overflows.
-    return min(BACKOFFS[-1] * 2.0 ** min(failures - steps, 64), BACKOFF_MAX)
+    return BACKOFFS[min(failures, len(BACKOFFS)) - 1]
 
 
 def outage_after(before: Outage | None, answer: Answer) -> Outage:
@@ -98,16 +90,4 @@ def outage_after(before: Outage | None, answer: Answer) -> Outage:
     # The backoff begins with the request. But a host that has timed out is not asked again at once.
     backs_off_from = now if answer.timed_out else now - answer.seconds
     fetch_again_at = max(backs_off_from + backoff(failures), now + max(retry_after, LEAST_REST))
-    reason = shortened(answer.reason)
-    return Outage(
-        min(since, now),
-        failures,
-        reason,
-        now,
-        fetch_again_at,
-        status,
-        answer.sign,
-        answer.timed_out,
-        answer.error,
-        answer.url,
-    )
+    return Outage(replace(answer.remembered, status=status), min(since, now), failures, fetch_again_at)

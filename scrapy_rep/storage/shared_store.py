@@ -180,7 +180,7 @@ class SharedStore:
                     if is_to_fetch:  # another crawler has just stored its entry
                         self.give_back(lease)
                     return entry, None
-                has_no_backoff = stored is not None and stored.outage is not None and not stored.outage.failures
+                has_no_backoff = stored is not None and stored.outage is not None and not stored.outage.has_backoff
                 if is_to_fetch or has_no_backoff or octets == NOT_SHARED:
                     self._renew_later(lease)
                     return entry, lease

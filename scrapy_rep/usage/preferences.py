@@ -9,20 +9,10 @@ from importlib.util import find_spec
 from scrapy_rep.protocol.foreign_text import shortened, text_of
 from scrapy_rep.protocol.readings import other_readings
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.robotstxt.patterns import TooCostlyError, matching_places, spellings
 from scrapy_rep.protocol.robotstxt.rules import Rule, Verdict
 from scrapy_rep.protocol.words import VerdictReason
 from scrapy_rep.usage import POLICY_TOKENS
-from scrapy_rep.usage.statements import (
-    BEFORE_ALL,
-    MAX_READ,
-    Statement,
-    StatementLine,
-    preferences_in_tag,
-    preferences_of,
-    statements_for,
-    stricter,
-)
+from scrapy_rep.usage.statements import Statement, deciding_statements, preferences_in_tag, preferences_of, stricter
 
 NEVER_REFUSED = (VerdictReason.EXEMPT, VerdictReason.NOT_SUBJECT)  # robots.txt does not apply to these pages
 
@@ -55,16 +45,15 @@ class Usage(Mapping[str, bool]):
         found = robots.verdict(url, product_token)
         if not found.allowed:
             return cls()
-        lines = statements_for(found.product_token, robots.octets)
-        stated = [*(deciding_statements(url, lines) if lines else ()), *_by_policy_tokens(robots, url)]
+        lines = deciding_statements(url, found.product_token, robots.octets)
+        stated = [*lines, *_by_policy_tokens(robots, url)]
         return cls(stricter(statement.preferences for statement in stated), tuple(stated))
 
     def deciding(self, category: str) -> Statement | None:
         """Return the first statement that decided about the category; None if its preference is unknown."""
-        if category not in self.preferences:
-            return None
-        allowed = self.preferences[category]
-        return next((one for one in self.statements if one.preferences.get(category) is allowed), None)
+        allowed = self.get(category)
+        stated = self.statements if allowed is not None else ()
+        return next((one for one in stated if one.preferences.get(category) is allowed), None)
 
     def with_header(self, directive: str, values: Sequence[bytes]) -> Usage:
         """Return the preferences, combined with those in the response's headers of the name `directive`.
@@ -74,7 +63,7 @@ class Usage(Mapping[str, bool]):
         """
         # Empty headers are left out, because RFC 9651 forbids empty elements.
         value = b", ".join(filter(None, map(bytes.strip, values)))
-        preferences = preferences_of(directive, value) if value and len(value) <= MAX_READ else None
+        preferences = preferences_of(directive, value) if value else None
         return self._with(directive, text_of(value), preferences) if preferences else self
 
     def with_tags(self, directive: str, values: Iterable[str], product_tokens: Sequence[str]) -> Usage:
@@ -85,26 +74,6 @@ class Usage(Mapping[str, bool]):
     def _with(self, directive: str, text: str, preferences: Mapping[str, bool]) -> Usage:
         statement = Statement(None, directive, b"", shortened(text), preferences)
         return Usage(stricter((self.preferences, preferences)), (*self.statements, statement))
-
-
-def deciding_statements(url: str, lines: Sequence[StatementLine]) -> list[Statement]:
-    """Return those of a crawler's statements that decide about a URL. Raises ValueError as `spellings` does.
-
-    For each directive, the lines with the longest matching path decide. Matching lines before the first user-agent
-    line all decide, too. If comparing the URL would take too long, all statements decide.
-    """
-    try:
-        places = matching_places([line.pattern for line in lines], spellings(url))
-    except TooCostlyError:
-        return [line.statement for line in lines]
-    matching = [lines[place] for place in sorted(set(places))]
-    by_length = sorted(matching, key=lambda line: len(line.pattern))
-    longest = {line.statement.directive: len(line.pattern) for line in by_length if line.segment != BEFORE_ALL}
-    return [
-        line.statement
-        for line in matching
-        if line.segment == BEFORE_ALL or len(line.pattern) == longest[line.statement.directive]
-    ]
 
 
 def _by_policy_tokens(robots: RobotsTxt, url: str) -> Iterator[Statement]:
@@ -126,8 +95,6 @@ class UsageVerdict(Verdict):
 
     usage: Usage = field(default_factory=Usage)
     """The usage preferences for the page; empty if the page is refused for another reason than USAGE."""
-    purpose: str | None = None
-    """The purpose of the crawl that the site disallows; None unless the reason is USAGE."""
 
     @property
     def statement(self) -> Statement | None:
@@ -180,12 +147,12 @@ class Purposes:
         """Return the verdict for a page with these preferences. Pages with NEVER_REFUSED reasons stay allowed."""
         values = {field.name: getattr(verdict, field.name) for field in fields(Verdict)}
         if not verdict.allowed or verdict.reason in NEVER_REFUSED or (purpose := self.refused_by(usage)) is None:
-            return UsageVerdict(**values, usage=usage, purpose=verdict.purpose)
+            return UsageVerdict(**values, usage=usage)
         stated = usage.deciding(purpose)
         if stated is not None and stated.line is not None:
             values["product_token"] = stated.product_token
-        values.update(allowed=False, reason=VerdictReason.USAGE, rule=None)
-        return UsageVerdict(**values, usage=usage, purpose=purpose)
+        values.update(allowed=False, reason=VerdictReason.USAGE, rule=None, purpose=purpose)
+        return UsageVerdict(**values, usage=usage)
 
 
 def usage_in(verdict: Verdict | None) -> Usage:

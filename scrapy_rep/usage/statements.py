@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import takewhile
 from typing import NamedTuple, cast
 
 from scrapy_rep.protocol.foreign_text import MAX_RULE, shortened, text_of
 from scrapy_rep.protocol.robotstxt.parser import Ignored
-from scrapy_rep.protocol.robotstxt.patterns import patterns
+from scrapy_rep.protocol.robotstxt.patterns import TooCostlyError, matching_places, patterns, spellings
 from scrapy_rep.protocol.robotstxt.product_tokens import EVERYONE, Segments, is_product_token, starts_of_segments
 from scrapy_rep.protocol.robotstxt.syntax import VALUE, WHITE_SPACE, Directive, key_of, record_of, searchable
 from scrapy_rep.usage import CONTENT_SIGNAL, CONTENT_USAGE, USE_LEVELS, VOCABULARY
@@ -77,11 +78,13 @@ def stricter(stated: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
 
 
 def preferences_of(directive: str, value: bytes) -> dict[str, bool] | None:
-    """Return the preferences in `value`, from which the caller has removed the path; None if it cannot be parsed.
+    """Return the preferences in `value`, from which the caller has removed the path.
 
-    Raises ImportError for `content-usage` if the library that reads structured fields is not installed.
+    The result is None if `value` cannot be parsed, or has more than MAX_READ octets. Raises ImportError for
+    `content-usage` if the library that reads structured fields is not installed.
     """
-    stated = _dictionary(value) if directive == CONTENT_USAGE else _signals(value)
+    read = _dictionary if directive == CONTENT_USAGE else _signals
+    stated = read(value) if len(value) <= MAX_READ else None
     if stated is None:
         return None
     spelled = {category.name: category.spellings.get(directive, "") for category in VOCABULARY}
@@ -144,19 +147,6 @@ class StatementLine(NamedTuple):
     """The normalised path; empty if the statement is about all paths."""
 
 
-def _read_statements(octets: bytes) -> list[StatementLine]:
-    """Return the statements in the file, in their order. Raises ImportError as `preferences_of` does."""
-    lines = []
-    for line, segment, directive, path, stated, is_read in _statement_lines(octets):
-        if not is_read:
-            break
-        preferences, _fault = _preferences_and_fault(segment, directive, stated)
-        if preferences or segment != BEFORE_ALL:
-            statement = Statement(line, directive, path, shortened(text_of(stated)), preferences)
-            lines.append(StatementLine(statement, segment, patterns(path.decode("latin-1"))))
-    return lines
-
-
 @lru_cache(maxsize=MAX_CACHED)
 def statements_for(product_token: str | None, octets: bytes) -> tuple[StatementLine, ...]:
     """Return the statements in the file for a product token; None stands for a crawler that no group applies to.
@@ -165,15 +155,39 @@ def statements_for(product_token: str | None, octets: bytes) -> tuple[StatementL
     no other statement is between them. A statement before the first user-agent line is for all crawlers. Raises
     ImportError as `preferences_of` does.
     """
-    lines = _read_statements(octets)
-    own = set(Segments(octets).of(product_token, _RULE_OR_STATEMENT)) if lines else set()
-    return tuple(
-        StatementLine(replace(line.statement, product_token=product_token), line.segment, line.pattern)
-        if line.segment in own
-        else line
-        for line in lines
-        if line.segment in own or line.segment == BEFORE_ALL
-    )
+    found = list(takewhile(lambda line: line[-1], _statement_lines(octets)))  # the lines that are read
+    own = set(Segments(octets).of(product_token, _RULE_OR_STATEMENT)) if found else set()
+    lines = []
+    for line, segment, directive, path, stated, _is_read in found:
+        if segment not in own and segment != BEFORE_ALL:
+            continue
+        preferences, _fault = _preferences_and_fault(segment, directive, stated)
+        if preferences or segment in own:
+            token = product_token if segment in own else None
+            statement = Statement(line, directive, path, shortened(text_of(stated)), preferences, token)
+            lines.append(StatementLine(statement, segment, patterns(path.decode("latin-1"))))
+    return tuple(lines)
+
+
+def deciding_statements(url: str, product_token: str | None, octets: bytes) -> list[Statement]:
+    """Return those of `statements_for` that decide about a URL. Raises ValueError as `spellings` does.
+
+    For each directive, the lines with the longest matching path decide. Matching lines before the first user-agent
+    line all decide, too. If comparing the URL would take too long, all statements decide.
+    """
+    lines = statements_for(product_token, octets)
+    try:
+        places = matching_places([line.pattern for line in lines], spellings(url)) if lines else []
+    except TooCostlyError:
+        return [line.statement for line in lines]
+    matching = [lines[place] for place in sorted(set(places))]
+    by_length = sorted(matching, key=lambda line: len(line.pattern))
+    longest = {line.statement.directive: len(line.pattern) for line in by_length if line.segment != BEFORE_ALL}
+    return [
+        line.statement
+        for line in matching
+        if line.segment == BEFORE_ALL or len(line.pattern) == longest[line.statement.directive]
+    ]
 
 
 def ignored_statements(octets: bytes) -> list[Ignored]:

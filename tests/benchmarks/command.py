@@ -24,6 +24,7 @@ from benchmarks.bodies import rules_of_a_site
 from benchmarks.measuring import head, row
 
 from scrapy_rep import AccessResult, RobotsTxt
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_to_bytes
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.storage.sqlite import SqliteStorage
@@ -86,7 +87,7 @@ async def store(path: Path, origins: list[str]) -> None:
         origin = Origin.of(url)
         assert origin is not None
         robots = RobotsTxt.parse(rules_of_a_site(RULES) + f"# {url}\n".encode())
-        stored = StoredResponse(AccessResult.SUCCESS, "HTTP 200", robots, received_at=at, fresh_until=at + 86_400)
+        stored = StoredResponse(Answer("", access=AccessResult.SUCCESS, reason="HTTP 200"), at, at + 86_400, robots)
         await storage.put(url, entry_to_bytes(Entry(origin.robots_url, stored)), 86_400)
     await storage.close()
 

@@ -39,7 +39,7 @@ def archived(bodies: list[bytes], number: int) -> None:
         origin = Origin.of(f"https://site{index}.example/")
         assert origin is not None
         url, robots, digest = origin.robots_url, RobotsTxt.parse(body), sha256(body).hexdigest()
-        stored = StoredResponse(success, "HTTP 200", robots, now, now + 86_400, status=200, url=url, sha256=digest)
+        stored = StoredResponse(Answer(url, 200, success, "HTTP 200"), now, now + 86_400, robots, sha256=digest)
         answer, response = (
             Answer(url, 200, success, "HTTP 200", body=body),
             Response(url, body=body, request=Request(url)),

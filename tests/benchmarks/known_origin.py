@@ -17,6 +17,7 @@ from scrapy.robotstxt import ProtegoRobotParser
 from scrapy.utils.test import get_crawler
 
 from scrapy_rep import AccessResult, RepMiddleware, RobotsTxt
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.origin import Origin
@@ -49,7 +50,7 @@ def steps(crawler: Crawler, body: bytes, url: str) -> dict[str, Step]:
         robots.allows(other, ("ExampleBot",))
     ours = RepMiddleware.from_crawler(crawler)
     now = time.time()
-    stored = StoredResponse(AccessResult.SUCCESS, "HTTP 200", robots, received_at=now, fresh_until=now + 86_400)
+    stored = StoredResponse(Answer("", access=AccessResult.SUCCESS, reason="HTTP 200"), now, now + 86_400, robots)
     memory = ours._resolver._memory
     memory.put(origin, policy_at(Entry(origin.robots_url, stored), now, 30 * 86_400))
     builtin: Any = RobotsTxtMiddleware.from_crawler(crawler)

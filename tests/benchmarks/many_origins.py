@@ -31,6 +31,7 @@ from scrapy import Spider
 from scrapy.utils.reactor import install_reactor
 from scrapy.utils.test import get_crawler
 
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_to_bytes
 from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.origin import Origin
@@ -53,7 +54,7 @@ def origin_of(number: int) -> Origin:
 
 def entry_of(body: bytes, now: float) -> Entry:
     robots = RobotsTxt.parse(body)
-    return Entry("", StoredResponse(AccessResult.SUCCESS, "HTTP 200", robots, now, now + DAY, 200, ""))
+    return Entry("", StoredResponse(Answer("", 200, AccessResult.SUCCESS, "HTTP 200"), now, now + DAY, robots))
 
 
 async def filled(storage: Storage, entries: list[bytes], first: int, last: int) -> None:
@@ -114,7 +115,7 @@ def memory_table(bodies: list[bytes], most: int) -> None:
         assert stored is not None
         robots = RobotsTxt.parse(bodies[number % len(bodies)])
         robots.allows(f"{origin}/x", "bot")
-        response = StoredResponse(stored.access, stored.reason, robots, now, now + DAY, 200, "")
+        response = StoredResponse(stored.answer, now, now + DAY, robots)
         memory.put(origin, policy_at(Entry(origin.robots_url, response), now, 30 * 86_400))
         if number in STEPS:
             gc.collect()

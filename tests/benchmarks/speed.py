@@ -37,6 +37,7 @@ from scrapy import Spider
 from scrapy.utils.test import get_crawler
 
 from scrapy_rep import AccessResult, RobotsTxt
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.origin import Origin
@@ -215,7 +216,9 @@ def fit(files: Corpus) -> None:
     for number, body in enumerate(cycle(files.values())):
         origin, robots = Origin("https", f"www.some-example-{number}.com", None), RobotsTxt.parse(body)
         robots.allows("/x", "bot")
-        stored = StoredResponse(AccessResult.SUCCESS, "HTTP 200", robots, now, now + 86_400, 200, origin.robots_url)
+        stored = StoredResponse(
+            Answer(origin.robots_url, 200, AccessResult.SUCCESS, "HTTP 200"), now, now + 86_400, robots
+        )
         memory.put(origin, policy_at(Entry(origin.robots_url, stored), now, 30 * 86_400))
         if len(memory) <= number:
             break

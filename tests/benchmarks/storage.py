@@ -30,6 +30,7 @@ from test_lifecycle_table import copy as response
 from test_lifecycle_table import forty_days
 from web import Site, Web
 
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_from_bytes, entry_to_bytes
 from scrapy_rep.protocol.lifecycle import policy_at
 from scrapy_rep.protocol.origin import Origin
@@ -159,7 +160,9 @@ def memory() -> None:
         origin = Origin("https", f"www.some-example-{number}.com", None)
         robots = RobotsTxt.parse(octets)
         robots.allows(f"{origin}/x", "bot")
-        caching = StoredResponse(AccessResult.SUCCESS, "HTTP 200", robots, now, now + DAY, 200, origin.robots_url)
+        caching = StoredResponse(
+            Answer(origin.robots_url, 200, AccessResult.SUCCESS, "HTTP 200"), now, now + DAY, robots
+        )
         memory.put(origin, policy_at(Entry(origin.robots_url, caching), now, 30 * 86_400))
         if number in {1_000, 5_000, 10_000} or number % 20_000 == 0:
             gc.collect()
@@ -174,7 +177,7 @@ def memory() -> None:
     for number in range(3_000):
         origin = Origin("https", f"www.some-example-{number}.com", None)
         copied = StoredResponse(
-            AccessResult.SUCCESS, "HTTP 200", RobotsTxt.parse(body(chance)), now, now + DAY, 200, ""
+            Answer("", 200, AccessResult.SUCCESS, "HTTP 200"), now, now + DAY, RobotsTxt.parse(body(chance))
         )
         again.put(origin, policy_at(Entry(origin.robots_url, copied), now, 30 * 86_400))
     while len(again._in_use):
@@ -198,7 +201,9 @@ def memory() -> None:
         kept.append(parser)
     gc.collect()
     print(f"the built-in's: {(tracemalloc.get_traced_memory()[0] - base) / 500:.0f} octets each")
-    one = entry_to_bytes(Entry("", StoredResponse(AccessResult.SUCCESS, "", RobotsTxt.parse(body(chance)), now, now)))
+    one = entry_to_bytes(
+        Entry("", StoredResponse(Answer("", access=AccessResult.SUCCESS), now, now, RobotsTxt.parse(body(chance))))
+    )
     print(f"an entry's bytes, one of them: {len(one)}")
 
 

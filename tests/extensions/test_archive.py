@@ -102,7 +102,7 @@ async def test_redirects_and_errors_have_records_of_their_own(web: Web, tmp_path
     assert response.body == b"nothing here"
     assert {r.values["needed_by"] for r in of(target, tmp_path, "metadata")} == {site.origin}
     (_, known) = of(site, tmp_path, "metadata")
-    assert known.values["entry"]["stored"]["url"] == target.robots_url
+    assert known.values["entry"]["stored"]["answer"]["url"] == target.robots_url
     assert known.values["body"] is None, "because there are no rules"
 
 
@@ -114,7 +114,7 @@ async def test_a_fetch_without_a_usable_answer_has_a_reason(web: Web, tmp_path: 
     assert len(of(site, tmp_path, "response")) == (kind == "cut")
     failure, known = of(site, tmp_path, "metadata")
     assert (failure.values["access"], failure.values["sha256"]) == ("unreachable", None)
-    assert failure.values["answer"] == known.values["entry"]["outage"]["reason"] != ""
+    assert failure.values["answer"] == known.values["entry"]["outage"]["answer"]["reason"] != ""
 
 
 @ensureDeferred

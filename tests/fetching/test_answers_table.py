@@ -87,7 +87,7 @@ def again(entry: Entry) -> int:
     """Return the duration in the docs that is nearest to the time until the next fetch. They differ a little, because
     an answer's time on the wire is part of its age."""
     if entry.outage is not None:
-        seconds = entry.outage.fetch_again_at - entry.outage.failed_at
+        seconds = entry.outage.fetch_again_at - entry.outage.answer.ended_at
     else:
         assert entry.stored is not None
         seconds = entry.stored.fresh_until - entry.stored.received_at

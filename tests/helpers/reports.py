@@ -16,6 +16,7 @@ from scrapy.utils.test import get_crawler
 
 from scrapy_rep.extensions.report.collector import Report
 from scrapy_rep.origin_info import OriginInfo
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import policy_at
@@ -77,9 +78,11 @@ class SimulatedCrawl:
         found, now = Origin.of(origin) if isinstance(origin, str) else origin, self.time.now
         assert found is not None
         if is_unreachable:
-            entry = Entry(found.robots_url, outage=Outage(now, 1, answer, now, now + 5, **more))
+            failure = Answer("", reason=answer, ended_at=now, **more)
+            entry = Entry(found.robots_url, outage=Outage(failure, now, 1, now + 5))
         else:
-            entry = Entry(found.robots_url, StoredResponse(access, answer, known, now, now + DAY, **more))
+            last = Answer("", access=access, reason=answer, **more)
+            entry = Entry(found.robots_url, StoredResponse(last, now, now + DAY, known))
         info = OriginInfo(policy_at(entry, now, 30 * DAY))
         self.send(robots_known, origin=found, info=info, request=Request(f"{origin}/"), fetched=True)
 
@@ -87,7 +90,10 @@ class SimulatedCrawl:
         """Send the signal for a page that is fetched, or that the rules in the body refuse."""
         origin = Origin.of(url)
         assert origin is not None
-        entry = Entry(origin.robots_url, StoredResponse(AccessResult.SUCCESS, answer, parsed(body), 0, DAY))
+        entry = Entry(
+            origin.robots_url,
+            StoredResponse(Answer("", access=AccessResult.SUCCESS, reason=answer), 0, DAY, parsed(body)),
+        )
         verdict = policy_at(entry, 0, 30 * DAY).verdict(url, "NewsBot")
         if verdict.allowed:
             self.send(signals.response_received, response=Response(url), request=Request(url), spider=None)
@@ -97,7 +103,7 @@ class SimulatedCrawl:
     def refused_in_outage(self, url: str, answer: str) -> None:
         origin = Origin.of(url)
         assert origin is not None
-        entry = Entry(origin.robots_url, outage=Outage(0, 1, answer, 0, 5))
+        entry = Entry(origin.robots_url, outage=Outage(Answer("", reason=answer), 0, 1, 5))
         self.refuse(url, policy_at(entry, 0, 30 * DAY).verdict(url, "NewsBot"))
 
     def refuse(self, url: str, verdict: Verdict) -> None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from scrapy.utils.reactor import install_reactor
 
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_from_bytes, entry_to_bytes
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.words import AccessResult
@@ -22,7 +23,9 @@ ORIGINS = [f"https://{n}.example" for n in range(200)]
 def entry_of(origin: str, lines: int) -> Entry:
     body = "User-agent: *\n" + "".join(f"Disallow: /{random.random()}\n" for _ in range(lines))
     now = time.time()
-    stored = StoredResponse(AccessResult.SUCCESS, "HTTP 200", RobotsTxt.parse(body.encode()), now, now + 60, 200)
+    stored = StoredResponse(
+        Answer("", 200, AccessResult.SUCCESS, "HTTP 200"), now, now + 60, RobotsTxt.parse(body.encode())
+    )
     return Entry(f"{origin}/robots.txt", stored)
 
 

@@ -23,9 +23,12 @@ RULES = "User-agent: *\nDisallow: /x\n"
 ANSWERS = [AccessResult.SUCCESS, AccessResult.UNAVAILABLE, AccessResult.RESTRICTED]
 
 
-def copy_of(access: AccessResult, lifetime: float = DAY, *, forbids_stale: bool = False) -> StoredResponse:
+def copy_of(
+    access: AccessResult, lifetime: float = DAY, *, at: float = NOW, forbids_stale: bool = False
+) -> StoredResponse:
+    answer = Answer(ROBOTS_URL, access=access, reason="words")
     robots = parse(RULES) if access is AccessResult.SUCCESS else None
-    return StoredResponse(access, "words", robots, NOW, NOW + lifetime, forbids_stale=forbids_stale)
+    return StoredResponse(answer, at, at + lifetime, robots, forbids_stale=forbids_stale)
 
 
 def answered(access: AccessResult = AccessResult.SUCCESS, known: Entry | None = None) -> Entry:
@@ -151,7 +154,7 @@ def test_a_clock_set_back_during_an_outage_keeps_nobody_waiting(back: float) -> 
 
 @pytest.mark.parametrize("ahead", [HOUR, DAY, 400 * DAY])
 def test_an_entry_from_the_future_is_not_used(ahead: float) -> None:
-    stored = StoredResponse(AccessResult.SUCCESS, "words", parse(RULES), NOW + ahead, NOW + ahead + DAY)
+    stored = copy_of(AccessResult.SUCCESS, at=NOW + ahead)
     for entry in (
         Entry(ROBOTS_URL, stored),
         failed(now=NOW + ahead),
@@ -302,7 +305,7 @@ def test_robots_txt_itself_is_always_allowed_and_no_page_like_it() -> None:
 
 def test_rules_are_asked_with_the_tokens_in_order_of_preference() -> None:
     robots = RobotsTxt.parse(b"User-agent: b\nDisallow: /\nUser-agent: *\nDisallow:\n")
-    entry = Entry(ROBOTS_URL, StoredResponse(AccessResult.SUCCESS, "words", robots, NOW, NOW + DAY))
+    entry = Entry(ROBOTS_URL, replace(copy_of(AccessResult.SUCCESS), robots=robots))
     policy = policy_at(entry, NOW, LONG)
     assert not policy.allows(f"{ORIGIN}/", ["a", "b"])
     assert policy.verdict(f"{ORIGIN}/", ["a", "b"]).rule == robots.verdict(f"{ORIGIN}/", "b").rule

@@ -13,11 +13,12 @@ import pytest
 from asking import TOKEN, parse
 
 from scrapy_rep.protocol.answer import Answer
-from scrapy_rep.protocol.conversation import Ask, Find, Found, LookUp, Round, Terms, conversation, judged
+from scrapy_rep.protocol.conversation import Ask, Find, Found, Round, Terms, conversation, judged
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY, Caching
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import Outage
+from scrapy_rep.protocol.redirect_target import LookUp
 from scrapy_rep.protocol.status_policy import RFC9309
 from scrapy_rep.protocol.words import AccessResult
 
@@ -156,7 +157,7 @@ def test_a_redirect_is_followed_across_authorities(code: int) -> None:
     assert talk.allows == BY_RULES
     assert talk.entry.robots_url == ROBOTS
     assert talk.entry.stored is not None
-    assert talk.entry.stored.url == "https://b.example/r.txt"
+    assert talk.entry.stored.answer.url == "https://b.example/r.txt"
 
 
 @pytest.mark.parametrize(
@@ -250,7 +251,7 @@ def test_a_private_address_that_was_looked_up_is_the_reason() -> None:
     talk = Talk(TO_B, names={B: ["10.0.0.1"]})
     outage = talk.entry.outage
     assert outage is not None
-    assert outage.reason == "a public host redirected to 10.0.0.1, which is private (REP_REDIRECT_PRIVATE)"
+    assert outage.answer.reason == "a public host redirected to 10.0.0.1, which is private (REP_REDIRECT_PRIVATE)"
     assert outage.fetch_again_at == NOW + HOUR, "as after a request that was dropped"
 
 
@@ -338,7 +339,7 @@ def test_a_time_out_that_was_noticed_late_is_no_proof() -> None:
 # What other crawls may know (REP_STORAGE).
 
 SINCE = NOW - 3 * DAY
-SILENT_SINCE = Entry(ROBOTS, outage=Outage(SINCE, 0, "ConnectionLost", NOW - DAY, 0.0))
+SILENT_SINCE = Entry(ROBOTS, outage=Outage(broken(ended_at=NOW - DAY), SINCE, 0, 0.0))
 
 
 @pytest.mark.parametrize(
@@ -393,18 +394,20 @@ def test_a_crawl_makes_one_round_if_another_crawl_got_no_answer() -> None:
 
 
 def test_an_outage_without_answers_counts_for_the_30_days() -> None:
-    long_ago = Entry(ROBOTS, outage=Outage(NOW - 31 * DAY, 0, "ConnectionLost", NOW - DAY, 0.0))
+    long_ago = Entry(ROBOTS, outage=Outage(broken(ended_at=NOW - DAY), NOW - 31 * DAY, 0, 0.0))
     assert Talk(broken(), found=long_ago).allows == ALL
 
 
 # Rounds: how long requests wait (REP_UNREACHABLE_WAIT).
+
+KNOWN_OUTAGE = Entry(ROBOTS, outage=Outage(status(503, ended_at=NOW - HOUR), SINCE, 2, NOW - 1))
 
 
 @pytest.mark.parametrize(
     ("known", "times"),
     [
         pytest.param(None, [20, 45, 75, 110], id="nothing-is-known"),
-        pytest.param(Entry(ROBOTS, outage=Outage(SINCE, 2, "HTTP 503", NOW - HOUR, NOW - 1)), [20, 55], id="an-outage"),
+        pytest.param(KNOWN_OUTAGE, [20, 55], id="an-outage"),
     ],
 )
 def test_the_wait_begins_with_the_first_request_and_not_with_the_wait_for_its_turn(
@@ -454,7 +457,7 @@ def test_a_known_outage_is_waited_for_before_the_first_request() -> None:
 
 def test_the_backoff_of_a_crawler_whose_clock_is_ahead_ends() -> None:
     """Its entry says that the backoff has ended, in the future."""
-    outage = Outage(NOW + 100, 1, "HTTP 503", NOW + 100, NOW + 100, 503)
+    outage = Outage(status(503, ended_at=NOW + 100), NOW + 100, 1, NOW + 100)
     talk = Talk(rules(), known=Entry(ROBOTS, outage=outage))
     assert (talk.times, talk.allows) == ([0], BY_RULES)
 
@@ -479,12 +482,19 @@ ETAG = Caching(etag='"1"')
 
 def copy_of(until: float, caching: Caching = ETAG, url: str = ROBOTS) -> StoredResponse:
     robots = parse(RULES.decode())
-    return StoredResponse(
-        AccessResult.SUCCESS, "HTTP 200", robots, NOW - DAY, until, 200, url=url, caching=caching, sha256="1" * 64
-    )
+    answer = Answer(url, 200, AccessResult.SUCCESS, "HTTP 200", caching=caching)
+    return StoredResponse(answer, NOW - DAY, until, robots, sha256="1" * 64)
 
 
 KNOWN = Entry(ROBOTS, copy_of(until=NOW - 1))
+
+
+@pytest.mark.parametrize("answer", [rules(), status(404), status(503), broken()])
+def test_an_entry_keeps_what_an_answer_means_and_not_its_body(answer: Answer) -> None:
+    received = replace(answer, body=RULES, address="192.0.2.1", retry_after=60.0)
+    last = Talk(received).entry.last
+    assert (last.status, last.reason, last.ended_at) == (answer.status, answer.reason or f"HTTP {answer.status}", NOW)
+    assert (last.body, last.address, last.retry_after) == (b"", None, 0.0)
 
 
 def test_a_stored_answer_is_confirmed() -> None:
@@ -494,7 +504,7 @@ def test_a_stored_answer_is_confirmed() -> None:
     stored, last = talk.entry.stored, talk.rounds[-1]
     assert stored is not None
     assert (last.is_confirmed, stored.robots, stored.sha256) == (True, KNOWN.stored and KNOWN.stored.robots, "1" * 64)
-    assert (stored.received_at, stored.fresh_until, stored.caching.etag) == (NOW, NOW + 7_200, '"1"')
+    assert (stored.received_at, stored.fresh_until, stored.answer.caching.etag) == (NOW, NOW + 7_200, '"1"')
 
 
 @pytest.mark.parametrize(

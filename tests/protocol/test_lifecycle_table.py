@@ -36,11 +36,11 @@ def copy(
     access: AccessResult = AccessResult.SUCCESS, *, since: float = NOW, lifetime: float = DAY, **more: bool
 ) -> StoredResponse:
     robots = RULES if access is AccessResult.SUCCESS else None
-    return replace(StoredResponse(access, "words", robots, since, since + lifetime), **more)  # type: ignore[arg-type]
+    return replace(StoredResponse(Answer("", access=access, reason="words"), since, since + lifetime, robots), **more)  # type: ignore[arg-type]
 
 
 def outage(since: float, asked: float, wait: float = HOUR, failures: int = 3) -> Outage:
-    return Outage(since, failures, "HTTP 503", asked, wait, 503)
+    return Outage(Answer("", 503, reason="HTTP 503", ended_at=asked), since, failures, wait)
 
 
 OLD = copy(since=NOW - 2 * DAY)
@@ -136,7 +136,7 @@ def test_what_is_done_in_each_state(state: State, entry: Entry) -> None:
     policy = policy_at(entry, NOW, LONG, 2 * HOUR)
     allowed = [policy.allows(f"{ORIGIN}{path}", TOKEN) for path in ("/", "/x")]
     assert [policy.verdict(f"{ORIGIN}{path}", TOKEN).allowed for path in ("/", "/x")] == allowed
-    held = entry.stored.access if entry.stored is not None else None
+    held = entry.stored.answer.access if entry.stored is not None else None
     by_copy = {AccessResult.SUCCESS: BY_RULES, AccessResult.UNAVAILABLE: EVERYTHING, AccessResult.RESTRICTED: NOTHING}
     assert (
         allowed
@@ -170,7 +170,7 @@ def test_a_failure_leaves_what_was_stored(state: State, entry: Entry | None, ret
     assert after.outage.since == (before.since if before is not None else NOW), "an outage begins once"
     assert after.outage.failures == (before.failures + 1 if before is not None else 1)
     wait = BACKOFF_MAX if retry_after else backoff(after.outage.failures)
-    assert (after.outage.failed_at, after.outage.fetch_again_at) == (NOW, NOW + wait)
+    assert (after.outage.answer.ended_at, after.outage.fetch_again_at) == (NOW, NOW + wait)
     assert after.access is AccessResult.UNREACHABLE
 
 
@@ -251,8 +251,10 @@ def test_rfc9111_5_2_2_5_with_no_store_only_the_outage_is_stored() -> None:
 def test_answers_that_depend_on_this_crawls_limits_are_not_stored() -> None:
     """Another crawl may read a longer file (REP_BODY_LIMIT), or follow more redirects (REP_MAX_REDIRECTS)."""
     whole = RobotsTxt.parse(b"User-agent: *\nDisallow: /private\n")
-    success = StoredResponse(AccessResult.SUCCESS, "HTTP 200", whole, 0.0, DAY, status=200)
-    redirects = StoredResponse(AccessResult.UNAVAILABLE, "more than 5 redirects in a row", None, 0.0, DAY)
+    success = StoredResponse(Answer("", 200, AccessResult.SUCCESS, "HTTP 200"), 0.0, DAY, whole)
+    redirects = StoredResponse(
+        Answer("", access=AccessResult.UNAVAILABLE, reason="more than 5 redirects in a row"), 0.0, DAY
+    )
     assert storable(Entry(ROBOTS_URL, success)) == Entry(ROBOTS_URL, success)
     assert storable(Entry(ROBOTS_URL, replace(success, robots=replace(whole, truncated=True)))) is None
     assert storable(Entry(ROBOTS_URL, redirects)) is None
@@ -276,19 +278,19 @@ def test_an_entry_was_last_fetched_at_its_last_answer_or_failure() -> None:
 
 
 def test_another_policys_judgement_is_not_taken_over() -> None:
-    restricted = Entry(ROBOTS_URL, StoredResponse(AccessResult.RESTRICTED, "HTTP 403", None, NOW, NOW + DAY, 403))
+    restricted = Entry(ROBOTS_URL, StoredResponse(Answer("", 403, AccessResult.RESTRICTED, "HTTP 403"), NOW, NOW + DAY))
     assert is_judged_by(restricted, CAUTIOUS)
     assert not is_judged_by(restricted, RFC9309)
-    denied = Entry(ROBOTS_URL, None, Outage(NOW, 1, "HTTP 403", NOW, 0.0, 403))
+    denied = Entry(ROBOTS_URL, None, Outage(Answer("", 403, reason="HTTP 403", ended_at=NOW), NOW, 1, 0.0))
     assert not is_judged_by(denied, RFC9309)
     assert is_judged_by(denied, (((403,), AccessResult.UNREACHABLE, "REP_STATUS_POLICY"), *RFC9309))
     assert is_judged_by(
-        Entry(ROBOTS_URL, StoredResponse(AccessResult.UNAVAILABLE, "redirects", None, NOW, NOW + DAY)), RFC9309
+        Entry(ROBOTS_URL, StoredResponse(Answer("", access=AccessResult.UNAVAILABLE), NOW, NOW + DAY)), RFC9309
     )
 
 
-CHALLENGED = Entry(ROBOTS_URL, None, Outage(NOW, 1, "HTTP 403, a challenge by Vercel", NOW, 0.0, 403, "Vercel"))
-PAGE = Entry(ROBOTS_URL, replace(copy(AccessResult.UNAVAILABLE), status=200, sign=MARKUP))
+CHALLENGED = Entry(ROBOTS_URL, None, Outage(Answer("", 403, sign="Vercel", ended_at=NOW), NOW, 1, 0.0))
+PAGE = Entry(ROBOTS_URL, StoredResponse(Answer("", 200, AccessResult.UNAVAILABLE, sign=MARKUP), NOW, NOW + DAY))
 
 
 @pytest.mark.parametrize(
@@ -301,8 +303,8 @@ def test_a_challenge_and_a_page_are_judged_by_their_own_rows(entry: Entry, key: 
     # Its status alone would be judged otherwise.
     plain = replace(
         entry,
-        stored=replace(entry.stored, sign="") if entry.stored is not None else None,
-        outage=replace(entry.outage, sign="") if entry.outage is not None else None,
+        stored=entry.stored and replace(entry.stored, answer=replace(entry.stored.answer, sign="")),
+        outage=entry.outage and replace(entry.outage, answer=replace(entry.outage.answer, sign="")),
     )
     assert not is_judged_by(plain, RFC9309)
 
@@ -314,5 +316,5 @@ def test_an_entry_keeps_the_sign_of_a_challenge_or_a_page(entry: Entry) -> None:
 
 
 def test_an_entry_with_an_unknown_sign_is_a_miss() -> None:
-    octets = entry_to_bytes(Entry(ROBOTS_URL, None, replace(JUST_NOW, sign="x" * 1_000)))
+    octets = entry_to_bytes(Entry(ROBOTS_URL, None, replace(JUST_NOW, answer=Answer("", sign="x" * 1_000))))
     assert entry_from_bytes(octets, ROBOTS_URL) is None

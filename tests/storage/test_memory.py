@@ -9,6 +9,7 @@ import pytest
 from asking import TOKEN, parse
 from scrapy.settings import Settings
 
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_to_bytes
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, State, policy_at
 from scrapy_rep.protocol.origin import Origin
@@ -26,7 +27,8 @@ def origin_of(number: int) -> Origin:
 
 def entry_of(number: int, body: str = SMALL) -> Entry:
     return Entry(
-        origin_of(number).robots_url, StoredResponse(AccessResult.SUCCESS, "HTTP 200", parse(body), NOW, NOW + DAY, 200)
+        origin_of(number).robots_url,
+        StoredResponse(Answer("", 200, AccessResult.SUCCESS, "HTTP 200"), NOW, NOW + DAY, parse(body)),
     )
 
 

@@ -24,6 +24,7 @@ from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred
 from web import RULES, Web, answer, redirect
 
+from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse, entry_from_bytes, entry_to_bytes
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.words import AccessResult
@@ -229,7 +230,9 @@ async def test_a_crawler_without_the_lease_waits_for_the_entry(web: Web, address
     await task(sleep(0.3))
     assert site.requests == []
     now = seconds_since_the_epoch()
-    stored = StoredResponse(AccessResult.SUCCESS, "HTTP 200", RobotsTxt.parse(RULES.encode()), now, now + DAY, 200)
+    stored = StoredResponse(
+        Answer("", 200, AccessResult.SUCCESS, "HTTP 200"), now, now + DAY, RobotsTxt.parse(RULES.encode())
+    )
     await task(storage.put(site.origin, entry_to_bytes(Entry(site.robots_url, stored)), DAY))
     result: Crawl = await crawling
     assert list(result.refused) == [site.url("/private")]

@@ -104,7 +104,9 @@ class WarcFile:
             body = self._bodies.get(digest)
             if body is None:
                 # The rules come from REP_STORAGE, or the body was forgotten: the octets are as parsed, not as received.
-                body = self._add("conversion", stored.url or entry.robots_url, date, stored.robots.octets, RESOURCE)
+                body = self._add(
+                    "conversion", stored.answer.url or entry.robots_url, date, stored.robots.octets, RESOURCE
+                )
                 self._bodies[digest] = body
         values = {"type": "robots.txt", "origin": str(origin), "at": date, "body": body, "entry": plain_values(entry)}
         self._metadata(entry.robots_url, date, values)

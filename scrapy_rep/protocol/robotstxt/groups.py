@@ -10,22 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from scrapy_rep.protocol.foreign_text import text_of
+from scrapy_rep.protocol.robotstxt import syntax
 from scrapy_rep.protocol.robotstxt.rules import Rule
-from scrapy_rep.protocol.robotstxt.syntax import (
-    MORE_NAMES,
-    PATTERN_STARTS,
-    RECORDS,
-    TOKEN,
-    WHITE_SPACE,
-    Directive,
-    address_in,
-    searchable,
-    seconds_of,
-)
+from scrapy_rep.protocol.robotstxt.syntax import Directive
 
 # The expression has one regular-expression group for each directive, in the order of `_DIRECTIVES`.
-_RECORD = re.compile("|".join(expression.pattern for expression in RECORDS.values()), re.ASCII)
-_DIRECTIVES = tuple(RECORDS)
+_RECORD = re.compile("|".join(expression.pattern for expression in syntax.RECORDS.values()), re.ASCII)
+_DIRECTIVES = tuple(syntax.RECORDS)
 _RULE_KEYS = {Directive.ALLOW.key, Directive.DISALLOW.key}
 # `usage.statements` reads these.
 _READ_ELSEWHERE = {Directive.CONTENT_USAGE.key, Directive.CONTENT_SIGNAL.key}
@@ -68,16 +59,16 @@ class Group:
 def read_lines(octets: bytes) -> Iterator[Record | int]:
     """Yield each line: a Record if it has a key, else its number. Empty lines and comments are left out."""
     groups, is_after_rule = 0, True  # a user-agent line after a rule begins a group (2.1)
-    for number, text in enumerate(searchable(octets)[1:].split("\n"), start=1):
-        line = text.partition("#")[0].strip(WHITE_SPACE)
+    for number, text in enumerate(syntax.searchable(octets)[1:].split("\n"), start=1):
+        line = text.partition("#")[0].strip(syntax.WHITE_SPACE)
         if not line:
             continue
         if found := _RECORD.match(f"\n{line}"):
             place = found.lastindex or 0  # never 0, because each directive has a regular-expression group
             key, value = _DIRECTIVES[place - 1].key, line[found.start(place) - 1 :]
         elif ":" in line:
-            key, _, value = line.partition(":")
-            key, value = text_of(key.rstrip(WHITE_SPACE).encode("latin-1")).lower(), value.lstrip(WHITE_SPACE)
+            name, _, value = (part.strip(syntax.WHITE_SPACE) for part in line.partition(":"))
+            key = text_of(name.encode("latin-1")).lower()
         else:
             yield number
             continue
@@ -90,11 +81,6 @@ def read_lines(octets: bytes) -> Iterator[Record | int]:
         yield Record(number, group, key, value.encode("latin-1"))
 
 
-def read_records(octets: bytes) -> Iterator[Record]:
-    """Return all lines with a key, in the order of the file."""
-    return (line for line in read_lines(octets) if isinstance(line, Record))
-
-
 def read_groups(records: Iterable[Record]) -> tuple[Group, ...]:
     """Return the groups that these records form, in the order of the file."""
     groups: list[tuple[dict[str, None], list[Rule]]] = []
@@ -105,8 +91,8 @@ def read_groups(records: Iterable[Record]) -> tuple[Group, ...]:
             groups.append(({}, []))
         tokens, rules = groups[-1]
         if record.key == Directive.USER_AGENT.key and (token := token_of(record.octets)):
-            tokens[token] = None
-        elif record.key in _RULE_KEYS and record.octets.startswith(PATTERN_STARTS):
+            tokens[token.lower()] = None
+        elif record.key in _RULE_KEYS and record.octets.startswith(syntax.PATTERN_STARTS):
             rules.append(Rule(record.line, record.key == Directive.ALLOW.key, record.octets))
     return tuple(Group(tuple(tokens), tuple(rules)) for tokens, rules in groups)
 
@@ -127,20 +113,19 @@ def read_ignored(octets: bytes) -> Iterator[tuple[int, str]]:
 
 
 def token_of(octets: bytes) -> str:
-    """Return the product token, in lower case, of a user-agent line with this value; empty if the line has none."""
-    return TOKEN.match(octets.decode("latin-1"))[0].lower()  # type: ignore[index]  # it matches anything
+    """Return the product token of a user-agent line with this value; empty if the line has none."""
+    return syntax.TOKEN.match(octets.decode("latin-1"))[0]  # type: ignore[index]  # it matches anything
 
 
 def _token_fault(octets: bytes) -> str:
-    value = octets.decode("latin-1")
-    token = TOKEN.match(value)[0]  # type: ignore[index]  # it matches anything
+    token = token_of(octets)
     if not token:
         return "names no product token"
-    return f"only {token!r} is read" if MORE_NAMES.search(value, len(token)) else ""
+    return f"only {token!r} is read" if syntax.MORE_NAMES.search(octets.decode("latin-1"), len(token)) else ""
 
 
 def _pattern_fault(octets: bytes) -> str:
-    return "begins with neither / nor *" if octets and not octets.startswith(PATTERN_STARTS) else ""
+    return "begins with neither / nor *" if octets and not octets.startswith(syntax.PATTERN_STARTS) else ""
 
 
 # For each directive that is read here, a function that returns what is wrong with a value, or an empty text.
@@ -149,7 +134,7 @@ VALUE_FAULTS: Mapping[str, Callable[[bytes], str]] = {
     Directive.ALLOW.key: _pattern_fault,
     Directive.DISALLOW.key: _pattern_fault,
     Directive.CRAWL_DELAY.key: lambda octets: (
-        "no valid number of seconds" if seconds_of(octets.decode("latin-1")) is None else ""
+        "no valid number of seconds" if syntax.seconds_of(octets.decode("latin-1")) is None else ""
     ),
-    Directive.SITEMAP.key: lambda octets: "" if address_in(octets) else "no address",
+    Directive.SITEMAP.key: lambda octets: "" if syntax.address_in(octets) else "no address",
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
-from itertools import accumulate, repeat
+from itertools import accumulate, chain, repeat
 
 from scrapy_rep.protocol.robotstxt.patterns import (
     ROBOTS_PATH,
@@ -20,9 +20,9 @@ from scrapy_rep.protocol.robotstxt.patterns import (
     patterns,
     spellings,
 )
-from scrapy_rep.protocol.robotstxt.product_tokens import Segments, find_records
+from scrapy_rep.protocol.robotstxt.product_tokens import Segments, starts_of_segments
 from scrapy_rep.protocol.robotstxt.rules import Rule
-from scrapy_rep.protocol.robotstxt.syntax import RULE_ALLOWS, RULE_VALUE, WHITE_SPACE, without_comments
+from scrapy_rep.protocol.robotstxt.syntax import RULE_ALLOWS, RULE_VALUE, WHITE_SPACE, searchable, values_of
 
 # Bytes of memory, measured by tests/protocol/test_costs.py.
 _FIXED_MEMORY = 600
@@ -44,8 +44,8 @@ class EffectiveRules:
         lines = segments.joined(own_segments)
         self.size = len(lines)
         """The number of octets in these segments."""
-        values: list[str] = RULE_VALUE.findall(lines)
-        self._patterns = patterns(without_comments("\n".join(values))).split("\n") if values else []
+        values = values_of(RULE_VALUE, lines)
+        self._patterns = patterns(values).split("\n") if values else []
         self._lines = lines
         self._allow = b""
         # For each rule, the number of line ends before it in the file, and the offset of its value in the file.
@@ -82,8 +82,10 @@ class EffectiveRules:
 
     def _rule_at(self, place: int, octets: bytes) -> Rule:
         if self._in_file is None:
-            # The text that `find_records` searches has one more character than `octets`: an LF at its start.
-            starts = [record.start(1) - 1 for record in find_records(octets, self.own_segments, RULE_VALUE)]
+            text = searchable(octets)  # it has one more character than `octets`: an LF at its start
+            ends = [*starts_of_segments(text), len(text)]
+            records = [RULE_VALUE.finditer(text, ends[at], ends[at + 1]) for at in self.own_segments]
+            starts = [record.start(1) - 1 for record in chain.from_iterable(records)]
             line_ends = map(octets.count, repeat(b"\n"), [0, *starts], starts)
             self._in_file = array("I", accumulate(line_ends)), array("I", starts)
         numbers, starts_of_values = self._in_file

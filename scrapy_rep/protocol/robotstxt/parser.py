@@ -11,25 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from scrapy_rep.protocol.foreign_text import shortened, text_of
-from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_ignored, read_records
+from scrapy_rep.protocol.robotstxt import syntax
+from scrapy_rep.protocol.robotstxt.groups import Group, Record, read_groups, read_ignored, read_lines
 from scrapy_rep.protocol.robotstxt.longest_match import EffectiveRules
 from scrapy_rep.protocol.robotstxt.patterns import TooCostlyError, is_robots_txt
 from scrapy_rep.protocol.robotstxt.product_tokens import Segments, is_product_token
-from scrapy_rep.protocol.robotstxt.rules import Match, Rule, Verdict
-from scrapy_rep.protocol.robotstxt.syntax import (
-    RECORDS,
-    RULE_OR_DELAY_LINE,
-    WHITE_SPACE,
-    Directive,
-    address_in,
-    has_rule_in_group,
-    readable,
-    searchable,
-    seconds_of,
-    text_in_browser_page,
-    without_comments,
-)
-from scrapy_rep.protocol.words import VerdictReason
+from scrapy_rep.protocol.robotstxt.rules import Fetched, Rule, Verdict
+from scrapy_rep.protocol.robotstxt.syntax import Directive
+from scrapy_rep.protocol.words import VerdictReason, counted
 
 PARSING_LIMIT = 512_000  # octets; RFC 9309 2.5: "at least 500 kibibytes"
 
@@ -102,9 +91,9 @@ class RobotsTxt:
             kind = type(body).__name__
             raise TypeError(f"RobotsTxt.parse needs the bytes of a robots.txt, not {kind}: use response.body")
         body = bytes(body)
-        text = text_in_browser_page(body)
+        text = syntax.text_in_browser_page(body)
         body = body if text is None else text
-        return cls(readable(body, limit), len(body) > limit, text is not None)
+        return cls(syntax.readable(body, limit), len(body) > limit, text is not None)
 
     def allows(self, url: str, product_token: str | Sequence[str]) -> bool:
         """Whether the crawler may fetch the URL. This is faster than `verdict`. Raises ValueError."""
@@ -113,24 +102,22 @@ class RobotsTxt:
         except TooCostlyError:
             return False
 
-    def verdict(self, url: str, product_token: str | Sequence[str]) -> Verdict:
+    def verdict(self, url: str, product_token: str | Sequence[str], policy: Fetched | None = None) -> Verdict:
         """Return whether the crawler may fetch the URL, and why. Raises ValueError.
 
-        The verdict has no `robots_url`, `answer` and `received`, because the file was parsed without a URL.
+        The verdict has no `robots_url`, `answer` and `received` without a `policy`, because the file was parsed without
+        a URL.
         """
-        return Verdict(*self.match(url, product_token))
-
-    def match(self, url: str, product_token: str | Sequence[str]) -> Match:
-        """Return the first values of `verdict`. Raises ValueError."""
         crawler = self._crawler(product_token)
         try:
             rule = crawler.rules.rule(url, self.octets)
         except TooCostlyError:
-            return Match(False, VerdictReason.TOO_COSTLY, None, crawler.token)
+            return Verdict(False, VerdictReason.TOO_COSTLY, None, crawler.token, policy)
         if rule is not None:
-            return Match(rule.allow, VerdictReason.RULE, rule, crawler.token)
+            return Verdict(rule.allow, VerdictReason.RULE, rule, crawler.token, policy)
         reason = VerdictReason.NO_GROUP if crawler.token is None else VerdictReason.NO_RULE
-        return Match(True, VerdictReason.NOT_SUBJECT if is_robots_txt(url) else reason, None, crawler.token)
+        reason = VerdictReason.NOT_SUBJECT if is_robots_txt(url) else reason
+        return Verdict(True, reason, None, crawler.token, policy)
 
     def first_disallow(self, product_token: str | Sequence[str]) -> Rule | None:
         """Return the first rule for the crawler that disallows any URL; None if there is none. Raises ValueError."""
@@ -146,38 +133,39 @@ class RobotsTxt:
         crawler = self._crawler(product_token)
         if crawler.delay == _NOT_READ:
             segments = Segments(self.octets)
-            lines = segments.joined(segments.of(crawler.token, RULE_OR_DELAY_LINE))
-            values = set(without_comments("\n".join(RECORDS[Directive.CRAWL_DELAY].findall(lines))).split("\n"))
-            crawler.delay = max([delay for value in values if (delay := seconds_of(value)) is not None], default=None)
+            lines = segments.joined(segments.of(crawler.token, syntax.RULE_OR_DELAY_LINE))
+            values = set(syntax.values_of(syntax.RECORDS[Directive.CRAWL_DELAY], lines).split("\n"))
+            delays = map(syntax.seconds_of, values)
+            crawler.delay = max([delay for delay in delays if delay is not None], default=None)
         return crawler.delay
 
     @property
     def has_groups(self) -> bool:
         """Whether the file has a user-agent line. A file without one has no rules that apply."""
-        return RECORDS[Directive.USER_AGENT].search(searchable(self.octets)) is not None
+        return syntax.RECORDS[Directive.USER_AGENT].search(syntax.searchable(self.octets)) is not None
 
     @property
     def is_markup_without_rules(self) -> bool:
         """Whether this is a page of HTML or XML, not a robots.txt: it begins with `<`, and no group has a rule."""
-        return self.octets.lstrip(b" \t\n").startswith(b"<") and not has_rule_in_group(searchable(self.octets))
+        return self.octets.lstrip(b" \t\n").startswith(b"<") and not syntax.has_rule_in_group(self.octets)
 
     @property
     def groups(self) -> tuple[Group, ...]:
         """All groups in the order of the file. This property parses the file at each call, as do `records`, `sitemaps`
         and `ignored`."""
-        return read_groups(read_records(self.octets))
+        return read_groups(self.records)
 
     @property
     def records(self) -> tuple[Record, ...]:
         """All lines with a key, known or not, in the order of the file."""
-        return tuple(read_records(self.octets))
+        return tuple(line for line in read_lines(self.octets) if isinstance(line, Record))
 
     @property
     def sitemaps(self) -> tuple[str, ...]:
         """The URLs of the sitemaps as written, in the order of the file, without duplicates and without quotes or `<>`
         around them (2.2.4)."""
-        values = RECORDS[Directive.SITEMAP].findall(searchable(self.octets))
-        addresses = [address_in(value.encode("latin-1")) for value in without_comments("\n".join(values)).split("\n")]
+        values = syntax.values_of(syntax.RECORDS[Directive.SITEMAP], syntax.searchable(self.octets))
+        addresses = [syntax.address_in(value) for value in values.encode("latin-1").split(b"\n")]
         return tuple(text_of(address) for address in dict.fromkeys(addresses) if address)
 
     @property
@@ -186,7 +174,7 @@ class RobotsTxt:
         lines = self.octets.split(b"\n")
         ignored = [Ignored(1, "", "the page around this text, which a browser made")] if self.from_browser else []
         ignored += [
-            Ignored(line, shortened(text_of(lines[line - 1].strip(WHITE_SPACE.encode()))), reason)
+            Ignored(line, shortened(text_of(lines[line - 1].strip(syntax.WHITE_SPACE.encode()))), reason)
             for line, reason in read_ignored(self.octets)
         ]
         if self.truncated:
@@ -203,10 +191,8 @@ class RobotsTxt:
     def __repr__(self) -> str:
         groups = self.groups
         rules = sum(len(group.rules) for group in groups)
-        return (
-            f"RobotsTxt({len(groups)} group{'' if len(groups) == 1 else 's'}, {rules} rule{'' if rules == 1 else 's'}"
-            f"{', truncated' if self.truncated else ''})"
-        )
+        truncated = ", truncated" if self.truncated else ""
+        return f"RobotsTxt({counted(len(groups), 'group')}, {counted(rules, 'rule')}{truncated})"
 
     def _crawler(self, product_token: str | Sequence[str]) -> _Crawler:
         key = product_token if isinstance(product_token, str) else tuple(product_token)

@@ -141,11 +141,3 @@ class Segments:
 def starts_of_segments(text: str) -> list[int]:
     """Return the offsets of all user-agent lines in a text that `searchable` returned."""
     return [record.start() for record in _USER_AGENT.finditer(text)]
-
-
-def find_records(octets: bytes, own_segments: Sequence[int], records: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """Yield the records in these segments of the file, in their order. Offsets are in the file's `searchable` text."""
-    text = searchable(octets)
-    ends = [*starts_of_segments(text), len(text)]
-    for at in own_segments:
-        yield from records.finditer(text, ends[at], ends[at + 1])

@@ -64,15 +64,6 @@ class Fetched(Protocol):
     def error(self) -> Exception | None: ...
 
 
-class Match(NamedTuple):
-    """What the rules say about a URL. The fields are those of `Verdict`."""
-
-    allowed: bool
-    reason: VerdictReason
-    rule: Rule | None = None
-    product_token: str | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Verdict:
     r"""Whether a URL may be fetched, and why.
@@ -94,6 +85,8 @@ class Verdict:
     """What is known of the origin's robots.txt; None if the rules were not fetched, or no robots.txt applies."""
     read_as: str | None = None
     """Another reading of the URL (`readings`), if only this reading is forbidden; else None."""
+    purpose: str | None = None
+    """The purpose of the crawl that the site disallows; None unless the reason is USAGE."""
 
     @property
     def access(self) -> AccessResult:
@@ -124,11 +117,6 @@ class Verdict:
     def error(self) -> Exception | None:
         """The exception of the last request, if robots.txt is unreachable without a response; else None."""
         return self.policy.error if self.policy is not None else None
-
-    @property
-    def purpose(self) -> str | None:
-        """The purpose of the crawl that the site disallows; None unless the reason is USAGE."""
-        return None
 
     @property
     def words(self) -> str:

@@ -161,8 +161,9 @@ def has_record(text: str) -> bool:
     )
 
 
-def has_rule_in_group(text: str) -> bool:
-    """Whether the text, as `searchable` returns it, has a rule that can match below a user-agent line."""
+def has_rule_in_group(octets: bytes) -> bool:
+    """Whether the file has a rule that can match below a user-agent line."""
+    text = searchable(octets)
     group = RECORDS[Directive.USER_AGENT].search(text)
     return group is not None and RULE_VALUE.search(text, group.end()) is not None
 
@@ -170,13 +171,14 @@ def has_rule_in_group(text: str) -> bool:
 _COMMENT = re.compile("#.*")
 
 
-def without_comments(lines: str) -> str:
-    """Return the values that `RECORDS` found, one on each line, without comments and without white space at the end."""
-    if "#" in lines:
-        lines = _COMMENT.sub("", lines)
-    if " \n" in lines or "\t\n" in lines or lines.endswith((" ", "\t")):
-        lines = "\n".join([line.rstrip(WHITE_SPACE) for line in lines.split("\n")])
-    return lines
+def values_of(records: re.Pattern[str], text: str) -> str:
+    """Return the values of these records, one on each line, without comments and without white space at the end."""
+    values = "\n".join(records.findall(text))
+    if "#" in values:
+        values = _COMMENT.sub("", values)
+    if " \n" in values or "\t\n" in values or values.endswith((" ", "\t")):
+        values = "\n".join([value.rstrip(WHITE_SPACE) for value in values.split("\n")])
+    return values
 
 
 _QUOTED = re.compile(rb"""(["'])(.*)\1|<(.*)>""", re.DOTALL)
