@@ -12,11 +12,13 @@ from typing import Any, ParamSpec, TypeVar
 
 from scrapy.utils.asyncio import CallLaterResult, call_later, is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+CANCELLATIONS = (asyncio.CancelledError, CancelledError)  # asyncio's is no Exception, Twisted's is one
 
 
 def settle(waiter: Deferred[T], result: T | Failure | BaseException) -> None:

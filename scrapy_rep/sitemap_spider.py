@@ -14,7 +14,7 @@ from scrapy.spiders import SitemapSpider
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import DeferredList
 
-from scrapy_rep.fetching.download import url_of
+from scrapy_rep.fetching.headers import url_of
 from scrapy_rep.log import Logger, logger_of
 from scrapy_rep.middleware import RepMiddleware
 from scrapy_rep.protocol.foreign_text import printable

@@ -8,9 +8,8 @@ that it was sent for this origin.
 
 from __future__ import annotations
 
-import asyncio
 import socket
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -22,17 +21,17 @@ from scrapy.crawler import Crawler
 from scrapy.http.cookies import CookieJar
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import Deferred
 
 from scrapy_rep.clock import Clock
-from scrapy_rep.deferreds import OwnThread, within
+from scrapy_rep.deferreds import CANCELLATIONS, OwnThread, within
 from scrapy_rep.fetching.download import Fetcher
-from scrapy_rep.fetching.request import Cookies
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Ask, Find, Found, LookUp, Round, Terms, conversation, judged
+from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
 MAX_PROXIES = 10  # proxies that one fetch uses
 FAULT = "Internal error while fetching %s"
-CANCELLATIONS = (asyncio.CancelledError, CancelledError)  # Twisted's is an Exception
 
 
 class Triggers:
@@ -120,7 +118,8 @@ class Conversations:
         """
         now = self._clock.now
         steps = conversation(origin, before.entry if before is not None else None, now(), self.terms)
-        cookies = Cookies()
+        # A jar for each origin, so that a cookie of another origin never becomes part of a request.
+        jars: defaultdict[Origin | None, CookieJar] = defaultdict(CookieJar)
         lease: Lease | None = None
         step = next(steps)
         try:
@@ -131,13 +130,13 @@ class Conversations:
                 elif isinstance(step, Ask):
                     if step.reason:
                         triggers.go_on()
-                    trigger, jar = triggers.current, cookies.of(step.url)
-                    answer = await self._answer(origin, step, trigger, jar, is_awaited=is_awaited)
+                    jar = jars[Origin.of(step.url)]
+                    answer = await self._ask(origin, step, triggers.current, jar, is_awaited)
                     step = steps.send(replace(answer, has_another_proxy=triggers.has_another_proxy))
                 elif isinstance(step, LookUp):
                     step = steps.send(await self._look_up(origin, step.host, triggers.current))
                 else:
-                    self._give_back(lease, step)
+                    self._give_back(lease, step.shared)
                     lease = None
                     pause = step.pause if is_awaited() and not self._is_closing else None
                     self._report(origin, step, triggers.current, pause)
@@ -146,8 +145,7 @@ class Conversations:
                     triggers.go_on()
                     step = steps.send(now())
         finally:
-            if lease is not None and self._store is not None:
-                self._store.give_back(lease)
+            self._give_back(lease)
         policy = step.policy
         if before is not None and before.state is State.AGEING and step.hops and policy.entry.outage is None:
             self._count("rep/refreshed")
@@ -174,13 +172,13 @@ class Conversations:
             origin,
             step.known,
             lambda entry: self.terms.policy_at(entry, now()).is_fetch_due,
-            lambda: self._turns.needs_none(origin),
+            lambda: self._turns.withdraw(origin),
         )
         self._count("rep/storage/miss" if lease is not None else "rep/storage/hit")
         return Found(entry, is_to_fetch=lease is not None, at=now()), lease
 
-    async def _answer(
-        self, origin: Origin, ask: Ask, trigger: Request, jar: CookieJar, *, is_awaited: Callable[[], bool]
+    async def _ask(
+        self, origin: Origin, ask: Ask, trigger: Request, jar: CookieJar, is_awaited: Callable[[], bool]
     ) -> Answer:
         """Return the answer with its meaning. A failure is an answer, too."""
         if ask.reason:
@@ -188,10 +186,9 @@ class Conversations:
             self._count("rep/retries")
         if ask.pause:
             await self._clock.sleep(ask.pause)
-        response, began = None, self._clock.monotonic()
+        response = None
         try:
             async with self._turns.turn(origin, trigger.priority, is_repeated=ask.is_repeated):
-                began = self._clock.monotonic()
                 received, response = await self._fetcher.fetch(ask, trigger, jar)
         except CANCELLATIONS:
             if self._is_closing and not is_awaited():
@@ -200,9 +197,7 @@ class Conversations:
         except Exception as exc:  # noqa: BLE001 - it is logged, and counts as a failure of the network
             self._log.exception(FAULT, origin.robots_url)
             received = Answer(ask.url, reason=printable(f"internal error, {type(exc).__name__}: {exc}"))
-        seconds = received.seconds or self._clock.monotonic() - began
-        received = replace(received, ended_at=self._clock.now(), seconds=seconds)
-        answer = judged(received, ask, self.terms)
+        answer = judged(replace(received, ended_at=self._clock.now()), ask, self.terms)
         if answer.dropped and not received.dropped:
             response = None  # no archive or signal may show what a private server answered
         self._signals.send_catch_log(robots_response, answer=answer, request=trigger, response=response)
@@ -220,9 +215,9 @@ class Conversations:
             thread.close()
         return [str(address[0]) for *_, address in found]
 
-    def _give_back(self, lease: Lease | None, ended: Round) -> None:
+    def _give_back(self, lease: Lease | None, entry: Entry | None = None) -> None:
         if lease is not None and self._store is not None:
-            self._store.give_back(lease, ended.shared)
+            self._store.give_back(lease, entry)
 
     # What became known is reported.
 

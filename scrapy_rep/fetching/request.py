@@ -9,13 +9,13 @@ only once, and with a time limit. If a plugin is not installed, its meta keys ar
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
 from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.http.cookies import CookieJar
 from scrapy.http.request import NO_CALLBACK
@@ -48,6 +48,8 @@ HAVE_TIMEOUTS = {"http", "https"}
 # Copied from the request that needs the robots.txt, so that both go through the same proxy and show the same crawler.
 _COPIED_HEADERS = (b"User-Agent", b"Proxy-Authorization")
 _COPIED_FOR_FTP = ("ftp_user", "ftp_password", "ftp_passive")
+CLOSE_CONNECTION = -1
+"""The limit of a download for which nothing waits any longer: the connection is closed when more of the body comes."""
 MAX_TIMES_BODY_LIMIT = 8
 """A plugin that cannot cut a body refuses one that is longer than this many times REP_BODY_LIMIT."""
 # The parameters of scrapy-zyte-api that say from where to fetch, not what to fetch.
@@ -59,7 +61,7 @@ class RobotsTxtDownload:
     """The download of one robots.txt: how many octets were received, and the response."""
 
     limit: int
-    """The most octets of the body to receive (REP_BODY_LIMIT); -1 to close the connection (`BodyLimit.abandon`)."""
+    """The most octets of the body to receive (REP_BODY_LIMIT), or CLOSE_CONNECTION."""
     octets: int = 0
     """The octets of the body that were received so far."""
     sent_at: float | None = None
@@ -108,37 +110,23 @@ def download_of(request: Request) -> RobotsTxtDownload | None:
     return _DOWNLOADS.get(number) if isinstance(number, int) else None
 
 
-class Cookies:
-    """The cookies of one conversation: a jar for each origin, so that a cookie of another origin never becomes part of
-    a request."""
-
-    def __init__(self) -> None:
-        self._jars: defaultdict[Origin | None, CookieJar] = defaultdict(CookieJar)
-
-    def of(self, url: str) -> CookieJar:
-        """Return the jar of the URL's origin."""
-        return self._jars[Origin.of(url)]
+def is_offline(crawl: BaseSettings) -> bool:
+    """Whether only HttpCacheMiddleware may answer. `crawl`: Scrapy's settings."""
+    return all(crawl.getbool(f"HTTPCACHE_{name}") for name in ("ENABLED", "IGNORE_MISSING"))
 
 
 def robots_request(
-    ask: Ask,
-    trigger: Request,
-    jar: CookieJar,
-    *,
-    download: RobotsTxtDownload,
-    crawl: BaseSettings,
-    settings: RepSettings,
-    offline: bool,
-) -> Request:
-    """Build the request. `trigger`: the request that needs the robots.txt. `jar`: the cookies that the URL's origin has
-    set in this conversation. `crawl`: Scrapy's settings. `offline`: whether only HttpCacheMiddleware may answer
-    (HTTPCACHE_IGNORE_MISSING)."""
+    ask: Ask, trigger: Request, jar: CookieJar, crawler: Crawler, settings: RepSettings
+) -> tuple[Request, RobotsTxtDownload]:
+    """Build the request, and what notes its download. `trigger`: the request that needs the robots.txt. `jar`: the
+    cookies that the URL's origin has set in this conversation."""
     url, validators, number = ask.url, ask.validators, next(_NUMBERS)
-    _DOWNLOADS[number] = download
+    offline = is_offline(crawler.settings)
+    download = _DOWNLOADS[number] = RobotsTxtDownload(settings.body_limit)
     meta: dict[str, Any] = {
         **_META,
         **_for_impersonate(settings, trigger),
-        **_for_zyte_api(crawl, trigger),
+        **_for_zyte_api(crawler.settings, trigger),
         ROBOTS_TXT_REQUEST: number,
         "download_timeout": settings.fetch_timeout,
     }
@@ -159,7 +147,7 @@ def robots_request(
     request = Request(url, NO_CALLBACK, headers=headers, meta=meta)
     if len(jar):
         jar.add_cookie_header(request)
-    return request
+    return request, download
 
 
 def _host(url: str) -> str | None:

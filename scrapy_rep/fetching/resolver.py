@@ -90,7 +90,13 @@ class Resolver:
         self._memory = Memory(settings)
         self._turns = FetchTurns(settings.fetch_concurrency, partial(look_for_requests, crawler))
         self.can_start_another_fetch = self._turns.can_start_another
-        self._store = _shared_store(crawler, settings, clock)
+        self._store: SharedStore | None = None
+        storage = storage_of(crawler, settings)
+        if storage is not None:
+            # Imported late, because most crawls have no store.
+            from scrapy_rep.storage.shared_store import SharedStore  # noqa: PLC0415
+
+            self._store = SharedStore(crawler, storage, settings, clock)
         fetcher = Fetcher(crawler, settings, downloads, clock)
         self._conversations = Conversations(
             crawler, settings, clock, fetcher=fetcher, turns=self._turns, store=self._store
@@ -128,36 +134,33 @@ class Resolver:
         if fetch is not None:
             fetch.triggers.add(request)
 
-    def stop(self) -> None:
+    def begin_close(self) -> None:
         """The crawl begins to close: fail the requests that go back to their queue, and cancel the fetches for which no
         other request waits. The other fetches go on, without pauses."""
-        self._is_closing = True
-        for fetch in list(self._fetches.values()):
-            fetch.end(CrawlClosingError(), only_going_back=True)
-        self._conversations.end_pauses()
-        self._cancel_unawaited()
+        self._end_waits(only_going_back=True)
 
     async def close(self) -> None:
         """The crawl is over: end all waits, and wait until what was fetched is stored and the leases are given back."""
-        self._is_closing = self._is_closed = True
-        self._conversations.end_pauses()
-        for fetch in list(self._fetches.values()):
-            fetch.end(CrawlClosingError())
-        self._cancel_unawaited()
+        self._is_closed = True
+        self._end_waits(only_going_back=False)
         await maybe_deferred_to_future(DeferredList(self._cancelled))
         if self._store is not None:
             await self._store.close()
 
-    def _cancel_unawaited(self) -> None:
+    def _end_waits(self, *, only_going_back: bool) -> None:
+        self._is_closing = True
+        for fetch in list(self._fetches.values()):
+            fetch.end(CrawlClosingError(), only_going_back=only_going_back)
+        self._conversations.end_pauses()
         for origin, fetch in list(self._fetches.items()):
             if fetch.task is not None and not fetch.is_awaited():
-                del self._fetches[origin]  # a request that comes before the task has ended begins another fetch
+                self._forget(origin)  # a request that comes before the task has ended begins another fetch
                 self._cancelled.append(fetch.task)
                 fetch.task.cancel()
 
     def _begin(self, origin: Origin, fetch: _Fetch) -> None:
         self._fetches[origin] = fetch
-        self._turns.needs_one(origin)
+        self._turns.announce(origin)
         fetch.task = deferred_from_coro(self._run(origin, fetch))
         fetch.task.addErrback(lambda _failure: None)  # only a cancellation comes here
 
@@ -169,13 +172,16 @@ class Resolver:
             policy = await self._conversations.hold(origin, before, fetch.triggers, fetch.is_awaited)
             self._memory.put(origin, policy)
         except (asyncio.CancelledError, Exception) as exc:  # noqa: BLE001 - it is logged, and refuses requests
-            if self._fetches.get(origin) is not fetch:  # `_cancel_unawaited` has cancelled it
+            if self._fetches.get(origin) is not fetch:  # `_end_waits` has cancelled it
                 return
             policy = self._policy_after(exc, origin)
         if self._fetches.get(origin) is fetch:
-            del self._fetches[origin]
+            self._forget(origin)
         fetch.end(policy)
-        self._turns.needs_none(origin)
+
+    def _forget(self, origin: Origin) -> None:
+        del self._fetches[origin]
+        self._turns.withdraw(origin)
 
     def _policy_after(self, error: BaseException, origin: Origin) -> RobotsPolicy:
         """The policy after an internal error that ended the fetch: an outage begins. It goes into memory, unless memory
@@ -192,17 +198,3 @@ class Resolver:
                 self._memory.put(origin, self._conversations.terms.policy_at(entry, now))
         state, basis = State.UNREACHABLE, Basis.NOTHING_ALLOWED
         return RobotsPolicy(entry, state, basis, Refetch.NOT, now, outage.fetch_again_at, robots=None)
-
-
-def _shared_store(crawler: Crawler, settings: RepSettings, clock: Clock) -> SharedStore | None:
-    """The store of REP_STORAGE; None if nothing is kept beyond the crawl. Raises ValueError for a wrong REP_STORAGE."""
-    storage = storage_of(crawler, settings)
-    if storage is None:
-        return None
-    # Imported late, because most crawls have no store.
-    from scrapy_rep.storage.shared_store import CircuitBreaker, SharedStore  # noqa: PLC0415
-
-    breaker = CircuitBreaker(
-        crawler.stats.inc_value, clock.monotonic, logger_of(crawler), has_deadline=not storage.answers_at_once
-    )
-    return SharedStore(storage, breaker, settings, clock)
