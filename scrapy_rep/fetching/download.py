@@ -6,16 +6,17 @@ last chunk may go beyond the limit; `RobotsTxt.parse` cuts the body at the exact
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine
 from dataclasses import replace
 from traceback import walk_tb
+from typing import Any
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import Response
 from scrapy.http.cookies import CookieJar
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.python import global_object_name
 
@@ -24,7 +25,6 @@ from scrapy_rep.deferreds import CANCELLATIONS, within
 from scrapy_rep.fetching.decoding import RepDecodingMiddleware, UndecodableBodyError, is_mislabelled
 from scrapy_rep.fetching.headers import caching_of, retry_after, url_of
 from scrapy_rep.fetching.request import (
-    CLOSE_CONNECTION,
     HAVE_TIMEOUTS,
     ROBOTS_TXT_REQUEST,
     RobotsTxtDownload,
@@ -42,8 +42,8 @@ from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 from scrapy_rep.scrapy_internals.downloads import (
     UncountedDownloads,
-    remove_from_downloader,
-    watch_handlers,
+    remove_from_queue,
+    wrap_handlers,
 )
 from scrapy_rep.settings import RepSettings
 
@@ -71,7 +71,7 @@ class Fetcher:
         self._offline = is_offline(crawler.settings)
         self._in_handlers = 0
         """The number of our requests that a download handler has now."""
-        self._is_watching = self._has_warned = False
+        self._has_wrapped = self._has_warned = False
         self._logged_errors: set[tuple[str, type[Exception]]] = set()
 
     async def fetch(self, ask: Ask, trigger: Request, jar: CookieJar) -> tuple[Answer, Response | None]:
@@ -81,9 +81,9 @@ class Fetcher:
         `Answer.seconds` count from the moment when the download handler gets the request; if it never gets the request,
         from the call.
         """
-        if not self._is_watching:
-            self._is_watching = True
-            watch_handlers(self._crawler, self._watch)
+        if not self._has_wrapped:
+            self._has_wrapped = True
+            wrap_handlers(self._crawler, self._handle)
         count, began = self._crawler.stats.inc_value, self._monotonic()
         request, download = robots_request(ask, trigger, jar, self._crawler, self._settings)
         if self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None:
@@ -92,12 +92,13 @@ class Fetcher:
         try:
             with self._downloads.uncounted(request):
                 count("robotstxt/request_count")
-                response = await self._download(request, download)
+                response = await self._download(request)
             if "Set-Cookie" in response.headers:
                 jar.extract_cookies(response, request)
         except CANCELLATIONS:
-            remove_from_downloader(self._crawler, request)
-            download.limit = CLOSE_CONNECTION
+            remove_from_queue(self._crawler, request)
+            if download.handling is not None:
+                download.handling.cancel()
             raise
         except Exception as exc:  # noqa: BLE001 - any component of the crawl may raise anything
             if not isinstance(exc, IgnoreRequest):
@@ -113,28 +114,31 @@ class Fetcher:
         began = began if download.sent_at is None else download.sent_at
         return replace(answer, seconds=self._monotonic() - began), download.taken()
 
-    # While a download handler has the request.
-
-    @contextmanager
-    def _watch(self, request: Request) -> Iterator[None]:
-        """Note when a download handler has the request, and its error. Meanwhile, stop the download at the limit.
+    async def _handle(self, request: Request, call: Coroutine[Any, Any, Response]) -> Response:
+        """Await the call of a download handler. If the request is for a robots.txt, cancel the call after
+        REP_FETCH_TIMEOUT, and stop the download at REP_BODY_LIMIT.
 
         Scrapy sends `bytes_received` for each chunk of any download, so nothing listens to it at other times.
         """
         download = download_of(request)
         if download is None:
-            yield
-            return
-        download.sent_at = self._monotonic()
+            return await call
         if not self._in_handlers:
             self._crawler.signals.connect(self._received, signal=signals.bytes_received)
         self._in_handlers += 1
+        seconds = self._settings.fetch_timeout
+        late = DownloadTimeoutError(f"No answer within {seconds:g} seconds")
+        seconds += GRACE if urlparse_cached(request).scheme in HAVE_TIMEOUTS else 0.0
+        download.sent_at, download.handling = self._monotonic(), deferred_from_coro(within(seconds, call, late))
         try:
-            yield
+            return await maybe_deferred_to_future(download.handling)
+        except CANCELLATIONS:
+            raise IgnoreRequest("The fetch was cancelled") from None
         except Exception as exc:
             download.handlers_error = exc
             raise
         finally:
+            download.handling = None
             self._in_handlers -= 1
             if not self._in_handlers:
                 self._crawler.signals.disconnect(self._received, signal=signals.bytes_received)
@@ -148,34 +152,21 @@ class Fetcher:
             if download.octets > download.limit:
                 raise StopDownload(fail=False)
 
-    async def _download(self, request: Request, download: RobotsTxtDownload) -> Response:
-        seconds = self._settings.fetch_timeout
-        if urlparse_cached(request).scheme in HAVE_TIMEOUTS:
-            seconds += GRACE
-        late = DownloadTimeoutError(f"No answer within {self._settings.fetch_timeout:g} seconds")
+    async def _download(self, request: Request) -> Response:
         try:
-            return await within(
-                lambda: seconds - self._seconds_on_the_wire(download),
-                self._crawler.engine.download_async(request),
-                late,
-            )
-        except DownloadTimeoutError:
-            remove_from_downloader(self._crawler, request)  # it may still be in a queue
-            raise
+            return await self._crawler.engine.download_async(request)
         except StopDownload as exc:
             stopped: Response | None = getattr(exc, "response", None)
             if stopped is None:
                 raise
             return RepDecodingMiddleware().process_response(request, stopped)  # this response has passed no middleware
 
-    def _seconds_on_the_wire(self, download: RobotsTxtDownload) -> float:
-        return 0.0 if download.sent_at is None else self._monotonic() - download.sent_at
-
     def _failure(self, url: str, exc: Exception, request: Request, download: RobotsTxtDownload) -> Answer:
         """Return the answer for a request that has no response."""
         if self._offline and isinstance(exc, IgnoreRequest):
             return Answer(url, sign=OFFLINE, offline=True, received_at=self._now())
-        is_late = self._seconds_on_the_wire(download) > self._settings.fetch_timeout + LATE
+        late = self._settings.fetch_timeout + LATE
+        is_late = download.sent_at is not None and self._monotonic() - download.sent_at > late
         timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
         reason = _in_words(exc)
         from_handler = download.handlers_error

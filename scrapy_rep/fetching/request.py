@@ -20,6 +20,7 @@ from scrapy.http import Response
 from scrapy.http.cookies import CookieJar
 from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import BaseSettings
+from twisted.internet.defer import Deferred
 
 from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.protocol.origin import Origin
@@ -48,8 +49,6 @@ HAVE_TIMEOUTS = {"http", "https"}
 # Copied from the request that needs the robots.txt, so that both go through the same proxy and show the same crawler.
 _COPIED_HEADERS = (b"User-Agent", b"Proxy-Authorization")
 _COPIED_FOR_FTP = ("ftp_user", "ftp_password", "ftp_passive")
-CLOSE_CONNECTION = -1
-"""The limit of a download for which nothing waits any longer: the connection is closed when more of the body comes."""
 MAX_TIMES_BODY_LIMIT = 8
 """A plugin that cannot cut a body refuses one that is longer than this many times REP_BODY_LIMIT."""
 # The parameters of scrapy-zyte-api that say from where to fetch, not what to fetch.
@@ -61,11 +60,13 @@ class RobotsTxtDownload:
     """The download of one robots.txt: how many octets were received, and the response."""
 
     limit: int
-    """The most octets of the body to receive (REP_BODY_LIMIT), or CLOSE_CONNECTION."""
+    """The most octets of the body to receive (REP_BODY_LIMIT)."""
     octets: int = 0
     """The octets of the body that were received so far."""
     sent_at: float | None = None
     """When the download handler got the request, by the monotonic clock; None while it waits in the downloader."""
+    handling: Deferred[Response] | None = None
+    """The call of the download handler; None unless it is under way."""
     handlers_error: Exception | None = None
     """The exception that the download handler has raised; None if it has raised none."""
     response: Response | None = None

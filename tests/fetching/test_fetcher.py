@@ -140,7 +140,7 @@ async def test_a_cancelled_fetch(web: Web) -> None:
 
 @ensureDeferred
 async def test_after_a_cancelled_fetch_the_crawl_hears_of_no_octets_of_pages(web: Web) -> None:
-    site, heard = web.robots(answer(RULES, delay=0.3)), list[int]()
+    site, heard = web.robots(answer(kind="hang")), list[int]()
 
     class Cancels(CrawlSpider):
         async def start(self) -> AsyncIterator[Any]:
@@ -149,7 +149,7 @@ async def test_after_a_cancelled_fetch_the_crawl_hears_of_no_octets_of_pages(web
             fetcher = Fetcher(self.crawler, settings, under_way, clock)
             fetching = deferred_from_coro(fetcher.fetch(Ask(site.robots_url), Request(site.url("/")), CookieJar()))
             fetching.addErrback(lambda _failure: None)
-            for moment in (0.1, 0.1, 0.4):
+            for moment in (0.1, 0.1):
                 await sleep(moment)
                 sent = self.crawler.signals.send_catch_log(bytes_received, data=b"", request=Request(site.url("/")))
                 heard.append(len(sent))
@@ -158,7 +158,7 @@ async def test_after_a_cancelled_fetch_the_crawl_hears_of_no_octets_of_pages(web
             yield
 
     await crawl(spider=Cancels)
-    assert heard == [1, 1, 0], "during the fetch; cancelled, but still under way; after the server's answer"
+    assert heard == [1, 0]
 
 
 @ensureDeferred
