@@ -13,6 +13,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -36,8 +37,11 @@ from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.robotparser import RepRobotParser
+from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
+from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known, robots_parsed, robots_response
+from scrapy_rep.storage import storage_of
 
 if TYPE_CHECKING:
     from scrapy_rep.storage.shared_store import Lease, SharedStore
@@ -76,23 +80,21 @@ class Triggers:
 
 
 class Conversations:
-    def __init__(
-        self,
-        crawler: Crawler,
-        settings: RepSettings,
-        clock: Clock,
-        *,
-        fetcher: Fetcher,
-        turns: FetchTurns,
-        store: SharedStore | None,
-    ) -> None:
+    def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
+        """Raises ValueError for a wrong REP_STORAGE."""
         self.terms = Terms.of(settings)
+        self.turns = FetchTurns(settings.fetch_concurrency, partial(look_for_requests, crawler))
+        self._fetcher = Fetcher(crawler, settings, downloads, clock)
+        self._store: SharedStore | None = None
+        storage = storage_of(crawler, settings)
+        if storage is not None:
+            # Imported late, because most crawls have no store.
+            from scrapy_rep.storage.shared_store import SharedStore  # noqa: PLC0415
+
+            self._store = SharedStore(crawler, storage, settings, clock)
         self._is_closing = False
         self._pauses: set[Deferred[None]] = set()
         self._clock = clock
-        self._fetcher = fetcher
-        self._turns = turns
-        self._store = store
         self._log = logger_of(crawler)
         self._count = crawler.stats.inc_value
         self._signals = crawler.signals
@@ -106,6 +108,11 @@ class Conversations:
         self._is_closing = True
         for pause in list(self._pauses):
             pause.cancel()
+
+    async def close(self) -> None:
+        """All conversations have ended: wait until what was fetched is stored and the leases are given back."""
+        if self._store is not None:
+            await self._store.close()
 
     async def hold(
         self, origin: Origin, before: RobotsPolicy | None, triggers: Triggers, is_awaited: Callable[[], bool]
@@ -172,7 +179,7 @@ class Conversations:
             origin,
             step.known,
             lambda entry: self.terms.policy_at(entry, now()).is_fetch_due,
-            lambda: self._turns.withdraw(origin),
+            lambda: self.turns.withdraw(origin),
         )
         self._count("rep/storage/miss" if lease is not None else "rep/storage/hit")
         return Found(entry, is_to_fetch=lease is not None, at=now()), lease
@@ -188,7 +195,7 @@ class Conversations:
             await self._clock.sleep(ask.pause)
         response = None
         try:
-            async with self._turns.turn(origin, trigger.priority, is_repeated=ask.is_repeated):
+            async with self.turns.turn(origin, trigger.priority, is_repeated=ask.is_repeated):
                 received, response = await self._fetcher.fetch(ask, trigger, jar)
         except CANCELLATIONS:
             if self._is_closing and not is_awaited():
@@ -207,7 +214,7 @@ class Conversations:
         """Return the host's addresses; none if they are not found within REP_FETCH_TIMEOUT."""
         thread = OwnThread()  # of this look-up alone, because a name server may hang
         try:
-            async with self._turns.turn(origin, trigger.priority, is_repeated=True):
+            async with self.turns.turn(origin, trigger.priority, is_repeated=True):
                 found = await within(self._lookup_timeout, thread.run(socket.getaddrinfo, host, None), TimeoutError())
         except (OSError, UnicodeError):  # the error of a time-out is an OSError
             return ()

@@ -53,8 +53,8 @@ STOPPED = (
 )
 
 
-# Seconds after REP_FETCH_TIMEOUT at which a request ends, even if its download handler goes on. A handler with a
-# time-out of its own has noticed it by then.
+# Seconds after REP_FETCH_TIMEOUT at which a download handler is cancelled. A handler with a time-out of its own has
+# noticed it by then.
 GRACE = 1.0
 # Seconds after REP_FETCH_TIMEOUT from which a time-out is no proof: the process was stopped, or busy.
 LATE = 5.0
@@ -106,10 +106,7 @@ class Fetcher:
             answer = self._failure(ask.url, exc, request, download)
         else:
             received = download.response = download.response or response
-            count("robotstxt/response_count")
-            # All impossible statuses share one name, so that servers cannot add stats.
-            count(f"robotstxt/response_status_count/{response.status if 100 <= response.status < 600 else 'other'}")
-            self._log_faults(request, received, download)
+            self._count(request, response, received, download)
             answer = self._answer(ask.url, response, received, request, download)
         began = began if download.sent_at is None else download.sent_at
         return replace(answer, seconds=self._monotonic() - began), download.taken()
@@ -194,8 +191,12 @@ class Fetcher:
             is_fault=is_fault,
         )
 
-    def _log_faults(self, request: Request, received: Response, download: RobotsTxtDownload) -> None:
-        """Log a wrong Content-Encoding; and, once, that a handler of another package sends no `bytes_received`."""
+    def _count(self, request: Request, response: Response, received: Response, download: RobotsTxtDownload) -> None:
+        """Count the response. Log a wrong Content-Encoding; and, once, that a handler sends no `bytes_received`."""
+        count = self._crawler.stats.inc_value
+        count("robotstxt/response_count")
+        # All impossible statuses share one name, so that servers cannot add stats.
+        count(f"robotstxt/response_status_count/{response.status if 100 <= response.status < 600 else 'other'}")
         if is_mislabelled(received):
             message = "%s: the Content-Encoding is wrong. The body is plain text, and is read"
             self._log.info(message, printable(request.url))

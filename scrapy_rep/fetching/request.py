@@ -9,6 +9,7 @@ only once, and with a time limit. If a plugin is not installed, its meta keys ar
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -24,7 +25,7 @@ from twisted.internet.defer import Deferred
 
 from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.scrapy_internals.downloads import pace_meta
+from scrapy_rep.scrapy_internals.downloads import PACE_META
 from scrapy_rep.settings import RepSettings
 
 ROBOTS_TXT_REQUEST = "rep_robots_txt"
@@ -48,6 +49,7 @@ _META = {
 HAVE_TIMEOUTS = {"http", "https"}
 # Copied from the request that needs the robots.txt, so that both go through the same proxy and show the same crawler.
 _COPIED_HEADERS = (b"User-Agent", b"Proxy-Authorization")
+_COPIED_META = ("proxy", "impersonate")
 _COPIED_FOR_FTP = ("ftp_user", "ftp_password", "ftp_passive")
 MAX_TIMES_BODY_LIMIT = 8
 """A plugin that cannot cut a body refuses one that is longer than this many times REP_BODY_LIMIT."""
@@ -126,6 +128,7 @@ def robots_request(
     download = _DOWNLOADS[number] = RobotsTxtDownload(settings.body_limit)
     meta: dict[str, Any] = {
         **_META,
+        **_copied(trigger.meta, _COPIED_META),
         **_for_impersonate(settings, trigger),
         **_for_zyte_api(crawler.settings, trigger),
         ROBOTS_TXT_REQUEST: number,
@@ -133,15 +136,12 @@ def robots_request(
     }
     if ask.is_repeated and not offline:
         meta["dont_cache"] = True
-    if "proxy" in trigger.meta:
-        meta["proxy"] = trigger.meta["proxy"]
     if _host(url) == _host(trigger.url):  # a host that the robots.txt is redirected to has a pace of its own
-        meta.update(pace_meta(trigger))
+        meta.update(_copied(trigger.meta, PACE_META))
     if url.startswith("ftp:"):
-        meta.update({key: trigger.meta[key] for key in _COPIED_FOR_FTP if key in trigger.meta})
+        meta.update(_copied(trigger.meta, _COPIED_FOR_FTP))
     # An uncompressed body can be cut anywhere and still be read.
-    headers: dict[Any, Any] = {"Accept-Encoding": "identity"}
-    headers.update({name: trigger.headers[name] for name in _COPIED_HEADERS if name in trigger.headers})
+    headers: dict[Any, Any] = {"Accept-Encoding": "identity", **_copied(trigger.headers, _COPIED_HEADERS)}
     if validators is not None and not offline:
         conditions = ("If-None-Match", validators.etag), ("If-Modified-Since", validators.last_modified)
         headers.update({name: value.encode("latin-1") for name, value in conditions if value is not None})
@@ -149,6 +149,10 @@ def robots_request(
     if len(jar):
         jar.add_cookie_header(request)
     return request, download
+
+
+def _copied(source: Mapping[Any, Any], names: Iterable[Any]) -> dict[Any, Any]:
+    return {name: source[name] for name in names if name in source}
 
 
 def _host(url: str) -> str | None:
@@ -161,18 +165,12 @@ def _for_impersonate(settings: RepSettings, trigger: Request) -> dict[str, Any]:
 
     The plugin ignores DOWNLOAD_TIMEOUT and receives whole bodies. So the time limit and the size limit are set here.
     """
-    args = trigger.meta.get("impersonate_args") or {}
-    options = trigger.meta.get("impersonate_curl_options") or {}
-    meta: dict[str, Any] = {
-        "impersonate_args": {"timeout": settings.fetch_timeout},  # seconds
+    args, options = (trigger.meta.get(f"impersonate_{name}") or {} for name in ("args", "curl_options"))
+    return {
+        "impersonate_args": {**_copied(args, ["verify"]), "timeout": settings.fetch_timeout},  # seconds
         # The limit is in bytes on the wire.
         "impersonate_curl_options": {**options, "MAXFILESIZE_LARGE": MAX_TIMES_BODY_LIMIT * settings.body_limit},
     }
-    if "impersonate" in trigger.meta:
-        meta["impersonate"] = trigger.meta["impersonate"]
-    if "verify" in args:
-        meta["impersonate_args"]["verify"] = args["verify"]
-    return meta
 
 
 def _for_zyte_api(crawl: BaseSettings, trigger: Request) -> dict[str, Any]:

@@ -21,8 +21,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -33,8 +31,6 @@ from twisted.internet.defer import Deferred, DeferredList, fail
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import settle
 from scrapy_rep.fetching.conversations import FAULT, Conversations, Triggers
-from scrapy_rep.fetching.download import Fetcher
-from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry
@@ -44,13 +40,8 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import outage_after
 from scrapy_rep.protocol.words import Basis
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
-from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.storage import storage_of
 from scrapy_rep.storage.memory import Memory
-
-if TYPE_CHECKING:
-    from scrapy_rep.storage.shared_store import SharedStore
 
 # For the hot path: Python 3.11 takes 70 ns to look a member up in its enum.
 FETCH_FIRST = Refetch.FIRST
@@ -88,19 +79,9 @@ class Resolver:
         self._log = logger_of(crawler)
         self._count = crawler.stats.inc_value
         self._memory = Memory(settings)
-        self._turns = FetchTurns(settings.fetch_concurrency, partial(look_for_requests, crawler))
+        self._conversations = Conversations(crawler, settings, downloads, clock)
+        self._turns = self._conversations.turns
         self.can_start_another_fetch = self._turns.can_start_another
-        self._store: SharedStore | None = None
-        storage = storage_of(crawler, settings)
-        if storage is not None:
-            # Imported late, because most crawls have no store.
-            from scrapy_rep.storage.shared_store import SharedStore  # noqa: PLC0415
-
-            self._store = SharedStore(crawler, storage, settings, clock)
-        fetcher = Fetcher(crawler, settings, downloads, clock)
-        self._conversations = Conversations(
-            crawler, settings, clock, fetcher=fetcher, turns=self._turns, store=self._store
-        )
         self._fetches: dict[Origin, _Fetch] = {}
         self._cancelled: list[Deferred[None]] = []
         self._is_closing = self._is_closed = False
@@ -144,8 +125,7 @@ class Resolver:
         self._is_closed = True
         self._end_waits(only_going_back=False)
         await maybe_deferred_to_future(DeferredList(self._cancelled))
-        if self._store is not None:
-            await self._store.close()
+        await self._conversations.close()
 
     def _end_waits(self, *, only_going_back: bool) -> None:
         self._is_closing = True

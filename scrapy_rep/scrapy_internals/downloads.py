@@ -17,8 +17,9 @@ from scrapy.http import Response
 from scrapy_rep.scrapy_internals import warn_missing
 from scrapy_rep.scrapy_internals.compat import throttler_of
 
-_COUNTING_NEEDS = ("active", "total_concurrency")
-_PACE_META = ("download_slot", "throttling_scopes")  # Scrapy's throttler, not released yet, has the second one
+PACE_META = ("download_slot", "throttling_scopes")
+"""The request meta that chooses with which requests a request shares limits and delays. Scrapy's throttler, which is not
+released yet, has the second key."""
 
 
 class UncountedDownloads:
@@ -52,7 +53,7 @@ class UncountedDownloads:
         downloader: Any = self._crawler.engine.downloader
         # Raising `total_concurrency` for each request would not do, because other components may set it, too.
         is_scrapys = getattr(type(downloader), "needs_backout", None) is getattr(Downloader, "needs_backout", ...)
-        if is_scrapys and all(hasattr(downloader, name) for name in _COUNTING_NEEDS):
+        if is_scrapys and hasattr(downloader, "active") and hasattr(downloader, "total_concurrency"):
             downloader.needs_backout = self._needs_backout
         else:
             warn_missing(self._crawler, "Downloader.needs_backout")
@@ -78,11 +79,6 @@ def wrap_handlers(
         handlers.download_request_async = lambda request, *args, **kwargs: wrap(
             request, download(request, *args, **kwargs)
         )
-
-
-def pace_meta(request: Request) -> dict[str, Any]:
-    """Return the request meta that chooses with which requests the request shares limits and delays."""
-    return {key: request.meta[key] for key in _PACE_META if key in request.meta}
 
 
 def remove_from_queue(crawler: Crawler, request: Request) -> None:

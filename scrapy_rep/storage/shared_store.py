@@ -23,10 +23,10 @@ from uuid import uuid4
 from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from twisted.internet.defer import CancelledError, Deferred, DeferredList
+from twisted.internet.defer import Deferred, DeferredList
 
 from scrapy_rep.clock import Clock
-from scrapy_rep.deferreds import within
+from scrapy_rep.deferreds import CANCELLATIONS, within
 from scrapy_rep.log import Logger, logger_of
 from scrapy_rep.protocol.conversation import RETRY_DELAY
 from scrapy_rep.protocol.entry import (
@@ -76,7 +76,7 @@ class CircuitBreaker:
         try:
             call, late = _awaited(method, *args), TimeoutError(f"no answer within {DEADLINE:g} seconds")
             result = await (within(DEADLINE, call, late) if self._has_deadline else call)
-        except CancelledError:  # Twisted's is an Exception
+        except CANCELLATIONS:
             raise
         except Exception as exc:  # noqa: BLE001 - each library has its own errors
             self._failed(exc)
