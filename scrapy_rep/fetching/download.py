@@ -1,7 +1,8 @@
 """Makes one request for a robots.txt through Scrapy's engine, and turns its response into an `Answer`.
 
 The download stops after REP_BODY_LIMIT octets, 500 KiB or more (RFC 9309 section 2.5). What was received is used. The
-last chunk may go beyond the limit; `RobotsTxt.parse` cuts the body at the exact octet.
+last chunk may go beyond the limit; `RobotsTxt.parse` cuts the body at the exact octet. After REP_FETCH_TIMEOUT, the
+download handler is cancelled, so it closes the connection.
 """
 
 from __future__ import annotations
@@ -51,7 +52,6 @@ STOPPED = (
     "another component stopped the download (StopDownload); let its handler of bytes_received or headers_received skip"
     f" requests that have {ROBOTS_TXT_REQUEST!r} in their meta"
 )
-
 
 # Seconds after REP_FETCH_TIMEOUT at which a download handler is cancelled. A handler with a time-out of its own has
 # noticed it by then.
@@ -107,7 +107,7 @@ class Fetcher:
         else:
             received = download.response = download.response or response
             self._count(request, response, received, download)
-            answer = self._answer(ask.url, response, received, request, download)
+            answer = self._from_response(ask.url, response, received, request, download)
         began = began if download.sent_at is None else download.sent_at
         return replace(answer, seconds=self._monotonic() - began), download.taken()
 
@@ -208,7 +208,7 @@ class Fetcher:
                 printable(request.url),
             )
 
-    def _answer(
+    def _from_response(
         self, url: str, response: Response, received: Response, request: Request, download: RobotsTxtDownload
     ) -> Answer:
         """Return the answer of a response. `received`: the response before it was decoded."""

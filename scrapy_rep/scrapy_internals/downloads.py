@@ -18,7 +18,7 @@ from scrapy_rep.scrapy_internals import warn_missing
 from scrapy_rep.scrapy_internals.compat import throttler_of
 
 PACE_META = ("download_slot", "throttling_scopes")
-"""The request meta that chooses with which requests a request shares limits and delays. Scrapy's throttler, which is not
+"""The request meta that chooses with which requests a request shares limits and delays. Scrapy's throttler, not
 released yet, has the second key."""
 
 
