@@ -21,7 +21,7 @@ from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.words import counted
+from scrapy_rep.protocol.words import AccessResult, counted
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_parsed
@@ -65,7 +65,7 @@ class RobotsSitemapSpider(SitemapSpider):
         verdicts = [deferred_from_coro(middleware.verdict(page)) for page in pages]
         # A verdict fails if the crawl closes.
         results = await maybe_deferred_to_future(DeferredList(verdicts, consumeErrors=True))
-        known = sum(succeeded for succeeded, _ in results)
+        known = sum(succeeded and verdict.access is not AccessResult.UNREACHABLE for succeeded, verdict in results)
         if not self.sitemap_urls and not self._has_sitemaps:
             name = type(self).__name__
             if known:
