@@ -10,13 +10,15 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, ParamSpec, TypeVar
 
-from scrapy.utils.asyncio import CallLaterResult, call_later, is_asyncio_available
+from scrapy.utils.asyncio import call_later, is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+CANCELLATIONS = (asyncio.CancelledError, CancelledError)  # asyncio's is no Exception, Twisted's is one
 
 
 def settle(waiter: Deferred[T], result: T | Failure | BaseException) -> None:
@@ -29,30 +31,15 @@ def settle(waiter: Deferred[T], result: T | Failure | BaseException) -> None:
         waiter.callback(result)
 
 
-async def within(seconds: float | Callable[[], float], call: Coroutine[Any, Any, T], late: Exception) -> T:
-    """Wait for the call and return its result. After the given number of seconds, cancel the call and raise `late`.
-
-    `seconds` may be a function that returns how many seconds are left. It is called again when they are over.
-    """
+async def within(seconds: float, call: Coroutine[Any, Any, T], late: Exception) -> T:
+    """Wait for the call and return its result. After the given number of seconds, cancel the call and raise `late`."""
     result: Deferred[T] = Deferred()
-    timers: list[CallLaterResult] = []
-
-    def wait(left: float) -> None:
-        timers[:] = [call_later(left, look)]
-
-    def look() -> None:
-        left = seconds() if callable(seconds) else 0.0
-        if left > 0.0:
-            wait(left)
-        else:
-            settle(result, late)
-
-    wait(seconds() if callable(seconds) else seconds)
+    timer = call_later(seconds, settle, result, late)
     under_way = deferred_from_coro(call).addBoth(partial(settle, result))
     try:
         return await maybe_deferred_to_future(result)
     finally:
-        timers[0].cancel()
+        timer.cancel()
         under_way.cancel()  # unless it is done
 
 

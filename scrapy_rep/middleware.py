@@ -136,7 +136,7 @@ class RepMiddleware:
             return
         self._door.open(self._downloads)
         prepare_handlers(self._crawler)
-        call_when_closing(self._crawler, self._resolver.stop)
+        call_when_closing(self._crawler, self._resolver.begin_close)
         warn_of_misconfiguration(self._crawler, self, waits_at_scheduler=self._door.is_in_use)
 
     async def _stop(self) -> None:

@@ -15,14 +15,14 @@ from scrapy.spiders import SitemapSpider
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import DeferredList
 
-from scrapy_rep.fetching.download import url_of
+from scrapy_rep.fetching.headers import url_of
 from scrapy_rep.log import Logger, logger_of
 from scrapy_rep.middleware import RepMiddleware
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import why_not_followed
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.words import counted
+from scrapy_rep.protocol.words import AccessResult, counted
 from scrapy_rep.robotparser import RepRobotParser
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_parsed
@@ -63,10 +63,12 @@ class RobotsSitemapSpider(SitemapSpider):
         middleware, pages, name = RepMiddleware.of(self.crawler), self.first_pages(), type(self).__name__
         verdicts = [deferred_from_coro(middleware.verdict(page)) for page in pages]
         results: list[tuple[bool, Any]] = await maybe_deferred_to_future(DeferredList(verdicts, consumeErrors=True))
+        known = 0
         for page, (succeeded, result) in zip(pages, results, strict=True):
-            if not succeeded and not result.check(IgnoreRequest):  # IgnoreRequest: the crawl closes
+            if succeeded:
+                known += result.access is not AccessResult.UNREACHABLE
+            elif not result.check(IgnoreRequest):  # IgnoreRequest: the crawl closes
                 self._log.error("%s: skipped %r of start_urls: %s", name, printable(page), result.value)
-        known = sum(succeeded for succeeded, _ in results)
         if not self.sitemap_urls and not self._has_sitemaps:
             if known:
                 files = counted(known, "robots.txt file")

@@ -8,12 +8,12 @@ that it was sent for this origin.
 
 from __future__ import annotations
 
-import asyncio
 import socket
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -22,31 +22,33 @@ from scrapy.crawler import Crawler
 from scrapy.http.cookies import CookieJar
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import Deferred
 
 from scrapy_rep.clock import Clock
-from scrapy_rep.deferreds import OwnThread, within
+from scrapy_rep.deferreds import CANCELLATIONS, OwnThread, within
 from scrapy_rep.fetching.download import Fetcher
-from scrapy_rep.fetching.request import Cookies
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Ask, Find, Found, Round, Terms, conversation, judged
+from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.foreign_text import printable
 from scrapy_rep.protocol.lifecycle import RobotsPolicy, State
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import LookUp
 from scrapy_rep.robotparser import RepRobotParser
+from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
+from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.signals import robots_known, robots_parsed, robots_response
+from scrapy_rep.storage import storage_of
 
 if TYPE_CHECKING:
     from scrapy_rep.storage.shared_store import Lease, SharedStore
 
 MAX_PROXIES = 10  # proxies that one fetch uses
 FAULT = "Internal error while fetching %s"
-CANCELLATIONS = (asyncio.CancelledError, CancelledError)  # Twisted's is an Exception
 
 
 class Triggers:
@@ -79,23 +81,21 @@ class Triggers:
 
 
 class Conversations:
-    def __init__(
-        self,
-        crawler: Crawler,
-        settings: RepSettings,
-        clock: Clock,
-        *,
-        fetcher: Fetcher,
-        turns: FetchTurns,
-        store: SharedStore | None,
-    ) -> None:
+    def __init__(self, crawler: Crawler, settings: RepSettings, downloads: UncountedDownloads, clock: Clock) -> None:
+        """Raises ValueError for a wrong REP_STORAGE."""
         self.terms = Terms.of(settings)
+        self.turns = FetchTurns(settings.fetch_concurrency, partial(look_for_requests, crawler))
+        self._fetcher = Fetcher(crawler, settings, downloads, clock)
+        self._store: SharedStore | None = None
+        storage = storage_of(crawler, settings)
+        if storage is not None:
+            # Imported late, because most crawls have no store.
+            from scrapy_rep.storage.shared_store import SharedStore  # noqa: PLC0415
+
+            self._store = SharedStore(crawler, storage, settings, clock)
         self._is_closing = False
         self._pauses: set[Deferred[None]] = set()
         self._clock = clock
-        self._fetcher = fetcher
-        self._turns = turns
-        self._store = store
         self._log = logger_of(crawler)
         self._count = crawler.stats.inc_value
         self._signals = crawler.signals
@@ -110,6 +110,11 @@ class Conversations:
         for pause in list(self._pauses):
             pause.cancel()
 
+    async def close(self) -> None:
+        """All conversations have ended: wait until what was fetched is stored and the leases are given back."""
+        if self._store is not None:
+            await self._store.close()
+
     async def hold(
         self, origin: Origin, before: RobotsPolicy | None, triggers: Triggers, is_awaited: Callable[[], bool]
     ) -> RobotsPolicy:
@@ -121,7 +126,8 @@ class Conversations:
         """
         now = self._clock.now
         steps = conversation(origin, before.entry if before is not None else None, now(), self.terms)
-        cookies = Cookies()
+        # A jar for each origin, so that a cookie of another origin never becomes part of a request.
+        jars: defaultdict[Origin | None, CookieJar] = defaultdict(CookieJar)
         lease: Lease | None = None
         step = next(steps)
         try:
@@ -132,13 +138,13 @@ class Conversations:
                 elif isinstance(step, Ask):
                     if step.reason:
                         triggers.go_on()
-                    trigger, jar = triggers.current, cookies.of(step.url)
-                    answer = await self._answer(origin, step, trigger, jar, is_awaited=is_awaited)
+                    jar = jars[Origin.of(step.url)]
+                    answer = await self._ask(origin, step, triggers.current, jar, is_awaited)
                     step = steps.send(replace(answer, has_another_proxy=triggers.has_another_proxy))
                 elif isinstance(step, LookUp):
                     step = steps.send(await self._look_up(origin, step.host, triggers.current))
                 else:
-                    self._give_back(lease, step)
+                    self._give_back(lease, step.shared)
                     lease = None
                     pause = step.pause if is_awaited() and not self._is_closing else None
                     self._report(origin, step, triggers.current, pause)
@@ -147,8 +153,7 @@ class Conversations:
                     triggers.go_on()
                     step = steps.send(now())
         finally:
-            if lease is not None and self._store is not None:
-                self._store.give_back(lease)
+            self._give_back(lease)
         policy = step.policy
         if before is not None and before.state is State.AGEING and step.hops and policy.entry.outage is None:
             self._count("rep/refreshed")
@@ -175,13 +180,13 @@ class Conversations:
             origin,
             step.known,
             lambda entry: self.terms.policy_at(entry, now()).is_fetch_due,
-            lambda: self._turns.needs_none(origin),
+            lambda: self.turns.withdraw(origin),
         )
         self._count("rep/storage/miss" if lease is not None else "rep/storage/hit")
         return Found(entry, is_to_fetch=lease is not None, at=now()), lease
 
-    async def _answer(
-        self, origin: Origin, ask: Ask, trigger: Request, jar: CookieJar, *, is_awaited: Callable[[], bool]
+    async def _ask(
+        self, origin: Origin, ask: Ask, trigger: Request, jar: CookieJar, is_awaited: Callable[[], bool]
     ) -> Answer:
         """Return the answer with its meaning. A failure is an answer, too."""
         if ask.reason:
@@ -189,10 +194,9 @@ class Conversations:
             self._count("rep/retries")
         if ask.pause:
             await self._clock.sleep(ask.pause)
-        response, began = None, self._clock.monotonic()
+        response = None
         try:
-            async with self._turns.turn(origin, trigger.priority, is_repeated=ask.is_repeated):
-                began = self._clock.monotonic()
+            async with self.turns.turn(origin, trigger.priority, is_repeated=ask.is_repeated):
                 received, response = await self._fetcher.fetch(ask, trigger, jar)
         except CANCELLATIONS:
             if self._is_closing and not is_awaited():
@@ -201,9 +205,7 @@ class Conversations:
         except Exception as exc:  # noqa: BLE001 - it is logged, and counts as a failure of the network
             self._log.exception(FAULT, origin.robots_url)
             received = Answer(ask.url, reason=printable(f"internal error, {type(exc).__name__}: {exc}"))
-        seconds = received.seconds or self._clock.monotonic() - began
-        received = replace(received, ended_at=self._clock.now(), seconds=seconds)
-        answer = judged(received, ask, self.terms)
+        answer = judged(replace(received, ended_at=self._clock.now()), ask, self.terms)
         if answer.dropped and not received.dropped:
             response = None  # no archive or signal may show what a private server answered
         self._signals.send_catch_log(robots_response, answer=answer, request=trigger, response=response)
@@ -213,7 +215,7 @@ class Conversations:
         """Return the host's addresses; none if they are not found within REP_FETCH_TIMEOUT."""
         thread = OwnThread()  # of this look-up alone, because a name server may hang
         try:
-            async with self._turns.turn(origin, trigger.priority, is_repeated=True):
+            async with self.turns.turn(origin, trigger.priority, is_repeated=True):
                 found = await within(self._lookup_timeout, thread.run(socket.getaddrinfo, host, None), TimeoutError())
         except (OSError, UnicodeError):  # the error of a time-out is an OSError
             return ()
@@ -221,9 +223,9 @@ class Conversations:
             thread.close()
         return [str(address[0]) for *_, address in found]
 
-    def _give_back(self, lease: Lease | None, ended: Round) -> None:
+    def _give_back(self, lease: Lease | None, entry: Entry | None = None) -> None:
         if lease is not None and self._store is not None:
-            self._store.give_back(lease, ended.shared)
+            self._store.give_back(lease, entry)
 
     # What became known is reported.
 

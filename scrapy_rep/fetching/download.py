@@ -1,38 +1,36 @@
 """Makes one request for a robots.txt through Scrapy's engine, and turns its response into an `Answer`.
 
 The download stops after REP_BODY_LIMIT octets, 500 KiB or more (RFC 9309 section 2.5). What was received is used. The
-last chunk may go beyond the limit; `RobotsTxt.parse` cuts the body at the exact octet.
+last chunk may go beyond the limit; `RobotsTxt.parse` cuts the body at the exact octet. After REP_FETCH_TIMEOUT, the
+download handler is cancelled, so it closes the connection.
 """
 
 from __future__ import annotations
 
-import asyncio
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine
 from dataclasses import replace
 from traceback import walk_tb
-from urllib.parse import urljoin, urlsplit
+from typing import Any
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import Response
 from scrapy.http.cookies import CookieJar
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
-from scrapy.utils.python import global_object_name, to_bytes
-from twisted.internet.defer import CancelledError
-from w3lib.url import safe_url_string
+from scrapy.utils.python import global_object_name
 
 from scrapy_rep.clock import Clock
-from scrapy_rep.deferreds import within
+from scrapy_rep.deferreds import CANCELLATIONS, within
 from scrapy_rep.fetching.decoding import RepDecodingMiddleware, UndecodableBodyError, is_mislabelled
-from scrapy_rep.fetching.headers import MAX_OCTETS, caching_of, retry_after
+from scrapy_rep.fetching.headers import caching_of, retry_after, url_of
 from scrapy_rep.fetching.request import (
     HAVE_TIMEOUTS,
     ROBOTS_TXT_REQUEST,
     RobotsTxtDownload,
     download_of,
+    is_offline,
     robots_request,
 )
 from scrapy_rep.log import logger_of
@@ -40,19 +38,15 @@ from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.protocol.foreign_text import printable, shortened
 from scrapy_rep.protocol.freshness import SILENT
-from scrapy_rep.protocol.redirect_target import with_authority
 from scrapy_rep.protocol.status_policy import OFFLINE, result_of, vendor_of_challenge
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 from scrapy_rep.scrapy_internals.downloads import (
     UncountedDownloads,
-    remove_from_downloader,
-    watch_handlers,
+    remove_from_queue,
+    wrap_handlers,
 )
 from scrapy_rep.settings import RepSettings
-
-# Programs read `\` as `/`, and skip white space here (URL Standard 4.4).
-_ONE_SLASH = re.compile(rb"[^:]*:\s*[/\\]\s*[^/\\\s]")
 
 STOPPED = (
     "another component stopped the download (StopDownload); let its handler of bytes_received or headers_received skip"
@@ -60,8 +54,8 @@ STOPPED = (
 )
 DROPPED = f"another middleware dropped the request; let it pass requests that have {ROBOTS_TXT_REQUEST!r} in their meta"
 
-# Seconds after REP_FETCH_TIMEOUT at which a request ends, even if its download handler goes on. A handler with a
-# time-out of its own has noticed it by then.
+# Seconds after REP_FETCH_TIMEOUT at which a download handler is cancelled. A handler with a time-out of its own has
+# noticed it by then.
 GRACE = 1.0
 # Seconds after REP_FETCH_TIMEOUT from which a time-out is no proof: the process was stopped, or busy.
 LATE = 5.0
@@ -75,108 +69,102 @@ class Fetcher:
         self._now = clock.now
         self._monotonic = clock.monotonic
         self._log = logger_of(crawler)
-        self._offline = all(crawler.settings.getbool(f"HTTPCACHE_{name}") for name in ("ENABLED", "IGNORE_MISSING"))
-        self._body_limit = BodyLimit(crawler)
-        self._is_watching = False
+        self._offline = is_offline(crawler.settings)
+        self._in_handlers = 0
+        """The number of our requests that a download handler has now."""
+        self._has_wrapped = self._has_warned = False
         self._logged_errors: set[tuple[str, type[Exception]]] = set()
 
     async def fetch(self, ask: Ask, trigger: Request, jar: CookieJar) -> tuple[Answer, Response | None]:
         """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one. Add
-        the cookies of the response to `jar`. Raises only CancelledError, when the crawl closes.
+        the cookies of the response to `jar`. Raises CancelledError if it is cancelled.
 
-        `Answer.seconds` count from the moment when the download handler gets the request; 0 if it never gets it.
+        `Answer.seconds` count from the moment when the download handler gets the request; if it never gets the request,
+        from the call.
         """
-        download = RobotsTxtDownload(self._settings.body_limit)
-        answer, response = await self._fetch(ask, trigger, jar, download)
-        return replace(answer, seconds=self._seconds_on_the_wire(download)), response
-
-    async def _fetch(
-        self, ask: Ask, trigger: Request, jar: CookieJar, download: RobotsTxtDownload
-    ) -> tuple[Answer, Response | None]:
-        stats = self._crawler.stats
-        if not self._is_watching:
-            self._is_watching = True
-            watch_handlers(self._crawler, self._watch)
-        request: Request | None = None
+        if not self._has_wrapped:
+            self._has_wrapped = True
+            wrap_handlers(self._crawler, self._handle)
+        count, began = self._crawler.stats.inc_value, self._monotonic()
+        request, download = robots_request(ask, trigger, jar, self._crawler, self._settings)
+        if self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None:
+            # REP_BODY_LIMIT cuts a body. download_maxsize could drop it, and download_warnsize could log a WARNING.
+            request.meta.update(download_maxsize=0, download_warnsize=0)
         try:
-            request = robots_request(
-                ask,
-                trigger,
-                jar,
-                download=download,
-                crawl=self._crawler.settings,
-                settings=self._settings,
-                offline=self._offline,
-            )
-            if self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None:
-                # REP_BODY_LIMIT cuts a body. download_maxsize could drop it, and download_warnsize could log a WARNING.
-                request.meta.update(download_maxsize=0, download_warnsize=0)
-            with self._downloads.uncounted(request), self._body_limit:
-                stats.inc_value("robotstxt/request_count")
-                try:
-                    response = await self._download(request, download)
-                except (asyncio.CancelledError, CancelledError):
-                    remove_from_downloader(self._crawler, request)
-                    self._body_limit.abandon(download)
-                    raise
+            with self._downloads.uncounted(request):
+                count("robotstxt/request_count")
+                response = await self._download(request)
             if "Set-Cookie" in response.headers:
                 jar.extract_cookies(response, request)
-        except CancelledError:  # Twisted's is an Exception
+        except CANCELLATIONS:
+            remove_from_queue(self._crawler, request)
+            if download.handling is not None:
+                download.handling.cancel()
             raise
         except Exception as exc:  # noqa: BLE001 - any component of the crawl may raise anything
             if not isinstance(exc, IgnoreRequest):
-                stats.inc_value(f"robotstxt/exception_count/{type(exc)}")
-            return self._failure(ask.url, exc, request, download), download.taken()
-        self._body_limit.warn_without_signal(request, response, download)
-        if is_mislabelled(download.response or response):
-            self._log.info("%s: the Content-Encoding is wrong. The body is plain text, and is read", printable(ask.url))
-        stats.inc_value("robotstxt/response_count")
-        # All impossible statuses share one name, so that servers cannot add stats.
-        bucket = response.status if 100 <= response.status < 600 else "other"
-        stats.inc_value(f"robotstxt/response_status_count/{bucket}")
-        return self._answer(ask.url, response, request, download), download.taken() or response
+                count(f"robotstxt/exception_count/{type(exc)}")
+            answer = self._failure(ask.url, exc, request, download)
+        else:
+            received = download.response = download.response or response
+            self._count(request, response, received, download)
+            answer = self._from_response(ask.url, response, received, request, download)
+        began = began if download.sent_at is None else download.sent_at
+        return replace(answer, seconds=self._monotonic() - began), download.taken()
 
-    @contextmanager
-    def _watch(self, request: Request) -> Iterator[None]:
-        """Note when a download handler has the request, and its error."""
+    async def _handle(self, request: Request, call: Coroutine[Any, Any, Response]) -> Response:
+        """Await the call of a download handler. If the request is for a robots.txt, cancel the call after
+        REP_FETCH_TIMEOUT, and stop the download at REP_BODY_LIMIT.
+
+        Scrapy sends `bytes_received` for each chunk of any download, so nothing listens to it at other times.
+        """
+        download = download_of(request)
+        if download is None:
+            return await call
+        if not self._in_handlers:
+            self._crawler.signals.connect(self._received, signal=signals.bytes_received)
+        self._in_handlers += 1
+        seconds = self._settings.fetch_timeout
+        late = DownloadTimeoutError(f"No answer within {seconds:g} seconds")
+        seconds += GRACE if urlparse_cached(request).scheme in HAVE_TIMEOUTS else 0.0
+        download.sent_at, download.handling = self._monotonic(), deferred_from_coro(within(seconds, call, late))
+        try:
+            return await maybe_deferred_to_future(download.handling)
+        except CANCELLATIONS:
+            raise IgnoreRequest("The fetch was cancelled") from None
+        except Exception as exc:
+            download.handlers_error = exc
+            raise
+        finally:
+            download.handling = None
+            self._in_handlers -= 1
+            if not self._in_handlers:
+                self._crawler.signals.disconnect(self._received, signal=signals.bytes_received)
+
+    def _received(self, request: Request, data: bytes) -> None:
         download = download_of(request)
         if download is not None:
-            download.sent_at = self._monotonic()
-        try:
-            yield
-        except Exception as exc:
-            if download is not None:
-                download.handlers_error = exc
-            raise
+            if download.response is not None:  # a middleware has requested the robots.txt again
+                download.response, download.octets = None, 0
+            download.octets += len(data)
+            if download.octets > download.limit:
+                raise StopDownload(fail=False)
 
-    async def _download(self, request: Request, download: RobotsTxtDownload) -> Response:
-        seconds = self._settings.fetch_timeout
-        if urlparse_cached(request).scheme in HAVE_TIMEOUTS:
-            seconds += GRACE
-        late = DownloadTimeoutError(f"No answer within {self._settings.fetch_timeout:g} seconds")
+    async def _download(self, request: Request) -> Response:
         try:
-            return await within(
-                lambda: seconds - self._seconds_on_the_wire(download),
-                self._crawler.engine.download_async(request),
-                late,
-            )
-        except DownloadTimeoutError:
-            remove_from_downloader(self._crawler, request)  # it may still be in a queue
-            raise
+            return await self._crawler.engine.download_async(request)
         except StopDownload as exc:
             stopped: Response | None = getattr(exc, "response", None)
             if stopped is None:
                 raise
             return RepDecodingMiddleware().process_response(request, stopped)  # this response has passed no middleware
 
-    def _seconds_on_the_wire(self, download: RobotsTxtDownload) -> float:
-        return 0.0 if download.sent_at is None else self._monotonic() - download.sent_at
-
-    def _failure(self, url: str, exc: Exception, request: Request | None, download: RobotsTxtDownload) -> Answer:
+    def _failure(self, url: str, exc: Exception, request: Request, download: RobotsTxtDownload) -> Answer:
         """Return the answer for a request that has no response."""
         if self._offline and isinstance(exc, IgnoreRequest):
             return Answer(url, sign=OFFLINE, offline=True, received_at=self._now())
-        is_late = self._seconds_on_the_wire(download) > self._settings.fetch_timeout + LATE
+        late = self._settings.fetch_timeout + LATE
+        is_late = download.sent_at is not None and self._monotonic() - download.sent_at > late
         timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
         reason = f"{DROPPED}: {_in_words(exc)}" if isinstance(exc, IgnoreRequest) else _in_words(exc)
         from_handler = download.handlers_error
@@ -199,20 +187,40 @@ class Fetcher:
             error=_alone(exc),
             timed_out=timed_out,
             noticed_late=timed_out and is_late,
-            proxied=request is not None and bool(request.meta.get("proxy")),
+            proxied=bool(request.meta.get("proxy")),
             dropped=isinstance(exc, (IgnoreRequest, StopDownload)),
             is_fault=is_fault,
         )
 
-    def _answer(self, url: str, response: Response, request: Request, download: RobotsTxtDownload) -> Answer:
+    def _count(self, request: Request, response: Response, received: Response, download: RobotsTxtDownload) -> None:
+        """Count the response. Log a wrong Content-Encoding; and, once, that a handler sends no `bytes_received`."""
+        count = self._crawler.stats.inc_value
+        count("robotstxt/response_count")
+        # All impossible statuses share one name, so that servers cannot add stats.
+        count(f"robotstxt/response_status_count/{response.status if 100 <= response.status < 600 else 'other'}")
+        if is_mislabelled(received):
+            message = "%s: the Content-Encoding is wrong. The body is plain text, and is read"
+            self._log.info(message, printable(request.url))
+        is_silent = download.sent_at is not None and not download.octets and bool(received.body)
+        if is_silent and not self._has_warned and urlparse_cached(request).scheme in HAVE_TIMEOUTS:
+            self._has_warned = True
+            self._log.warning(
+                "%s: the download handler sends no signal bytes_received, so REP_BODY_LIMIT applies after the download",
+                printable(request.url),
+            )
+
+    def _from_response(
+        self, url: str, response: Response, received: Response, request: Request, download: RobotsTxtDownload
+    ) -> Answer:
+        """Return the answer of a response. `received`: the response before it was decoded."""
         status, now = response.status, self._now()
         if "dataloss" in response.flags:
             return Answer(url, reason="the connection was lost before the end of the body")
         sign = vendor_of_challenge(response.headers.getlist, response.body)
         needs_body = result_of(status, self._settings.status_policy, sign) is AccessResult.SUCCESS
-        if needs_body and download.is_stopped(download.response or response):
+        if needs_body and download.is_stopped(received):
             return Answer(url, reason=STOPPED, dropped=True)
-        if needs_body and download.is_short(download.response or response):
+        if needs_body and download.is_short(received):
             return Answer(url, reason="the body is shorter than its Content-Length")
         replayed = "cached" in response.flags  # set by HttpCacheMiddleware
         offline = replayed and self._offline
@@ -237,54 +245,6 @@ class Fetcher:
             # Behind a proxy, the address is the proxy's.
             address=None if is_proxied or response.ip_address is None else str(response.ip_address),
         )
-
-
-class BodyLimit:
-    """Listens to `bytes_received` only during downloads of a robots.txt: Scrapy sends this signal for every chunk of
-    any download."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._log = logger_of(crawler)
-        self._signals = crawler.signals
-        self._under_way = 0
-        self._abandoned: list[RobotsTxtDownload] = []
-        self._has_warned = False
-
-    def __enter__(self) -> None:
-        if not self._under_way:
-            self._signals.connect(self._received, signal=signals.bytes_received)
-        self._under_way += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._under_way -= 1
-        if not self._under_way:
-            self._signals.disconnect(self._received, signal=signals.bytes_received)
-
-    def warn_without_signal(self, request: Request, response: Response, download: RobotsTxtDownload) -> None:
-        """Log a WARNING, once, if a download handler of another package sends no `bytes_received`."""
-        if self._has_warned or not response.body or download.octets or download.sent_at is None:
-            return
-        if urlparse_cached(request).scheme in HAVE_TIMEOUTS:
-            self._has_warned = True
-            self._log.warning(
-                "%s: the download handler sends no signal bytes_received, so REP_BODY_LIMIT applies after the download",
-                printable(request.url),
-            )
-
-    def abandon(self, download: RobotsTxtDownload) -> None:
-        """Close the connection when more of the body comes. The crawl is closing, so nothing waits for the answer."""
-        download.limit = -1
-        self._abandoned.append(download)  # so `download_of` still finds it
-        self._under_way += 1  # so the signal stays connected
-
-    def _received(self, request: Request, data: bytes) -> None:
-        download = download_of(request)
-        if download is not None:
-            if download.response is not None:  # a middleware has requested the robots.txt again
-                download.response, download.octets = None, 0
-            download.octets += len(data)
-            if download.octets > download.limit:
-                raise StopDownload(fail=False)
 
 
 # Exceptions that say nothing about the component that has raised them.
@@ -312,19 +272,3 @@ def _in_words(exc: Exception) -> str:
     failures = getattr(exc.__cause__, "reasons", None) or getattr(exc, "reasons", None)
     error = getattr(failures[0], "value", failures[0]) if failures else exc
     return printable(f"{type(error).__name__}: {error}".rstrip(".: "))
-
-
-def url_of(base: str, reference: str | bytes) -> str | None:
-    """Return a reference, such as the value of Location, as an absolute URL; None if it is empty or malformed."""
-    if not reference.strip() or len(reference) > MAX_OCTETS:
-        return None
-    try:
-        safe = safe_url_string(reference)
-        url: str | None = safe
-        parts = urlsplit(safe)
-        if parts.scheme and not parts.netloc:
-            url = with_authority(base, safe, is_one_slash=_ONE_SLASH.match(to_bytes(reference)) is not None)
-        # `Request` escapes its URL in the same way, so the host that is judged is the host that gets the request.
-        return safe_url_string(urljoin(base, url)) if url is not None else None
-    except ValueError:
-        return None

@@ -14,9 +14,8 @@ from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import Deferred
 from twisted.internet.protocol import ClientCreator, Protocol
 
-from scrapy_rep.deferreds import settle, within
+from scrapy_rep.deferreds import settle
 from scrapy_rep.fetching.request import download_of
-from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
 
 if TYPE_CHECKING:
     from twisted.protocols.ftp import FTPClient
@@ -28,15 +27,10 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
     """Scrapy's FTP handler, with limits for our requests for a robots.txt."""
 
     async def download_request(self, request: Request) -> Response:
+        """Return the response. If this is cancelled, the connections are closed."""
         download = download_of(request)
         if download is None:
             return await super().download_request(request)
-        seconds = request.meta["download_timeout"]
-        late = DownloadTimeoutError(f"No answer within {seconds:g} seconds")
-        return await within(seconds, self._robots_txt(request, download.limit), late)
-
-    async def _robots_txt(self, request: Request, limit: int) -> Response:
-        """Return the response. If this is cancelled, the connections are closed."""
         # Imported late, as in Scrapy: these modules install a reactor if there is none.
         from twisted.internet import reactor  # noqa: PLC0415
         from twisted.protocols.ftp import CommandFailed, ConnectionLost, FTPClient  # noqa: PLC0415
@@ -48,7 +42,7 @@ class RepFTPDownloadHandler(FTPDownloadHandler):
         connected = creator.connectTCP(parts.hostname, parts.port or 21)  # type: ignore[no-untyped-call]
         client: FTPClient = await maybe_deferred_to_future(connected)
         _limit_replies(client)
-        received = _Received(limit)
+        received = _Received(download.limit)
         try:
             retrieved = client.retrieveFile(unquote(parts.path), received)  # type: ignore[no-untyped-call]
             retrieved.addBoth(partial(settle, received.ended))

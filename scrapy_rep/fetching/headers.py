@@ -1,22 +1,29 @@
-"""Reads header fields of a robots.txt response: those about caching, and Retry-After (RFC 9110, RFC 9111).
+"""Reads header fields of a robots.txt response: those about caching, Retry-After and Location (RFC 9110, RFC 9111).
 
 `protocol.freshness` says how long the response may be used. `protocol.outage` says how long a Retry-After is obeyed.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timezone
 from email.utils import parsedate_to_datetime, unquote
+from urllib.parse import urljoin, urlsplit
 from urllib.request import parse_http_list
 
 from scrapy.http import Headers
+from scrapy.utils.python import to_bytes
+from w3lib.url import safe_url_string
 
 from scrapy_rep.protocol.freshness import Caching
+from scrapy_rep.protocol.redirect_target import with_authority
 
 MAX_OCTETS = 8_192  # octets of one header field that are read
 MAX_VALIDATOR = 1_024  # octets; a longer ETag or Last-Modified is not kept
 MAX_SECONDS = 2**31  # RFC 9111 1.2.2: a larger number of seconds counts as this
+# Programs read `\` as `/`, and skip white space here (URL Standard 4.4).
+_ONE_SLASH = re.compile(rb"[^:]*:\s*[/\\]\s*[^/\\\s]")
 
 
 def caching_of(headers: Headers) -> Caching:
@@ -89,3 +96,19 @@ def retry_after(headers: Headers, now: float) -> float:
     if seconds is None:
         seconds = (http_date(value) or now) - now
     return min(max(seconds, 0.0), MAX_SECONDS)
+
+
+def url_of(base: str, reference: str | bytes) -> str | None:
+    """Return a reference, such as the value of Location, as an absolute URL; None if it is empty or malformed."""
+    if not reference.strip() or len(reference) > MAX_OCTETS:
+        return None
+    try:
+        safe = safe_url_string(reference)
+        url: str | None = safe
+        parts = urlsplit(safe)
+        if parts.scheme and not parts.netloc:
+            url = with_authority(base, safe, is_one_slash=_ONE_SLASH.match(to_bytes(reference)) is not None)
+        # `Request` escapes its URL in the same way, so the host that is judged is the host that gets the request.
+        return safe_url_string(urljoin(base, url)) if url is not None else None
+    except ValueError:
+        return None

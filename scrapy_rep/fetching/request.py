@@ -9,21 +9,23 @@ only once, and with a time limit. If a plugin is not installed, its meta keys ar
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
 from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.http.cookies import CookieJar
 from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import BaseSettings
+from twisted.internet.defer import Deferred
 
 from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.protocol.origin import Origin
-from scrapy_rep.scrapy_internals.downloads import pace_meta
+from scrapy_rep.scrapy_internals.downloads import PACE_META
 from scrapy_rep.settings import RepSettings
 
 ROBOTS_TXT_REQUEST = "rep_robots_txt"
@@ -47,6 +49,7 @@ _META = {
 HAVE_TIMEOUTS = {"http", "https"}
 # Copied from the request that needs the robots.txt, so that both go through the same proxy and show the same crawler.
 _COPIED_HEADERS = (b"User-Agent", b"Proxy-Authorization")
+_COPIED_META = ("proxy", "impersonate")
 _COPIED_FOR_FTP = ("ftp_user", "ftp_password", "ftp_passive")
 MAX_TIMES_BODY_LIMIT = 8
 """A plugin that cannot cut a body refuses one that is longer than this many times REP_BODY_LIMIT."""
@@ -59,11 +62,13 @@ class RobotsTxtDownload:
     """The download of one robots.txt: how many octets were received, and the response."""
 
     limit: int
-    """The most octets of the body to receive (REP_BODY_LIMIT); -1 to close the connection (`BodyLimit.abandon`)."""
+    """The most octets of the body to receive (REP_BODY_LIMIT)."""
     octets: int = 0
     """The octets of the body that were received so far."""
     sent_at: float | None = None
     """When the download handler got the request, by the monotonic clock; None while it waits in the downloader."""
+    handling: Deferred[Response] | None = None
+    """The call of the download handler; None unless it is under way."""
     handlers_error: Exception | None = None
     """The exception that the download handler has raised; None if it has raised none."""
     response: Response | None = None
@@ -108,58 +113,46 @@ def download_of(request: Request) -> RobotsTxtDownload | None:
     return _DOWNLOADS.get(number) if isinstance(number, int) else None
 
 
-class Cookies:
-    """The cookies of one conversation: a jar for each origin, so that a cookie of another origin never becomes part of
-    a request."""
-
-    def __init__(self) -> None:
-        self._jars: defaultdict[Origin | None, CookieJar] = defaultdict(CookieJar)
-
-    def of(self, url: str) -> CookieJar:
-        """Return the jar of the URL's origin."""
-        return self._jars[Origin.of(url)]
+def is_offline(crawl: BaseSettings) -> bool:
+    """Whether only HttpCacheMiddleware may answer. `crawl`: Scrapy's settings."""
+    return all(crawl.getbool(f"HTTPCACHE_{name}") for name in ("ENABLED", "IGNORE_MISSING"))
 
 
 def robots_request(
-    ask: Ask,
-    trigger: Request,
-    jar: CookieJar,
-    *,
-    download: RobotsTxtDownload,
-    crawl: BaseSettings,
-    settings: RepSettings,
-    offline: bool,
-) -> Request:
-    """Build the request. `trigger`: the request that needs the robots.txt. `jar`: the cookies that the URL's origin has
-    set in this conversation. `crawl`: Scrapy's settings. `offline`: whether only HttpCacheMiddleware may answer
-    (HTTPCACHE_IGNORE_MISSING)."""
+    ask: Ask, trigger: Request, jar: CookieJar, crawler: Crawler, settings: RepSettings
+) -> tuple[Request, RobotsTxtDownload]:
+    """Build the request, and what notes its download. `trigger`: the request that needs the robots.txt. `jar`: the
+    cookies that the URL's origin has set in this conversation."""
     url, validators, number = ask.url, ask.validators, next(_NUMBERS)
-    _DOWNLOADS[number] = download
+    offline = is_offline(crawler.settings)
+    download = _DOWNLOADS[number] = RobotsTxtDownload(settings.body_limit)
     meta: dict[str, Any] = {
         **_META,
+        **_copied(trigger.meta, _COPIED_META),
         **_for_impersonate(settings, trigger),
-        **_for_zyte_api(crawl, trigger),
+        **_for_zyte_api(crawler.settings, trigger),
         ROBOTS_TXT_REQUEST: number,
         "download_timeout": settings.fetch_timeout,
     }
     if ask.is_repeated and not offline:
         meta["dont_cache"] = True
-    if "proxy" in trigger.meta:
-        meta["proxy"] = trigger.meta["proxy"]
     if _host(url) == _host(trigger.url):  # a host that the robots.txt is redirected to has a pace of its own
-        meta.update(pace_meta(trigger))
+        meta.update(_copied(trigger.meta, PACE_META))
     if url.startswith("ftp:"):
-        meta.update({key: trigger.meta[key] for key in _COPIED_FOR_FTP if key in trigger.meta})
+        meta.update(_copied(trigger.meta, _COPIED_FOR_FTP))
     # An uncompressed body can be cut anywhere and still be read.
-    headers: dict[Any, Any] = {"Accept-Encoding": "identity"}
-    headers.update({name: trigger.headers[name] for name in _COPIED_HEADERS if name in trigger.headers})
+    headers: dict[Any, Any] = {"Accept-Encoding": "identity", **_copied(trigger.headers, _COPIED_HEADERS)}
     if validators is not None and not offline:
         conditions = ("If-None-Match", validators.etag), ("If-Modified-Since", validators.last_modified)
         headers.update({name: value.encode("latin-1") for name, value in conditions if value is not None})
     request = Request(url, NO_CALLBACK, headers=headers, meta=meta)
     if len(jar):
         jar.add_cookie_header(request)
-    return request
+    return request, download
+
+
+def _copied(source: Mapping[Any, Any], names: Iterable[Any]) -> dict[Any, Any]:
+    return {name: source[name] for name in names if name in source}
 
 
 def _host(url: str) -> str | None:
@@ -172,18 +165,12 @@ def _for_impersonate(settings: RepSettings, trigger: Request) -> dict[str, Any]:
 
     The plugin ignores DOWNLOAD_TIMEOUT and receives whole bodies. So the time limit and the size limit are set here.
     """
-    args = trigger.meta.get("impersonate_args") or {}
-    options = trigger.meta.get("impersonate_curl_options") or {}
-    meta: dict[str, Any] = {
-        "impersonate_args": {"timeout": settings.fetch_timeout},  # seconds
+    args, options = (trigger.meta.get(f"impersonate_{name}") or {} for name in ("args", "curl_options"))
+    return {
+        "impersonate_args": {**_copied(args, ["verify"]), "timeout": settings.fetch_timeout},  # seconds
         # The limit is in bytes on the wire.
         "impersonate_curl_options": {**options, "MAXFILESIZE_LARGE": MAX_TIMES_BODY_LIMIT * settings.body_limit},
     }
-    if "impersonate" in trigger.meta:
-        meta["impersonate"] = trigger.meta["impersonate"]
-    if "verify" in args:
-        meta["impersonate_args"]["verify"] = args["verify"]
-    return meta
 
 
 def _for_zyte_api(crawl: BaseSettings, trigger: Request) -> dict[str, Any]:

@@ -21,8 +21,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -33,8 +31,6 @@ from twisted.internet.defer import Deferred, DeferredList, fail
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import settle
 from scrapy_rep.fetching.conversations import FAULT, Conversations, Triggers
-from scrapy_rep.fetching.download import Fetcher
-from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry
@@ -44,13 +40,8 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.outage import outage_after
 from scrapy_rep.protocol.words import Basis
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
-from scrapy_rep.scrapy_internals.engine_state import look_for_requests
 from scrapy_rep.settings import RepSettings
-from scrapy_rep.storage import storage_of
 from scrapy_rep.storage.memory import Memory
-
-if TYPE_CHECKING:
-    from scrapy_rep.storage.shared_store import SharedStore
 
 # For the hot path: Python 3.11 takes 70 ns to look a member up in its enum.
 FETCH_FIRST = Refetch.FIRST
@@ -88,13 +79,9 @@ class Resolver:
         self._log = logger_of(crawler)
         self._count = crawler.stats.inc_value
         self._memory = Memory(settings)
-        self._turns = FetchTurns(settings.fetch_concurrency, partial(look_for_requests, crawler))
+        self._conversations = Conversations(crawler, settings, downloads, clock)
+        self._turns = self._conversations.turns
         self.can_start_another_fetch = self._turns.can_start_another
-        self._store = _shared_store(crawler, settings, clock)
-        fetcher = Fetcher(crawler, settings, downloads, clock)
-        self._conversations = Conversations(
-            crawler, settings, clock, fetcher=fetcher, turns=self._turns, store=self._store
-        )
         self._fetches: dict[Origin, _Fetch] = {}
         self._cancelled: list[Deferred[None]] = []
         self._is_closing = self._is_closed = False
@@ -128,36 +115,32 @@ class Resolver:
         if fetch is not None:
             fetch.triggers.add(request)
 
-    def stop(self) -> None:
+    def begin_close(self) -> None:
         """The crawl begins to close: fail the requests that go back to their queue, and cancel the fetches for which no
         other request waits. The other fetches go on, without pauses."""
-        self._is_closing = True
-        for fetch in list(self._fetches.values()):
-            fetch.end(CrawlClosingError(), only_going_back=True)
-        self._conversations.end_pauses()
-        self._cancel_unawaited()
+        self._end_waits(only_going_back=True)
 
     async def close(self) -> None:
         """The crawl is over: end all waits, and wait until what was fetched is stored and the leases are given back."""
-        self._is_closing = self._is_closed = True
-        self._conversations.end_pauses()
-        for fetch in list(self._fetches.values()):
-            fetch.end(CrawlClosingError())
-        self._cancel_unawaited()
+        self._is_closed = True
+        self._end_waits(only_going_back=False)
         await maybe_deferred_to_future(DeferredList(self._cancelled))
-        if self._store is not None:
-            await self._store.close()
+        await self._conversations.close()
 
-    def _cancel_unawaited(self) -> None:
+    def _end_waits(self, *, only_going_back: bool) -> None:
+        self._is_closing = True
+        for fetch in list(self._fetches.values()):
+            fetch.end(CrawlClosingError(), only_going_back=only_going_back)
+        self._conversations.end_pauses()
         for origin, fetch in list(self._fetches.items()):
             if fetch.task is not None and not fetch.is_awaited():
-                del self._fetches[origin]  # a request that comes before the task has ended begins another fetch
+                self._forget(origin)  # a request that comes before the task has ended begins another fetch
                 self._cancelled.append(fetch.task)
                 fetch.task.cancel()
 
     def _begin(self, origin: Origin, fetch: _Fetch) -> None:
         self._fetches[origin] = fetch
-        self._turns.needs_one(origin)
+        self._turns.announce(origin)
         fetch.task = deferred_from_coro(self._run(origin, fetch))
         fetch.task.addErrback(lambda _failure: None)  # only a cancellation comes here
 
@@ -169,13 +152,16 @@ class Resolver:
             policy = await self._conversations.hold(origin, before, fetch.triggers, fetch.is_awaited)
             self._memory.put(origin, policy)
         except (asyncio.CancelledError, Exception) as exc:  # noqa: BLE001 - it is logged, and refuses requests
-            if self._fetches.get(origin) is not fetch:  # `_cancel_unawaited` has cancelled it
+            if self._fetches.get(origin) is not fetch:  # `_end_waits` has cancelled it
                 return
             policy = self._policy_after(exc, origin)
         if self._fetches.get(origin) is fetch:
-            del self._fetches[origin]
+            self._forget(origin)
         fetch.end(policy)
-        self._turns.needs_none(origin)
+
+    def _forget(self, origin: Origin) -> None:
+        del self._fetches[origin]
+        self._turns.withdraw(origin)
 
     def _policy_after(self, error: BaseException, origin: Origin) -> RobotsPolicy:
         """The policy after an internal error that ended the fetch: an outage begins. It goes into memory, unless memory
@@ -192,17 +178,3 @@ class Resolver:
                 self._memory.put(origin, self._conversations.terms.policy_at(entry, now))
         state, basis = State.UNREACHABLE, Basis.NOTHING_ALLOWED
         return RobotsPolicy(entry, state, basis, Refetch.NOT, now, outage.fetch_again_at, robots=None)
-
-
-def _shared_store(crawler: Crawler, settings: RepSettings, clock: Clock) -> SharedStore | None:
-    """The store of REP_STORAGE; None if nothing is kept beyond the crawl. Raises ValueError for a wrong REP_STORAGE."""
-    storage = storage_of(crawler, settings)
-    if storage is None:
-        return None
-    # Imported late, because most crawls have no store.
-    from scrapy_rep.storage.shared_store import CircuitBreaker, SharedStore  # noqa: PLC0415
-
-    breaker = CircuitBreaker(
-        crawler.stats.inc_value, clock.monotonic, logger_of(crawler), has_deadline=not storage.answers_at_once
-    )
-    return SharedStore(storage, breaker, settings, clock)

@@ -69,11 +69,11 @@ class FetchTurns:
         """Whether one more fetch would soon get its turn."""
         return len(self._starting) < MAX_STARTING * self._limit
 
-    def needs_one(self, origin: Origin) -> None:
+    def announce(self, origin: Origin) -> None:
         """The fetch of this origin's robots.txt begins, and needs a turn soon."""
         self._starting.add(origin)
 
-    def needs_none(self, origin: Origin) -> None:
+    def withdraw(self, origin: Origin) -> None:
         """The fetch has ended, or waits for another crawler."""
         if origin in self._starting:
             self._starting.remove(origin)
@@ -86,7 +86,7 @@ class FetchTurns:
         place = -priority, next(self._arrivals), turn
         insort(self._line, place)
         if is_repeated:
-            self.needs_none(origin)
+            self.withdraw(origin)
         else:
             self._starting.add(origin)
         try:

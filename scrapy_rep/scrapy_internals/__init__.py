@@ -14,15 +14,16 @@ COSTS: Mapping[str, str] = {
     " spelling than the one that was checked against robots.txt",
     "Downloader.needs_backout": "Requests for a robots.txt count against CONCURRENT_REQUESTS, so dead origins slow the"
     " crawl down, and a lazy start() is read too far ahead",
-    "DownloadHandlers.download_request_async": "A robots.txt whose octets come slowly may take longer than"
-    " REP_FETCH_TIMEOUT, and an error of a middleware looks like an error of the site",
+    "DownloadHandlers.download_request_async": "REP_BODY_LIMIT applies after the download of a robots.txt, a robots.txt"
+    " whose octets come slowly may take longer than REP_FETCH_TIMEOUT, and an error of a middleware looks like an error"
+    " of the site",
     "Downloader.slots": "REP_CRAWL_DELAY_MAX has no effect",
-    "Downloader._process_queue": "When the crawl stops, pages may wait behind a robots.txt request that was cancelled",
     "DownloaderAwarePriorityQueue._downloader_interface": "Requests to origins whose robots.txt is not known yet may"
     " leave the queue before other requests",
     "ExecutionEngine._slot.close": "When the crawl stops, it waits for the robots.txt requests that are under way",
     "ExecutionEngine._slot.nextcall": "Requests that waited for a robots.txt go on up to five seconds late",
     "HttpxDownloadHandler._limits": "Pages may time out while hosts hang",
+    "Slot.queue": "When the crawl stops, pages may wait behind a robots.txt request that was cancelled",
 }
 """A part of Scrapy -> what the crawl loses if the part is missing or has been replaced."""
 

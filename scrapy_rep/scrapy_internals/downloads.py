@@ -1,24 +1,25 @@
-"""Scrapy's downloader: requests that do not count in it, and removing a request from its slot.
+"""Scrapy's downloader: requests that do not count in it, its handlers, and removing a request from its queue.
 
 `delays.py` sets the delays of the slots, and `scheduler_queues.py` reads the slots to choose the next request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from scrapy import Request
 from scrapy.core.downloader import Downloader
 from scrapy.crawler import Crawler
-from scrapy.utils.asyncio import call_later
+from scrapy.http import Response
 
 from scrapy_rep.scrapy_internals import warn_missing
 from scrapy_rep.scrapy_internals.compat import throttler_of
 
-_COUNTING_NEEDS = ("active", "total_concurrency")
-_PACE_META = ("download_slot", "throttling_scopes")  # Scrapy's throttler, not released yet, has the second one
+PACE_META = ("download_slot", "throttling_scopes")
+"""The request meta that chooses with which requests a request shares limits and delays. Scrapy's throttler, not
+released yet, has the second key."""
 
 
 class UncountedDownloads:
@@ -52,7 +53,7 @@ class UncountedDownloads:
         downloader: Any = self._crawler.engine.downloader
         # Raising `total_concurrency` for each request would not do, because other components may set it, too.
         is_scrapys = getattr(type(downloader), "needs_backout", None) is getattr(Downloader, "needs_backout", ...)
-        if is_scrapys and all(hasattr(downloader, name) for name in _COUNTING_NEEDS):
+        if is_scrapys and hasattr(downloader, "active") and hasattr(downloader, "total_concurrency"):
             downloader.needs_backout = self._needs_backout
         else:
             warn_missing(self._crawler, "Downloader.needs_backout")
@@ -65,49 +66,28 @@ class UncountedDownloads:
         return is_full or self._must_back_out()
 
 
-def watch_handlers(crawler: Crawler, watch: Callable[[Request], AbstractContextManager[None]]) -> None:
-    """Enter `watch(request)` while a download handler has the request: from the moment when the request leaves the
-    queue of its slot, to the response or the handler's error."""
+def wrap_handlers(
+    crawler: Crawler, wrap: Callable[[Request, Coroutine[Any, Any, Response]], Coroutine[Any, Any, Response]]
+) -> None:
+    """Await `wrap(request, call)` in place of `call`, the coroutine of the download handler. It begins when the request
+    leaves the queue of its slot."""
     handlers: Any = getattr(crawler.engine.downloader, "handlers", None)
     download = getattr(handlers, "download_request_async", None)
     if download is None:
         warn_missing(crawler, "DownloadHandlers.download_request_async")
-        return
-
-    async def watched(request: Request, *args: Any, **kwargs: Any) -> Any:
-        with watch(request):
-            return await download(request, *args, **kwargs)
-
-    handlers.download_request_async = watched
+    else:
+        handlers.download_request_async = lambda request, *args, **kwargs: wrap(
+            request, download(request, *args, **kwargs)
+        )
 
 
-def pace_meta(request: Request) -> dict[str, Any]:
-    """Return the request meta that chooses with which requests the request shares limits and delays."""
-    return {key: request.meta[key] for key in _PACE_META if key in request.meta}
-
-
-def remove_from_downloader(crawler: Crawler, request: Request) -> None:
-    """Remove a cancelled or late request from its slot, so that it is not sent, and the next request can be sent."""
+def remove_from_queue(crawler: Crawler, request: Request) -> None:
+    """Remove a cancelled request from the queue of its slot, so that it is not sent."""
     if throttler_of(crawler) is not None:
-        return  # a request that is cancelled leaves the throttler and the downloader by itself
-    downloader: Any = crawler.engine.downloader
-    slot: Any = getattr(downloader, "slots", {}).get(request.meta.get("download_slot"))
-    if slot is None:
-        return
-    process_queue = getattr(downloader, "_process_queue", None)
-    if process_queue is None or not hasattr(slot, "queue") or not hasattr(slot, "transferring"):
-        warn_missing(crawler, "Downloader._process_queue")
-        return
-    for queued in [queued for queued in slot.queue if queued[0] is request]:
-        slot.queue.remove(queued)
-    if request in slot.transferring:
-        slot.transferring = _Transferring(slot.transferring - {request})
-        call_later(0, process_queue, slot)  # later, when the other cancelled fetches have left the queue, too
-
-
-class _Transferring(set[Request]):
-    """The requests that a slot has on the wire. Scrapy removes a request again after `remove_from_downloader` did;
-    `set.remove` would raise KeyError then."""
-
-    def remove(self, request: Request) -> None:
-        self.discard(request)
+        return  # a request that is cancelled leaves the throttler by itself
+    slot = getattr(crawler.engine.downloader, "slots", {}).get(request.meta.get("download_slot"))
+    if slot is not None and not hasattr(slot, "queue"):
+        warn_missing(crawler, "Slot.queue")
+    elif slot is not None:
+        for queued in [queued for queued in slot.queue if queued[0] is request]:
+            slot.queue.remove(queued)

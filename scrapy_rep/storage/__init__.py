@@ -42,7 +42,9 @@ def storage_of(crawler: Crawler, settings: RepSettings) -> Storage | None:
             raise ValueError(f"REP_STORAGE is {shown!r}: nothing may follow the colon; set it to 'memory:'")
         return None
     try:
-        storage_class = _storage_class(classes[scheme])
+        storage_class: type[Storage] = load_object(classes[scheme])
+        if not (isinstance(storage_class, type) and issubclass(storage_class, Storage)):
+            raise TypeError(f"{storage_class!r} is not a subclass of scrapy_rep.storage.Storage")  # noqa: TRY301
     except (ImportError, NameError, AttributeError, ValueError, TypeError) as exc:
         raise ValueError(
             f"REP_STORAGES is {settings.storages!r} ({exc}); set it to a dict that maps {scheme!r} to a subclass of"
@@ -56,10 +58,3 @@ def storage_of(crawler: Crawler, settings: RepSettings) -> Storage | None:
         # Includes NotConfigured: Scrapy would take it as a request to crawl without our middleware.
         error = f"{type(exc).__name__}: {exc}"
         raise ValueError(f"REP_STORAGE is {shown!r}, which failed ({error}); set it to another storage") from exc
-
-
-def _storage_class(path_or_class: Any) -> type[Storage]:
-    loaded = load_object(path_or_class)
-    if not isinstance(loaded, type) or not issubclass(loaded, Storage):
-        raise TypeError(f"{loaded!r} is not a subclass of scrapy_rep.storage.Storage")
-    return loaded

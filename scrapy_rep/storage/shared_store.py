@@ -20,13 +20,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import uuid4
 
+from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
-from twisted.internet.defer import CancelledError, Deferred, DeferredList
+from twisted.internet.defer import Deferred, DeferredList
 
 from scrapy_rep.clock import Clock
-from scrapy_rep.deferreds import within
-from scrapy_rep.log import Logger
+from scrapy_rep.deferreds import CANCELLATIONS, within
+from scrapy_rep.log import Logger, logger_of
 from scrapy_rep.protocol.conversation import RETRY_DELAY
 from scrapy_rep.protocol.entry import (
     Entry,
@@ -59,9 +60,12 @@ class CircuitBreaker:
         self._clock = clock
         self._log = log
         self._under_way = 0  # number of calls
-        self._failures = 0
-        self._down_until = -math.inf
         self._has_warned = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all failures, so that the next call asks the store."""
+        self._failures, self._down_until = 0, -math.inf
 
     async def call(self, method: Callable[..., Coroutine[Any, Any, T]], *args: object, otherwise: T) -> T:
         """Return the method's result. Return `otherwise` if the method fails or the store is down."""
@@ -72,7 +76,7 @@ class CircuitBreaker:
         try:
             call, late = _awaited(method, *args), TimeoutError(f"no answer within {DEADLINE:g} seconds")
             result = await (within(DEADLINE, call, late) if self._has_deadline else call)
-        except CancelledError:  # Twisted's is an Exception
+        except CANCELLATIONS:
             raise
         except Exception as exc:  # noqa: BLE001 - each library has its own errors
             self._failed(exc)
@@ -81,37 +85,22 @@ class CircuitBreaker:
             self._under_way -= 1
         if self._failures:
             self._log.info("REP_STORAGE: the store can be used again")
-        self._failures, self._down_until = 0, -math.inf
+        self.reset()
         return result
-
-    async def close(self, close: Callable[[], Coroutine[Any, Any, None]], after: Deferred[Any]) -> None:
-        """Wait for `after`, which fires when the last calls are done, and then close the store, even if it is down.
-        Give up after DEADLINE seconds."""
-        try:
-            await within(DEADLINE, self._finish(close, after), TimeoutError())
-        except TimeoutError:
-            self._warn(
-                "REP_STORAGE: the store had not finished %g seconds after the crawl; entries not stored yet are lost",
-                DEADLINE,
-            )
-
-    async def _finish(self, close: Callable[[], Coroutine[Any, Any, None]], after: Deferred[Any]) -> None:
-        await maybe_deferred_to_future(after)
-        self._failures, self._down_until = 0, -math.inf
-        await self.call(close, otherwise=None)
 
     def _failed(self, exc: Exception) -> None:
         self._count("rep/storage/error")
         if self._clock() >= self._down_until:  # calls that fail together count as one failure
             self._failures += 1
             self._down_until = self._clock() + min(RETRY_FIRST * 2.0 ** min(self._failures - 1, 64), RETRY_MAX)
-        self._warn(
+        self.warn(
             "REP_STORAGE: the store cannot be used (%s: %s); the crawl goes on without it and retries",
             type(exc).__name__,
             printable(str(exc)),
         )
 
-    def _warn(self, message: str, *args: object) -> None:
+    def warn(self, message: str, *args: object) -> None:
+        """Log the first warning of the crawl at its level, and later ones at DEBUG."""
         self._log.log(logging.DEBUG if self._has_warned else logging.WARNING, message, *args)
         self._has_warned = True
 
@@ -147,9 +136,10 @@ class Lease:
 
 
 class SharedStore:
-    def __init__(self, storage: Storage, breaker: CircuitBreaker, settings: RepSettings, clock: Clock) -> None:
+    def __init__(self, crawler: Crawler, storage: Storage, settings: RepSettings, clock: Clock) -> None:
         self._storage = storage
-        self._breaker = breaker
+        count, has_deadline = crawler.stats.inc_value, not storage.answers_at_once
+        self._breaker = CircuitBreaker(count, clock.monotonic, logger_of(crawler), has_deadline=has_deadline)
         self._settings = settings
         self._clock = clock
         # Seconds to wait for another crawler's fetch. A fetch along many slow redirects takes longer; then both fetch.
@@ -238,8 +228,19 @@ class SharedStore:
         await call(storage.put_and_release, lease.origin, octets, until - now, lease.token, otherwise=None)
 
     async def close(self) -> None:
-        """Wait until everything is stored, for a few seconds at most."""
-        await self._breaker.close(self._storage.close, after=DeferredList(list(self._under_way)))
+        """Wait until everything is stored, and close the store, even if it is down. Give up after DEADLINE seconds."""
+        try:
+            await within(DEADLINE, self._finish(), TimeoutError())
+        except TimeoutError:
+            self._breaker.warn(
+                "REP_STORAGE: the store had not finished %g seconds after the crawl; entries not stored yet are lost",
+                DEADLINE,
+            )
+
+    async def _finish(self) -> None:
+        await maybe_deferred_to_future(DeferredList(list(self._under_way)))
+        self._breaker.reset()
+        await self._breaker.call(self._storage.close, otherwise=None)
 
     # Calls of the store.
 

@@ -18,6 +18,7 @@ from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.http.cookies import CookieJar
+from scrapy.signals import bytes_received
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError
 from twisted.web._newclient import HTTP11ClientProtocol
@@ -135,6 +136,29 @@ async def test_a_cancelled_fetch(web: Web) -> None:
     end, steps = await fetched(web.robots(answer(kind="hang")).robots_url, cancel_after=0.1)
     assert isinstance(end, (CancelledError, asyncio.CancelledError))
     assert steps == ["entered", "left"]
+
+
+@ensureDeferred
+async def test_after_a_cancelled_fetch_the_crawl_hears_of_no_octets_of_pages(web: Web) -> None:
+    site, heard = web.robots(answer(kind="hang")), list[int]()
+
+    class Cancels(CrawlSpider):
+        async def start(self) -> AsyncIterator[Any]:
+            under_way = UncountedDownloads(self.crawler)
+            settings, clock = RepSettings.read(self.crawler.settings), Clock(time, monotonic, sleep)
+            fetcher = Fetcher(self.crawler, settings, under_way, clock)
+            fetching = deferred_from_coro(fetcher.fetch(Ask(site.robots_url), Request(site.url("/")), CookieJar()))
+            fetching.addErrback(lambda _failure: None)
+            for moment in (0.1, 0.1):
+                await sleep(moment)
+                sent = self.crawler.signals.send_catch_log(bytes_received, data=b"", request=Request(site.url("/")))
+                heard.append(len(sent))
+                fetching.cancel()
+            return
+            yield
+
+    await crawl(spider=Cancels)
+    assert heard == [1, 0]
 
 
 @ensureDeferred

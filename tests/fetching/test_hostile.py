@@ -174,16 +174,13 @@ async def test_the_signal_bytes_received_has_no_receiver_while_pages_are_fetched
     site = web.robots(RULES)
     listeners: list[int] = []
 
-    class Looks:
-        def process_response(self, request: Request, response: Any) -> Any:
-            crawler = result_crawler[0]
-            sent = crawler.signals.send_catch_log(signals.bytes_received, data=b"", request=request)
-            listeners.append(len(sent))
-            return response
+    def prepare(crawler: Crawler) -> None:
+        def look(request: Request) -> None:
+            listeners.append(len(crawler.signals.send_catch_log(signals.bytes_received, data=b"", request=request)))
 
-    result_crawler: list[Crawler] = []
-    settings = {"DOWNLOADER_MIDDLEWARES": {Looks: 999}}
-    await crawl(*(site.url(f"/{n}") for n in range(5)), settings=settings, prepare=result_crawler.append)
+        crawler.signals.connect(look, signals.headers_received, weak=False)
+
+    await crawl(*(site.url(f"/{n}") for n in range(5)), prepare=prepare)
     assert listeners == [1, 0, 0, 0, 0, 0], "only robots.txt itself had a receiver"
 
 

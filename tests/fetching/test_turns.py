@@ -6,7 +6,8 @@ from contextlib import AsyncExitStack
 from typing import Any, ClassVar
 
 import pytest
-from crawling import Crawl, CrawlSpider, crawl, is_fetching
+from crawling import Crawl, CrawlSpider, close_spider, crawl, is_fetching
+from dict_storage import DictStorage
 from pytest_twisted import ensureDeferred
 from scrapy.utils.asyncio import CallLaterResult
 from scrapy.utils.defer import deferred_f_from_coro_f, deferred_from_coro
@@ -75,6 +76,28 @@ async def test_fetches_that_are_retried_do_not_count(web: Web) -> None:
     urls = [web.robots(resets).url() for _ in range(4)]
     result = await crawl(*urls, spider=CountsThem, settings=settings)
     assert result.ends == [True, False, True, 4]
+
+
+class AnswersNever(DictStorage):
+    async def get_or_lease(self, origin: str, token: str, seconds: float) -> tuple[bytes | None, bool]:
+        await sleep(60)
+        raise AssertionError("the call was cancelled")
+
+
+@ensureDeferred
+async def test_fetches_that_a_stop_cancels_do_not_count(web: Web) -> None:
+    class Stops(AsksForRoom):
+        async def start(self) -> Any:
+            resolver = RepMiddleware.of(self.crawler)._resolver
+            async for request in CrawlSpider.start(self):
+                yield request
+            while resolver.can_start_another_fetch():
+                await sleep(0.005)
+            close_spider(self, "enough")
+
+    settings = {"REP_FETCH_CONCURRENCY": 1, "REP_STORAGE": "never:", "REP_STORAGES": {"never": AnswersNever}}
+    result = await crawl(*(web.robots(RULES).url() for _ in range(2)), spider=Stops, settings=settings)
+    assert RepMiddleware.of(result.crawler)._resolver.can_start_another_fetch()
 
 
 class StandingTurns(FetchTurns):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from logging import LoggerAdapter, getLogger
+from typing import Any
 
+from scrapy import Spider
 from scrapy.settings import Settings
+from scrapy.statscollectors import StatsCollector
+from scrapy.utils.test import get_crawler
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.settings import RepSettings
 from scrapy_rep.storage import Storage
-from scrapy_rep.storage.shared_store import CircuitBreaker, SharedStore
+from scrapy_rep.storage.shared_store import SharedStore
 
 
 class DictStorage(Storage):
@@ -34,6 +37,12 @@ class DictStorage(Storage):
 
 def shared_store(storage: Storage, counted: list[str]) -> SharedStore:
     """The storage with what a crawl puts around it. `counted` gets the names of the stats."""
-    breaker = CircuitBreaker(counted.append, time.monotonic, LoggerAdapter(getLogger("scrapy_rep"), {}))
+
+    class Counts(StatsCollector):
+        def inc_value(self, key: str, *_: Any, **__: Any) -> None:
+            counted.append(key)
+
+    crawler = get_crawler(Spider)
+    crawler.stats = Counts(crawler)
     clock = Clock(time.time, time.monotonic, asyncio.sleep)
-    return SharedStore(storage, breaker, RepSettings.read(Settings()), clock)
+    return SharedStore(crawler, storage, RepSettings.read(Settings()), clock)

@@ -52,9 +52,7 @@ else:
         (Downloader, "slots", [COSTS["Downloader.slots"]]),
         (Slot, "delay", [COSTS["Downloader.slots"]]),
         (Slot, "lastseen", [COSTS["Downloader.slots"]]),
-        (Slot, "queue", [COSTS["Downloader._process_queue"]]),
-        (Slot, "transferring", [COSTS["Downloader._process_queue"]]),
-        (Downloader, "_process_queue", [COSTS["Downloader._process_queue"]]),
+        (Slot, "queue", [COSTS["Slot.queue"]]),
         (
             DownloaderAwarePriorityQueue,
             "_downloader_interface",
@@ -182,4 +180,4 @@ async def test_with_a_downloader_that_counts_itself_a_warning_says_what_is_lost(
 def test_every_part_with_a_cost_is_hidden_once() -> None:
     said = {message for *_, costs in HIDDEN for message in costs} | {cost for *_, cost in HIDDEN_IN_HANDLERS}
     # A request that is cancelled leaves a throttler by itself.
-    assert said == {NO_DOOR, *COSTS.values()} - ({COSTS["Downloader._process_queue"]} if HAS_THROTTLER else set())
+    assert said == {NO_DOOR, *COSTS.values()} - ({COSTS["Slot.queue"]} if HAS_THROTTLER else set())

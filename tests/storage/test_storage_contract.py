@@ -21,7 +21,7 @@ from redis_server import RedisServer
 from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.utils.test import get_crawler
-from twisted.internet.defer import CancelledError, succeed
+from twisted.internet.defer import CancelledError
 
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.origin import Origin
@@ -295,12 +295,10 @@ async def test_a_close_that_is_no_coroutine_function_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("scrapy_rep.storage.shared_store.DEADLINE", 0.05)
-    breaker = CircuitBreaker(lambda _stat: None, time.monotonic, LOG)
-    storage: Storage = ClosesAtOnce("own:")
-    await breaker.close(storage.close, after=succeed(None))
+    await shared_store(ClosesAtOnce("own:"), []).close()
     await asyncio.sleep(0.1)
     gc.collect()
-    (message,) = caplog.messages
+    (message,) = [record.getMessage() for record in caplog.records if record.name == "scrapy_rep"]
     assert "can't be used in 'await' expression" in message
 
 
