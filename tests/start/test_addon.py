@@ -655,6 +655,6 @@ def test_commands_for_whose_end_a_person_waits_do_not_wait_for_an_outage_to_end(
 
 def test_such_a_command_waits_if_rep_unreachable_wait_is_set(web: Web, tmp_path: Path) -> None:
     url = web.robots(answer(status=503)).url("/page")
-    addons = ["-s", 'ADDONS={"scrapy_rep.Addon": 500}', "-s", "REP_UNREACHABLE_WAIT=5"]
+    addons = ["-s", 'ADDONS={"scrapy_rep.Addon": 500}', "-s", "REP_UNREACHABLE_WAIT=60"]
     with PythonProcess("-m", "scrapy", "fetch", *addons, *QUICK, url, cwd=tmp_path) as process:
-        until(lambda: b"Requests to this site wait up to 5 s" in process.stderr)
+        until(lambda: b"Requests to this site wait up to 60 s" in process.stderr)
