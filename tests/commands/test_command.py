@@ -667,7 +667,7 @@ def test_show_marks_the_group_and_the_rule(offline: Path) -> None:
 
 def test_show_the_lines_that_matter(offline: Path) -> None:
     done = Ended("--file", "robots.txt", "--show", *QUICK, "/private/a", cwd=offline)
-    assert done.stdout.partition("\n\n")[2] == SHOWN + ("  ...\n")
+    assert done.stdout.partition("\n\n")[2] == f"{SHOWN}  ...\n"
 
 
 def test_nothing_that_a_stranger_wrote_reaches_the_terminal(tmp_path: Path) -> None:
