@@ -8,7 +8,7 @@ from os import urandom
 from typing import Any
 
 import pytest
-from crawling import ADDON, BUILTIN, Crawl, CrawlSpider, Time, crawl, with_clock
+from crawling import ADDON, BUILTIN, Crawl, CrawlSpider, Time, crawl, forbidden, with_clock
 from protego import Protego
 from pytest_twisted import ensureDeferred
 from scrapy import Request
@@ -183,6 +183,6 @@ async def test_dot_segments(web: Web, robots: dict[str, Any], is_ours: bool) -> 
 async def test_log_line(web: Web, robots: dict[str, Any], is_ours: bool) -> None:
     """The log line of a refusal."""
     site = web.robots(RULES)
-    lines = [m for m in (await crawled(site, robots)).messages(0) if m.startswith("Forbidden by robots")]
-    ours = f"Forbidden by robots.txt ({site.robots_url}, line 2, group of '*': Disallow: /): <GET {site.url('/')}>"
-    assert lines == [ours if is_ours else f"Forbidden by robots.txt: <GET {site.url('/')}>"]
+    why = forbidden(f"{site.robots_url}, line 2, group of '*': Disallow: /") if is_ours else "Forbidden by robots.txt"
+    lines = [m for m in (await crawled(site, robots)).messages(0) if m.startswith(why)]
+    assert lines == [f"{why}: <GET {site.url('/')}>"]

@@ -13,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,7 @@ from zipfile import ZipFile
 import pytest
 from doc_pages import PAGES, README, ROOT, marked
 from installed_scrapy import TIMEOUT, as_now
+from processes import run_python
 
 # Nobody listens at this proxy: the crawl needs no network, and the machine's own proxy does not break it.
 ENVIRONMENT = {**os.environ, "http_proxy": "http://127.0.0.1:9"}
@@ -145,13 +147,16 @@ SPIDERS = (
 @cache
 def tours() -> dict[str, Ended]:
     """All of them, side by side: most of their time is spent waiting."""
-    with ExitStack() as stack:
-        # The options of docs/evidence.md do not change what `tour` prints.
-        options = {"tour": evidence_command()[3:]}
-        processes = {
-            spider: stack.enter_context(crawling(*spider.split(), *options.get(spider, ()))) for spider in SPIDERS
-        }
-        return {spider: ended(process) for spider, process in processes.items()}
+    with ThreadPoolExecutor(len(SPIDERS)) as pool:
+        return dict(zip(SPIDERS, pool.map(tour, SPIDERS), strict=True))
+
+
+def tour(spider: str) -> Ended:
+    # These options do not change what the spiders print.
+    options = {"tour": evidence_command()[3:], "tour_builtin": ["-s", "DOWNLOAD_TIMEOUT=1"]}.get(spider, [])
+    command = ["-m", "scrapy", "crawl", *spider.split(), "-s", "WEB_PORT=0", *options]
+    done = run_python(*command, cwd=ROOT / "example_project", environment=ENVIRONMENT, seconds=MOST)
+    return Ended(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.mark.parametrize(

@@ -648,35 +648,26 @@ def test_file_minus_reads_robots_txt_from_standard_input(tmp_path: Path) -> None
 
 # --show
 
+SHOWN = """\
+   1  # who may
+|  2  User-agent: *
+>  3  Disallow: /private/
+|  4  Allow: /private/*.pdf$
+|  5  Crawl-delay: 2.5
+   6  Noindex: /drafts/
+"""
+
 
 def test_show_marks_the_group_and_the_rule(offline: Path) -> None:
     done = Ended("--file", "robots.txt", "--show=all", *QUICK, "/private/a", cwd=offline)
-    assert done.stdout.partition("\n\n")[2] == (
-        "   1  # who may\n"
-        "|  2  User-agent: *\n"
-        ">  3  Disallow: /private/\n"
-        "|  4  Allow: /private/*.pdf$\n"
-        "|  5  Crawl-delay: 2.5\n"
-        "   6  Noindex: /drafts/\n"
-        "   7\n"
-        "   8  User-agent: OtherBot\n"
-        "   9  Disallow: /\n"
-        "  10\n"
-        "  11  Sitemap: https://example.com/sitemap.xml\n"
+    assert done.stdout.partition("\n\n")[2] == SHOWN + (
+        "   7\n   8  User-agent: OtherBot\n   9  Disallow: /\n  10\n  11  Sitemap: https://example.com/sitemap.xml\n"
     )
 
 
 def test_show_the_lines_that_matter(offline: Path) -> None:
     done = Ended("--file", "robots.txt", "--show", *QUICK, "/private/a", cwd=offline)
-    assert done.stdout.partition("\n\n")[2] == (
-        "   1  # who may\n"
-        "|  2  User-agent: *\n"
-        ">  3  Disallow: /private/\n"
-        "|  4  Allow: /private/*.pdf$\n"
-        "|  5  Crawl-delay: 2.5\n"
-        "   6  Noindex: /drafts/\n"
-        "  ...\n"
-    )
+    assert done.stdout.partition("\n\n")[2] == f"{SHOWN}  ...\n"
 
 
 def test_nothing_that_a_stranger_wrote_reaches_the_terminal(tmp_path: Path) -> None:

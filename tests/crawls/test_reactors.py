@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from processes import REACTORS, Ended, crawled
@@ -49,23 +50,32 @@ VERDICTS = {
 }
 
 
-def crawl_the_table(web: Web, reactor: str) -> tuple[dict[str, str], Ended]:
-    """Return the row of each origin, and the result of a crawl of all of them."""
-    rows = {}
-    for row, (robots, _) in TABLE.items():
-        rows[web.robots(robots if isinstance(robots, dict) else robots(web)).origin] = row
+def open_origins(web: Web, refused: str) -> dict[str, str]:
+    """Open an origin for each row. Return origin -> row. Nobody listens at the origin `refused`."""
+    rows = {
+        web.robots(robots if isinstance(robots, dict) else robots(web)).origin: row
+        for row, (robots, _) in TABLE.items()
+    }
     rows[web.robots(RULES).origin.replace("http:", "https:")] = "2.3.1.4-tls-failure"
     rows[web.robots(RULES, tls=True).origin] = "2.3.1.1-https"
-    with socket.socket() as nobody:
+    rows[refused] = "2.3.1.4-refused"
+    return rows
+
+
+@pytest.fixture(scope="module")
+def crawls(web: Web) -> dict[str, tuple[dict[str, str], Ended]]:
+    """For each reactor, the rows of the origins and a crawl. The crawls run side by side, because they mostly wait."""
+    with socket.socket() as nobody, ThreadPoolExecutor(len(REACTORS)) as pool:
         nobody.bind(("127.0.0.1", 0))
-        rows[f"http://127.0.0.1:{nobody.getsockname()[1]}"] = "2.3.1.4-refused"
-        urls = [origin + path for origin in rows for path in ("/", "/private")]
-        return rows, crawled(urls, {**SETTINGS, **REACTORS[reactor]})
+        rows = [open_origins(web, f"http://127.0.0.1:{nobody.getsockname()[1]}") for _ in REACTORS]
+        urls = [[origin + path for origin in each for path in ("/", "/private")] for each in rows]
+        ends = pool.map(crawled, urls, [{**SETTINGS, **settings} for settings in REACTORS.values()])
+        return dict(zip(REACTORS, zip(rows, ends, strict=True), strict=True))
 
 
 @pytest.mark.parametrize("reactor", REACTORS)
-def test_the_same_verdicts_under_every_reactor(web: Web, reactor: str) -> None:
-    rows, ended = crawl_the_table(web, reactor)
+def test_the_same_verdicts_under_every_reactor(crawls: dict[str, tuple[dict[str, str], Ended]], reactor: str) -> None:
+    rows, ended = crawls[reactor]
     expected = {row: meaning for row, (_, meaning) in TABLE.items()}
     expected |= {"2.3.1.1-https": RULES_HOLD, "2.3.1.4-tls-failure": NOTHING, "2.3.1.4-refused": NOTHING}
     verdicts = {row: {path: ended.by_url[origin + path] for path in ("/", "/private")} for origin, row in rows.items()}

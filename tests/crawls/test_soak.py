@@ -18,6 +18,7 @@ from pytest_twisted import ensureDeferred
 from scrapy.utils.defer import deferred_from_coro
 from web import RULES, Route, Site, Web, answer, redirect
 
+from scrapy_rep.protocol import outage
 from scrapy_rep.scrapy_internals.compat import sleep
 
 PAGES = 5  # for each origin
@@ -77,7 +78,8 @@ def open_files() -> int:
 @pytest.mark.parametrize("origins", [60, *(pytest.param(n, marks=pytest.mark.full_size) for n in (200, 2_000))])
 @pytest.mark.skipif(sys.platform != "linux", reason="counts open files in /proc")
 @ensureDeferred
-async def test_every_request_is_accounted_for(web: Web, origins: int) -> None:
+async def test_every_request_is_accounted_for(web: Web, monkeypatch: pytest.MonkeyPatch, origins: int) -> None:
+    monkeypatch.setattr(outage, "BACKOFFS", (1.0, 1.0, 1.0))
     rng = random.Random(9309)
     # At least one origin of each kind.
     kinds = [*KINDS, *rng.choices(list(KINDS), [OFTEN.get(kind, 1) for kind in KINDS], k=origins - len(KINDS))]
@@ -91,7 +93,7 @@ async def test_every_request_is_accounted_for(web: Web, origins: int) -> None:
         "DOWNLOADER": SlotByOrigin,
         "DOWNLOAD_TIMEOUT": 10,
         "REP_FETCH_TIMEOUT": 3 if origins < 100 else 6,  # enough for a slow machine
-        "REP_UNREACHABLE_WAIT": 6,
+        "REP_UNREACHABLE_WAIT": 1.5,
         "REP_FETCH_RETRIES": 1,
         "LOG_LEVEL": "WARNING",
     }

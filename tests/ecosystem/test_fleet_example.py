@@ -17,12 +17,19 @@ from web import RULES, Web
 
 pytestmark = pytest.mark.ecosystem
 
+LOOP = 6
+"""The number of requests for the robots.txt of the maze: a crawler follows five redirects."""
 
-def check(printed: str) -> None:
-    """Both tables together have each page once, and each request for a robots.txt that one crawler alone needs.
 
-    The annex redirects to the library's robots.txt. So there is one more if one crawler looks up the annex, and the
-    other one the library.
+def check(printed: str) -> bool:
+    """Return whether both crawlers have done something.
+
+    Both tables together have each page once. The crawlers share each robots.txt, with two exceptions:
+
+    - The annex redirects to the library's robots.txt. So there is one more request if one crawler looks up the annex,
+      and the other crawler the library.
+    - What the loop of the maze means depends on a crawler's own REP_MAX_REDIRECTS, so each crawler that has a page of
+      the maze runs through the loop.
     """
     tables = [f"tour{text}" for text in printed.split("tour_in_fleet")[1:]]
     assert len(tables) == 2
@@ -30,20 +37,26 @@ def check(printed: str) -> None:
     for site, (_, _, fetched, refused) in {**NOT_IN_GROUPS_OF_ITS_OWN, **TOUR}.items():
         assert Counter(page for crawl in crawls for page in crawl[site][2].split()) == Counter(fetched.split())
         assert {page: by for crawl in crawls for page, by in crawl[site][3].items()} == refused
-    assert all(any(row[2] or row[3] for row in crawl.values()) for crawl in crawls), "both did something"
+    by_both = [site for site in crawls[0] if all(crawl[site][0] not in {"", "shared"} for crawl in crawls)]
+    assert set(by_both) <= {"maze"}
     asked = [int(number) for number in re.findall(r"(\d+) requests for robots.txt", printed)]
     alone = re.search(r"\n(\d+) requests for robots.txt", README.partition("<!-- example-output -->")[2])
     assert alone is not None
-    assert sum(asked) in {int(alone[1]), int(alone[1]) + 1}
+    assert sum(asked) - LOOP * len(by_both) in {int(alone[1]), int(alone[1]) + 1}
+    return all(any(row[2] or row[3] for row in crawl.values()) for crawl in crawls)
 
 
 @pytest.mark.skipif(BINARY is None, reason=MISSING)
 def test_two_crawlers_fetch_each_page_once_and_share_robots_txt() -> None:
     command = [sys.executable, "-m", "example.fleet"]
     folder = ROOT / "example_project"
-    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=2 * MOST)
-    check(run.stdout)
-    assert "Traceback" not in run.stderr
+    for _ in range(3):  # on a busy machine, one crawler may have done everything before the other has started
+        run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=2 * MOST)
+        assert "Traceback" not in run.stderr
+        assert "REP_STORAGE" not in run.stderr, "each answer of Redis has come in time"
+        if check(run.stdout):
+            return
+    pytest.fail("each time, one crawler did everything")
 
 
 def test_the_command_in_the_docs() -> None:

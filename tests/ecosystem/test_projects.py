@@ -48,6 +48,19 @@ class Guard:
             raise IgnoreRequest("blocked")
 
 
+class Filter:
+    """Drops requests to a blocked folder when they are scheduled."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Filter:
+        self = cls()
+        crawler.signals.connect(self.scheduled, signals.request_scheduled)
+        return self
+
+    def scheduled(self, request: Request) -> None:
+        Guard().process_request(request)
+
+
 class Browser:
     """Answers a request itself, as a middleware for Selenium does."""
 
@@ -106,6 +119,9 @@ PROJECTS = {
     "a guard at 50": Project(
         settings={"DOWNLOADER_MIDDLEWARES": {Guard: 50}}, paths=("/", "/blocked", "/private"), robots=PLAIN
     ),
+    "a handler of request_scheduled": Project(
+        settings={"EXTENSIONS": {Filter: 0}}, paths=("/", "/blocked", "/private"), robots=PLAIN
+    ),
     "a browser at 100": Project(
         settings={"DOWNLOADER_MIDDLEWARES": {Browser: 100}},
         paths=("/rendered", "/private/rendered"),
@@ -146,9 +162,9 @@ async def test_pages_items_and_finish_reason_are_the_same(web: Web, project: Pro
 
 SETTINGS = """
 SPIDER_MODULES = ["news"]
-ROBOTSTXT_OBEY = True
 TELNETCONSOLE_ENABLED = False
 """
+OBEY = "ROBOTSTXT_OBEY = True\n"
 SPIDER = """
 import scrapy
 
@@ -174,25 +190,28 @@ process.start()
 """
 
 
-@pytest.mark.parametrize("way", ["settings.py", "-s", "CrawlerProcess"])
+@pytest.mark.parametrize("way", ["settings.py", "-s", "-s for all settings", "CrawlerProcess"])
 def test_each_way_to_switch_the_addon_on(web: Web, tmp_path: Path, way: str) -> None:
-    site = web.robots(RULES)
+    site = web.robots(f"{RULES}\nuser-agent: NewsBot\ndisallow: /$\n")
     found: list[list[str]] = []
     for addons in ({}, ADDON["ADDONS"]):
         folder = tmp_path / f"{len(found)}"
         folder.mkdir()
         (folder / "scrapy.cfg").write_text("[settings]\ndefault = ours\n")
-        (folder / "ours.py").write_text(SETTINGS + (f"ADDONS = {addons!r}\n" if way == "settings.py" else ""))
+        in_file = {"settings.py": f"{OBEY}ADDONS = {addons!r}\n", "-s": OBEY}
+        (folder / "ours.py").write_text(SETTINGS + in_file.get(way, ""))
         (folder / "news.py").write_text(SPIDER)
         (folder / "process.py").write_text(PROCESS)
         if way == "CrawlerProcess":
             arguments = ["process.py", site.origin, json.dumps({"ROBOTSTXT_OBEY": True, "ADDONS": addons})]
         else:
-            option = ["-s", f"ADDONS={json.dumps(addons)}"] if way == "-s" else []
-            arguments = ["-m", "scrapy", "crawl", "news", "-a", f"site={site.origin}", "-o", "items.jsonl", *option]
+            options = ["-s", f"ADDONS={json.dumps(addons)}"] if way.startswith("-s") else []
+            options += ["-s", "ROBOTSTXT_OBEY=True", "-s", "USER_AGENT=NewsBot/1.0"] if way.endswith("settings") else []
+            arguments = ["-m", "scrapy", "crawl", "news", "-a", f"site={site.origin}", "-o", "items.jsonl", *options]
         done = run_python(*arguments, cwd=folder)
         assert ("Crawler's name in robots.txt" in done.stderr) is bool(addons)
         assert "(finished)" in done.stderr
         found.append(sorted((folder / "items.jsonl").read_text().splitlines()))
     assert found[0] == found[1]
-    assert len(found[0]) == 2
+    allowed = ["/page", "/private"] if way == "-s for all settings" else ["/", "/page"]
+    assert [json.loads(line)["page"] for line in found[0]] == [site.url(path) for path in allowed]

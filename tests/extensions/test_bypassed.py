@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 import pytest
-from crawling import Crawl, CrawlSpider, FollowsByItself, crawl
+from crawling import Crawl, CrawlSpider, FollowsByItself, crawl, forbidden
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
@@ -44,7 +44,7 @@ async def test_by_default_such_a_page_is_counted_and_logged_once(web: Web) -> No
     warning, cure = warnings(result)
     assert warning.startswith(f"{site.url('/private/x')}: ")
     assert f" went there from {site.url('/')}" in warning
-    assert f". Forbidden by robots.txt ({site.robots_url}, line 2" in warning
+    assert f" robots.txt ({site.robots_url}, line 2" in warning
     assert cure == "Such pages are kept; REP_BYPASSED = 'drop' drops them. The stat rep/bypassed counts them"
     assert "robotstxt/forbidden" not in result.stats
 
@@ -59,7 +59,7 @@ async def test_drop_uses_the_rules_of_the_origin_that_it_led_to(web: Web, is_kno
     result = await crawl(*first, site.url("/page"), settings=settings)
     assert list(result.pages) == first
     assert str(result.refused[site.url("/page")]) == (
-        f"Forbidden by robots.txt ({other.robots_url}, line 2, group of '*': Disallow: /private)"
+        forbidden(f"{other.robots_url}, line 2, group of '*': Disallow: /private")
     )
     assert len(other.robots_requests) == 1
     assert (result.stats["rep/bypassed"], result.stats["robotstxt/forbidden"]) == (1, 1)

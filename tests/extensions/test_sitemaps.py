@@ -260,7 +260,8 @@ async def test_depth_limit_holds_for_sitemaps_of_a_robots_txt_in_sitemap_urls(we
 @ensureDeferred
 async def test_a_robots_txt_that_has_not_answered_when_the_crawl_closes_is_not_counted(web: Web) -> None:
     site = web.robots(answer(kind="hang"))
-    result = await crawl(spider=shop(start_urls=[site.url("/")]), settings={"CLOSESPIDER_TIMEOUT": 0.5})
+    settings = {"CLOSESPIDER_TIMEOUT": 0.5, "REP_FETCH_TIMEOUT": 2}
+    result = await crawl(spider=shop(start_urls=[site.url("/")]), settings=settings)
     assert site.targets == ["/robots.txt"]
     assert [m for m in result.messages() if "found no sitemap" in m] == []
 

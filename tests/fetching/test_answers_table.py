@@ -61,7 +61,7 @@ async def test_each_answer_has_the_result_of_its_row(web: Web) -> None:
 
     settings: dict[str, Any] = {
         "REP_FETCH_RETRIES": 1,
-        "REP_FETCH_TIMEOUT": 5,
+        "REP_FETCH_TIMEOUT": 3,
         "DOWNLOADER": SlotByOrigin,
         "DOWNLOADER_MIDDLEWARES": {drops(*(sites[a.name].port for a in ANSWERS if a.row == DROPPED)): 200},
     }

@@ -180,7 +180,7 @@ async def test_a_fetch_leaves_nothing_for_the_garbage_collector(web: Web, caplog
     caplog.set_level(logging.INFO, logger="scrapy")  # records at DEBUG keep the requests
 
     def connections() -> list[object]:
-        return [each for each in gc.get_objects() if issubclass(type(each), HTTP11ClientProtocol)]
+        return [each for each in gc.get_referrers(HTTP11ClientProtocol) if type(each) is HTTP11ClientProtocol]
 
     gc.collect()
     gc.disable()

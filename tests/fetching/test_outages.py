@@ -341,15 +341,15 @@ async def test_two_outages_of_one_origin_count_as_one_origin(web: Web) -> None:
 @ensureDeferred
 async def test_the_wait_begins_when_the_request_is_sent(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     # All requests share a download slot with a delay, so the last one waits there for longer than REP_UNREACHABLE_WAIT.
-    monkeypatch.setattr(outage_module, "BACKOFFS", (0.5, 0.5, 0.5))
+    monkeypatch.setattr(outage_module, "BACKOFFS", (0.2, 0.2, 0.2))
     monkeypatch.setattr(outage_module, "LEAST_REST", 0.0)
-    sites = [*(web.robots(RULES) for _ in range(7)), web.robots([DOWN, answer(RULES)])]
+    sites = [*(web.robots(RULES) for _ in range(4)), web.robots([DOWN, answer(RULES)])]
     requests = [Request(site.url("/"), meta={"download_slot": "one"}) for site in sites]
-    slot = {"one": {"concurrency": 1, "delay": 0.4}}
-    result = await crawl(*requests, settings={"DOWNLOAD_SLOTS": slot, "REP_UNREACHABLE_WAIT": 0.5})
-    assert len(result.pages) == 8
+    slot = {"one": {"concurrency": 1, "delay": 0.2}}
+    result = await crawl(*requests, settings={"DOWNLOAD_SLOTS": slot, "REP_UNREACHABLE_WAIT": 0.2})
+    assert len(result.pages) == len(sites)
     waited = sites[-1].requests[0]["began"] - sites[0].requests[0]["began"]
-    assert waited > 1.0, "REP_UNREACHABLE_WAIT and LATENESS"
+    assert waited > 0.2, "REP_UNREACHABLE_WAIT"
 
 
 # What errbacks receive.
@@ -389,7 +389,7 @@ async def test_the_documented_errback_tells_why_with_the_cause(
     web: Web, handler: str, route: Route | str, end: str
 ) -> None:
     origin = route if isinstance(route, str) else web.site({"*": route}).origin
-    settings = {"REP_FETCH_TIMEOUT": 0.5, "DOWNLOAD_TIMEOUT": 1, "DOWNLOAD_HANDLERS": {"http": HANDLERS[handler]}}
+    settings = {"REP_FETCH_TIMEOUT": 0.5, "DOWNLOAD_TIMEOUT": 0.5, "DOWNLOAD_HANDLERS": {"http": HANDLERS[handler]}}
     result = await crawl(f"{origin}/", settings=settings, spider=DocumentedErrback)
     assert result.ends == [end]
     if isinstance(route, str) or route is not DOWN:  # Scrapy's own middleware lets the page fail

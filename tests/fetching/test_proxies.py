@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawling import crawl
+from crawling import Time, crawl, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
@@ -28,7 +28,7 @@ def proxies(web: Web, number: int, **routes: Route) -> list[Site]:
 def through(*addresses: str, number: int = 20) -> list[Request]:
     """Requests for pages of one site, each through the next of these proxies."""
     return [
-        Request(f"{HOST}/{n}", meta={"proxy": addresses[n % len(addresses)], "download_timeout": 3})
+        Request(f"{HOST}/{n}", meta={"proxy": addresses[n % len(addresses)], "download_timeout": 2})
         for n in range(number)
     ]
 
@@ -71,6 +71,7 @@ async def test_a_later_round_uses_another_proxy(web: Web) -> None:
     result = await crawl(
         *through(first.origin, second.origin, number=4),
         settings={"REP_UNREACHABLE_WAIT": 6},
+        robots=with_clock(Time()),
         prepare=lambda crawler: crawler.signals.connect(answered, robots_response, weak=False),
     )
     assert len(result.pages) == 4
@@ -127,8 +128,9 @@ async def test_the_next_crawl_asks_a_host_that_was_down(web: Web, tmp_path: Path
 async def test_the_next_crawl_makes_one_round_if_the_host_is_still_down(web: Web, tmp_path: Path) -> None:
     site = web.robots(answer(kind="reset"))
     settings: dict[str, Any] = {"REP_STORAGE": f"sqlite:///{tmp_path}/rep.sqlite", "REP_UNREACHABLE_WAIT": 6}
+    clock = with_clock(Time())
     for number in (2, 3):
-        result = await crawl(site.url("/"), settings=settings)
+        result = await crawl(site.url("/"), robots=clock, settings=settings)
         assert len(result.refused) == 1
         assert len(site.robots_requests) == number
 

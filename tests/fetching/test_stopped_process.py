@@ -10,9 +10,9 @@ import pytest
 from processes import crawl_process, until
 from web import RULES, Web, answer
 
-from scrapy_rep.fetching.download import GRACE, LATE
-
-TIMEOUT = 1
+TIMEOUT, GRACE, LATE = 1, 0.5, 1.0
+CONSTANTS = {"scrapy_rep.fetching.download.GRACE": GRACE, "scrapy_rep.fetching.download.LATE": LATE}
+"""Shorter than they are, because the tests wait for them."""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGSTOP")
@@ -21,7 +21,7 @@ def test_nothing_is_refused_after_the_process_was_stopped(web: Web, answers: boo
     sites = [web.robots([answer(RULES, kind="hold")]) for _ in range(20)]
     urls = [site.url("/") for site in sites]
     settings = {"REP_FETCH_TIMEOUT": TIMEOUT, "CONCURRENT_REQUESTS_PER_DOMAIN": 20}
-    with crawl_process(urls, settings) as process:
+    with crawl_process(urls, settings, constants=CONSTANTS) as process:
         until(lambda: all(site.requests for site in sites), process)
         process.send_signal(signal.SIGSTOP)
         if answers:

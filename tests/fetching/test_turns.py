@@ -52,7 +52,7 @@ async def test_there_is_room_for_twice_the_number_of_concurrent_fetches(web: Web
 
 @ensureDeferred
 async def test_slow_fetches_do_not_count(web: Web) -> None:
-    result = await asked_for_room(web, answer(kind="hang"), 4, REP_FETCH_CONCURRENCY=2, REP_FETCH_TIMEOUT=4)
+    result = await asked_for_room(web, answer(kind="hang"), 4, REP_FETCH_CONCURRENCY=2, REP_FETCH_TIMEOUT=2)
     assert result.ends == [True, False, True]
 
 

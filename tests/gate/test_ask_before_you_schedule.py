@@ -7,7 +7,7 @@ import logging
 from typing import Any
 
 import pytest
-from crawling import ADDON, BUILTIN, CrawlSpider, Time, close_spider, crawl, is_fetching, with_clock
+from crawling import ADDON, BUILTIN, CrawlSpider, Time, close_spider, crawl, forbidden, is_fetching, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -227,7 +227,8 @@ async def test_a_repeated_request_is_refused_once(web: Web, early: bool, dont_fi
     result: Any = await crawl(*start, spider=Repeats, settings={"REP_DROP_EARLY": early})
     refusals = 1 + 5 * dont_filter
     assert result.stats["rep/dropped/rule"] == result.stats["robotstxt/forbidden"] == refusals
-    assert len([m for m in result.messages(logging.DEBUG) if m.startswith("Forbidden by")]) == refusals
+    why = forbidden(f"{site.robots_url}, line 2, group of '*': Disallow: /private")
+    assert len([m for m in result.messages(logging.DEBUG) if m.startswith(why)]) == refusals
     assert result.stats.get("rep/dropped/early", 0) == (refusals - 1 if early else 0)
 
 

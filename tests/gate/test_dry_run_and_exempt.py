@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 import pytest
-from crawling import CrawlSpider, Time, crawl, with_clock
+from crawling import CrawlSpider, Time, crawl, forbidden, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.http import Response
@@ -41,7 +41,7 @@ async def test_a_dry_run_counts_what_a_crawl_would_refuse_and_refuses_nothing(we
 async def test_a_dry_run_logs_what_would_be_refused_and_why(web: Web) -> None:
     site = web.robots(RULES)
     result = await crawl(site.url("/private"), settings={"REP_DRY_RUN": "1"})
-    why = f"Forbidden by robots.txt ({site.robots_url}, line 2, group of '*': Disallow: /private)"
+    why = forbidden(f"{site.robots_url}, line 2, group of '*': Disallow: /private")
     assert f"Would be refused: {why}: <GET {site.url('/private')}>" in result.messages(logging.INFO, "scrapy_rep")
     (warning,) = result.messages()
     assert warning.startswith("Dry run (REP_DRY_RUN): requests that robots.txt forbids are sent")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from crawling import CrawlSpider, Time, close_spider, crawl, in_turn, with_clock
+from crawling import CrawlSpider, Time, close_spider, crawl, forbidden, in_turn, with_clock
 from pytest_twisted import ensureDeferred
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -265,8 +265,8 @@ async def test_a_refusal_names_address_line_and_rule(web: Web) -> None:
     assert (verdict.rule.line, verdict.rule.allow, verdict.rule.pattern) == (3, False, "/private")
     assert (verdict.allowed, verdict.product_token, verdict.access) == (False, "*", AccessResult.SUCCESS)
     assert verdict.robots_url == site.robots_url
-    lines = [r.getMessage() for r in result.log if r.name == "scrapy_rep" and "Forbidden" in r.getMessage()]
-    why = f"Forbidden by robots.txt ({site.robots_url}, line 3, group of '*': Disallow: /private)"
+    lines = [r.getMessage() for r in result.log if r.name == "scrapy_rep" and "<GET " in r.getMessage()]
+    why = forbidden(f"{site.robots_url}, line 3, group of '*': Disallow: /private")
     assert lines[:1] == [f"{why}: <GET {site.url('/private/a')}>"]
 
 

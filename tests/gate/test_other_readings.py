@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from crawling import Crawl, CrawlSpider, crawl
+from crawling import Crawl, CrawlSpider, crawl, forbidden
 from doc_pages import EXAMPLE, marked
 from installed_scrapy import CAN, HANDLERS
 from pytest_twisted import ensureDeferred
@@ -62,7 +62,7 @@ async def crawled(web: Web, handler: str, *paths: str, **settings: Any) -> tuple
 async def test_a_path_that_is_forbidden_without_its_dot_segments_is_refused(web: Web, handler: str) -> None:
     _, why, sent = await crawled(web, handler, *REFUSED)
     assert why.keys() == REFUSED.keys()
-    rule = "Forbidden by robots.txt (/robots.txt, line 2, group of '*': Disallow: /private/)"
+    rule = forbidden("/robots.txt, line 2, group of '*': Disallow: /private/")
     for path, judged in REFUSED.items():
         assert why[path] == (f"{rule}, because the URL can be read as {judged}" if judged else rule)
     assert sent == []

@@ -6,16 +6,17 @@ import logging
 from pathlib import Path
 
 import pytest
-from crawling import Crawl, CrawlSpider, crawl
+from crawling import Crawl, CrawlSpider, crawl, forbidden
 from processes import run_python
 from pytest_twisted import ensureDeferred
 from scrapy.http import Response
 from scrapy.pipelines.files import FilesPipeline
 from web import RULES, Web, answer, redirect
 
+from scrapy_rep.protocol.words import REASON_WORDS
 from scrapy_rep.refusals import MAX_FIRST_REFUSALS
 
-FORBIDDEN = ("Forbidden by ", "Forbidden while ")
+FORBIDDEN = tuple(words.refusal.partition("{")[0] for words in REASON_WORDS.values() if words.refusal)
 
 
 def refusals(result: Crawl, level: int = logging.INFO) -> list[str]:
@@ -95,8 +96,8 @@ def test_a_command_that_fetches_one_page_logs_why_it_is_refused(web: Web, tmp_pa
     site = web.robots(RULES)
     quick = ["-s", "TELNETCONSOLE_ENABLED=False"]
     done = run_python("-m", "scrapy", *command, *quick, site.url("/private"), cwd=tmp_path)
-    why = f"({site.robots_url}, line 2, group of '*': Disallow: /private): <GET {site.url('/private')}>"
-    assert f"[scrapy_rep] INFO: Forbidden by robots.txt {why}" in done.stderr
+    why = forbidden(f"{site.robots_url}, line 2, group of '*': Disallow: /private")
+    assert f"[scrapy_rep] INFO: {why}: <GET {site.url('/private')}>" in done.stderr
 
 
 @ensureDeferred
@@ -105,7 +106,7 @@ async def test_a_refusal_names_the_address_that_the_rules_came_from(web: Web) ->
     moved = web.robots(redirect(site.robots_url))
     result = await crawl(moved.url("/private"))
     where = f"{moved.robots_url}, redirected to {site.robots_url}"
-    message = f"Forbidden by robots.txt ({where}, line 2, group of '*': Disallow: /private)"
+    message = forbidden(f"{where}, line 2, group of '*': Disallow: /private")
     assert refusals(result) == [f"{message}: <GET {moved.url('/private')}>"]
     assert str(result.refused[moved.url("/private")]) == message
     (most,) = (m for m in result.messages(logging.INFO) if m.startswith("Most frequent reasons for refusal: "))

@@ -20,7 +20,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from web import Site
 
 from scrapy_rep import AccessResult, ForbiddenByRobots, RepMiddleware
-from scrapy_rep.protocol.words import ADVICE, REASON_WORDS
+from scrapy_rep.protocol.words import ADVICE, REASON_WORDS, VerdictReason
 from scrapy_rep.scrapy_internals.compat import sleep
 
 ADDON = {"ADDONS": {"scrapy_rep.Addon": 500}}
@@ -39,6 +39,13 @@ DENIED = "Nothing was crawled: every start request"
 def is_about_denial(message: str) -> bool:
     """Whether a line says that all start requests were refused, or gives advice about it."""
     return message.startswith(DENIED) or message in {ADVICE, *(words.advice for words in REASON_WORDS.values())} - {""}
+
+
+def forbidden(where: str) -> str:
+    """Return the message about a request that a rule refuses. `where` has the URL of robots.txt, the line and the rule.
+
+    `test_refusals_log.py` tests the words."""
+    return REASON_WORDS[VerdictReason.RULE].refusal.format(place=f"robots.txt ({where})")
 
 
 class SlotByOrigin(Downloader):

@@ -225,7 +225,10 @@ def crawl_process(
     environment: Mapping[str, str] | None = None,
     **task: Any,
 ) -> CrawlProcess:
-    """Start a crawl, which is killed at the end of the `with` block. `task`: further keys of the task."""
+    """Start a crawl, which is killed at the end of the `with` block.
+
+    `task`: further keys of the task. One is `constants`, which replaces numbers of the package: path -> value.
+    """
     settings = {**QUIET, **ADDON, **(settings or {})}
     stdin = json.dumps({"urls": list(urls), "settings": settings, **task}).encode()
     return CrawlProcess(*command, stdin=stdin, environment=environment)
@@ -345,6 +348,10 @@ class TellsAll(Spider):
 
 def run_crawl(task: dict[str, Any], spider_class: type[TellsAll] = TellsAll) -> None:
     settings = task["settings"]
+    for path, value in task.get("constants", {}).items():
+        module, _, name = path.rpartition(".")
+        assert hasattr(importlib.import_module(module), name)
+        setattr(sys.modules[module], name, value)
     if "clock_ahead" in task:
         settings.update(with_clock(Ahead(task["clock_ahead"])))
     process_class = CrawlerProcess if settings.get("TWISTED_REACTOR_ENABLED", True) else AsyncCrawlerProcess

@@ -11,14 +11,14 @@ from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.entry import Entry, StoredResponse
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.lifecycle import Refetch, after_fetch, policy_at
-from scrapy_rep.protocol.outage import BACKOFF_MAX, MAX_UNSEEN, backoff
+from scrapy_rep.protocol.outage import BACKOFF_MAX, BACKOFFS, MAX_UNSEEN, backoff
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.words import AccessResult
 
 ROBOTS_URL = f"{ORIGIN}/robots.txt"
 NOW = 1_700_000_000.0
 HOUR, LONG, WAIT = 3600.0, 30 * DAY, 30.0
-FIRST = backoff(1)
+FIRST = 5.0  # seconds, the first of the backoffs that conftest.py sets
 RULES = "User-agent: *\nDisallow: /x\n"
 ANSWERS = [AccessResult.SUCCESS, AccessResult.UNAVAILABLE, AccessResult.RESTRICTED]
 
@@ -64,6 +64,10 @@ def test_failures_in_a_row_are_counted_until_an_answer() -> None:
     again = failed(answered(known=entry))
     assert again.outage is not None
     assert again.outage.failures == 1
+
+
+def test_the_first_backoffs() -> None:
+    assert BACKOFFS == (5.0, 10.0, 15.0)
 
 
 @pytest.mark.parametrize(
@@ -202,21 +206,22 @@ STALE = Entry(ROBOTS_URL, copy_of(AccessResult.SUCCESS, 0.0))
 FORBIDDEN = Entry(ROBOTS_URL, copy_of(AccessResult.SUCCESS, 0.0, forbids_stale=True))
 
 
+# These entries are created before conftest.py sets its backoffs.
 @pytest.mark.parametrize(
     ("entry", "now", "left", "seconds"),
     [
-        pytest.param(failed(), NOW, WAIT, 5.0, id="until-the-backoff-is-over"),
-        pytest.param(failed(), NOW + 3, WAIT, 2.0, id="what-is-left-of-it"),
+        pytest.param(failed(), NOW, WAIT, BACKOFFS[0], id="until-the-backoff-is-over"),
+        pytest.param(failed(), NOW + 3, WAIT, BACKOFFS[0] - 3, id="what-is-left-of-it"),
         pytest.param(failed(), NOW + 9, WAIT, 0.0, id="overdue"),
-        pytest.param(failed(), NOW, 5.0, 5.0, id="the-backoff-ends-with-the-wait"),
-        pytest.param(failed(), NOW, 4.9, None, id="the-backoff-ends-after-the-wait"),
+        pytest.param(failed(), NOW, BACKOFFS[0], BACKOFFS[0], id="the-backoff-ends-with-the-wait"),
+        pytest.param(failed(), NOW, BACKOFFS[0] - 0.1, None, id="the-backoff-ends-after-the-wait"),
         pytest.param(failed(), NOW, 0.0, None, id="the-wait-is-over"),
         pytest.param(failed(), NOW + 9, -4.0, None, id="the-wait-is-over-and-the-backoff-too"),
         pytest.param(failed(retry_after=20), NOW, WAIT, 20.0, id="RFC9110-10.2.3-retry-after-within-the-wait"),
         pytest.param(failed(retry_after=20), NOW + 5, 15.0, 15.0, id="RFC9110-10.2.3-retry-after-as-the-wait-ends"),
         pytest.param(failed(retry_after=20), NOW, 19.0, None, id="RFC9110-10.2.3-retry-after-beyond-the-wait"),
         pytest.param(failed(retry_after=60), NOW, WAIT, None, id="not-in-vain"),
-        pytest.param(failed(FORBIDDEN), NOW, WAIT, 5.0, id="rules-that-must-not-be-stale"),
+        pytest.param(failed(FORBIDDEN), NOW, WAIT, BACKOFFS[0], id="rules-that-must-not-be-stale"),
         pytest.param(failed(STALE), NOW, WAIT, None, id="stale-rules-decide-meanwhile"),
         pytest.param(failed(answered()), NOW, WAIT, None, id="what-is-fresh-decides-meanwhile"),
         pytest.param(answered(), NOW, WAIT, None, id="no-outage"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from crawling import ADDON as BY_ADDON
 from crawling import CrawlSpider, crawl
-from processes import run_python
+from processes import PythonProcess, run_python, until
 from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.crawler import Crawler, CrawlerRunner
@@ -623,19 +624,20 @@ def test_the_text_of_an_enum_is_its_value() -> None:
 # Commands for whose end a person waits.
 
 
+QUICK = ["-s", "REP_FETCH_RETRIES=0", "-s", "TELNETCONSOLE_ENABLED=False"]
+
+
 @pytest.mark.parametrize(
-    ("command", "waits"),
+    "command",
     [
-        (["fetch"], False),
-        (["parse", "--spider", "one"], False),
-        (["shell", "-c", "print(response)"], False),
-        (["check", "-s", "LOG_ENABLED=True"], False),
-        (["fetch", "-s", "REP_UNREACHABLE_WAIT=5"], True),
+        pytest.param(["fetch"], id="fetch"),
+        pytest.param(["parse", "--spider", "one"], id="parse"),
+        pytest.param(["shell", "-c", "print(response)"], id="shell"),
+        pytest.param(["check", "-s", "LOG_ENABLED=True"], id="check"),
     ],
-    ids=["fetch", "parse", "shell", "check", "REP_UNREACHABLE_WAIT-is-set"],
 )
 def test_commands_for_whose_end_a_person_waits_do_not_wait_for_an_outage_to_end(
-    web: Web, tmp_path: Path, command: list[str], waits: bool
+    web: Web, tmp_path: Path, command: list[str]
 ) -> None:
     # In processes of their own, because this is about the commands.
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = ours\n")
@@ -645,11 +647,15 @@ def test_commands_for_whose_end_a_person_waits_do_not_wait_for_an_outage_to_end(
         "import scrapy\n\nclass One(scrapy.Spider):\n    name = 'one'\n"
         f'    def parse(self, response):\n        """@url {site.url("/page")}\n        @returns items"""\n'
     )
-    quick = ["-s", "REP_FETCH_RETRIES=0", "-s", "TELNETCONSOLE_ENABLED=False"]
     urls = [] if command[0] == "check" else [site.url("/page")]
-    done = run_python("-m", "scrapy", *command, *quick, *urls, cwd=tmp_path)
-    assert f"{site.robots_url}: HTTP 503. Requests to this site " in done.stderr
-    assert ("Requests to this site wait up to 5 s" in done.stderr) is waits
-    assert f"INFO: Forbidden while robots.txt is unreachable ({site.robots_url}: HTTP 503): <GET " in done.stderr
-    assert len(site.robots_requests) == 1 + waits
-    assert "/page" not in site.targets
+    done = run_python("-m", "scrapy", *command, *QUICK, *urls, cwd=tmp_path)
+    assert f"{site.robots_url}: HTTP 503. Requests to this site are refused" in done.stderr
+    assert re.search(rf"INFO: .* \({site.robots_url}: HTTP 503\): <GET ", done.stderr)
+    assert site.targets == ["/robots.txt"]
+
+
+def test_such_a_command_waits_if_rep_unreachable_wait_is_set(web: Web, tmp_path: Path) -> None:
+    url = web.robots(answer(status=503)).url("/page")
+    addons = ["-s", 'ADDONS={"scrapy_rep.Addon": 500}', "-s", "REP_UNREACHABLE_WAIT=60"]
+    with PythonProcess("-m", "scrapy", "fetch", *addons, *QUICK, url, cwd=tmp_path) as process:
+        until(lambda: b"Requests to this site wait up to 60 s" in process.stderr)

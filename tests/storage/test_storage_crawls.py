@@ -339,16 +339,6 @@ async def test_while_redis_is_stopped_crawls_decide_without_it(web: Web, redis_s
     assert "rep/storage/error" not in result.stats
 
 
-@ensureDeferred
-async def test_a_redis_that_hangs_costs_a_moment(web: Web, redis_server: RedisServer) -> None:
-    sites = [web.robots(RULES) for _ in range(20)]
-    redis_server.freeze()
-    result = await crawl(*(site.url("/private") for site in sites), settings={"REP_STORAGE": redis_server.url})
-    assert len(result.refused) == 20
-    assert result.stats["elapsed_time_seconds"] < 20
-    assert len(result.messages(logger="scrapy_rep")) == 1
-
-
 # SQLite's file.
 
 

@@ -165,7 +165,7 @@ async def test_an_error_of_the_queue_does_not_end_a_crawl_whose_start_is_held_ba
     healthy = web.site({"/robots.txt": answer(RULES), "*": answer("page", delay=0.05)})
     dead = [web.robots(answer(kind="hang")).url("/") for _ in range(4)]
     pages = [healthy.url(f"/{number}") for number in range(10)]
-    settings = {**FEW, "REP_FETCH_CONCURRENCY": 1, "REP_FETCH_TIMEOUT": 2, "SCHEDULER": RaisesOnce}
+    settings = {**FEW, "REP_FETCH_CONCURRENCY": 1, "REP_FETCH_TIMEOUT": 1, "SCHEDULER": RaisesOnce}
     urls = [pages[0], *dead, healthy.url("/broken"), *pages[1:]]
     result = await crawl(*urls, spider=WaitsForTheFirst, settings=settings)
     assert sorted(result.pages) == sorted(pages)
