@@ -30,14 +30,6 @@ def pytest_xdist_auto_num_workers() -> int:
     return 3 * (os.cpu_count() or 2) // 2
 
 
-@pytest.fixture(scope="session", autouse=True)
-def backoffs() -> Iterator[None]:
-    """Backoffs for the tests that count seconds. So other backoffs fail only the tests that are about these numbers."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scrapy_rep.protocol.outage.BACKOFFS", (5.0, 10.0, 15.0))
-        yield
-
-
 @pytest.fixture(scope="session")
 def web() -> Iterator[Web]:
     """A web of origins on loopback, in a process of its own."""

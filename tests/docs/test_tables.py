@@ -157,7 +157,7 @@ def test_the_limits_are_the_defaults() -> None:
     ("page", "words", "code"),
     [
         ("answers", "In the last tenth", "LAST_TENTH = 0.1"),
-        ("answers", "fetched again after 5, 10, 15 and 30 seconds", "BACKOFFS = (5.0, 10.0, 15.0)"),
+        ("answers", "fetched again after 5, 10, 15 and 30 seconds", "BACKOFFS = (5.0, 10.0, 15.0, 30.0, 60.0"),
         ("limits", "1,000 slow ones", "MAX_SLOW = 1_000"),
         ("log", "ten rules at most", "MAX_FIRST_REFUSALS = 10"),
         ("log", "the three rules or answers", "MAX_NAMED = 3"),

@@ -18,7 +18,7 @@ from scrapy_rep.protocol.words import AccessResult
 ROBOTS_URL = f"{ORIGIN}/robots.txt"
 NOW = 1_700_000_000.0
 HOUR, LONG, WAIT = 3600.0, 30 * DAY, 30.0
-FIRST = 5.0  # seconds, the first of the backoffs that conftest.py sets
+FIRST = backoff(1)
 RULES = "User-agent: *\nDisallow: /x\n"
 ANSWERS = [AccessResult.SUCCESS, AccessResult.UNAVAILABLE, AccessResult.RESTRICTED]
 
@@ -64,10 +64,6 @@ def test_failures_in_a_row_are_counted_until_an_answer() -> None:
     again = failed(answered(known=entry))
     assert again.outage is not None
     assert again.outage.failures == 1
-
-
-def test_the_first_backoffs() -> None:
-    assert BACKOFFS == (5.0, 10.0, 15.0)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +202,6 @@ STALE = Entry(ROBOTS_URL, copy_of(AccessResult.SUCCESS, 0.0))
 FORBIDDEN = Entry(ROBOTS_URL, copy_of(AccessResult.SUCCESS, 0.0, forbids_stale=True))
 
 
-# These entries are created before conftest.py sets its backoffs.
 @pytest.mark.parametrize(
     ("entry", "now", "left", "seconds"),
     [
