@@ -147,13 +147,14 @@ SPIDERS = (
 @cache
 def tours() -> dict[str, Ended]:
     """All of them, side by side: most of their time is spent waiting."""
-    with ThreadPoolExecutor(len(SPIDERS)) as pool:
-        return dict(zip(SPIDERS, pool.map(tour, SPIDERS), strict=True))
-
-
-def tour(spider: str) -> Ended:
     # These options do not change what the spiders print.
-    options = {"tour": evidence_command()[3:], "tour_builtin": ["-s", "DOWNLOAD_TIMEOUT=1"]}.get(spider, [])
+    options = {"tour": evidence_command()[3:], "tour_builtin": ["-s", "DOWNLOAD_TIMEOUT=1"]}
+    with ThreadPoolExecutor(len(SPIDERS)) as pool:
+        ended = pool.map(tour, SPIDERS, (options.get(spider, []) for spider in SPIDERS))
+        return dict(zip(SPIDERS, ended, strict=True))
+
+
+def tour(spider: str, options: list[str]) -> Ended:
     command = ["-m", "scrapy", "crawl", *spider.split(), "-s", "WEB_PORT=0", *options]
     done = run_python(*command, cwd=ROOT / "example_project", environment=ENVIRONMENT, seconds=MOST)
     return Ended(done.returncode, done.stdout, done.stderr)

@@ -17,6 +17,7 @@ from web import RULES, Web, answer
 from scrapy_rep import RepMiddleware
 from scrapy_rep.fetching import turns as module
 from scrapy_rep.fetching.turns import FetchTurns
+from scrapy_rep.protocol import outage
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import sleep
 
@@ -57,9 +58,10 @@ async def test_slow_fetches_do_not_count(web: Web) -> None:
 
 
 @ensureDeferred
-async def test_fetches_that_pause_in_an_outage_do_not_count(web: Web) -> None:
-    down = answer(status=503, delay=0.5)
-    result = await asked_for_room(web, down, 4, REP_FETCH_CONCURRENCY=2, REP_UNREACHABLE_WAIT=2)
+async def test_fetches_that_pause_in_an_outage_do_not_count(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outage, "BACKOFFS", (1.0,))
+    settings = {"REP_FETCH_CONCURRENCY": 2, "REP_FETCH_RETRIES": 0, "REP_UNREACHABLE_WAIT": 3}
+    result = await asked_for_room(web, answer(status=503, delay=0.5), 4, **settings)
     assert result.ends == [True, False, True]
 
 
