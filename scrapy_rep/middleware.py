@@ -28,7 +28,7 @@ from scrapy_rep.scrapy_internals.engine_state import call_when_closing
 from scrapy_rep.settings import FILES, RepSettings, is_obeying, warn_of_unknown_names
 from scrapy_rep.waiting.door import SchedulerDoor
 from scrapy_rep.waiting.in_downloader import InDownloader
-from scrapy_rep.waiting.waits import Waits
+from scrapy_rep.waiting.wait_stats import Waits
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from scrapy_rep.protocol.challenge import VENDORS
 from scrapy_rep.protocol.entry import Entry
 from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.protocol.status_policy import MARKUP, VENDORS, StatusRow, source_of
+from scrapy_rep.protocol.status_policy import MARKUP, StatusRow, source_of
 from scrapy_rep.protocol.words import (
     A_PAGE,
     ACCESS_WORDS,

@@ -4,9 +4,8 @@ folder is one feature or one part of the log; `output_file` is a helper.
 To delete a feature, delete its file or folder, its row in EXTENSIONS, its fields in `settings` and its rows in
 `docs/stats.md`. These features also have code elsewhere:
 
-- `crawl_delay`: `scrapy_internals.downloads` sets the delays. `scrapy robots` and the report show them.
+- `crawl_delay`: `scrapy_internals.slots` sets the delays. `scrapy robots` and the report show them.
 - `page_usage`: the folder `usage` reads usage preferences. `scrapy robots` and the report show them.
-- `bypassed` and `page_usage`: `gate` reads whether their settings refuse pages.
 - `report`: a log line refers to it (`refusals`).
 - `mistakes`: `user_agent` remembers the tokens that decided about a request (`unsent_tokens`).
 """

@@ -7,7 +7,7 @@ from scrapy import Request, signals
 from scrapy_rep.extensions import Extension
 from scrapy_rep.origin_info import OriginInfo
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
-from scrapy_rep.scrapy_internals.delays import MinimumDelays
+from scrapy_rep.scrapy_internals.slots import MinimumDelays
 from scrapy_rep.signals import robots_known
 from scrapy_rep.user_agent import ProductTokens
 

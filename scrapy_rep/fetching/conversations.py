@@ -9,7 +9,7 @@ that it was sent for this origin.
 from __future__ import annotations
 
 import socket
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.http.cookies import CookieJar
 from scrapy.utils.datatypes import LocalCache
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import CANCELLATIONS, OwnThread, within
+from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.fetching.turns import FetchTurns
 from scrapy_rep.log import logger_of
@@ -126,8 +126,7 @@ class Conversations:
         """
         now = self._clock.now
         steps = conversation(origin, before.entry if before is not None else None, now(), self.terms)
-        # A jar for each origin, so that a cookie of another origin never becomes part of a request.
-        jars: defaultdict[Origin | None, CookieJar] = defaultdict(CookieJar)
+        cookies = Cookies()
         lease: Lease | None = None
         step = next(steps)
         try:
@@ -138,8 +137,7 @@ class Conversations:
                 elif isinstance(step, Ask):
                     if step.reason:
                         triggers.go_on()
-                    jar = jars[Origin.of(step.url)]
-                    answer = await self._ask(origin, step, triggers.current, jar, is_awaited)
+                    answer = await self._ask(origin, step, triggers.current, cookies, is_awaited)
                     step = steps.send(replace(answer, has_another_proxy=triggers.has_another_proxy))
                 elif isinstance(step, LookUp):
                     step = steps.send(await self._look_up(origin, step.host, triggers.current))
@@ -186,7 +184,7 @@ class Conversations:
         return Found(entry, is_to_fetch=lease is not None, at=now()), lease
 
     async def _ask(
-        self, origin: Origin, ask: Ask, trigger: Request, jar: CookieJar, is_awaited: Callable[[], bool]
+        self, origin: Origin, ask: Ask, trigger: Request, cookies: Cookies, is_awaited: Callable[[], bool]
     ) -> Answer:
         """Return the answer with its meaning. A failure is an answer, too."""
         if ask.reason:
@@ -197,7 +195,7 @@ class Conversations:
         response = None
         try:
             async with self.turns.turn(origin, trigger.priority, is_repeated=ask.is_repeated):
-                received, response = await self._fetcher.fetch(ask, trigger, jar)
+                received, response = await self._fetcher.fetch(ask, trigger, cookies)
         except CANCELLATIONS:
             if self._is_closing and not is_awaited():
                 raise

@@ -16,8 +16,8 @@ from scrapy import Request
 from scrapy.http import Response
 
 from scrapy_rep.fetching.request import download_of
+from scrapy_rep.protocol.challenge import MAX_PAGE
 from scrapy_rep.protocol.foreign_text import printable
-from scrapy_rep.protocol.status_policy import MAX_PAGE
 
 
 def _first_of(*modules: str) -> Any:

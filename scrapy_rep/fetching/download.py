@@ -16,13 +16,13 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import Response
-from scrapy.http.cookies import CookieJar
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.python import global_object_name
 
 from scrapy_rep.clock import Clock
 from scrapy_rep.deferreds import CANCELLATIONS, within
+from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.decoding import RepDecodingMiddleware, UndecodableBodyError, is_mislabelled
 from scrapy_rep.fetching.headers import caching_of, retry_after, url_of
 from scrapy_rep.fetching.request import (
@@ -35,17 +35,15 @@ from scrapy_rep.fetching.request import (
 )
 from scrapy_rep.log import logger_of
 from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.challenge import vendor_of_challenge
 from scrapy_rep.protocol.conversation import Ask
 from scrapy_rep.protocol.foreign_text import printable, shortened
 from scrapy_rep.protocol.freshness import SILENT
-from scrapy_rep.protocol.status_policy import OFFLINE, result_of, vendor_of_challenge
+from scrapy_rep.protocol.status_policy import OFFLINE, result_of
 from scrapy_rep.protocol.words import AccessResult
 from scrapy_rep.scrapy_internals.compat import DownloadTimeoutError
-from scrapy_rep.scrapy_internals.downloads import (
-    UncountedDownloads,
-    remove_from_queue,
-    wrap_handlers,
-)
+from scrapy_rep.scrapy_internals.downloads import UncountedDownloads, wrap_handlers
+from scrapy_rep.scrapy_internals.slots import remove_from_queue
 from scrapy_rep.settings import RepSettings
 
 STOPPED = (
@@ -75,9 +73,9 @@ class Fetcher:
         self._has_wrapped = self._has_warned = False
         self._logged_errors: set[tuple[str, type[Exception]]] = set()
 
-    async def fetch(self, ask: Ask, trigger: Request, jar: CookieJar) -> tuple[Answer, Response | None]:
+    async def fetch(self, ask: Ask, trigger: Request, cookies: Cookies) -> tuple[Answer, Response | None]:
         """Request the URL once. Return the answer, not judged yet, and the response as received, if there is one. Add
-        the cookies of the response to `jar`. Raises CancelledError if it is cancelled.
+        the cookies of the response to `cookies`. Raises CancelledError if it is cancelled.
 
         `Answer.seconds` count from the moment when the download handler gets the request; if it never gets the request,
         from the call.
@@ -86,7 +84,8 @@ class Fetcher:
             self._has_wrapped = True
             wrap_handlers(self._crawler, self._handle)
         count, began = self._crawler.stats.inc_value, self._monotonic()
-        request, download = robots_request(ask, trigger, jar, self._crawler, self._settings)
+        request, download = robots_request(ask, trigger, self._crawler, self._settings)
+        cookies.add_to(request)
         if self._crawler.get_downloader_middleware(RepDecodingMiddleware) is not None:
             # REP_BODY_LIMIT cuts a body. download_maxsize could drop it, and download_warnsize could log a WARNING.
             request.meta.update(download_maxsize=0, download_warnsize=0)
@@ -94,8 +93,7 @@ class Fetcher:
             with self._downloads.uncounted(request):
                 count("robotstxt/request_count")
                 response = await self._download(request)
-            if "Set-Cookie" in response.headers:
-                jar.extract_cookies(response, request)
+            cookies.keep(response, request)
         except CANCELLATIONS:
             remove_from_queue(self._crawler, request)
             if download.handling is not None:

@@ -34,7 +34,7 @@ def caching_of(headers: Headers) -> Caching:
         # RFC 9111 4.2.1: without a number, the response counts as stale.
         max_age=delta_seconds(directives["max-age"] or "") or 0.0 if "max-age" in directives else None,
         # RFC 9111 5.3: "MUST interpret invalid date formats ... as representing a time in the past".
-        expires=None if expires is None else max(0.0, http_date(expires) or 0.0),
+        expires=None if expires is None else http_date(expires) or 0.0,
         date=http_date(field_text(headers, "Date", first=True)),
         age=delta_seconds(field_text(headers, "Age", first=True) or "") or 0.0,
         # A no-cache with field names is only about these fields (RFC 9111 5.2.2.4), which are not used again here.
@@ -65,12 +65,13 @@ def delta_seconds(text: str) -> float | None:
 
 
 def http_date(text: str | None) -> float | None:
-    """Read a date as in HTTP (RFC 9110 5.6.7) or email. Return seconds since the epoch; None for any other text."""
+    """Read a date as in HTTP (RFC 9110 5.6.7) or email. Return seconds since the epoch, 0 for an
+    earlier date; None for any other text."""
     if not text:
         return None
     try:
         date = parsedate_to_datetime(text)
-        return (date if date.tzinfo else date.replace(tzinfo=timezone.utc)).timestamp()
+        return max((date if date.tzinfo else date.replace(tzinfo=timezone.utc)).timestamp(), 0.0)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
 

@@ -18,7 +18,6 @@ from weakref import WeakValueDictionary
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
-from scrapy.http.cookies import CookieJar
 from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import BaseSettings
 from twisted.internet.defer import Deferred
@@ -119,10 +118,9 @@ def is_offline(crawl: BaseSettings) -> bool:
 
 
 def robots_request(
-    ask: Ask, trigger: Request, jar: CookieJar, crawler: Crawler, settings: RepSettings
+    ask: Ask, trigger: Request, crawler: Crawler, settings: RepSettings
 ) -> tuple[Request, RobotsTxtDownload]:
-    """Build the request, and what notes its download. `trigger`: the request that needs the robots.txt. `jar`: the
-    cookies that the URL's origin has set in this conversation."""
+    """Build the request, and what notes its download. `trigger`: the request that needs the robots.txt."""
     url, validators, number = ask.url, ask.validators, next(_NUMBERS)
     offline = is_offline(crawler.settings)
     download = _DOWNLOADS[number] = RobotsTxtDownload(settings.body_limit)
@@ -146,8 +144,6 @@ def robots_request(
         conditions = ("If-None-Match", validators.etag), ("If-Modified-Since", validators.last_modified)
         headers.update({name: value.encode("latin-1") for name, value in conditions if value is not None})
     request = Request(url, NO_CALLBACK, headers=headers, meta=meta)
-    if len(jar):
-        jar.add_cookie_header(request)
     return request, download
 
 

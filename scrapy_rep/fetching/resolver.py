@@ -106,6 +106,7 @@ class Resolver:
             self._fetches[origin].waiters[waiter] = goes_back
             self.also_waits(origin, trigger)
         else:
+            self._turns.announce(origin)
             self._begin(origin, _Fetch(Triggers(trigger), {waiter: goes_back}))
         return waiter
 
@@ -140,7 +141,6 @@ class Resolver:
 
     def _begin(self, origin: Origin, fetch: _Fetch) -> None:
         self._fetches[origin] = fetch
-        self._turns.announce(origin)
         fetch.task = deferred_from_coro(self._run(origin, fetch))
         fetch.task.addErrback(lambda _failure: None)  # only a cancellation comes here
 

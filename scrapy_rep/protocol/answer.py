@@ -57,7 +57,7 @@ class Answer:
     """The time when the answer or the failure came, in seconds since the epoch."""
     seconds: float = 0.0
     """Seconds from the moment when the request was sent to `ended_at`, by the monotonic clock. If the request was
-    repeated at once, they count from the first one."""
+    repeated in the same round, they count from the first one, but not from one that was `noticed_late`."""
     response_delay: float = 0.0
     """Seconds from the request to the response (RFC 9111 4.2.3)."""
     replayed: bool = False

@@ -11,7 +11,8 @@
 
 Most conversations have one round: find, ask along redirects (RFC 9309 2.3.1.2), end. If robots.txt is unreachable, and
 requests may wait for it, more rounds follow: `Outage.pause_at` says when. The last round decides about all requests
-that have waited. Only the first round repeats a request at once, after a failure that may soon be over.
+that have waited. The first round repeats a request after RETRY_DELAY if the failure may soon be over. Any round repeats
+it through another proxy, or if a time-out was noticed much too late.
 
 If HttpCacheMiddleware has replayed a failure, or an answer that is too old, the round asks once more, past that cache.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.challenge import MAX_PAGE, VENDORS
 from scrapy_rep.protocol.foreign_text import shortened
 from scrapy_rep.protocol.robotstxt.parser import RobotsTxt
 from scrapy_rep.protocol.words import A_PAGE, AccessResult
@@ -56,25 +56,6 @@ OVERRIDES = {
     result.value: result for result in (AccessResult.UNAVAILABLE, AccessResult.RESTRICTED, AccessResult.UNREACHABLE)
 }
 
-# How a challenge is recognised.
-
-MAX_PAGE = 65_536  # octets of a body that are searched for a challenge or for markup
-
-# Vendor, header field, the values of the field that show a challenge, source.
-BY_HEADER: Sequence[tuple[str, str, Collection[bytes], str]] = (
-    ("Cloudflare", "cf-mitigated", {b"challenge"}, "developers.cloudflare.com: Detect a Challenge Page response"),
-    ("AWS WAF", "x-amzn-waf-action", {b"challenge", b"captcha"}, "docs.aws.amazon.com: CAPTCHA and Challenge actions"),
-    # The field's other value is `deny`. Vercel's documentation describes the challenge, but not this field.
-    ("Vercel", "x-vercel-mitigated", {b"challenge"}, "vercel.com/docs/vercel-firewall: Challenge"),
-)
-
-# Vendor, octets near the beginning of a page of markup, source.
-BY_PAGE: Sequence[tuple[str, bytes, str]] = (
-    ("Anubis", b'id="anubis_challenge"', "github.com/TecharoHQ/anubis, web/index.templ: a script's id"),
-)
-
-VENDORS = tuple(vendor for vendor, *_ in (*BY_HEADER, *BY_PAGE))
-
 SIGNS = frozenset({"", MARKUP, OFFLINE, *VENDORS})
 """All values that `Answer.sign` can have."""
 
@@ -115,19 +96,3 @@ def source_of(status: int | None, rows: Iterable[StatusRow], sign: str = "") -> 
 def _row(status: int | None, sign: str, rows: Iterable[StatusRow]) -> tuple[AccessResult, str]:
     key = sign if sign in {MARKUP, OFFLINE} else CHALLENGE if sign else status
     return next(((result, source) for keys, result, source in rows if key in keys), (OTHER_STATUS, ""))
-
-
-def vendor_of_challenge(lines_of: Callable[[str], Sequence[bytes]], page: bytes) -> str:
-    """Return the vendor of the challenge, if the answer is a challenge; else an empty text.
-
-    `lines_of` returns the lines of a header field. `page` is the answer's body.
-    """
-    for vendor, field, values, _source in BY_HEADER:
-        # Each of these fields has one value, but a proxy may have joined two lines of it (RFC 9110 5.3).
-        members = b",".join(lines_of(field)).lower().split(b",")
-        if any(member.strip(b" \t") in values for member in members):
-            return vendor
-    beginning = page[:MAX_PAGE].removeprefix(codecs.BOM_UTF8).lstrip()
-    if not beginning.startswith(b"<"):
-        return ""
-    return next((vendor for vendor, octets, _source in BY_PAGE if octets in beginning), "")

@@ -1,7 +1,4 @@
-"""Scrapy's downloader: requests that do not count in it, its handlers, and removing a request from its queue.
-
-`delays.py` sets the delays of the slots, and `scheduler_queues.py` reads the slots to choose the next request.
-"""
+"""Scrapy's downloader: requests that do not count in it, and its handlers. `slots.py` has its slots."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_rep.scrapy_internals import warn_missing
-from scrapy_rep.scrapy_internals.compat import throttler_of
 
 PACE_META = ("download_slot", "throttling_scopes")
 """The request meta that chooses with which requests a request shares limits and delays. Scrapy's throttler, not
@@ -79,15 +75,3 @@ def wrap_handlers(
         handlers.download_request_async = lambda request, *args, **kwargs: wrap(
             request, download(request, *args, **kwargs)
         )
-
-
-def remove_from_queue(crawler: Crawler, request: Request) -> None:
-    """Remove a cancelled request from the queue of its slot, so that it is not sent."""
-    if throttler_of(crawler) is not None:
-        return  # a request that is cancelled leaves the throttler by itself
-    slot = getattr(crawler.engine.downloader, "slots", {}).get(request.meta.get("download_slot"))
-    if slot is not None and not hasattr(slot, "queue"):
-        warn_missing(crawler, "Slot.queue")
-    elif slot is not None:
-        for queued in [queued for queued in slot.queue if queued[0] is request]:
-            slot.queue.remove(queued)

@@ -21,7 +21,7 @@ left its queue and has passed no downloader middleware. It does not count agains
 Two limits keep requests in the queue:
 
 - Fetches: 2 x REP_FETCH_CONCURRENCY have just begun or wait for a turn. Slow requests for a robots.txt do not count.
-  Repeated requests (a retry, or a robots.txt that was fetched before) do not count either
+  Nor do repeated requests (a retry, or a robots.txt that was fetched before), and fetches in the background
   (`FetchTurns.can_start_another`).
 - Requests: REP_WAITING_MAX requests are at the door. The first request to each origin does not count. This limit never
   stops a request from the queue in memory.
@@ -61,7 +61,7 @@ from scrapy_rep.settings import RepSettings
 from scrapy_rep.waiting.copies import COPIES_FAILED, KeptCopies, KeptInJobdir, KeptInRedis
 from scrapy_rep.waiting.requests import Wait, WaitingRequests
 from scrapy_rep.waiting.scheduler import WrappedScheduler, is_of
-from scrapy_rep.waiting.waits import Waits
+from scrapy_rep.waiting.wait_stats import Waits
 
 MAX_SECONDS = 0.005  # seconds that one `next_request` may take while all requests from the queue have to wait
 MANY_READY = 100  # sites with ready requests

@@ -25,7 +25,7 @@ from scrapy_rep.protocol.lifecycle import RobotsPolicy
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.downloads import UncountedDownloads
 from scrapy_rep.waiting.door import SchedulerDoor
-from scrapy_rep.waiting.waits import Waits
+from scrapy_rep.waiting.wait_stats import Waits
 
 
 @dataclass(frozen=True, slots=True)

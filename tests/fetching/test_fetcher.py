@@ -17,7 +17,6 @@ from pytest_twisted import ensureDeferred
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
-from scrapy.http.cookies import CookieJar
 from scrapy.signals import bytes_received
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError
@@ -25,6 +24,7 @@ from twisted.web._newclient import HTTP11ClientProtocol
 from web import Web, answer, redirect
 
 from scrapy_rep.clock import Clock
+from scrapy_rep.fetching.cookies import Cookies
 from scrapy_rep.fetching.download import Fetcher
 from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.conversation import Ask
@@ -85,7 +85,7 @@ async def fetched(url: str, *, cancel_after: float | None = None, **settings: An
             fetcher = Fetcher(
                 self.crawler, RepSettings.read(self.crawler.settings), under_way, Clock(time, monotonic, sleep)
             )
-            fetching = deferred_from_coro(fetcher.fetch(Ask(url), Request(url), CookieJar()))
+            fetching = deferred_from_coro(fetcher.fetch(Ask(url), Request(url), Cookies()))
             if cancel_after is not None:
                 await sleep(cancel_after)
                 fetching.cancel()
@@ -147,7 +147,7 @@ async def test_after_a_cancelled_fetch_the_crawl_hears_of_no_octets_of_pages(web
             under_way = UncountedDownloads(self.crawler)
             settings, clock = RepSettings.read(self.crawler.settings), Clock(time, monotonic, sleep)
             fetcher = Fetcher(self.crawler, settings, under_way, clock)
-            fetching = deferred_from_coro(fetcher.fetch(Ask(site.robots_url), Request(site.url("/")), CookieJar()))
+            fetching = deferred_from_coro(fetcher.fetch(Ask(site.robots_url), Request(site.url("/")), Cookies()))
             fetching.addErrback(lambda _failure: None)
             for moment in (0.1, 0.1):
                 await sleep(moment)

@@ -9,6 +9,7 @@ import pytest
 from crawling import Crawl, CrawlSpider, close_spider, crawl, is_fetching
 from dict_storage import DictStorage
 from pytest_twisted import ensureDeferred
+from scrapy import Request
 from scrapy.utils.asyncio import CallLaterResult
 from scrapy.utils.defer import deferred_f_from_coro_f, deferred_from_coro
 from twisted.internet.task import Clock
@@ -100,6 +101,24 @@ async def test_fetches_that_a_stop_cancels_do_not_count(web: Web) -> None:
     settings = {"REP_FETCH_CONCURRENCY": 1, "REP_STORAGE": "never:", "REP_STORAGES": {"never": AnswersNever}}
     result = await crawl(*(web.robots(RULES).url() for _ in range(2)), spider=Stops, settings=settings)
     assert RepMiddleware.of(result.crawler)._resolver.can_start_another_fetch()
+
+
+@ensureDeferred
+async def test_fetches_in_the_background_do_not_count(web: Web) -> None:
+    class Refreshes(CrawlSpider):
+        async def start(self) -> Any:
+            resolver = RepMiddleware.of(self.crawler)._resolver
+            for origin in map(Origin.of, urls):
+                assert origin is not None
+                resolver.refresh(origin, Request(origin.robots_url))
+            self.crawl.ends += [len(resolver._fetches), resolver.can_start_another_fetch()]
+            for request in self.requests:
+                yield self.prepared(request)
+
+    urls = [web.robots(RULES).url() for _ in range(4)]
+    settings = {"REP_FETCH_CONCURRENCY": 2, "REP_STORAGE": "never:", "REP_STORAGES": {"never": AnswersNever}}
+    result = await crawl(spider=Refreshes, settings=settings)
+    assert result.ends == [4, True]
 
 
 class StandingTurns(FetchTurns):

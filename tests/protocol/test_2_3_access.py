@@ -7,27 +7,23 @@ from collections.abc import Callable
 import pytest
 
 from scrapy_rep.protocol.answer import Answer
+from scrapy_rep.protocol.challenge import BY_HEADER, BY_PAGE, MAX_PAGE, VENDORS, vendor_of_challenge
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.redirect_target import MAX_REDIRECTS, is_private, why_not_followed
 from scrapy_rep.protocol.robotstxt.patterns import is_robots_txt
 from scrapy_rep.protocol.status_policy import (
-    BY_HEADER,
-    BY_PAGE,
     CAUTIOUS,
     CHALLENGE,
     MARKUP,
-    MAX_PAGE,
     OFFLINE,
     OVERRIDES,
     POLICIES,
     RFC9309,
     SIGNS,
-    VENDORS,
     StatusRow,
     judge,
     result_of,
     source_of,
-    vendor_of_challenge,
 )
 from scrapy_rep.protocol.words import AccessResult
 

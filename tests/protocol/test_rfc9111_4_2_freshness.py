@@ -153,6 +153,11 @@ def test_the_three_formats_of_a_date(date: str) -> None:
     assert http_date(date) == 784_111_777.0
 
 
+def test_a_date_before_1970_is_the_first_second_of_1970() -> None:
+    # Entries of a store have no negative numbers.
+    assert http_date("Thu, 01 Jan 1960 00:00:00 GMT") == 0.0
+
+
 @pytest.mark.parametrize(
     "date", ["", "0", "tomorrow", "Sun, 31 Feb 2021 10:00:00 GMT", "Thu, 01 Jan 99999 00:00:00 GMT"]
 )

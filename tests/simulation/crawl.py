@@ -30,7 +30,7 @@ from store import Shelf, SimStorage
 from virtual_time import NEVER, START, Member, NeverEndsError, VirtualLoop, seconds
 
 from scrapy_rep.fetching.conversations import Conversations
-from scrapy_rep.waiting import waits
+from scrapy_rep.waiting import wait_stats
 
 FETCH_NUMBERS = count(1)
 FETCH_NUMBER: ContextVar[int] = ContextVar("FETCH_NUMBER")
@@ -229,7 +229,7 @@ def simulate(case: dict[str, Any]) -> Simulation:
     random.seed(case["seed"])
     ExecutionEngine._SLOT_HEARTBEAT_INTERVAL = case["heartbeat"]
     Downloader._SLOT_GC_INTERVAL = max(60.0, case["heartbeat"])
-    waits.EVERY = max(15.0, case["heartbeat"])
+    wait_stats.EVERY = max(15.0, case["heartbeat"])
     simulation = Simulation(case)
     asyncio.set_event_loop(simulation.loop)
     log = logging.Handler(logging.ERROR)

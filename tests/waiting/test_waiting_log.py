@@ -16,8 +16,8 @@ from web import RULES, Web, answer
 
 from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.scrapy_internals.compat import sleep
-from scrapy_rep.waiting import waits
-from scrapy_rep.waiting.waits import Waits
+from scrapy_rep.waiting import wait_stats
+from scrapy_rep.waiting.wait_stats import Waits
 
 LIMITS = (
     ". Each request for robots.txt takes at most REP_FETCH_TIMEOUT, not counting the time in other middlewares. Until"
@@ -61,7 +61,7 @@ def test_the_line_about_waiting_requests(
 
 @ensureDeferred
 async def test_the_line_counts_requests_of_the_scheduler_and_others(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waits, "EVERY", 0.02)
+    monkeypatch.setattr(wait_stats, "EVERY", 0.02)
     dead, other = (web.robots(answer(RULES, kind="hold")) for _ in range(2))
 
     class Downloads(CrawlSpider):
@@ -90,7 +90,7 @@ async def test_the_line_counts_requests_of_the_scheduler_and_others(web: Web, mo
 async def test_as_the_crawl_closes_the_line_names_only_what_holds_it_open(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waits, "EVERY", 0.02)
+    monkeypatch.setattr(wait_stats, "EVERY", 0.02)
     first, other = (web.robots(answer(RULES, kind="hold")) for _ in range(2))
     lines: list[str] = []
     is_closing: list[bool] = []

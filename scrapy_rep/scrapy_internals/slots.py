@@ -1,6 +1,7 @@
-"""The shortest time between requests to a site: the delay of its download slot.
+"""Scrapy's download slots: the shortest time between requests to a site, and removing a request from its slot.
 
-A later Scrapy has a throttler in place of download slots. A *scope* of the throttler takes the place of a slot.
+`scheduler_queues.py` also reads the slots, to choose the next request. A later Scrapy has a throttler in place of
+download slots. A *scope* of the throttler takes the place of a slot.
 """
 # ruff: noqa: SLF001 - the throttler has no public methods for jitter and for the time of the next request
 
@@ -165,3 +166,15 @@ class _Scopes:
 
 def _has(holder: object, names: Iterable[str]) -> bool:
     return all(hasattr(holder, name) for name in names)
+
+
+def remove_from_queue(crawler: Crawler, request: Request) -> None:
+    """Remove a cancelled request from the queue of its slot, so that it is not sent."""
+    if throttler_of(crawler) is not None:
+        return  # a request that is cancelled leaves the throttler by itself
+    slot = getattr(crawler.engine.downloader, "slots", {}).get(request.meta.get("download_slot"))
+    if slot is not None and not hasattr(slot, "queue"):
+        warn_missing(crawler, "Slot.queue")
+    elif slot is not None:
+        for queued in [queued for queued in slot.queue if queued[0] is request]:
+            slot.queue.remove(queued)

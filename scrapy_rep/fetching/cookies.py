@@ -1,0 +1,27 @@
+"""The cookies of one conversation about a robots.txt. They never mix with the cookies of the crawl."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from scrapy import Request
+from scrapy.http import Response
+from scrapy.http.cookies import CookieJar
+
+from scrapy_rep.protocol.origin import Origin
+
+
+class Cookies:
+    """The cookies that the origins along the redirects have set. Each origin gets only its own."""
+
+    def __init__(self) -> None:
+        self._jars: defaultdict[Origin | None, CookieJar] = defaultdict(CookieJar)
+
+    def add_to(self, request: Request) -> None:
+        jar = self._jars[Origin.of(request.url)]
+        if len(jar):
+            jar.add_cookie_header(request)
+
+    def keep(self, response: Response, request: Request) -> None:
+        if "Set-Cookie" in response.headers:
+            self._jars[Origin.of(request.url)].extract_cookies(response, request)
