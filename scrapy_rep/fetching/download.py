@@ -54,8 +54,8 @@ STOPPED = (
 )
 DROPPED = f"another middleware dropped the request; let it pass requests that have {ROBOTS_TXT_REQUEST!r} in their meta"
 
-# Seconds after REP_FETCH_TIMEOUT at which a download handler is cancelled. A handler with a time-out of its own has
-# noticed it by then.
+# Seconds after REP_FETCH_TIMEOUT at which a download handler for http or https is cancelled. Usually the handler has
+# ended the request by its own time-out before.
 GRACE = 1.0
 # Seconds after REP_FETCH_TIMEOUT from which a time-out is no proof: the process was stopped, or busy.
 LATE = 5.0
@@ -107,7 +107,7 @@ class Fetcher:
             answer = self._failure(ask.url, exc, request, download)
         else:
             received = download.response = download.response or response
-            self._count(request, response, received, download)
+            self._count_response(request, response, received, download)
             answer = self._from_response(ask.url, response, received, request, download)
         began = began if download.sent_at is None else download.sent_at
         return replace(answer, seconds=self._monotonic() - began), download.taken()
@@ -116,7 +116,8 @@ class Fetcher:
         """Await the call of a download handler. If the request is for a robots.txt, cancel the call after
         REP_FETCH_TIMEOUT, and stop the download at REP_BODY_LIMIT.
 
-        Scrapy sends `bytes_received` for each chunk of any download, so nothing listens to it at other times.
+        Scrapy sends `bytes_received` for each chunk of any download. So this signal has a receiver only while a handler
+        has a request for a robots.txt.
         """
         download = download_of(request)
         if download is None:
@@ -192,7 +193,9 @@ class Fetcher:
             is_fault=is_fault,
         )
 
-    def _count(self, request: Request, response: Response, received: Response, download: RobotsTxtDownload) -> None:
+    def _count_response(
+        self, request: Request, response: Response, received: Response, download: RobotsTxtDownload
+    ) -> None:
         """Count the response. Log a wrong Content-Encoding; and, once, that a handler sends no `bytes_received`."""
         count = self._crawler.stats.inc_value
         count("robotstxt/response_count")
@@ -212,7 +215,7 @@ class Fetcher:
     def _from_response(
         self, url: str, response: Response, received: Response, request: Request, download: RobotsTxtDownload
     ) -> Answer:
-        """Return the answer of a response. `received`: the response before it was decoded."""
+        """Return the answer that a response gives. `received`: the response before it was decoded."""
         status, now = response.status, self._now()
         if "dataloss" in response.flags:
             return Answer(url, reason="the connection was lost before the end of the body")

@@ -59,7 +59,7 @@ _ZYTE_API_ROUTES = ("device", "geolocation", "ipType", "tags")
 
 @dataclass(eq=False)
 class RobotsTxtDownload:
-    """The download of one robots.txt: how many octets were received, and the response."""
+    """The download of one robots.txt: how far it is, and its response or error."""
 
     limit: int
     """The most octets of the body to receive (REP_BODY_LIMIT)."""
@@ -121,7 +121,7 @@ def is_offline(crawl: BaseSettings) -> bool:
 def robots_request(
     ask: Ask, trigger: Request, jar: CookieJar, crawler: Crawler, settings: RepSettings
 ) -> tuple[Request, RobotsTxtDownload]:
-    """Build the request, and what notes its download. `trigger`: the request that needs the robots.txt. `jar`: the
+    """Build the request, and the record of its download. `trigger`: the request that needs the robots.txt. `jar`: the
     cookies that the URL's origin has set in this conversation."""
     url, validators, number = ask.url, ask.validators, next(_NUMBERS)
     offline = is_offline(crawler.settings)

@@ -216,7 +216,7 @@ async def test_a_crawler_that_was_too_slow_leaves_the_lock_of_another(fleet: Fle
 
     def pushes(request: Request) -> None:
         push(request)
-        fleet.redis.set(lock, "another's")  # the own lock has expired in the meantime
+        fleet.redis.set(lock, "another's")  # the lock of `slow` has expired in the meantime
 
     slow._queue.push = pushes
     for _ in range(2):
