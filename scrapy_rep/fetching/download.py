@@ -52,7 +52,8 @@ STOPPED = (
     "another component stopped the download (StopDownload); let its handler of bytes_received or headers_received skip"
     f" requests that have {ROBOTS_TXT_REQUEST!r} in their meta"
 )
-DROPPED = f"another middleware dropped the request; let it pass requests that have {ROBOTS_TXT_REQUEST!r} in their meta"
+MAX_CAUSE = 100  # characters of an exception in DROPPED, so that entries keep the whole text (MAX_TEXT)
+DROPPED = f"another middleware dropped the request (%s); let it pass requests with {ROBOTS_TXT_REQUEST!r} in their meta"
 
 # Seconds after REP_FETCH_TIMEOUT at which a download handler for http or https is cancelled. Usually the handler has
 # ended the request by its own time-out before.
@@ -167,7 +168,7 @@ class Fetcher:
         late = self._settings.fetch_timeout + LATE
         is_late = download.sent_at is not None and self._monotonic() - download.sent_at > late
         timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
-        reason = f"{DROPPED}: {_in_words(exc)}" if isinstance(exc, IgnoreRequest) else _in_words(exc)
+        reason = DROPPED % shortened(_in_words(exc), MAX_CAUSE) if isinstance(exc, IgnoreRequest) else _in_words(exc)
         from_handler = download.handlers_error
         is_of_handler = from_handler is not None and (exc is from_handler or exc.__cause__ is from_handler)
         is_fault = not isinstance(exc, _EXPECTED) and not is_of_handler
