@@ -119,8 +119,8 @@ class SchedulerQueues:
         return next((queue.pqueues for queue in self._aware if queue.pqueues), {})
 
     def _is_held(self, site: str) -> bool:
-        """Whether requests to the site stay in the queue: its slot has a delay, and no room. They would take the places
-        of other sites for a long time."""
+        """Whether requests to the site stay in the queue: its slot has a delay, and no room. Otherwise, these requests
+        would take the places of other sites for a long time."""
         if site not in self._in_downloader or self._throttler is not None:
             return False
         slot = self._downloader.slots.get(site)
