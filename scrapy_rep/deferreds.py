@@ -18,7 +18,7 @@ from twisted.python.failure import Failure
 P = ParamSpec("P")
 T = TypeVar("T")
 
-CANCELLATIONS = (asyncio.CancelledError, CancelledError)  # asyncio's is no Exception, Twisted's is one
+CANCELLATIONS = (asyncio.CancelledError, CancelledError)  # Twisted's is an Exception, asyncio's is not
 
 
 def settle(waiter: Deferred[T], result: T | Failure | BaseException) -> None:

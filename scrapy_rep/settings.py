@@ -240,7 +240,7 @@ class RepSettings:
     max_redirects: int = _number(MAX_REDIRECTS, "redirects", MAX_REDIRECTS)
     fetch_timeout: float = _number(30.0, "seconds", math.ulp(0.0), bounds=" above 0")
     """The time limit of each request for a robots.txt, in seconds. If it is not set, a shorter DOWNLOAD_TIMEOUT
-    replaces the default. The time in the downloader's queue counts only if the scheme is neither http nor https."""
+    replaces the default. The time begins when the download handler gets the request."""
     fetch_retries: int = _number(1, "retries", 0)
     fetch_concurrency: int = _number(64, "fetches", 1)
     waiting_max: int = _number(1_000, "requests", 0)

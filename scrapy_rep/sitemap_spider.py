@@ -92,7 +92,7 @@ class RobotsSitemapSpider(SitemapSpider):
         """Do nothing: in a later Scrapy, SitemapSpider handles `robots_parsed` here, without our limits."""
 
     def _parse_sitemap(self, response: Response) -> Iterable[Request]:
-        """As Scrapy's, but `max_sitemaps` also holds for a robots.txt that is itself named as a sitemap."""
+        """Do what Scrapy does, but obey `max_sitemaps` also for a robots.txt that is itself named as a sitemap."""
         if not response.url.endswith("/robots.txt"):
             return super()._parse_sitemap(response)
         sitemaps = RobotsTxt.parse(response.body, self._rep_settings.body_limit).sitemaps

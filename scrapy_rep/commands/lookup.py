@@ -196,7 +196,7 @@ class StoredLookup(Lookup):
     """Why the store cannot be used; empty while it works."""
 
     async def run(self, crawler: Crawler) -> None:
-        settings = RepSettings.read(crawler.settings)  # with those of add-ons
+        settings = RepSettings.read(crawler.settings)  # those of other add-ons, too
         self._profile = replace(self._profile, settings=settings)
         self._where = without_password(settings.storage)
         self._memory, self._storage = Memory(settings), storage_of(crawler, settings)

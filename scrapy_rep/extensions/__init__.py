@@ -36,7 +36,7 @@ class Extension:
         self.start()
 
     def start(self) -> None:
-        """Connect to the signals. Raises ValueError if the settings are wrong, so that the crawl does not start."""
+        """Connect to the signals. Raises ValueError for a wrong setting; then the crawl does not start."""
         raise NotImplementedError
 
     def _is_first(self, event: str) -> bool:
@@ -50,8 +50,8 @@ def _always(_settings: RepSettings) -> bool:
     return True
 
 
-# The import path of a class, relative to this folder -> whether its feature is on. Only then is the class imported.
-# Extensions receive each signal, request and response in this order.
+# The import path of a class, relative to this folder -> whether its feature is on. If it is off, the class is not
+# imported. Extensions receive each signal, request and response in this order.
 EXTENSIONS: Mapping[str, Callable[[RepSettings], Any]] = {
     "outage_log.OutageLog": _always,
     "origins_log.OriginsLog": _always,  # second: its lines at the end come after those of OutageLog

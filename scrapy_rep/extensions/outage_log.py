@@ -21,7 +21,7 @@ from scrapy_rep.protocol.origin import Origin
 from scrapy_rep.protocol.words import Basis, OriginKind, VerdictReason, counted
 from scrapy_rep.signals import robots_known
 
-WARNED_OUTAGES = 10
+WARNED_OUTAGES = 10  # outages that are logged as warnings; later ones are DEBUG lines
 
 
 class OutageLog(Extension):

@@ -111,7 +111,7 @@ class Conversations:
             pause.cancel()
 
     async def close(self) -> None:
-        """All conversations have ended: wait until what was fetched is stored and the leases are given back."""
+        """Wait until what was fetched is stored and the leases are given back. Call this after all conversations."""
         if self._store is not None:
             await self._store.close()
 

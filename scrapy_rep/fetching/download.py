@@ -50,10 +50,11 @@ STOPPED = (
     "another component stopped the download (StopDownload); let its handler of bytes_received or headers_received skip"
     f" requests that have {ROBOTS_TXT_REQUEST!r} in their meta"
 )
-DROPPED = f"another middleware dropped the request; let it pass requests that have {ROBOTS_TXT_REQUEST!r} in their meta"
+MAX_CAUSE = 100  # characters of an exception in DROPPED, so that entries keep the whole text (MAX_TEXT)
+DROPPED = f"another middleware dropped the request (%s); let it pass requests with {ROBOTS_TXT_REQUEST!r} in their meta"
 
-# Seconds after REP_FETCH_TIMEOUT at which a download handler is cancelled. A handler with a time-out of its own has
-# noticed it by then.
+# Seconds after REP_FETCH_TIMEOUT at which a download handler for http or https is cancelled. Usually the handler has
+# ended the request by its own time-out before.
 GRACE = 1.0
 # Seconds after REP_FETCH_TIMEOUT from which a time-out is no proof: the process was stopped, or busy.
 LATE = 5.0
@@ -105,7 +106,7 @@ class Fetcher:
             answer = self._failure(ask.url, exc, request, download)
         else:
             received = download.response = download.response or response
-            self._count(request, response, received, download)
+            self._count_response(request, response, received, download)
             answer = self._from_response(ask.url, response, received, request, download)
         began = began if download.sent_at is None else download.sent_at
         return replace(answer, seconds=self._monotonic() - began), download.taken()
@@ -114,7 +115,8 @@ class Fetcher:
         """Await the call of a download handler. If the request is for a robots.txt, cancel the call after
         REP_FETCH_TIMEOUT, and stop the download at REP_BODY_LIMIT.
 
-        Scrapy sends `bytes_received` for each chunk of any download, so nothing listens to it at other times.
+        Scrapy sends `bytes_received` for each chunk of any download. So this signal has a receiver only while a handler
+        has a request for a robots.txt.
         """
         download = download_of(request)
         if download is None:
@@ -164,7 +166,7 @@ class Fetcher:
         late = self._settings.fetch_timeout + LATE
         is_late = download.sent_at is not None and self._monotonic() - download.sent_at > late
         timed_out = isinstance(exc, (DownloadTimeoutError, TimeoutError))
-        reason = f"{DROPPED}: {_in_words(exc)}" if isinstance(exc, IgnoreRequest) else _in_words(exc)
+        reason = DROPPED % shortened(_in_words(exc), MAX_CAUSE) if isinstance(exc, IgnoreRequest) else _in_words(exc)
         from_handler = download.handlers_error
         is_of_handler = from_handler is not None and (exc is from_handler or exc.__cause__ is from_handler)
         is_fault = not isinstance(exc, _EXPECTED) and not is_of_handler
@@ -190,7 +192,9 @@ class Fetcher:
             is_fault=is_fault,
         )
 
-    def _count(self, request: Request, response: Response, received: Response, download: RobotsTxtDownload) -> None:
+    def _count_response(
+        self, request: Request, response: Response, received: Response, download: RobotsTxtDownload
+    ) -> None:
         """Count the response. Log a wrong Content-Encoding; and, once, that a handler sends no `bytes_received`."""
         count = self._crawler.stats.inc_value
         count("robotstxt/response_count")
@@ -210,7 +214,7 @@ class Fetcher:
     def _from_response(
         self, url: str, response: Response, received: Response, request: Request, download: RobotsTxtDownload
     ) -> Answer:
-        """Return the answer of a response. `received`: the response before it was decoded."""
+        """Return the answer that a response gives. `received`: the response before it was decoded."""
         status, now = response.status, self._now()
         if "dataloss" in response.flags:
             return Answer(url, reason="the connection was lost before the end of the body")

@@ -58,7 +58,7 @@ _ZYTE_API_ROUTES = ("device", "geolocation", "ipType", "tags")
 
 @dataclass(eq=False)
 class RobotsTxtDownload:
-    """The download of one robots.txt: how many octets were received, and the response."""
+    """The download of one robots.txt: how far it is, and its response or error."""
 
     limit: int
     """The most octets of the body to receive (REP_BODY_LIMIT)."""
@@ -120,7 +120,7 @@ def is_offline(crawl: BaseSettings) -> bool:
 def robots_request(
     ask: Ask, trigger: Request, crawler: Crawler, settings: RepSettings
 ) -> tuple[Request, RobotsTxtDownload]:
-    """Build the request, and what notes its download. `trigger`: the request that needs the robots.txt."""
+    """Build the request, and the record of its download. `trigger`: the request that needs the robots.txt."""
     url, validators, number = ask.url, ask.validators, next(_NUMBERS)
     offline = is_offline(crawler.settings)
     download = _DOWNLOADS[number] = RobotsTxtDownload(settings.body_limit)

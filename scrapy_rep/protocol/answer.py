@@ -57,7 +57,8 @@ class Answer:
     """The time when the answer or the failure came, in seconds since the epoch."""
     seconds: float = 0.0
     """Seconds from the moment when the request was sent to `ended_at`, by the monotonic clock. If the request was
-    repeated in the same round, they count from the first one, but not from one that was `noticed_late`."""
+    repeated in the same round, they count from the first one, but not from one that was `noticed_late`. If it was never
+    sent, they count from the attempt."""
     response_delay: float = 0.0
     """Seconds from the request to the response (RFC 9111 4.2.3)."""
     replayed: bool = False
@@ -69,7 +70,7 @@ class Answer:
 
     @property
     def remembered(self) -> Answer:
-        """The part of the answer that entries keep: what it means, not its body and not how it was fetched."""
+        """The part of the answer that entries keep: its meaning, without the body and the details of the fetch."""
         return Answer(
             self.url,
             self.status,

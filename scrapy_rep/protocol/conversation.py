@@ -264,7 +264,7 @@ def _entry_after(origin: Origin, known: Entry | None, chain: _Chain, terms: Term
 
 
 def _response(chain: _Chain, terms: Terms) -> StoredResponse:
-    """Return the response to store. How it may be used and stored is the strictest that an answer of the chain says."""
+    """Return the response to store. The strictest answer of the chain decides how it may be used and stored."""
     hops, last = chain.hops, chain.hops[-1]
     received_at = min(hop.received_at for hop in hops)
     until = min(fresh_until(hop.caching, hop.received_at, terms.lifetime_min, hop.response_delay) for hop in hops)

@@ -128,6 +128,7 @@ def entry_from_bytes(octets: bytes, robots_url: str, limit: int = PARSING_LIMIT)
     return Entry(robots_url, stored, outage)
 
 
+# The annotation of a field -> the types that its value may have.
 _TYPES: dict[str, set[type]] = {"bool": {bool}, "bytes": {bytes}, "float": {float, int}, "int": {int}, "str": {str}}
 _DATACLASSES = {kind.__name__: kind for kind in (Answer, Caching, RobotsTxt)}
 

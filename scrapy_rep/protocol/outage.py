@@ -16,7 +16,7 @@ from scrapy_rep.protocol.answer import Answer
 from scrapy_rep.protocol.freshness import DAY
 from scrapy_rep.protocol.status_policy import REDIRECT_STATUSES
 
-# Seconds from one fetch to the next, after so many failures.
+# Seconds from one fetch to the next: after one failure, after two, and so on. After more, the last number holds.
 BACKOFFS = (5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, 3600.0)
 BACKOFF_MAX = BACKOFFS[-1]
 LEAST_REST = 1.0  # seconds from a failure to the next fetch, also if the request took longer than the backoff

@@ -133,7 +133,7 @@ def check_of_addresses(
 
 
 def _looked_up(host: str, answer: Answer) -> Generator[LookUp, Sequence[str], Sequence[str]]:
-    """Return the addresses of a host. Empty if its name is an address, or if the last answer came through a proxy."""
+    """Return the addresses of a host; none if its name is an address, or if the last answer came through a proxy."""
     return () if answer.proxied or address_of(host) is not None else (yield LookUp(host))
 
 

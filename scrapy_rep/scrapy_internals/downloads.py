@@ -65,8 +65,8 @@ class UncountedDownloads:
 def wrap_handlers(
     crawler: Crawler, wrap: Callable[[Request, Coroutine[Any, Any, Response]], Coroutine[Any, Any, Response]]
 ) -> None:
-    """Await `wrap(request, call)` in place of `call`, the coroutine of the download handler. It begins when the request
-    leaves the queue of its slot."""
+    """Await `wrap(request, call)` in place of `call`, the coroutine of the download handler. The call begins when the
+    request leaves the queue of its slot."""
     handlers: Any = getattr(crawler.engine.downloader, "handlers", None)
     download = getattr(handlers, "download_request_async", None)
     if download is None:

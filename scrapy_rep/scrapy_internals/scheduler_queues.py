@@ -23,8 +23,8 @@ class SchedulerQueues:
     """The queue in memory and, with a JOBDIR, the queue on disk, for the door (`door.py`).
 
     Scrapy's `DownloaderAwarePriorityQueue` first hands out requests of the slots with the fewest downloads. Dead
-    origins have no downloads, so their requests would come first. This class reports a slot with a request at the door,
-    waiting or ready, as busier than all slots without one.
+    origins have no downloads, so their requests would come first. This class reports a slot as busier than all others
+    if a request to it is at the door, waiting or ready, or if its requests are held (`_is_held`).
     """
 
     def __init__(self, crawler: Crawler, scheduler: Any) -> None:
@@ -70,13 +70,13 @@ class SchedulerQueues:
         self._sites_at_door = sites_at_door
 
     def hand_out(self, request: Request) -> None:
-        """The engine gets the request from the door."""
+        """Count a request that the engine gets from the door."""
         if request not in self._handed_out:
             self._handed_out[request] = site = self.site_of(request)
             self._in_downloader[site] += 1
 
     def is_in_downloader(self, request: Request) -> bool:
-        """Whether the engine got the request from the door, and it has not left the downloader."""
+        """Whether the engine got the request from the door, and the request has not left the downloader."""
         return request in self._handed_out
 
     def look_at_downloads(self) -> None:
@@ -93,10 +93,10 @@ class SchedulerQueues:
 
         `can_fetch` is whether one more robots.txt may be fetched. With `is_full`, a request may wait only if no other
         request to its site is at the door. A `DownloaderAwarePriorityQueue` first hands out requests to sites that
-        have none at the door, and that are not `_is_held`. If no more may be fetched, it also puts sites that have a
-        slot before sites that have none. A site with a slot was used in the last minute or so, so its robots.txt is
-        probably known. For any other queue, the answer at a limit is False, because its next request cannot be
-        foreseen.
+        have none at the door, and whose requests are not held (`_is_held`). If no more may be fetched, it also puts
+        sites that have a slot before sites that have none. A site with a slot was used in the last minute or so, so its
+        robots.txt is probably known. For any other queue, the answer at a limit is False, because its next request
+        cannot be foreseen.
         """
         self._are_slotless_last = not can_fetch
         queues = self._queues_of_sites
@@ -108,7 +108,7 @@ class SchedulerQueues:
 
     @property
     def number_held(self) -> int:
-        """The number of requests in the queue, if all of them `_is_held`; else 0."""
+        """The number of requests in the queue, if all of them are held (`_is_held`); else 0."""
         queues = self._queues_of_sites
         return sum(map(len, queues.values())) if all(map(self._is_held, queues)) else 0
 
@@ -119,8 +119,8 @@ class SchedulerQueues:
         return next((queue.pqueues for queue in self._aware if queue.pqueues), {})
 
     def _is_held(self, site: str) -> bool:
-        """Whether requests to the site stay in the queue: its slot has a delay, and no room. They would take the places
-        of other sites for a long time."""
+        """Whether requests to the site stay in the queue: its slot has a delay, and no room. Otherwise, these requests
+        would take the places of other sites for a long time."""
         if site not in self._in_downloader or self._throttler is not None:
             return False
         slot = self._downloader.slots.get(site)

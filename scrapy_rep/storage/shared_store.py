@@ -100,7 +100,7 @@ class CircuitBreaker:
         )
 
     def warn(self, message: str, *args: object) -> None:
-        """Log the first warning of the crawl at its level, and later ones at DEBUG."""
+        """Log the first message of the crawl as a WARNING, and later messages at DEBUG."""
         self._log.log(logging.DEBUG if self._has_warned else logging.WARNING, message, *args)
         self._has_warned = True
 

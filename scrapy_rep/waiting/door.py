@@ -12,8 +12,8 @@ left its queue and has passed no downloader middleware. It does not count agains
 3. When the fetch ends, with an answer or without, the requests to its origin are ready. A ready request can go on if
    the downloader has room for its site: usually a host, which may have many origins. Sites take turns. The engine gets
    a ready request and a request from the queue in turn; but while MANY_READY or more sites have ready requests, the
-   queue has a turn only if no ready request can go on. In Scrapy's default queue, requests to a site with a delay stay
-   until the downloader has room for them, too.
+   queue has a turn only if no ready request can go on. Requests in Scrapy's default queue need room, too, if their
+   site has a delay. Until then, they stay in the queue.
 4. `RepMiddleware` decides about a ready request by the policy in memory. If this policy has expired, or was dropped to
    save memory, the request waits in the downloader (`in_downloader`). There is one exception: if nothing but an
    outage is known of the origin, the policy that ended the wait decides until the backoff is over (`take_policy`).
@@ -31,8 +31,8 @@ that have no request at the door. At the limit of fetches, it takes only request
 their robots.txt is probably known (`SchedulerQueues.is_next_useful`).
 
 A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true if it has nothing
-for the engine, and a limit is reached, or 2 x REP_FETCH_CONCURRENCY requests are here or stay in the queue because of
-a delay.
+for the engine, and one of these limits is reached, or 2 x REP_FETCH_CONCURRENCY requests are at the door. Requests that
+stay in the queue because of a delay count, too.
 
 If the crawl closes, the requests at the door go back to their queue. If the process is killed, copies of the requests
 from disk or from scrapy-redis are left (`copies`). A crawl that resumes a JOBDIR begins with these requests at the
@@ -66,7 +66,8 @@ from scrapy_rep.waiting.wait_stats import Waits
 MAX_SECONDS = 0.005  # seconds that one `next_request` may take while all requests from the queue have to wait
 MANY_READY = 100  # sites with ready requests
 NO_ORIGIN = Origin("", "", None)  # stands for the origin of a left-over request that need not wait
-# With ENOUGH * REP_FETCH_CONCURRENCY requests at the door, a lazy `start` waits while the door has none for the engine.
+# With ENOUGH * REP_FETCH_CONCURRENCY requests at the door, or held in the queue by a delay, a lazy `start` waits while
+# the door has none for the engine.
 ENOUGH = 2
 
 

@@ -40,7 +40,7 @@ class Waits:
         return wait
 
     def end(self, wait: Wait) -> None:
-        """Called when the fetch has ended, or when the crawl begins to close and the request goes back to its queue."""
+        """The wait is over: the fetch has ended, or the crawl closes and the request goes back to its queue."""
         wait.seconds = self.monotonic() - wait.since
         self._under_way.discard(wait)
 

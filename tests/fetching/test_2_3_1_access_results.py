@@ -141,8 +141,8 @@ async def test_a_fetch_that_another_middleware_drops_is_unreachable(web: Web) ->
     assert site.requests == []
     assert result.stats["robotstxt/request_count"] == 1, "another request would be dropped, too"
     dropped = (
-        "another middleware dropped the request; let it pass requests that have 'rep_robots_txt' in their meta"
-        ": IgnoreRequest: not today"
+        "another middleware dropped the request (IgnoreRequest: not today); let it pass requests with 'rep_robots_txt'"
+        " in their meta"
     )
     first, *_ = result.messages()
     assert first.startswith(f"{site.robots_url}: {dropped}. Requests to this site ")

@@ -12,7 +12,7 @@ from web import RULES, Web, answer
 
 TIMEOUT, GRACE, LATE = 1, 0.5, 1.0
 CONSTANTS = {"scrapy_rep.fetching.download.GRACE": GRACE, "scrapy_rep.fetching.download.LATE": LATE}
-"""Shorter than they are, because the tests wait for them."""
+"""These times are shorter than in the package, because the tests wait for them."""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGSTOP")

@@ -227,7 +227,7 @@ def crawl_process(
 ) -> CrawlProcess:
     """Start a crawl, which is killed at the end of the `with` block.
 
-    `task`: further keys of the task. One is `constants`, which replaces numbers of the package: path -> value.
+    `task`: further keys of the task. The key `constants` replaces numbers of the package: path -> value.
     """
     settings = {**QUIET, **ADDON, **(settings or {})}
     stdin = json.dumps({"urls": list(urls), "settings": settings, **task}).encode()

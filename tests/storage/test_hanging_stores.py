@@ -22,7 +22,7 @@ from web import Web
 from scrapy_rep.storage.sqlite import SqliteStorage
 
 RULES = "user-agent: *\ndisallow: /private\n"
-DEADLINE = 1.0  # seconds for one call, fewer than the package's five, because the tests wait for them
+DEADLINE = 1.0  # seconds for one call; the package has five, but the tests wait for them
 SPARE = 5.0  # seconds, for a machine that has much else to do
 
 
@@ -70,7 +70,7 @@ def puts_that_never_return(_path: Path) -> Iterator[str]:
 
 @dataclass
 class Outcome:
-    """Of a crawl in a process of its own."""
+    """What a crawl in a process of its own did."""
 
     ends: list[str]
     log: str

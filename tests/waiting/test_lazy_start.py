@@ -20,8 +20,12 @@ from scrapy_rep.fetching import turns
 
 PAGES, FETCHES = 4, 4  # at a time
 MOST_AHEAD = PAGES + 2 * FETCHES
-FEW = {"CONCURRENT_REQUESTS": PAGES, "REP_FETCH_CONCURRENCY": FETCHES, "DOWNLOADER": SlotByOrigin}
-FEW |= {"REP_CRAWL_DELAY_MAX": 1}
+FEW = {
+    "CONCURRENT_REQUESTS": PAGES,
+    "REP_FETCH_CONCURRENCY": FETCHES,
+    "REP_CRAWL_DELAY_MAX": 1,
+    "DOWNLOADER": SlotByOrigin,
+}
 
 
 class Lazy(CrawlSpider):

@@ -53,7 +53,7 @@ class RefusalsFile(Extension):
         self._append(gzip.compress(line) if self._path.suffix == ".gz" else line)
 
     def _append(self, octets: bytes) -> None:
-        """Append octets to the file. Failures are counted, the first is logged."""
+        """Append octets to the file. A failure is counted, and the first one is logged."""
         try:
             append(self._path, octets)
         except OSError as exc:
@@ -68,7 +68,7 @@ class RefusalsFile(Extension):
 
 
 def evidence_of(request: Request, verdict: Verdict, gate: Gate) -> dict[str, Any]:
-    """Return the evidence for a verdict that counts now, as values for JSON. `docs/evidence.md` explains the keys."""
+    """Return the evidence for a verdict reached just now, as values for JSON. `docs/evidence.md` explains the keys."""
     rule = verdict.decided_by
     final_url, received_at, sha256 = verdict.received or (None, None, None)
     return {

@@ -147,7 +147,7 @@ class WarcFile:
         return record, record
 
     def _metadata(self, url: str, date: str, values: Mapping[str, Any], **fields: str) -> None:
-        """Add the last record about an event, and write all of the event's records: all, or none if the disk fails."""
+        """Add the last record about an event, and write the event's records. If the disk fails, none is written."""
         self._add("metadata", url, date, json.dumps(values).encode(), METADATA, **fields)
         octets, self._buffer = self._buffer, b""
         if self._failure is not None:

@@ -60,7 +60,7 @@ class WaitingTimes(Counter[float]):
     def quantile(self, share: float) -> float:
         """Return the waiting time in seconds that this share of the requests did not exceed; 0 if no request waited."""
         seconds = sorted(self)
-        requests = list(accumulate(self[each] for each in seconds))  # that waited so many seconds or less
+        requests = list(accumulate(self[each] for each in seconds))  # how many waited at most so long
         return min(seconds[bisect_left(requests, share * requests[-1])], self.longest) if requests else 0.0
 
     def classes(self) -> list[dict[str, Any]]:
@@ -76,7 +76,8 @@ class OriginSeen:
     """The counts and outages of one origin."""
 
     result: dict[str, str] = field(default_factory=dict)
-    """The result of the last fetch, as in the JSON lines: `final_url`, `kind`, `cause`, `access` and `answer`."""
+    """The result of the last fetch, as in the JSON lines: `final_url`, `kind`, `cause`, `access` and `answer`. Empty
+    before the first fetch has ended."""
     fetched: int = 0
     """The number of pages that were fetched."""
     refused: int = 0
@@ -130,8 +131,13 @@ class Report(Extension):
         self._origins_by_kind[kind, info.cause] += 1
         beyond = ", not read beyond REP_BODY_LIMIT" if info.robots is not None and info.robots.truncated else ""
         answer = shortened(info.answer.rstrip(".") + beyond)
-        result = {"kind": kind, "cause": info.cause, "access": info.access.value, "answer": answer}
-        seen.result = {"final_url": shortened(info.url), **result}
+        seen.result = {
+            "final_url": shortened(info.url),
+            "kind": kind,
+            "cause": info.cause,
+            "access": info.access.value,
+            "answer": answer,
+        }
         if info.robots is not None:
             seen.crawl_delay = info.robots.crawl_delay(self._gate.product_tokens(request)) or 0.0
         began, was_down = info.failing_since, bool(seen.outages) and seen.outages[-1]["ended"] is None

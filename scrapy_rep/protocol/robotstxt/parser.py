@@ -105,8 +105,8 @@ class RobotsTxt:
     def verdict(self, url: str, product_token: str | Sequence[str], policy: Fetched | None = None) -> Verdict:
         """Return whether the crawler may fetch the URL, and why. Raises ValueError.
 
-        The verdict has no `robots_url`, `answer` and `received` without a `policy`, because the file was parsed without
-        a URL.
+        `policy` is what is known about the fetch of this file. The verdict takes `robots_url`, `answer` and `received`
+        from it. Without it, they are empty or None.
         """
         crawler = self._crawler(product_token)
         try:
