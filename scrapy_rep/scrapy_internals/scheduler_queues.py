@@ -80,10 +80,17 @@ class SchedulerQueues:
         return request in self._handed_out
 
     def look_at_downloads(self) -> None:
-        """Find out which requests have left the downloader. Called before the next request is chosen."""
+        """Find out which requests have left the downloader, and which ones a middleware has moved to another slot.
+        Called before the next request is chosen."""
         active = getattr(self._downloader, "active", ())
-        for request in [request for request in self._handed_out if request not in active]:
-            site = self._handed_out.pop(request)
+        for request, site in list(self._handed_out.items()):
+            if request not in active:
+                del self._handed_out[request]
+            elif (slot := request.meta.get("download_slot", site)) != site:
+                self._handed_out[request] = slot
+                self._in_downloader[slot] += 1
+            else:
+                continue
             self._in_downloader[site] -= 1
             if not self._in_downloader[site]:
                 del self._in_downloader[site]
