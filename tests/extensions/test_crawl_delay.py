@@ -235,7 +235,7 @@ async def test_requests_that_a_middleware_moves_to_other_slots_take_all_places(w
             places.append(len(self.crawler.engine.downloader.active))
 
     pages = [site.url(f"/{n}") for n in range(20)]
-    settings = {"DOWNLOAD_DELAY": 0.01, "CONCURRENT_REQUESTS": 6, "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
+    settings: dict[str, Any] = {"DOWNLOAD_DELAY": 0.01, "CONCURRENT_REQUESTS": 6, "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
     settings["DOWNLOADER_MIDDLEWARES"] = {OneProxyForEach: 600}
     result = await crawl(*pages, spider=Looks, settings=settings)
     assert len(result.pages) == 20
