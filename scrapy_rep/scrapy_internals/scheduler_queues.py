@@ -151,13 +151,18 @@ class SchedulerQueues:
 
     def _busy(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
         """Return each slot's number of downloads, plus LAST if the slot has to come after the others."""
-        slots, at_door, handed_out = self._downloader.slots, self._sites_at_door, self._in_downloader
+        slots, at_door = self._downloader.slots, self._sites_at_door
         of_slotless = LAST if self._are_slotless_last else 0
+        handed_out = {
+            site: (max(len(slots[site].active), number) if site in slots else of_slotless + number)
+            + (LAST if self._is_held(site) else 0)
+            for site, number in self._in_downloader.items()
+        }
         # The queue asks for all its slots for each request. In a crawl of many sites, this may take half of the time.
         return [
             (
-                (max(len(slots[key].active), handed_out[key]) if key in slots else of_slotless + handed_out[key])
-                + (LAST if key in at_door or self._is_held(key) else 0),
+                (handed_out[key] if key in handed_out else len(slots[key].active) if key in slots else of_slotless)
+                + (LAST if key in at_door else 0),
                 key,
             )
             for key in possible_slots
