@@ -18,6 +18,7 @@ class CrawlDelay(Extension):
         self._crawler.signals.connect(self._robots_known, signal=robots_known)
         if self._max_delay:
             self._delays = MinimumDelays(self._crawler)
+            self._gate.delayed_sites = self._delays.minimums
             # Connect late, so that other components that adjust delays, such as AutoThrottle, receive signals earlier.
             self._crawler.signals.connect(self._listen, signal=signals.engine_started)
 

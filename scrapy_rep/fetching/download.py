@@ -130,8 +130,8 @@ class Fetcher:
         download.sent_at, download.handling = self._monotonic(), deferred_from_coro(within(seconds, call, late))
         try:
             return await maybe_deferred_to_future(download.handling)
-        except CANCELLATIONS:
-            raise IgnoreRequest("The fetch was cancelled") from None
+        except CANCELLATIONS as exc:  # by the fetch or by the handler. Scrapy would never notice asyncio's
+            raise ConnectionAbortedError("The download was cancelled") from exc
         except Exception as exc:
             download.handlers_error = exc
             raise

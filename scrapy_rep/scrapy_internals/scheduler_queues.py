@@ -37,6 +37,7 @@ class SchedulerQueues:
         self.site_of: Callable[[Request], str] = getattr(has_keys, name, lambda _request: "")
         """Return the key of a request's slot, which code outside this folder calls a site."""
         self._sites_at_door: Container[str] = ()
+        self._delayed_sites: Container[str] = ()
         self._handed_out: dict[Request, str] = {}
         """The requests that the engine got from the door, and their sites. `look_at_downloads` removes those that have
         left the downloader."""
@@ -69,6 +70,11 @@ class SchedulerQueues:
         """Sort requests to these sites last: they have requests at the door. The sites may change."""
         self._sites_at_door = sites_at_door
 
+    def hold(self, delayed_sites: Container[str]) -> None:
+        """Leave requests to these sites in the queue until the downloader has room for them. Otherwise, they would take
+        the places of other sites for a long time. The sites may change."""
+        self._delayed_sites = delayed_sites
+
     def hand_out(self, request: Request) -> None:
         """Count a request that the engine gets from the door."""
         if request not in self._handed_out:
@@ -80,10 +86,17 @@ class SchedulerQueues:
         return request in self._handed_out
 
     def look_at_downloads(self) -> None:
-        """Find out which requests have left the downloader. Called before the next request is chosen."""
+        """Find out which requests have left the downloader, and which ones a middleware has moved to another slot.
+        Called before the next request is chosen."""
         active = getattr(self._downloader, "active", ())
-        for request in [request for request in self._handed_out if request not in active]:
-            site = self._handed_out.pop(request)
+        for request, site in list(self._handed_out.items()):
+            if request not in active:
+                del self._handed_out[request]
+            elif (slot := request.meta.get("download_slot", site)) != site:
+                self._handed_out[request] = slot
+                self._in_downloader[slot] += 1
+            else:
+                continue
             self._in_downloader[site] -= 1
             if not self._in_downloader[site]:
                 del self._in_downloader[site]
@@ -119,12 +132,8 @@ class SchedulerQueues:
         return next((queue.pqueues for queue in self._aware if queue.pqueues), {})
 
     def _is_held(self, site: str) -> bool:
-        """Whether requests to the site stay in the queue: its slot has a delay, and no room. Otherwise, these requests
-        would take the places of other sites for a long time."""
-        if site not in self._in_downloader or self._throttler is not None:
-            return False
-        slot = self._downloader.slots.get(site)
-        return getattr(slot, "delay", 0) > 0 and not self.has_room(site)
+        """Whether requests to the site stay in the queue, because the downloader has no room for them."""
+        return site in self._in_downloader and site in self._delayed_sites and not self.has_room(site)
 
     def is_next_from_memory(self) -> bool:
         """Whether the next request comes from the queue in memory. The queue on disk is used when that one is empty."""
@@ -144,13 +153,18 @@ class SchedulerQueues:
 
     def _busy(self, possible_slots: Iterable[str]) -> list[tuple[int, str]]:
         """Return each slot's number of downloads, plus LAST if the slot has to come after the others."""
-        slots, at_door, handed_out = self._downloader.slots, self._sites_at_door, self._in_downloader
+        slots, at_door = self._downloader.slots, self._sites_at_door
         of_slotless = LAST if self._are_slotless_last else 0
+        handed_out = {
+            site: (max(len(slots[site].active), number) if site in slots else of_slotless + number)
+            + (LAST if self._is_held(site) else 0)
+            for site, number in self._in_downloader.items()
+        }
         # The queue asks for all its slots for each request. In a crawl of many sites, this may take half of the time.
         return [
             (
-                (max(len(slots[key].active), handed_out[key]) if key in slots else of_slotless + handed_out[key])
-                + (LAST if key in at_door or self._is_held(key) else 0),
+                (handed_out[key] if key in handed_out else len(slots[key].active) if key in slots else of_slotless)
+                + (LAST if key in at_door else 0),
                 key,
             )
             for key in possible_slots

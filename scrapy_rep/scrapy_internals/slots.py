@@ -31,7 +31,8 @@ class MinimumDelays:
         self._crawler = crawler
         throttler = throttler_of(crawler)
         self._slots: _Slots | _Scopes = _Slots(crawler) if throttler is None else _Scopes(throttler)
-        self._minimums: LocalCache[str, tuple[object, float]] = LocalCache(limit=MAX_SLOTS)
+        self.minimums: LocalCache[str, tuple[object, float]] = LocalCache(limit=MAX_SLOTS)
+        """The key of each slot or scope with a minimum -> the slot or scope, and its minimum in seconds."""
         self._keys_of_hosts: LocalCache[str, list[str]] = LocalCache(limit=MAX_SLOTS)
         self._has_warned = False
 
@@ -56,7 +57,7 @@ class MinimumDelays:
         return all(self._require(key, delay) for key in keys)
 
     def _require(self, key: str, delay: float) -> bool:
-        known, least = self._minimums.get(key, (None, 0.0))
+        known, least = self.minimums.get(key, (None, 0.0))
         if known is None and not delay:
             return True
         slot = self._slots.get(key)
@@ -68,14 +69,14 @@ class MinimumDelays:
             # The slot's last request, usually the one for robots.txt, has been answered by now.
             self._slots.restart(slot, delay)
         if delay:
-            self._minimums[key] = slot, delay
+            self.minimums[key] = slot, delay
             self._slots.raise_delay(slot, delay)
         return True
 
     def restart_delay(self, request: Request) -> None:
         """Start the delay of the request's slot now, if the slot has a minimum."""
         for key in self._slots.keys(request):
-            slot, delay = self._minimums.get(key, (None, 0.0))
+            slot, delay = self.minimums.get(key, (None, 0.0))
             if slot is not None:
                 self._slots.restart(slot, delay)
                 self._slots.raise_delay(slot, delay)

@@ -209,7 +209,7 @@ class KeptInRedis(KeptCopies):
             # The lock keeps two crawlers from putting back the same request. LockError: another crawler has the lock.
             # If Redis refuses writes, a crawler without a sign of life may be alive. Then there is another error, and
             # nothing is put back.
-            with suppress(LockError), self._redis.lock(self._lock, timeout=ALIVE, blocking=False):
+            with suppress(LockError), self._redis.lock(self._lock, timeout=ALIVE, blocking_timeout=0):
                 self._late_since = {name: seen_late.get(name, now) for name in late}
                 # A crawler is dead only if it is late in two beats. After Redis has hung, the signs of life of live
                 # crawlers have expired, too, until their next beat.

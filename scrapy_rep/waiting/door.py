@@ -32,7 +32,7 @@ their robots.txt is probably known (`SchedulerQueues.is_next_useful`).
 
 A lazy `start` of the spider waits while `engine.needs_backout()` is true. The door makes this true if it has nothing
 for the engine, and one of these limits is reached, or 2 x REP_FETCH_CONCURRENCY requests are at the door. Requests that
-stay in the queue because of a delay count, too.
+stay in the queue because of a Crawl-delay count, too.
 
 If the crawl closes, the requests at the door go back to their queue. If the process is killed, copies of the requests
 from disk or from scrapy-redis are left (`copies`). A crawl that resumes a JOBDIR begins with these requests at the
@@ -129,6 +129,7 @@ class SchedulerDoor:
         self._is_open = True
         self._queues = self._scheduler.queues
         self._queues.put_last(self._here.sites)
+        self._queues.hold(self._gate.delayed_sites)
         self._copies = _copies_for(self._crawler, scheduler, self._queues)
         downloads.back_out_when(self._must_back_out)
         # The engine has asked for no request when it sends this signal. All handlers of `spider_opened` have ended.

@@ -55,6 +55,10 @@ class Fleet:
         fleet = self
 
         class FarAway(Redis):
+            def lock(self, name: str, timeout: float | None = None, *, blocking_timeout: float | None = None) -> Any:  # type: ignore[override]
+                """Take no argument that redis-py 4.2 lacks: scrapy-redis allows this version."""
+                return super().lock(name, timeout, blocking_timeout=blocking_timeout)
+
             def execute_command(self, *args: Any, **options: Any) -> Any:
                 if args[0] in fleet.cut_off:
                     raise ConnectionError

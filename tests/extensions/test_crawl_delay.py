@@ -216,6 +216,32 @@ async def test_a_site_with_a_delay_takes_two_places(web: Web, from_queue: bool) 
     assert sum(url.startswith(delayed.url("/")) for url in asked[:last_other]) <= 3
 
 
+class OneProxyForEach:
+    """A middleware that gives each proxy a slot of its own, as scrapy-rotating-proxies does."""
+
+    def process_request(self, request: Request) -> None:
+        if "rep_robots_txt" not in request.meta:
+            request.meta["download_slot"] = request.url
+
+
+@ensureDeferred
+async def test_requests_that_a_middleware_moves_to_other_slots_take_all_places(web: Web) -> None:
+    site = web.site({"/robots.txt": answer(robots(0)), "*": answer("page", delay=0.05)})
+    places: list[int] = []
+
+    class Looks(CrawlSpider):
+        def parse(self, response: Response, **_: Any) -> Any:
+            super().parse(response)
+            places.append(len(self.crawler.engine.downloader.active))
+
+    pages = [site.url(f"/{n}") for n in range(20)]
+    settings: dict[str, Any] = {"DOWNLOAD_DELAY": 0.01, "CONCURRENT_REQUESTS": 6, "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
+    settings["DOWNLOADER_MIDDLEWARES"] = {OneProxyForEach: 600}
+    result = await crawl(*pages, spider=Looks, settings=settings)
+    assert len(result.pages) == 20
+    assert max(places) >= 5
+
+
 @ensureDeferred
 async def test_exempt_requests_are_delayed_like_the_others(web: Web) -> None:
     site = web.robots(robots(DELAY))

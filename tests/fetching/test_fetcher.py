@@ -15,6 +15,7 @@ import pytest
 from crawling import CrawlSpider, crawl
 from pytest_twisted import ensureDeferred
 from scrapy import Request
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.signals import bytes_received
@@ -159,6 +160,24 @@ async def test_after_a_cancelled_fetch_the_crawl_hears_of_no_octets_of_pages(web
 
     await crawl(spider=Cancels)
     assert heard == [1, 0]
+
+
+class Cancels(HTTP11DownloadHandler):
+    """A download handler that cancels its own requests, as one does whose browser closes."""
+
+    async def download_request(self, request: Request) -> Response:
+        raise CancelledError if request.url.endswith("?twisted") else asyncio.CancelledError
+
+
+@pytest.mark.parametrize("library", ["twisted", "asyncio"])
+@ensureDeferred
+async def test_a_request_that_its_handler_cancels_is_not_one_that_a_middleware_drops(web: Web, library: str) -> None:
+    url = f"{web.robots(RULES).robots_url}?{library}"
+    end, steps = await fetched(url, DOWNLOAD_HANDLERS={"http": Cancels})
+    assert end.reason == "ConnectionAbortedError: The download was cancelled"
+    assert not end.dropped
+    assert not end.timed_out
+    assert steps == ["entered", "left"]
 
 
 @ensureDeferred
