@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,12 @@ collect_ignore = ["simulation"] if sys.platform == "win32" or scrapy.version_inf
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for line in installed_scrapy.not_tested():
         terminalreporter.write_line(line)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collected tests out of each later garbage collection: some tests call `gc.collect` again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_xdist_auto_num_workers() -> int:
