@@ -159,8 +159,8 @@ def some_answer(source: random.Random) -> dict[str, Any]:
 @ensureDeferred
 async def test_each_verdict_follows_from_the_body_that_its_evidence_names(web: Web, tmp_path: Path) -> None:
     source = random.Random(9309)
-    sites = [web.robots(some_answer(source)) for _ in range(50)]
-    urls = {source.choice(sites).url("/" + "".join(source.choices("ab/", k=source.randrange(4)))) for _ in range(200)}
+    sites = [web.robots(some_answer(source)) for _ in range(60)]
+    urls = {source.choice(sites).url("/" + "".join(source.choices("ab/", k=source.randrange(4)))) for _ in range(240)}
     settings = {"REP_EVIDENCE": True, "REP_REFUSALS": tmp_path / "refused.jsonl", "USER_AGENT": "ExampleBot/1.0"}
     result = await archived(tmp_path, *urls, **settings)
     bodies = [
