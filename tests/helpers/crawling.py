@@ -182,8 +182,9 @@ async def crawl(
     """Crawl the requests in this process. `robots`: settings that make it obey robots.txt; default: our add-on."""
     result = Crawl()
     handler = _Records(result.log)
-    logging.getLogger().addHandler(handler)
-    logging.getLogger().setLevel(logging.DEBUG)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
     try:
         # Not by a CrawlerRunner, which would copy all settings once more for its list of spiders.
         result.crawler = Crawler(spider, {**QUIET, **(ADDON if robots is None else robots), **(settings or {})})
@@ -191,7 +192,9 @@ async def crawl(
             prepare(result.crawler)
         await result.crawler.crawl(requests=requests, crawl=result, **attributes)
     finally:
-        logging.getLogger().removeHandler(handler)
+        root.removeHandler(handler)
+        if not any(isinstance(other, _Records) for other in root.handlers):
+            root.setLevel(logging.WARNING)  # later tests need not record everything
     result.stats = result.crawler.stats.get_stats()
     ours = [stat for stat in result.stats if stat.startswith(("rep/", "robotstxt/"))]
     lines = [record for record in result.log if record.name == "scrapy_rep" and record.filename not in WITHOUT_SPIDER]
